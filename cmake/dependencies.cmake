@@ -15,7 +15,7 @@ pkg_check_modules(smartcols REQUIRED IMPORTED_TARGET smartcols)
 pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET jemalloc)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(clp REQUIRED clp)
-# Of its own, as an installed Berth names it.
+# A separate target, because an installed Berth names it.
 add_library(berth_clp INTERFACE)
 target_include_directories(berth_clp SYSTEM INTERFACE ${clp_INCLUDE_DIRS})
 target_link_libraries(berth_clp INTERFACE ${clp_LIBRARIES})

@@ -1,4 +1,4 @@
-# cmake --install: programs, and what a policy of one's own is built against (docs/adding-a-policy.md):
+# cmake --install: programs, and what a policy of one's own is built against (docs/developers/policies.md):
 #   find_package(berth)  ->  berth::core, berth::server
 # Headers keep their paths below include/berth, so that sources include "core/engine/policies.h" as ours do.
 include(GNUInstallDirs)

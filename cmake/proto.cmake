@@ -23,7 +23,8 @@ function(berth_proto_library name)
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} SYSTEM PUBLIC $<BUILD_INTERFACE:${out}> $<INSTALL_INTERFACE:include/berth>)
   target_link_libraries(${name} PUBLIC protobuf::libprotobuf)
-  if(BERTH_SANITIZE)  # generated code calls a library that is not compiled for sanitizers, and takes thrice as long with them
+  # Generated code calls a library without sanitizers, and takes three times as long to compile with them
+  if(BERTH_SANITIZE)
     target_compile_options(${name} PRIVATE -fno-sanitize=all)
   endif()
   if(arg_GRPC)

@@ -1,18 +1,38 @@
-# What nearly every file includes, parsed once a target: half of the compile time otherwise. Of the project's headers only
-# those that nearly every file of the target includes anyway; any other would rebuild all of it.
+# Headers that nearly every file includes: precompiling them halves the compile time.
 set(BERTH_COMMON_PCH <algorithm> <array> <functional> <map> <memory> <optional> <string> <utility> <variant> <vector>
     <absl/container/btree_map.h> <absl/container/btree_set.h> <absl/container/flat_hash_map.h>
     <absl/container/flat_hash_set.h> <absl/container/inlined_vector.h> <absl/status/status.h> <absl/status/statusor.h>
     <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/strings/string_view.h> <absl/time/time.h>
     <absl/types/span.h>)
-set(BERTH_MODEL_PCH <core/model/cluster_state.h> <core/model/event.h>)
-set(CMAKE_PCH_PROLOGUE "")   # by default a precompiled header is a system's, and told of no warnings
+set(CMAKE_PCH_PROLOGUE "")   # by default a precompiled header is a system header, without warnings
 
-# berth_library(NAME DIRECTORY... [LINK target...] [EXCLUDE file...] [ONLY file...] [PCH header...]): every .cc of the
-# directories (not below them), or those files of the present one.
-# New files need no line here: the glob is checked at each build.
+set(BERTH_ABSL absl::status absl::statusor absl::strings absl::time absl::btree absl::flat_hash_map absl::flat_hash_set
+    absl::span absl::any_invocable absl::function_ref absl::inlined_vector)
+
+# berth_precompiled(NAME [OPTIMIZED] LINK target... HEADERS header...): headers parsed once for all targets with PCH
+# NAME. Those targets must have the same definitions and optimization.
+function(berth_precompiled name)
+  cmake_parse_arguments(arg "OPTIMIZED" "" "LINK;HEADERS" ${ARGN})
+  add_library(berth_${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cc)
+  target_link_libraries(berth_${name} PRIVATE ${arg_LINK} berth::flags)
+  target_precompile_headers(berth_${name} PRIVATE ${BERTH_COMMON_PCH} ${arg_HEADERS})
+  if(arg_OPTIMIZED)
+    berth_optimize(berth_${name})
+  endif()
+endfunction()
+
+# Optimizes code that dominates the time of tests and simulations also in Debug builds (build/dev, build/tsan).
+function(berth_optimize target)
+  if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
+# berth_library(NAME DIRECTORY... [OPTIMIZED] [LINK target...] [EXCLUDE file...] [ONLY file...] [PCH name]): every .cc
+# file of the directories (not of subdirectories), or the given files of the current one. New files need no line here:
+# every build checks the glob.
 function(berth_library name)
-  cmake_parse_arguments(arg "" "" "LINK;EXCLUDE;ONLY;PCH" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED" "PCH" "LINK;EXCLUDE;ONLY" ${ARGN})
   set(sources)
   foreach(directory ${arg_UNPARSED_ARGUMENTS})
     file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cc)
@@ -30,29 +50,31 @@ function(berth_library name)
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE $<BUILD_INTERFACE:berth::flags>)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/berth>)
-  list(LENGTH sources files)
-  if(arg_PCH OR files GREATER 8)
-    target_precompile_headers(${name} PRIVATE ${BERTH_COMMON_PCH} ${arg_PCH})
+  if(arg_PCH)
+    target_precompile_headers(${name} REUSE_FROM berth_${arg_PCH})
+  endif()
+  if(arg_OPTIMIZED)
+    berth_optimize(${name})
   endif()
 endfunction()
 
-# berth_program(NAME main.cc LINK target... [PCH header...])
+# berth_program(NAME main.cc LINK target... [PCH name])
 function(berth_program name main)
-  cmake_parse_arguments(arg "" "" "LINK;PCH" ${ARGN})
+  cmake_parse_arguments(arg "" "PCH" "LINK" ${ARGN})
   if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${main})
     return()
   endif()
   add_executable(${name} ${main})
   target_link_libraries(${name} PRIVATE ${arg_LINK} berth::flags)
   if(arg_PCH)
-    target_precompile_headers(${name} PRIVATE ${arg_PCH})
+    target_precompile_headers(${name} REUSE_FROM berth_${arg_PCH})
   endif()
 endfunction()
 
-# berth_tests(NAME DIRECTORY [ONLY regex] [EXCEPT regex] LINK target...): one Catch2 program from all its .cc files (whose
+# berth_tests(NAME DIRECTORY [OPTIMIZED] [ONLY regex] [EXCEPT regex] [PCH name] LINK target...): one Catch2 program from all its .cc files (whose
 # paths match, do not match), each case a ctest of its own.
 function(berth_tests name directory)
-  cmake_parse_arguments(arg "" "ONLY;EXCEPT" "LINK;PCH" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED" "ONLY;EXCEPT;PCH" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cc)
   if(arg_ONLY)
     list(FILTER sources INCLUDE REGEX ${arg_ONLY})
@@ -68,13 +90,18 @@ function(berth_tests name directory)
   if(BERTH_SANITIZE STREQUAL "thread")
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/tsan_annotations.cc)
   endif()
-  target_precompile_headers(${name} PRIVATE <catch2/catch.hpp> ${BERTH_COMMON_PCH} ${arg_PCH})
+  if(arg_PCH)
+    target_precompile_headers(${name} REUSE_FROM berth_${arg_PCH})
+  endif()
+  if(arg_OPTIMIZED)
+    berth_optimize(${name})
+  endif()
   # A name with ";" would become two that no test has: a name that no test has is a failure.
   catch_discover_tests(${name} EXTRA_ARGS -w NoTests TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()
 
 # berth_manual(PROGRAM SECTION [ARGUMENT...]): its manual page, printed by "PROGRAM --man" whenever it is linked; with
-# arguments, pages that "PROGRAM ARGUMENT... FOLDER" writes.
+# arguments, the pages that "PROGRAM ARGUMENT... FOLDER" writes.
 set(BERTH_MANUAL ${PROJECT_BINARY_DIR}/man)
 function(berth_manual program section)
   if(NOT TARGET ${program})

@@ -9,9 +9,9 @@
 namespace berth {
 namespace {
 
-constexpr double kSmoothing = 0.7;   // the share of the prices with the best bound
-constexpr double kMicros = 1e6;      // values in the dynamic programme: millionths of a device
-constexpr double kLeastGain = 1e-6;  // in devices: less is noise
+constexpr double kSmoothing = 0.7;   // weight of the prices with the best bound
+constexpr double kMicros = 1e6;      // values in the dynamic program: millionths of a device
+constexpr double kLeastGain = 1e-6;  // in devices: smaller gains are noise
 constexpr double kDevice = kWholeDevice;
 
 double DevicesOf(const Request& request) { return static_cast<double>(request.amount()) / kDevice; }
@@ -30,7 +30,7 @@ ConfigurationLp::ConfigurationLp(std::vector<RoomKind> kinds, std::vector<Reques
     const int row = demands + static_cast<int>(k);
     const double one = 1;
     master_->setRowBounds(row, -COIN_DBL_MAX, count);
-    // The room left empty. It changes nothing, but Clp does not take a model without columns.
+    // The room left empty. It has no effect, but Clp requires a column.
     master_->addColumn(1, &row, &one, 0, COIN_DBL_MAX, 0);
     total_ += count * static_cast<double>(kinds_[k].room.amount()) / kDevice;
   }
@@ -47,20 +47,20 @@ double ConfigurationLp::Devices(const Column& column) const {
 absl::Status ConfigurationLp::SolveMaster() {
   master_->primal();
   if (master_->status() == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("Clp ends with status ", master_->status()));
+  return absl::InternalError(absl::StrCat("Clp ended with status ", master_->status()));
 }
 
 ConfigurationLp::Prices ConfigurationLp::MasterPrices() const {
   Prices prices(requests_.size());
-  // The master minimises, so the duals of its upper bounds are not positive.
+  // The master minimizes, so the duals of its upper bounds are not positive.
   for (size_t i = 0; i < prices.size(); ++i) {
     prices[i] = std::max(0.0, -master_->dualRowSolution()[i]);
   }
   return prices;
 }
 
-// Any prices give a bound: what the demand is worth at them, and the best that each room could earn
-// beyond.
+// Any prices give a bound: the demand's value at these prices, plus the most that each room could
+// earn beyond them.
 ConfigurationLp::Priced ConfigurationLp::Price(const std::vector<double>& demand,
                                                const Prices& prices) const {
   std::vector<ValuedRequest> valued;
@@ -135,8 +135,8 @@ absl::StatusOr<ConfigurationLp::Solution> ConfigurationLp::Solve(
     }
     if (solution.bound - solution.devices <= kGap * total_) return solution;
     const int added = AddColumns(priced.columns);
-    // At smoothed prices nothing may be worth adding; at the master's own something is, unless it
-    // is at its best.
+    // Smoothed prices may find no column worth adding; the master's own prices do, unless it is
+    // optimal.
     if (added == 0 && !smooth) return solution;
     smooth = added > 0;
   }

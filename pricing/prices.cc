@@ -19,18 +19,18 @@ constexpr std::array<double, kDemands> kScales = {0.94, 0.97, 0.98, 1.01, 1.02, 
                                                   1.06, 1.10, 1.15, 1.20, 1.25, 1.30};
 constexpr double kVariation = 0.3;
 
-// Box and Muller's method.
+// The Box-Muller method.
 double Normal(Random* random) {
   const double radius = std::sqrt(-2 * std::log(1 - random->Unit()));
   return radius * std::cos(2 * std::numbers::pi * random->Unit());
 }
 
-// Of the mix, those that ask for devices.
+// The part of the mix that requests devices.
 struct Demand {
-  std::vector<size_t> types;  // their indexes in the mix
+  std::vector<size_t> types;  // indexes into the mix
   std::vector<Request> requests;
-  std::vector<double> counts;  // together as much as the rooms have
-  bool any = false;            // something is asked for, and there
+  std::vector<double> counts;  // in total as much as the rooms have
+  bool any = false;            // there are both requests and devices
 };
 
 Demand DemandOf(const RequestMix& mix, const std::vector<RoomKind>& kinds) {
@@ -51,7 +51,7 @@ Demand DemandOf(const RequestMix& mix, const std::vector<RoomKind>& kinds) {
   return demand;
 }
 
-// The mean prices, in devices.
+// The mean prices over all demands, in devices.
 absl::StatusOr<std::vector<double>> MeanPrices(const std::vector<RoomKind>& kinds,
                                                const Demand& demand, const PriceOptions& options) {
   const Clock::time_point deadline = Clock::now() + options.time_limit;
@@ -87,7 +87,7 @@ absl::StatusOr<RequestMix> PricedMix(const std::vector<RoomKind>& kinds, Request
   mix.priced = true;
   const Demand demand = DemandOf(mix, kinds);
   if (!demand.any)
-    return absl::FailedPreconditionError("nothing is asked for, or nothing is there");
+    return absl::FailedPreconditionError("no devices are requested, or there are none");
   const auto prices = MeanPrices(kinds, demand, options);
   if (!prices.ok()) return prices.status();
   for (size_t i = 0; i < demand.types.size(); ++i) {
@@ -126,7 +126,7 @@ std::vector<RoomKind> KindsBy(const std::vector<NodeRoom>& rooms, int64_t cpu_st
 std::vector<RoomKind> KindsOf(const std::vector<NodeRoom>& rooms) {
   std::vector<RoomKind> kinds = KindsBy(rooms, kCpuStepMillis);
   for (int64_t step = 2 * kCpuStepMillis; kinds.size() > kMaxRoomKinds; step *= 2) {
-    if (step > kMaxRoomCpuMillis) break;  // they differ by more than CPU
+    if (step > kMaxRoomCpuMillis) break;  // they differ in more than CPU
     kinds = KindsBy(rooms, step);
   }
   return kinds;

@@ -18,7 +18,7 @@ std::vector<NodeRoom> Part(const std::vector<NodeRoom>& rooms) {
   return part;
 }
 
-// Of each type in proportion to its weight, together as many as ask for all devices.
+// Requests of each type in proportion to its weight, which together request all devices.
 std::vector<Request> RequestsFor(const RequestMix& mix, const std::vector<NodeRoom>& rooms) {
   int64_t devices = 0;
   for (const NodeRoom& room : rooms) devices += room.amount();
@@ -28,7 +28,7 @@ std::vector<Request> RequestsFor(const RequestMix& mix, const std::vector<NodeRo
   std::vector<Request> requests;
   if (asked == 0) return requests;
   const absl::int128 count = std::min<absl::int128>(devices * total / asked, kRehearsedRequests);
-  absl::int128 before = 0;  // weight of the types so far
+  absl::int128 before = 0;  // weight of earlier types
   for (const RequestType& type : mix.types) {
     const absl::int128 after = before + type.weight;
     const auto copies = static_cast<size_t>(after * count / total - before * count / total);
@@ -38,7 +38,7 @@ std::vector<Request> RequestsFor(const RequestMix& mix, const std::vector<NodeRo
   return requests;
 }
 
-// Devices given out, in thousandths.
+// Allocated devices, in thousandths.
 int64_t Filled(const std::vector<NodeRoom>& rooms, const std::vector<Request>& requests,
                const RequestMix& mix, const std::function<bool()>& stop) {
   ScoreBoard board(PlacementScorer(SharingPolicy::kBidPrice, mix));

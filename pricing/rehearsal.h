@@ -1,11 +1,11 @@
-// Rehearsal: by which of a few scores (RequestMix::score) a demand fills these nodes best, found by
-// trying each.
+// Rehearsal: finds out which of a few scores (RequestMix::score) fills these nodes best with a
+// demand, by trying each.
 //
-// Prices tell what devices are worth as long as devices are what runs out. Where CPU or memory runs
-// out first, what is left of them lies about in pieces, and who still fits into these is decided by
-// more than prices know: then now this score, now that one gives out more devices. So the cluster,
-// or a part of it, is filled with requests of the mix in a random order, as many as ask for all
-// devices together; none ends, what finds no place is dropped. Each score meets the same orders.
+// Prices are right as long as devices run out first. If CPU or memory runs out first, what remains
+// of them is scattered, and prices do not capture which requests still fit: sometimes one score
+// allocates more devices, sometimes another. So the cluster, or a sample of it, is filled with
+// requests of the mix in a random order, as many as request all devices together. None ends, and
+// those that do not fit are dropped. Every score gets the same orders.
 //
 //   600 nodes, 4 scores, 3 orders: 12 fillings of some thousand requests each, about a second
 #ifndef BERTH_PRICING_REHEARSAL_H_
@@ -19,15 +19,15 @@
 
 namespace berth {
 
-inline constexpr size_t kRehearsedNodes = 600;       // of more, every second, every third, ...
-inline constexpr int64_t kRehearsedRequests = 8000;  // of one order
+inline constexpr size_t kRehearsedNodes = 600;       // of more, every second, third, ...
+inline constexpr int64_t kRehearsedRequests = 8000;  // per order
 inline constexpr int kRehearsedOrders = 3;
 
-// CPU or memory, whichever is counted, runs out before devices do.
+// True if CPU or memory, whichever is counted, runs out before devices do.
 bool HostRunsOut(const DeviceDemand& demand);
 
-// The score that gives out most devices; of equal ones the first. `demand` is counted, and its mix
-// has values. As soon as `stop` says so, what is known by then counts.
+// The score that allocates most devices; ties go to the first. `demand` is counted, and its mix has
+// values. If `stop` returns true, returns the best so far.
 MixScore BestScore(const DeviceDemand& demand, const std::function<bool()>& stop);
 
 }  // namespace berth

@@ -1,22 +1,59 @@
 #include "server/app.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
+#include <atomic>
+#include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "berth/config/v1/config.pb.h"
 #include "core/base/check.h"
+#include "core/engine/policies.h"
+#include "server/committer.h"
 #include "server/config.h"
+#include "server/controllers/agent_gateway.h"
+#include "server/controllers/dispatcher.h"
+#include "server/controllers/ended_keeper.h"
+#include "server/controllers/exec_relay.h"
+#include "server/controllers/executor.h"
+#include "server/controllers/lease_keeper.h"
+#include "server/controllers/log_relay.h"
+#include "server/controllers/maintenance.h"
+#include "server/controllers/mig_keeper.h"
+#include "server/controllers/mix_keeper.h"
 #include "server/convert_values.h"
 #include "server/default_queue.h"
+#include "server/event_log.h"
 #include "server/history.h"
+#include "server/live.h"
 #include "server/load.h"
+#include "server/loop.h"
+#include "server/loop_thread.h"
+#include "server/metrics.h"
 #include "server/planning/policy_record.h"
+#include "server/queue_conditions.h"
+#include "server/reload.h"
 #include "server/scheduling_config.h"
+#include "server/services/acceptor.h"
+#include "server/services/agent_service.h"
+#include "server/services/cluster_service.h"
+#include "server/services/explain_service.h"
+#include "server/services/hyper_node_service.h"
+#include "server/services/job_service.h"
+#include "server/services/node_service.h"
+#include "server/services/queue_service.h"
+#include "server/services/watch_service.h"
+#include "server/watch_hub.h"
+#include "storage/preserved.h"
+#include "storage/store_health.h"
+#include "support/http/http_server.h"
 #include "support/log.h"
 #include "support/tls.h"
 #include "support/version.h"
@@ -24,14 +61,14 @@
 namespace berth {
 namespace {
 
-// Bounds of the gRPC server besides those of the configuration.
+// Limits of the gRPC server besides those of the configuration.
 constexpr size_t kGrpcMemoryBytes = size_t{1} << 30;
 constexpr int kStreamsPerConnection = 10'000;
-constexpr absl::Duration kLoopSilence = absl::Seconds(30);  // then /healthz says so
+constexpr absl::Duration kLoopSilence = absl::Seconds(30);  // /healthz fails after this time
 constexpr absl::Duration kTrimPeriod = absl::Minutes(10);
 constexpr absl::Duration kSignOfLife = absl::Seconds(1);
 constexpr absl::Duration kFarewell = absl::Milliseconds(250);  // see StopCalls
-// Connections are cut so long before gRPC cancels the calls on them.
+// Connections are cut this long before gRPC cancels their calls.
 constexpr absl::Duration kBeforeCancel = absl::Milliseconds(100);
 constexpr absl::Duration kGiveUp = absl::Seconds(1);
 
@@ -53,8 +90,96 @@ LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, GrantedLease gra
 
 }  // namespace
 
-App::App(const config::v1::Server& config, Reloader::Read reread,
-         std::shared_ptr<StoreHealth> health)
+class App::Parts {
+ public:
+  Parts(const config::v1::Server& config, Reloader::Read reread,
+        std::shared_ptr<StoreHealth> health);
+  ~Parts() { Stop(); }
+
+  absl::Status Start(const StoreOpener& open_store);
+  void Stop();
+  Maintenance& maintenance() { return *maintenance_; }
+  Reloader& reloader() { return reloader_; }
+  int port() const { return port_; }
+  int http_port() const { return http_ != nullptr ? http_->port() : 0; }
+  Loop& loop() { return *loop_; }
+  WatchHub& watches() { return *watches_; }
+
+ private:
+  // Refuses settings that the store cannot hold yet.
+  Reloader::Read Holdable(Reloader::Read reread) const;
+
+  absl::Status StartHttp();
+  absl::Status Load(const StoreOpener& open_store);
+  void Wire();
+  void WireServices();
+  void Adopt(const config::v1::Server& config);
+  void MaintainLog();
+  absl::Status Listen();
+  void RunLoop();
+  HttpAnswer Health() const;
+  HttpAnswer Readiness() const;
+  void Housekeeping();
+  void MaintainReserve();
+  void StopCalls();
+  bool AwaitAnswers();
+
+  // In order of dependency: later members use earlier ones.
+  const config::v1::Server config_;  // at the start
+  Live<JobDefaults> job_defaults_;
+  Live<absl::Duration> history_;
+  Reloader reloader_;
+  Time start_ = SystemClock().Now();
+  std::atomic<bool> ready_{false};
+  std::atomic<int64_t> loop_seen_nanos_{0};  // steady time of the loop's last turn or tick
+  std::unique_ptr<HttpServer> http_;
+  const std::shared_ptr<StoreHealth> health_;  // may be null
+  std::unique_ptr<Store> store_;
+  Preserved preserved_;
+  GrantedLease granted_lease_;  // by earlier processes; LeaseOptions::granted_before
+  RequestTable requests_;
+  TurnEdits edits_;
+  Policies policies_, held_policies_;
+  std::unique_ptr<GroupCommitter> committer_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<LeaseKeeper> leases_;
+  std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_,
+      log_executor_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<MigKeeper> migs_;
+  std::unique_ptr<EndedKeeper> ended_;
+  std::unique_ptr<MixKeeper> mixes_;
+  std::unique_ptr<ThreadExecutor> price_executor_;  // after mixes_, because it runs work for it
+  std::unique_ptr<AgentGateway> gateway_;
+  std::unique_ptr<Maintenance> maintenance_;
+  std::unique_ptr<LogRelay> logs_;
+  std::unique_ptr<ExecRelay> execs_;
+  std::unique_ptr<WatchHub> watches_;
+  ProgressCounter progress_;
+  RestartWatch restarts_;
+  RefusedStarts refused_starts_;
+  EventLog event_log_;
+  std::unique_ptr<Metrics> metrics_;
+  ServiceContext context_;
+  std::unique_ptr<JobService> job_service_;
+  std::unique_ptr<QueueService> queue_service_;
+  std::unique_ptr<NodeService> node_service_;
+  std::unique_ptr<WatchService> watch_service_;
+  std::unique_ptr<ClusterService> cluster_service_;
+  std::unique_ptr<AgentService> agent_service_;
+  std::unique_ptr<ExplainService> explain_service_;
+  std::unique_ptr<HyperNodeService> hyper_node_service_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<LoopThread> loop_thread_;
+  int port_ = 0;
+  std::atomic<bool> stopped_{false};
+  bool told_paused_ = false;
+  std::atomic<bool> tending_{false};
+};
+
+App::Parts::Parts(const config::v1::Server& config, Reloader::Read reread,
+                  std::shared_ptr<StoreHealth> health)
     : config_(config),
       job_defaults_(JobDefaultsFrom(config)),
       history_(DurationFrom(config.history())),
@@ -62,24 +187,18 @@ App::App(const config::v1::Server& config, Reloader::Read reread,
                 [this](const config::v1::Server& changed) { Adopt(changed); }),
       health_(std::move(health)) {}
 
-absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config,
-                                                const StoreOpener& open_store,
-                                                Reloader::Read reread,
-                                                std::shared_ptr<StoreHealth> health) {
-  std::unique_ptr<App> app(new App(config, std::move(reread), std::move(health)));
-  if (absl::Status status = app->StartHttp(); !status.ok()) return status;
-  if (absl::Status status = app->Load(open_store); !status.ok()) return status;
-  app->Wire();
-  if (absl::Status status = MakeDefaultQueue(*app->loop_); !status.ok()) return status;
-  app->RunLoop();
-  if (absl::Status status = app->Listen(); !status.ok()) return status;
-  app->ready_ = true;
-  return app;
+absl::Status App::Parts::Start(const StoreOpener& open_store) {
+  if (absl::Status status = StartHttp(); !status.ok()) return status;
+  if (absl::Status status = Load(open_store); !status.ok()) return status;
+  Wire();
+  if (absl::Status status = MakeDefaultQueue(*loop_); !status.ok()) return status;
+  RunLoop();
+  if (absl::Status status = Listen(); !status.ok()) return status;
+  ready_ = true;
+  return absl::OkStatus();
 }
 
-App::~App() { Stop(); }
-
-Reloader::Read App::Holdable(Reloader::Read reread) const {
+Reloader::Read App::Parts::Holdable(Reloader::Read reread) const {
   if (reread == nullptr) return nullptr;
   return [this, reread = std::move(reread)]() -> absl::StatusOr<config::v1::Server> {
     absl::StatusOr<config::v1::Server> config = reread();
@@ -90,7 +209,7 @@ Reloader::Read App::Holdable(Reloader::Read reread) const {
   };
 }
 
-absl::Status App::StartHttp() {
+absl::Status App::Parts::StartHttp() {
   if (config_.http_listen() == kNoHttp) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<HttpServer>> http = HttpServer::Start(config_.http_listen());
   if (!http.ok()) return http.status();
@@ -100,7 +219,7 @@ absl::Status App::StartHttp() {
   return absl::OkStatus();
 }
 
-absl::Status App::Load(const StoreOpener& open_store) {
+absl::Status App::Parts::Load(const StoreOpener& open_store) {
   absl::StatusOr<std::unique_ptr<Store>> store = open_store();
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
@@ -141,7 +260,7 @@ absl::Status App::Load(const StoreOpener& open_store) {
   return absl::OkStatus();
 }
 
-void App::Wire() {
+void App::Parts::Wire() {
   Clock* clock = &SystemClock();
   leases_ =
       std::make_unique<LeaseKeeper>(loop_.get(), clock, LeaseOptionsFrom(config_, granted_lease_));
@@ -191,18 +310,20 @@ void App::Wire() {
   WireServices();
 }
 
-void App::WireServices() {
-  context_ = {.loop = loop_.get(),
-              .store = store_.get(),
-              .clock = &SystemClock(),
-              .requests = &requests_,
-              .edits = &edits_,
-              .limits = config_.limits(),
-              .run_as = config_.run_as(),
-              .defaults = &job_defaults_,
-              .placing_waits = [this] { return maintenance_->RestoreHoldText(); },
-              .restarts_often = [this](JobId job, Time now) { return restarts_.Often(job, now); },
-              .starts_refused = [this](QueueId queue) { return refused_starts_.InARow(queue); }};
+void App::Parts::WireServices() {
+  context_ = {
+      .loop = loop_.get(),
+      .store = store_.get(),
+      .clock = &SystemClock(),
+      .requests = &requests_,
+      .edits = &edits_,
+      .limits = config_.limits(),
+      .run_as = config_.run_as(),
+      .defaults = &job_defaults_,
+      .hold_reason = [this] { return maintenance_->RestoreHoldText(); },
+      .frequent_restarts = [this](JobId job, Time now) { return restarts_.Often(job, now); },
+      .starts_refused =
+          [this](QueueId queue) { return refused_starts_.ConsecutiveRefusals(queue); }};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);
@@ -227,8 +348,8 @@ void App::WireServices() {
   }
 }
 
-// A completed configuration: its policies and its level exist.
-void App::Adopt(const config::v1::Server& config) {
+// A completed configuration: its policies and its log level are valid.
+void App::Parts::Adopt(const config::v1::Server& config) {
   absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config));
   BERTH_CHECK(policies.ok());
   loop_->SetPolicies(std::make_shared<const Policies>(*std::move(policies)),
@@ -236,11 +357,11 @@ void App::Adopt(const config::v1::Server& config) {
   job_defaults_.Set(JobDefaultsFrom(config));
   history_.Set(DurationFrom(config.history()));
   if (absl::Status level = SetLogLevel(config.log().level()); !level.ok()) {
-    LogWarn("the log level stays as it is", {{"error", level}});
+    LogWarn("the log level is unchanged", {{"error", level}});
   }
 }
 
-void App::RunLoop() {
+void App::Parts::RunLoop() {
   leases_->Start();
   loop_thread_ = std::make_unique<LoopThread>(loop_.get(), &SystemClock(),
                                               DurationFrom(config_.coalescing_window()));
@@ -248,25 +369,25 @@ void App::RunLoop() {
   loop_thread_->AddPeriodic(MigKeeper::kTick, [this] { migs_->Tick(); });
   loop_thread_->AddPeriodic(EndedKeeper::kTick, [this] { ended_->Tick(); });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
-  loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { KeepLog(); }); });
+  loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { MaintainLog(); }); });
   Housekeeping();
   loop_thread_->Start();
 }
 
 // A log that cannot be verified from its beginning is better than one that fills the disk.
-void App::KeepLog() {
+void App::Parts::MaintainLog() {
   const Time now = SystemClock().Now();
   const absl::Duration history = history_.Get();
   const absl::StatusOr<bool> renewed = RenewBase(*store_, now, history);
   if (!renewed.ok() && !absl::IsUnimplemented(renewed.status())) {
-    LogWarn("no base is kept for verifying the log", {{"error", renewed.status()}});
+    LogWarn("cannot keep a base for verifying the log", {{"error", renewed.status()}});
   }
-  if (renewed.ok() && *renewed) loop_->PlanAnew();
+  if (renewed.ok() && *renewed) loop_->Replan();
   const absl::Status trimmed = TrimHistory(*store_, now, history);
   if (!trimmed.ok()) LogWarn("the log history cannot be trimmed", {{"error", trimmed}});
 }
 
-absl::Status App::Listen() {
+absl::Status App::Parts::Listen() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   auto credentials = MakeServerCredentials(TlsFilesOf(config_.tls()));
@@ -299,15 +420,16 @@ absl::Status App::Listen() {
   return absl::OkStatus();
 }
 
-HttpAnswer App::Health() const {
+HttpAnswer App::Parts::Health() const {
   const int64_t seen = loop_seen_nanos_.load();
   if (seen == 0) return {200, "loading\n"};
   const absl::Duration silence = SystemClock().Steady() - absl::Nanoseconds(seen);
   if (silence < kLoopSilence) return {200, "ok\n"};
-  return {503, absl::StrCat("the loop has not turned for ", absl::FormatDuration(silence), "\n")};
+  return {503,
+          absl::StrCat("the loop has made no progress for ", absl::FormatDuration(silence), "\n")};
 }
 
-HttpAnswer App::Readiness() const {
+HttpAnswer App::Parts::Readiness() const {
   if (!ready_.load()) return {503, stopped_.load() ? "stopping\n" : "loading the store\n"};
   const std::string paused = loop_->PausedReason();
   if (!paused.empty()) return {503, absl::StrCat(paused, "\n")};
@@ -317,18 +439,18 @@ HttpAnswer App::Readiness() const {
 }
 
 // Loop thread, about once a second.
-void App::Housekeeping() {
+void App::Parts::Housekeeping() {
   loop_seen_nanos_ = absl::ToInt64Nanoseconds(SystemClock().Steady());
-  TendReserve();
+  MaintainReserve();
   const bool paused = !loop_->PausedReason().empty();
   if (paused == told_paused_ || !ready_.load()) return;
   told_paused_ = paused;
-  // The server as a whole serves on: reads work, agents are heard.
+  // The server as a whole still serves: reads work, and agents are heard.
   server_->GetHealthCheckService()->SetServingStatus(v1::JobService::service_full_name(), !paused);
 }
 
-// Looking for room may wait for the disk: not here.
-void App::TendReserve() {
+// Looking for space may wait for the disk, so it does not run here.
+void App::Parts::MaintainReserve() {
   if (health_ == nullptr || health_->reserve().bytes() >= SpaceReserve::kBytes) return;
   if (tending_.exchange(true)) return;
   log_executor_->Run([this] {
@@ -337,9 +459,9 @@ void App::TendReserve() {
   });
 }
 
-// Waits until the loop has done what it was asked to so far and the disk has it: then those who
-// asked have their answers. False after kStopPatience.
-bool App::AwaitAnswers() {
+// Waits until the loop has processed all earlier requests and the disk has them: then their clients
+// have their responses. False after kStopPatience.
+bool App::Parts::AwaitAnswers() {
   auto answered = std::make_shared<absl::Notification>();
   const absl::Status posted =
       loop_->Post([answered](Turn& turn) { turn.OnDurable([answered] { answered->Notify(); }); },
@@ -347,10 +469,10 @@ bool App::AwaitAnswers() {
   return posted.ok() && answered->WaitForNotificationWithTimeout(kStopPatience);
 }
 
-// Ends all calls. gRPC also waits for its connections to say goodbye, which clients that are idle
-// or dead do not: after kFarewell they are cut. Calls that wait for a disk that is full would wait
-// for ever; when the loop goes, they are answered.
-void App::StopCalls() {
+// Ends all calls. gRPC also waits for its connections to close, which idle or dead clients do not
+// do: after kFarewell they are cut. Calls that wait for a full disk would wait forever; they are
+// answered when the loop is destroyed.
+void App::Parts::StopCalls() {
   if (server_ == nullptr) return;
   server_->GetHealthCheckService()->SetServingStatus(false);
   watches_->Stop();
@@ -366,25 +488,25 @@ void App::StopCalls() {
     acceptor_->CutConnections();
   }
   if (!ended.WaitForNotificationWithTimeout(kFarewell + (answered ? kStopPatience : kGiveUp))) {
-    LogWarn("calls are still waiting for the disk; they are given up");
+    LogWarn("calls still wait for the disk; they are abandoned");
     loop_thread_->Stop();
-    log_executor_.reset();  // it may want planning to begin anew
+    log_executor_.reset();  // it may restart planning
     committer_->Stop();
     loop_.reset();
   }
   shutdown.join();
 }
 
-void App::Stop() {
+void App::Parts::Stop() {
   if (stopped_.exchange(true)) return;
   ready_ = false;
-  if (http_ != nullptr) http_->SetHandler("/metrics", nullptr);  // it looks at what goes now
+  if (http_ != nullptr) http_->SetHandler("/metrics", nullptr);  // its sources are destroyed now
   StopCalls();
   if (mixes_ != nullptr) mixes_->Stop();
   if (loop_thread_ != nullptr) loop_thread_->Stop();
   if (committer_ != nullptr) committer_->Stop();
   http_.reset();
-  // Executors finish what they were given while all that it uses is still there.
+  // Executors finish their queue while everything that they use still exists.
   dispatch_executor_.reset();
   price_executor_.reset();
   watch_executor_.reset();
@@ -392,5 +514,25 @@ void App::Stop() {
   log_executor_.reset();
   server_.reset();
 }
+
+absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config,
+                                                const StoreOpener& open_store,
+                                                Reloader::Read reread,
+                                                std::shared_ptr<StoreHealth> health) {
+  auto parts = std::make_unique<Parts>(config, std::move(reread), std::move(health));
+  if (absl::Status status = parts->Start(open_store); !status.ok()) return status;
+  return std::unique_ptr<App>(new App(std::move(parts)));
+}
+
+App::App(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+App::~App() = default;
+
+void App::GrantStopLease() { parts_->maintenance().GrantStopLease(); }
+void App::Stop() { parts_->Stop(); }
+absl::StatusOr<std::vector<ConfigChange>> App::Reload() { return parts_->reloader().Reload(false); }
+int App::port() const { return parts_->port(); }
+int App::http_port() const { return parts_->http_port(); }
+Loop& App::loop() { return parts_->loop(); }
+WatchHub& App::watch_hub() { return parts_->watches(); }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Sums over the cluster that no index keeps: for GetClusterInfo and for metrics.
+// Sums over the cluster that no index keeps, for GetClusterInfo and metrics.
 #ifndef BERTH_SERVER_CLUSTER_TOTALS_H_
 #define BERTH_SERVER_CLUSTER_TOTALS_H_
 
@@ -12,13 +12,13 @@ namespace berth {
 
 struct NodeTotals {
   std::array<int64_t, 3> by_state{};  // NodeState
-  int64_t cordoned = 0;               // draining ones included
-  int64_t ready_cordoned = 0;         // of the ready ones: cordoned, and not draining
+  int64_t cordoned = 0;               // including draining nodes
+  int64_t ready_cordoned = 0;         // ready nodes that are cordoned and not draining
   int64_t ready_draining = 0;
-  Resources capacity;  // of nodes that take tasks: ready and not cordoned
+  Resources capacity;  // of nodes that accept tasks: ready and not cordoned
 };
 
-// Looks at all nodes, in steps.
+// Iterates over all nodes, in steps.
 NodeTotals SumNodes(ReadView& view);
 
 }  // namespace berth

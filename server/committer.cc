@@ -22,10 +22,10 @@ void ExitOnStoreFailure(const absl::Status& status) {
   const std::string text = status.ToString();
   std::fprintf(stderr,
                "berthd: the store failed: %s\n"
-               "berthd: what was not acknowledged may be lost, nothing else is; ending now, to be "
-               "started again\n",
+               "berthd: only changes that were not acknowledged may be lost; exiting, to be "
+               "restarted\n",
                text.c_str());
-  LogError("the store failed, ending", {{"error", status}});
+  LogError("the store failed; exiting", {{"error", status}});
   FlushLog();
   _exit(kExitStatus);
 }
@@ -132,7 +132,7 @@ void GroupCommitter::Tell(std::vector<Entry> group) {
   counters_.batches += group.size();
   {
     absl::MutexLock lock(&mutex_);
-    if (!paused_reason_.empty()) LogInfo("there is space again, going on");
+    if (!paused_reason_.empty()) LogInfo("disk space is available again; continuing");
     paused_reason_.clear();
     writing_ = 0;
   }
@@ -183,7 +183,9 @@ void SyncCommitter::Crash(size_t written) {
   for (const auto& [batch, effect] : queue_) {
     if (batches.size() < written) batches.push_back(&batch);
   }
-  if (!dead_ && !batches.empty()) store_->Append(batches).IgnoreError();  // then none was
+  if (!dead_ && !batches.empty())
+    store_->Append(batches).IgnoreError();  // if it fails, none was
+                                            // written
   dead_ = true;
   queue_.clear();
 }

@@ -1,12 +1,12 @@
 // Committers: the writing side of the loop (interface in server/loop.h).
 //
-//   GroupCommitter  a thread of its own; everything that queued up while it wrote goes into the
-//   next write, one sync SyncCommitter   writes when it is told to; for tests and simulation
+//   GroupCommitter  has a thread; one write with one sync takes all batches queued so far
+//   SyncCommitter   writes on request; for tests and simulation
 //
-// Both: effects run in order, and only after their batch and all before it are durable. While the
-// disk is full they keep what they have and say so (PausedReason); any other error is fatal: the
-// handler is called once, nothing is written or told any more, and the process is to end and start
-// again.
+// Both run effects in order, and only after their batch and all earlier ones are durable. While the
+// disk is full they keep their batches and report it (PausedReason). Any other error is fatal: the
+// handler is called once, nothing more is written or announced, and the process must end and
+// restart.
 #ifndef BERTH_SERVER_COMMITTER_H_
 #define BERTH_SERVER_COMMITTER_H_
 
@@ -30,39 +30,39 @@ namespace berth {
 
 using FatalHandler = std::function<void(const absl::Status&)>;
 
-// Says on standard error and in the log what failed, and ends the process with exit status 74
-// (EX_IOERR) at once, without destructors: what is not synced must not be made to look clean.
+// Reports the failure on standard error and in the log, and ends the process with exit status 74
+// (EX_IOERR) at once, without destructors: unsynced data must not be made to look clean.
 void ExitOnStoreFailure(const absl::Status& status);
 
 inline constexpr size_t kMaxGroupBatches = 256;
 inline constexpr size_t kMaxGroupBytes = size_t{32} << 20;
 
 struct CommitterOptions {
-  // Why new work must wait although batches can be written; "" = it need not. Any thread.
+  // Why new work must wait although batches can be written; "" = it need not. Called on any thread.
   std::function<std::string()> low_space = nullptr;
   absl::Duration retry_delay = absl::Milliseconds(500);  // between tries on a full disk
   FatalHandler on_fatal = ExitOnStoreFailure;            // on the writing thread
 };
 
-// Numbers for metrics; running totals unless said otherwise. Thread-safe to read.
+// Numbers for metrics; running totals unless noted. Thread-safe to read.
 struct CommitterCounters {
   std::atomic<uint64_t> batches{0}, writes{0}, bytes{0}, full_retries{0};
   Histogram write_seconds;
 };
 
-// Size in bytes of a batch as written, about.
+// Approximate size in bytes of a batch as written.
 size_t SizeOf(const Batch& batch);
 
 // Thread-safe.
 class GroupCommitter final : public Committer {
  public:
-  // `store` outlives it; nobody else appends.
+  // `store` outlives it; nothing else appends.
   explicit GroupCommitter(Store* store, CommitterOptions options = {});
   ~GroupCommitter() override;  // Stop()
 
-  // Writes what is queued, tells, and ends the thread. On a full disk it gives up what is queued:
-  // nobody was told of it. What is handed in later is dropped. Idempotent. Not to be called from an
-  // effect.
+  // Writes the queue, runs the effects, and ends the thread. On a full disk it drops the queue, of
+  // which nothing was announced. Batches committed later are dropped. Idempotent. Must not be
+  // called from an effect.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Commit(Batch batch, absl::AnyInvocable<void() &&> on_durable) override
@@ -79,9 +79,9 @@ class GroupCommitter final : public Committer {
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for work; empty = the end.
+  // Waits for batches; empty = the end.
   std::vector<Entry> TakeGroup() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Tries until it is written; false = given up.
+  // Retries until written; false = given up.
   bool WriteGroup(const std::vector<Entry>& group) ABSL_LOCKS_EXCLUDED(mutex_);
   void Tell(std::vector<Entry> group) ABSL_LOCKS_EXCLUDED(mutex_);
   // False when stopping.
@@ -95,29 +95,29 @@ class GroupCommitter final : public Committer {
 
   mutable absl::Mutex mutex_;
   std::deque<Entry> queue_ ABSL_GUARDED_BY(mutex_);
-  size_t writing_ ABSL_GUARDED_BY(mutex_) = 0;  // batches in the group under way
+  size_t writing_ ABSL_GUARDED_BY(mutex_) = 0;  // batches in the group being written
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool dead_ ABSL_GUARDED_BY(mutex_) = false;
   std::string paused_reason_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
-// One thread.
+// Single-threaded.
 class SyncCommitter final : public Committer {
  public:
   enum class Mode {
-    kAtOnce,    // each batch in Commit
-    kWhenTold,  // all that is queued in Flush: the simulation says when the disk answers
+    kAtOnce,   // each batch in Commit
+    kOnFlush,  // the whole queue in Flush: the simulation decides when the disk responds
   };
   explicit SyncCommitter(Store* store, Mode mode = Mode::kAtOnce,
                          FatalHandler on_fatal = ExitOnStoreFailure);
 
   void Commit(Batch batch, absl::AnyInvocable<void() &&> on_durable) override;
-  // Writes what is queued, in one group, and runs its effects. True if nothing is left: false on a
-  // full disk (call again) and after a fatal error.
+  // Writes the queue in one group and runs its effects. True if nothing remains; false on a full
+  // disk (call again) and after a fatal error.
   bool Flush();
-  // The process ends here: `written` of the oldest batches reached the disk, the others did not,
-  // and nobody is told of any.
+  // The process ends here: the oldest `written` batches reached the disk, the others did not, and
+  // no effect runs.
   void Crash(size_t written);
 
   uint64_t DurableSequence() const override { return durable_; }

@@ -169,10 +169,10 @@ void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings)
                        absl::StrCat("must be a user's name, is ", Quoted(rule.user())));
     }
     if (rule.certificates().empty() && !rule.without_tls()) {
-      findings.Invalid(path, "names nobody: give certificates or without_tls");
+      findings.Invalid(path, "names no client: set certificates or without_tls");
     }
     if (rule.without_tls() && !TlsFilesOf(config.tls()).empty()) {
-      findings.Invalid({path, "without_tls"}, "nobody connects without TLS: tls is set");
+      findings.Invalid({path, "without_tls"}, "has no effect: with tls, every client uses TLS");
     }
     for (int c = 0; c < rule.certificates_size(); ++c) {
       if (rule.certificates(c).empty())
@@ -212,7 +212,7 @@ absl::Status CompleteConfig(Server& config) {
   CheckRange({root, "cordon_after_refusals"}, config.cordon_after_refusals(), 1, 1000, findings);
   if (config.drain_after_refusals() != 0) {
     findings.Invalid({root, "drain_after_refusals"},
-                     "is the older name of cordon_after_refusals: say one of them");
+                     "is the older name of cordon_after_refusals: set only one of them");
   }
   const FieldPath log(root, "log");
   if (!IsLogLevel(config.log().level())) {

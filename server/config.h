@@ -1,6 +1,5 @@
-// The server's configuration: a berth.config.v1.Server, read from strict YAML, with every default
-// filled in and every value checked, so that the rest of the server reads fields and asks no
-// questions.
+// The server's configuration: a berth.config.v1.Server, read from strict YAML. All defaults are
+// filled in and all values checked here, so that the rest of the server just reads fields.
 #ifndef BERTH_SERVER_CONFIG_H_
 #define BERTH_SERVER_CONFIG_H_
 
@@ -20,13 +19,13 @@ inline constexpr char kDefaultHttpListen[] = "127.0.0.1:7071";
 inline constexpr char kDefaultDataDirectory[] = "/var/lib/berth";
 inline constexpr char kNoHttp[] = "off";
 
-// Reads the file; an empty path gives an empty configuration. Not yet completed: command line flags
-// come in between. INVALID_ARGUMENT for a file that is missing or wrong. `places`, if given, is
-// filled for Located.
+// Reads the file; an empty path gives an empty configuration. The result is not completed yet,
+// because command line flags are applied in between. INVALID_ARGUMENT for a missing or invalid
+// file. `places`, if given, is filled for Located.
 absl::StatusOr<config::v1::Server> ReadConfig(const std::string& path,
                                               ConfigPlaces* places = nullptr);
 
-// Fills defaults in, then checks. INVALID_ARGUMENT with every violation.
+// Fills in defaults, then checks. INVALID_ARGUMENT with every violation.
 absl::Status CompleteConfig(config::v1::Server& config);
 
 TlsFiles TlsFilesOf(const config::v1::Tls& tls);

@@ -9,7 +9,7 @@
 namespace berth {
 namespace {
 
-constexpr int32_t kTasksOfOlderAgents = 4096;  // that live on a node; they refuse more
+constexpr int32_t kTasksOfOlderAgents = 4096;  // on a node; agents refuse more
 
 static_assert(v1::LINK_CLASS_UNSPECIFIED == static_cast<int>(LinkClass::kUnknown));
 static_assert(v1::LINK_CLASS_NVLINK == static_cast<int>(LinkClass::kNvlink));
@@ -72,7 +72,7 @@ absl::StatusOr<ReportState> ToState(v1::TaskReport::State state) {
     case v1::TaskReport::EXITED:
       return ReportState::kExited;
     default:
-      return absl::InvalidArgumentError("the report has no known state");
+      return absl::InvalidArgumentError("the state of the report is unknown");
   }
 }
 
@@ -111,10 +111,10 @@ absl::StatusOr<TaskReported> ToTaskReported(const v1::TaskReport& report) {
   absl::StatusOr<ReportState> state = ToState(report.state());
   if (!state.ok()) return state.status();
   if (!std::in_range<uint8_t>(report.exit_signal()) || report.exit_signal() > 127) {
-    return absl::InvalidArgumentError("exit_signal is no signal");
+    return absl::InvalidArgumentError("exit_signal is not a valid signal");
   }
   if (!std::in_range<uint16_t>(report.reserved_port())) {
-    return absl::InvalidArgumentError("reserved_port is no port");
+    return absl::InvalidArgumentError("reserved_port is not a valid port");
   }
   return TaskReported{
       .task = {JobId{report.key().job_uid()}, report.key().task()},

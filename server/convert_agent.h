@@ -1,4 +1,4 @@
-// What agents say, in core types. Only for messages that validation has passed.
+// Agents' messages as core types. Only for messages that passed validation.
 #ifndef BERTH_SERVER_CONVERT_AGENT_H_
 #define BERTH_SERVER_CONVERT_AGENT_H_
 
@@ -11,10 +11,10 @@
 
 namespace berth {
 
-// Devices sorted by (kind, PCI bus id, uuid), lists by name. Without an address the name is one.
+// Devices sorted by (kind, PCI bus id, uuid), lists by name. Without an address the name is used.
 NodeSpec ToNodeSpec(const v1::Hello& hello);
 
-// What a report says of a task and its attempt. INVALID_ARGUMENT for numbers out of range or an
+// A report as an event of a task and its attempt. INVALID_ARGUMENT for numbers out of range or an
 // unknown state. The message is cut to kMaxReportMessageBytes.
 inline constexpr size_t kMaxReportMessageBytes = 1024;
 absl::StatusOr<TaskReported> ToTaskReported(const v1::TaskReport& report);

@@ -12,9 +12,9 @@ using store::v1::TaskChange;
 using v1::ChangeEvent;
 using Out = google::protobuf::RepeatedPtrField<ChangeEvent>;
 
-// What an event is to watchers, apart from the tasks that it changed.
+// The meaning of an event for watchers, apart from its task changes.
 struct Meaning {
-  ChangeEvent::Type type = ChangeEvent::TYPE_UNSPECIFIED;  // unspecified: tells of tasks only
+  ChangeEvent::Type type = ChangeEvent::TYPE_UNSPECIFIED;  // unspecified: only task changes
   uint64_t job = 0;
   const std::string* message = nullptr;
 };

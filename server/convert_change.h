@@ -1,5 +1,5 @@
 // From the log to watchers: the events of a turn as berth.v1.ChangeEvents. The log carries names
-// and states beside each event (storage/event_labels.h), so nothing is looked up, and old turns
+// and states with each event (storage/event_labels.h), so nothing is looked up, and old turns
 // render as they did when they were new.
 #ifndef BERTH_SERVER_CONVERT_CHANGE_H_
 #define BERTH_SERVER_CONVERT_CHANGE_H_
@@ -12,7 +12,7 @@
 
 namespace berth {
 
-// What one watcher wants to see.
+// Which events one watcher wants.
 class ChangeFilter {
  public:
   explicit ChangeFilter(const v1::WatchRequest& request);
@@ -29,7 +29,7 @@ class ChangeFilter {
   absl::flat_hash_set<std::string> names_;
 };
 
-// Appends what `filter` lets through, in order.
+// Appends the events that pass `filter`, in order.
 void RenderChanges(const store::v1::LogTurn& turn, const ChangeFilter& filter,
                    google::protobuf::RepeatedPtrField<v1::ChangeEvent>* out);
 

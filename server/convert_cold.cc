@@ -10,7 +10,7 @@ void CopyColdFields(const v1::TaskGroup& from, v1::TaskGroup* to) {
   *to->mutable_env() = from.env();
   to->set_working_dir(from.working_dir());
   to->set_image(from.image());
-  *to->mutable_communication() = from.communication();  // beside its weight, which is hot
+  *to->mutable_communication() = from.communication();  // besides its weight, which is hot
 }
 
 void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
@@ -18,7 +18,8 @@ void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
   to->set_kill_signal(from.kill_signal());
   to->set_run_as(from.run_as());
   if (from.checkpoint().signal().empty() && !from.checkpoint().has_grace()) return;
-  v1::CheckpointPolicy* checkpoint = to->mutable_checkpoint();  // beside the interval, which is hot
+  v1::CheckpointPolicy* checkpoint = to->mutable_checkpoint();  // besides the interval, which is
+                                                                // hot
   checkpoint->set_signal(from.checkpoint().signal());
   if (from.checkpoint().has_grace()) *checkpoint->mutable_grace() = from.checkpoint().grace();
 }
@@ -26,7 +27,7 @@ void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
 }  // namespace
 
 std::string EncodeCold(const v1::JobSpec& spec) {
-  thread_local v1::JobSpec cold;  // keeps its strings' memory from job to job
+  thread_local v1::JobSpec cold;  // keeps its strings' memory between jobs
   cold.Clear();
   CopyColdFields(spec, &cold);
   for (const v1::TaskGroup& group : spec.groups()) CopyColdFields(group, cold.add_groups());
@@ -42,7 +43,7 @@ absl::Status MergeCold(absl::string_view cold, v1::JobSpec* spec) {
   v1::JobSpec parsed;
   if (absl::Status status = ParseCold(cold, &parsed); !status.ok()) return status;
   if (parsed.groups_size() != spec->groups_size()) {
-    return absl::DataLossError(absl::StrCat("the stored command and environment are of ",
+    return absl::DataLossError(absl::StrCat("the stored command and environment have ",
                                             parsed.groups_size(), " groups, the job has ",
                                             spec->groups_size()));
   }

@@ -83,8 +83,8 @@ void RenderFewerTasks(const Job& job, const Remedy& remedy, v1::Remedy* out) {
 
 using IsMeant = absl::FunctionRef<bool(const DeviceRequest&)>;
 
-// The path of the first request for devices that is meant, with the field of it, and its kind. Some
-// are meant, as the engine found the remedy there.
+// The path of `field` in the first device request that is meant, and the kind of that request.
+// There is one, because the engine found the remedy there.
 std::string DevicePath(const ClusterState& state, const Job& job, const Remedy& remedy,
                        absl::string_view field, IsMeant meant, std::string* kind) {
   const auto& devices = state.interner().Shape(job.groups[remedy.group].shape).shape.devices;
@@ -120,7 +120,7 @@ void RenderAnyLinks(const ClusterState& state, const Job& job, const Remedy& rem
   out->set_kind(v1::Remedy::ANY_LINKS);
   out->set_field(of_class ? least
                           : DevicePath(state, job, remedy, "min_bandwidth_gbps", of_kind, &kind));
-  out->set_detail(absl::StrCat("any ", kind, "s would do, however they are connected"));
+  out->set_detail(absl::StrCat("any ", kind, "s would do, whatever the links between them"));
 }
 
 void RenderSmallerTasks(const ClusterState& state, const Job& job, const Remedy& remedy,
@@ -151,7 +151,7 @@ void RenderSmallerTasks(const ClusterState& state, const Job& job, const Remedy&
   out->set_detail(absl::StrCat("a node has at most ", remedy.text, " ", amount));
 }
 
-// Rounded down to seconds, which is shorter still.
+// Rounded down to seconds: shorter is safe.
 void RenderShorterWalltime(const Job& job, const Remedy& remedy, v1::Remedy* out) {
   const absl::Duration walltime = remedy.walltime < absl::Seconds(1)
                                       ? remedy.walltime
@@ -162,8 +162,8 @@ void RenderShorterWalltime(const Job& job, const Remedy& remedy, v1::Remedy* out
   const google::protobuf::Duration& exact = out->walltime();
   out->set_value(FormatDuration({exact.seconds(), exact.nanos()}));
   const bool had_one = job.walltime != absl::InfiniteDuration();
-  out->set_detail(absl::StrCat("it would end before what is kept for others; it has ",
-                               had_one ? "a longer one" : "none"));
+  out->set_detail(absl::StrCat("it would end before reservations of other jobs; now it has ",
+                               had_one ? "a longer walltime" : "no walltime"));
 }
 
 void RenderOtherQueue(const ClusterState& state, const Remedy& remedy, v1::Remedy* out) {
@@ -172,23 +172,23 @@ void RenderOtherQueue(const ClusterState& state, const Remedy& remedy, v1::Remed
   out->set_field("queue");
   out->set_value(name);
   out->set_detail(
-      absl::StrCat("queue ", name, remedy.starts_now ? " has room for it" : " could take it"));
+      absl::StrCat("queue ", name, remedy.starts_now ? " has room for it" : " could accept it"));
 }
 
 void RenderPreemptible(v1::Remedy* out) {
   out->set_kind(v1::Remedy::PREEMPTIBLE);
   out->set_field("preemptible");
   out->set_value("true");
-  out->set_detail("it could borrow beyond what its queue deserves, and be evicted for others");
+  out->set_detail("it could borrow beyond its queue's deserved amount, and be evicted for others");
 }
 
-// The value is whole seconds, not before the time.
+// The value is in whole seconds, not before the time.
 void RenderWait(const Remedy& remedy, v1::Remedy* out) {
   out->set_kind(v1::Remedy::WAIT);
   const absl::Duration since_epoch = absl::Ceil(remedy.time - absl::UnixEpoch(), absl::Seconds(1));
   out->set_value(
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::UnixEpoch() + since_epoch, absl::UTCTimeZone()));
-  out->set_detail("nothing to change: it starts by then if the others use up their walltimes");
+  out->set_detail("no change needed: it starts by then even if other jobs use up their walltimes");
   ToProto(remedy.time, out->mutable_wait_until());
 }
 
@@ -216,7 +216,7 @@ void RenderSoftTopology(const Remedy& remedy, v1::Remedy* out) {
   out->set_kind(v1::Remedy::SOFT_TOPOLOGY);
   out->set_field(TopologyPath(remedy, "mode"));
   out->set_value("SOFT");
-  out->set_detail("it would be spread over more than it asks for");
+  out->set_detail("it would be spread over a wider domain than requested");
 }
 
 int32_t TierToApi(int32_t tier) { return tier == kRootTier ? 0 : tier; }

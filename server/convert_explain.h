@@ -1,5 +1,5 @@
-// What the engine answers to questions (core/engine/dry_run.h, explain.h), through the API's door.
-// All read the state: loop thread or reader lock.
+// Results of the engine's dry runs and explanations (core/engine/dry_run.h, explain.h) as API
+// messages. All functions read the state: loop thread or reader lock.
 #ifndef BERTH_SERVER_CONVERT_EXPLAIN_H_
 #define BERTH_SERVER_CONVERT_EXPLAIN_H_
 
@@ -10,14 +10,14 @@
 
 namespace berth {
 
-// `spec`: the job that was planned, which is not there.
+// `spec`: the planned job, which does not exist in the state.
 void RenderPlan(const ClusterState& state, const JobSpec& spec, const DryRunResult& plan,
                 v1::PlanJobResponse* out);
 
 void RenderExplanation(const ClusterState& state, const Job& job, const Explanation& explanation,
                        v1::ExplainJobResponse* out);
 
-// Of the job that was asked about: as a field of it, with the value that would start it.
+// As a field of the job, with the value that would start it.
 void RenderRemedy(const ClusterState& state, const Job& job, const Remedy& remedy, v1::Remedy* out);
 
 void RenderEstimate(const StartEstimate& estimate, v1::EstimateJobResponse* out);

@@ -22,8 +22,8 @@ std::vector<std::string> SortedStrings(const Repeated& values) {
   return sorted;
 }
 
-// In thousandths; checked (server/validation).
-int32_t ShareAskedFor(const v1::DeviceRequest& device) {
+// In thousandths; validated.
+int32_t RequestedShare(const v1::DeviceRequest& device) {
   if (device.cores() > 0) return device.cores() * 10;
   return static_cast<int32_t>(std::lround(device.share() * kWhole));
 }
@@ -31,16 +31,16 @@ int32_t ShareAskedFor(const v1::DeviceRequest& device) {
 DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
   DeviceRequest request;
   request.kind = device.kind();
-  request.share = ShareAskedFor(device);
-  request.by_memory = AsksByMemory(device);
-  if (request.by_memory) request.share = kWhole;  // until ShareCounter says
+  request.share = RequestedShare(device);
+  request.by_memory = RequestsByMemory(device);
+  if (request.by_memory) request.share = kWhole;  // until ShareCounter decides
   request.oversubscribe = device.oversubscribe();
   request.count = request.share > 0 ? 1 : device.count();
   request.min_compute_capability =
       ComputeCapabilityFrom(device.min_compute_capability()).value_or(0);
   request.min_memory_bytes = device.memory_bytes();
   request.models = SortedStrings(device.model());
-  if (!device.mig().empty()) {  // short for that
+  if (!device.mig().empty()) {  // short form
     request.kind = kMigKind;
     request.models = {device.mig()};
   }
@@ -52,7 +52,7 @@ DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
   return request;
 }
 
-// Lists are sorted: equal asks are one shape.
+// Lists are sorted, so that equal requests have one shape.
 TaskShape ShapeFrom(const v1::TaskGroup& group) {
   TaskShape shape;
   const v1::ResourceRequest& resources = group.resources();
@@ -135,7 +135,7 @@ std::vector<GroupDependency> GroupDependenciesFrom(const v1::JobSpec& spec,
   return result;
 }
 
-// Indexes of groups by name, sorted: equal asks are one class.
+// Indexes of groups by name, sorted, so that equal requests are one class.
 std::vector<uint32_t> GroupIndexes(const v1::JobSpec& spec,
                                    const google::protobuf::RepeatedPtrField<std::string>& names) {
   std::vector<uint32_t> indexes;
@@ -201,8 +201,8 @@ int32_t ReplicasOf(const v1::TaskGroup& group) {
 
 namespace {
 
-// By the group itself; nullopt: it does not say.
-std::optional<int32_t> SaysMinAvailable(const v1::TaskGroup& group) {
+// Set by the group itself; nullopt: not set.
+std::optional<int32_t> ExplicitMinAvailable(const v1::TaskGroup& group) {
   if (group.has_min_available()) return group.min_available();
   const int64_t partitioned =
       int64_t{group.partition().min_partitions()} * group.partition().size();
@@ -210,12 +210,12 @@ std::optional<int32_t> SaysMinAvailable(const v1::TaskGroup& group) {
   return static_cast<int32_t>(partitioned);
 }
 
-// The job asks for fewer tasks than its groups, all of those that say nothing: for any so many.
-bool AsksForAny(const v1::JobSpec& spec) {
+// The job requests fewer tasks than the sum of its groups that set no minimum: any of them count.
+bool AllowsAnyTasks(const v1::JobSpec& spec) {
   if (spec.min_available() <= 0) return false;
   int64_t of_groups = 0;
   for (const v1::TaskGroup& group : spec.groups()) {
-    of_groups += SaysMinAvailable(group).value_or(ReplicasOf(group));
+    of_groups += ExplicitMinAvailable(group).value_or(ReplicasOf(group));
   }
   return spec.min_available() < of_groups;
 }
@@ -223,9 +223,9 @@ bool AsksForAny(const v1::JobSpec& spec) {
 }  // namespace
 
 int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group) {
-  const std::optional<int32_t> says = SaysMinAvailable(group);
+  const std::optional<int32_t> says = ExplicitMinAvailable(group);
   if (says.has_value()) return *says;
-  return AsksForAny(spec) ? 0 : ReplicasOf(group);
+  return AllowsAnyTasks(spec) ? 0 : ReplicasOf(group);
 }
 
 std::vector<AffinityTerm> AffinityFrom(const v1::JobAffinity& affinity) {

@@ -1,6 +1,5 @@
-// Jobs through the API's door: berth.v1 messages that passed validation become core values, and
-// what the core holds is rendered as berth.v1 messages. The cold fields go through
-// server/convert_cold.h.
+// Jobs between the API and the core: validated berth.v1 messages become core values, and core
+// values are rendered as berth.v1 messages. server/convert_cold.h handles the cold fields.
 #ifndef BERTH_SERVER_CONVERT_JOB_H_
 #define BERTH_SERVER_CONVERT_JOB_H_
 
@@ -16,29 +15,29 @@
 
 namespace berth {
 
-// No limits.kill_grace is above this.
+// Upper limit for limits.kill_grace.
 inline constexpr absl::Duration kMaxKillGrace = absl::Hours(24);
 
-// What a field that was left out means, and the operator's bound for one that was not.
+// Defaults for fields that are not set, and the operator's limits for those that are.
 struct JobDefaults {
   absl::Duration finished_job_ttl = absl::Hours(24);
   // Jobs of lower priority are preemptible; absent: none are.
   std::optional<int32_t> preemptible_below_priority = std::nullopt;
   GangTopology gangs = {};
-  QueueDefaults of_queues = {};  // where neither the queue nor one above it says it
+  QueueDefaults queue_defaults = {};  // for queues without defaults, if no queue above has any
   absl::Duration greatest_kill_grace = kMaxKillGrace;  // limits.kill_grace
 };
 
-// What a job's tasks are, or would be; 0 or less if that is what it says.
+// Number of the group's tasks; 0 or less if the group specifies that.
 int32_t ReplicasOf(const v1::TaskGroup& group);
 
-// Tasks that a group starts with.
+// Tasks with which a group starts.
 int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group);
 
-// The hot part, without name, queue and dependencies: these need the state (server/submission.h).
+// The hot part without name, queue and dependencies, which need the state (server/submission.h).
 JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);
 
-// The queue it goes to.
+// The queue of the job.
 std::string QueueNameOf(const v1::JobSpec& spec);
 
 DependencyCondition ConditionFrom(v1::JobDependency::Condition condition);
@@ -47,8 +46,8 @@ v1::JobState JobStateToApi(JobState state);
 v1::TaskState TaskStateToApi(TaskState state);
 v1::Eviction::Reason EvictionReasonToApi(ReleaseReason reason);
 
-// All that memory holds of the job: spec without its cold fields, status, etag. Reads the state:
-// reader lock.
+// Everything about the job that is in memory: spec without its cold fields, status, etag. Reads the
+// state: reader lock.
 void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out);
 
 // Task `index` of the job. Reader lock.
@@ -58,7 +57,7 @@ void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitR
 void RenderReservation(const ClusterState& state, const Reservation& reservation,
                        v1::Reservation* out);
 
-// The job's name, or a hint at one that is no longer there.
+// The job's name, or a hint that it was deleted.
 std::string JobNameOf(const ClusterState& state, JobId id);
 
 // "worker-3"

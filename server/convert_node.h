@@ -1,4 +1,4 @@
-// Nodes through the API's door: what an agent reports becomes a core value, and nodes are rendered
+// Nodes between the API and the core: agents' reports become core values, and nodes are rendered
 // for readers.
 #ifndef BERTH_SERVER_CONVERT_NODE_H_
 #define BERTH_SERVER_CONVERT_NODE_H_
@@ -11,7 +11,7 @@ namespace berth {
 
 v1::NodeState NodeStateToApi(NodeState state);
 
-// Reader lock. `devices`: the inventory's devices and which are in use, too.
+// Reader lock. `devices`: also renders the inventory's devices and which are in use.
 void RenderNode(const ClusterState& state, const Node& node, bool devices, v1::Node* out);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Queues through the API's door.
+// Queues between the API and the core.
 #ifndef BERTH_SERVER_CONVERT_QUEUE_H_
 #define BERTH_SERVER_CONVERT_QUEUE_H_
 
@@ -8,18 +8,18 @@
 
 namespace berth {
 
-// The root, as ClusterState names it: the parent of queues that name none.
+// The root, as ClusterState names it: the parent of queues without a parent.
 inline constexpr absl::string_view kRootQueueName = "root";
 
-// Where jobs go that name no queue. A new store gets one; after that it is a queue like any other.
+// The queue of jobs that name none. A new store gets one; after that it is a queue like any other.
 inline constexpr absl::string_view kDefaultQueueName = "default";
 
-// All but the parent, which needs the state. Only validated queues.
+// Everything but the parent, which needs the state. Only validated queues.
 QueueDefaults QueueDefaultsFrom(const v1::QueueDefaults& defaults);
 
 QueueSpec QueueSpecFrom(const v1::Queue& queue);
 
-// Copies the fields that `mask` names (validated) from `from`.
+// Copies the fields named by `mask` (validated) from `from`.
 void UpdateQueueSpec(const google::protobuf::FieldMask& mask, const QueueSpec& from, QueueSpec& to);
 
 v1::QueueState QueueStateToApi(const Queue& queue);

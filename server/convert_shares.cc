@@ -32,7 +32,7 @@ std::vector<QueueId> InTreeOrder(const ClusterState& state, const Queue& top) {
   return order;
 }
 
-// Cpu and memory, then the others by name: the order of interned kinds says nothing.
+// Cpu and memory, then the others by name: the order of interned kinds is arbitrary.
 std::vector<ResourceKind> KindsByName(const Interner& interner) {
   std::vector<ResourceKind> kinds;
   for (size_t i = 0; i < interner.kind_count(); ++i) kinds.push_back({static_cast<uint8_t>(i)});
@@ -42,7 +42,7 @@ std::vector<ResourceKind> KindsByName(const Interner& interner) {
   return kinds;
 }
 
-// Of `kinds`, those that some queue deserves: of others nothing is anybody's, and nothing borrowed.
+// Of `kinds`, those that some queue deserves. Other kinds have no owner, and cannot be borrowed.
 std::vector<ResourceKind> DeservedKinds(const ClusterState& state,
                                         const std::vector<ResourceKind>& kinds) {
   Resources deserved;
@@ -54,7 +54,7 @@ std::vector<ResourceKind> DeservedKinds(const ClusterState& state,
   return some;
 }
 
-// What all queues have in common.
+// Common to all queues.
 struct Context {
   const ClusterState& state;
   bool past_counts = false;
@@ -63,15 +63,15 @@ struct Context {
   std::string NameOf(ResourceKind kind) const { return state.interner().KindName(kind); }
 };
 
-// One queue, and why its shares are as they are. See core/engine/fair_share.h for the rules.
+// One queue, and the reasons for its shares. core/engine/fair_share.h has the rules.
 class Reasons {
  public:
   Reasons(const Context& context, const Queue& queue, const QueueShares& shares)
       : context_(context), queue_(queue), shares_(shares) {}
 
-  // Resources for which the same is true are named together.
+  // Resources with the same reason are named together.
   std::vector<std::string> Words() const {
-    if (queue_.id == kRootQueue) return {"the root: what the ready nodes have"};
+    if (queue_.id == kRootQueue) return {"the root: the capacity of the ready nodes"};
     std::vector<std::pair<std::string, std::vector<std::string>>> bounds;
     for (const ResourceKind kind : context_.kinds) {
       if (!HasPart(kind)) continue;
@@ -89,7 +89,7 @@ class Reasons {
       words.push_back(absl::StrCat("fair share of ", absl::StrJoin(names, ", "), " ", bound));
     }
     if (shares_.share.deserved_scaled) {
-      words.emplace_back("deserved is scaled down: siblings deserve more than there is");
+      words.emplace_back("deserved is scaled down: siblings deserve more than exists");
     }
     AddLoans(&words);
     AddWaiting(&words);
@@ -108,13 +108,13 @@ class Reasons {
     if (fair > demand) return "set aside by guarantee";
     if (fair == demand) return "bounded by demand";
     if (fair >= queue_.limit[kind]) return "bounded by limit";
-    if (fair < deserved) return "below deserved: its parent has too little for all";
+    if (fair < deserved) return "below deserved: its parent does not have enough for all";
     if (fair > deserved) return absl::StrCat("beyond deserved ", Merit());
     if (queue_.spec.weight == 0) return "bounded by deserved: weight 0 takes no more";
     return "bounded by deserved: nothing is left beyond";
   }
 
-  // How what is left is divided.
+  // How the amount beyond deserved is divided.
   std::string Merit() const {
     return absl::StrCat("by priority ", queue_.spec.priority, " and weight ", queue_.spec.weight,
                         context_.past_counts ? ", less for past usage" : "");
@@ -132,15 +132,15 @@ class Reasons {
     if (const std::string names = NamesOf(shares_.borrowed); !names.empty()) {
       words->push_back(absl::StrCat("borrows ", names,
                                     queue_.spec.reclaimable
-                                        ? ", which may be taken back"
-                                        : ", which is not taken back (reclaimable: false)"));
+                                        ? ", which may be reclaimed"
+                                        : ", which is not reclaimed (reclaimable: false)"));
     }
     if (const std::string names = NamesOf(shares_.lent); !names.empty()) {
       words->push_back(absl::StrCat("lends ", names));
     }
   }
 
-  // What barred the actions that were asked to make room for the first job that waits for it.
+  // Why actions made no room for the first pending job that they tried.
   void AddWaiting(std::vector<std::string>* words) const {
     const PendingIndex& pending = context_.state.pending();
     const auto found = pending.short_of_room().find(queue_.id);
@@ -204,8 +204,8 @@ absl::Status RenderShares(const ClusterState& state, const FairShareParameters& 
   if (top.id == kRootQueue && !with_root) order.erase(order.begin());
   if (order.size() > kMaxListedShares) {
     return absl::FailedPreconditionError(
-        absl::StrCat("these are ", order.size(), " queues, at most ", kMaxListedShares,
-                     " are told at once: name one whose subtree is smaller"));
+        absl::StrCat("these are ", order.size(), " queues; at most ", kMaxListedShares,
+                     " are listed at once: name a queue with a smaller subtree"));
   }
   const std::vector<QueueShares> all = QueueSharesOf(state, FairSharesOf(state, parameters));
   absl::flat_hash_map<QueueId, const QueueShares*> by_id;

@@ -1,4 +1,4 @@
-// What the queues are entitled to, through the API's door, with the reasons in words.
+// Entitlements of queues as API messages, with the reasons in words.
 #ifndef BERTH_SERVER_CONVERT_SHARES_H_
 #define BERTH_SERVER_CONVERT_SHARES_H_
 
@@ -11,9 +11,9 @@ namespace berth {
 
 inline constexpr size_t kMaxListedShares = 10'000;
 
-// Of the queues below `top`, and of `top` itself unless that is the root and `with_root` is false:
+// Renders the queues below `top`, and `top` itself unless it is the root and `with_root` is false:
 // parents before children, siblings by name. FAILED_PRECONDITION if there are more than
-// kMaxListedShares. Divides everything anew, O(all queues): loop thread or reader lock.
+// kMaxListedShares. Recomputes all shares, O(all queues): loop thread or reader lock.
 absl::Status RenderShares(const ClusterState& state, const FairShareParameters& parameters,
                           const Queue& top, bool with_root, v1::ListQueueSharesResponse* out);
 

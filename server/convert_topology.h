@@ -1,4 +1,5 @@
-// HyperNodes, and what jobs ask of them, through the API's door. Only validated values come in.
+// HyperNodes, and topology constraints of jobs, between the API and the core. Only validated
+// values.
 #ifndef BERTH_SERVER_CONVERT_TOPOLOGY_H_
 #define BERTH_SERVER_CONVERT_TOPOLOGY_H_
 
@@ -19,7 +20,7 @@ namespace berth {
 TopologyConstraint TopologyFrom(const v1::TopologyConstraint& topology);
 void ToProto(const TopologyConstraint& topology, v1::TopologyConstraint* out);
 
-// "low" 1, "medium" 10, "high" 100, or a number of 1..kMaxWeight; nullopt for anything else.
+// "low" 1, "medium" 10, "high" 100, or a number in 1..kMaxWeight; nullopt otherwise.
 inline constexpr int32_t kMaxWeight = 1000;
 std::optional<int32_t> WeightFrom(absl::string_view text);
 // The sum of the weights.
@@ -27,8 +28,8 @@ int32_t CommunicationFrom(const google::protobuf::Map<std::string, std::string>&
 
 HyperNodeSpec HyperNodeSpecFrom(const v1::HyperNode& hyper_node);
 HyperNodeMember MemberFrom(const v1::HyperNodeSpec::Member& member);
-// Name, spec, etag and what the tree says of it: the status without sums (server/domain_totals.h)
-// and conflicts.
+// Name, spec, etag and position in the tree. Sums of the status (server/domain_totals.h) and
+// conflicts are not included.
 void RenderHyperNode(const ClusterState& state, const HyperNode& domain, v1::HyperNode* out);
 
 }  // namespace berth

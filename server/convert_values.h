@@ -1,4 +1,4 @@
-// Small conversions that the converters share. Only validated values come in.
+// Small conversions that the converters share. Only validated values.
 #ifndef BERTH_SERVER_CONVERT_VALUES_H_
 #define BERTH_SERVER_CONVERT_VALUES_H_
 
@@ -30,11 +30,11 @@ inline absl::Time TimeFrom(const google::protobuf::Timestamp& time) {
 void ToProto(absl::Duration duration, google::protobuf::Duration* out);
 void ToProto(absl::Time time, google::protobuf::Timestamp* out);
 
-// Sorted by name, as the core wants them.
+// Sorted by name, as the core requires.
 std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& whole);
-// Those with fields of their own among the rest, where set.
+// Includes the dedicated fields (cpu, memory, scratch) that are set.
 std::vector<NamedAmount> AmountsFrom(const v1::ResourceList& list);
-// Bytes of scratch beside them, if any.
+// Adds the bytes of scratch, if any.
 void AddScratch(int64_t bytes, std::vector<NamedAmount>* amounts);
 void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out);
 // Kinds with amount 0 are left out, except cpu and memory.
@@ -52,7 +52,7 @@ inline void ToProto(const std::map<std::string, std::string>& labels,
 Strategy StrategyFrom(v1::Strategy strategy);
 v1::Strategy StrategyToApi(Strategy strategy);
 
-// "JOB_" + "RUNNING" -> "RUNNING": an enum value's name as map keys and metrics want it.
+// "JOB_" + "RUNNING" -> "RUNNING": an enum value's name for map keys and metrics.
 std::string ShortName(absl::string_view enum_value_name, absl::string_view prefix);
 
 }  // namespace berth

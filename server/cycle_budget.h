@@ -1,6 +1,6 @@
 // The planning budget: how much counted work (PlanCounters::work) one cycle may do, so that it
-// takes about the target time on this machine. Measured time only tunes the number; the number is
-// an input of the cycle and recorded with it, so that a replay cuts where the original did.
+// takes about the target time on this machine. Measured time only tunes the number. The number is
+// an input of the cycle and recorded with it, so that a replay stops where the original did.
 #ifndef BERTH_SERVER_CYCLE_BUDGET_H_
 #define BERTH_SERVER_CYCLE_BUDGET_H_
 
@@ -21,8 +21,8 @@ class CycleBudget {
 
   uint64_t Get() const { return budget_; }
 
-  // Only cycles long enough to measure count. Moves half of the way, at most doubling or
-  // quartering.
+  // Only cycles long enough to measure count. Moves half of the way, and at most doubles or
+  // quarters.
   void Note(uint64_t work, absl::Duration elapsed) {
     if (elapsed < absl::Milliseconds(1) || work == 0) return;
     const double fitting = static_cast<double>(work) * absl::FDivDuration(target_, elapsed);

@@ -12,6 +12,7 @@
 #include "server/app.h"
 #include "server/config.h"
 #include "server/convert_values.h"
+#include "server/loop.h"
 #include "storage/fsck.h"
 #include "storage/restore.h"
 #include "storage/rocksdb/rocksdb_store.h"
@@ -39,14 +40,14 @@ int Fail(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kExitUsage : 1;
 }
 
-// What is damaged does not mend itself: says how to go on.
+// Damage does not repair itself: explains how to recover.
 int FailOn(const std::string& directory, const absl::Status& status) {
   const int code = Fail(status);
   if (absl::IsDataLoss(status)) std::cerr << "berthd: " << HowToRestore(directory) << "\n";
   return code;
 }
 
-// Every agent and every client is a descriptor.
+// Every agent and every client uses a descriptor.
 void RaiseFileLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -54,10 +55,10 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Before any thread starts, so that all inherit it and only the main thread waits for these.
+// Before any thread starts, so that all inherit the mask and only the main thread waits for these.
 sigset_t BlockSignals() {
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of a file fails: as on a full disk
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond a file size limit fails, as on a full disk
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -67,12 +68,12 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// Flags win over the file.
+// Flags override the file.
 absl::StatusOr<config::v1::Server> ConfigFrom(const Flags& flags) {
   ConfigPlaces places;
   absl::StatusOr<config::v1::Server> config = ReadConfig(flags.config, &places);
   if (!config.ok()) return config.status();
-  // What a flag says does not stand in the file.
+  // The value of a flag has no position in the file.
   const auto take = [&places](const std::string& value, const char* field, std::string* out) {
     if (value.empty()) return;
     *out = value;
@@ -80,7 +81,7 @@ absl::StatusOr<config::v1::Server> ConfigFrom(const Flags& flags) {
   };
   take(flags.listen, "listen", config->mutable_listen());
   take(flags.http, "http_listen", config->mutable_http_listen());
-  if (!flags.data.empty()) {  // as the shell that it was written in means it
+  if (!flags.data.empty()) {  // relative to the working directory of the shell
     take(std::filesystem::absolute(flags.data), "data_directory", config->mutable_data_directory());
   }
   if (!flags.log_level.empty()) {
@@ -90,8 +91,8 @@ absl::StatusOr<config::v1::Server> ConfigFrom(const Flags& flags) {
   return config;
 }
 
-// Debian's Abseil looks for deadlocks at every lock that is taken, which is for debug builds.
-void LockWithoutAnalysis() {
+// Debian's Abseil checks for deadlocks at every lock operation, which is meant for debug builds.
+void DisableDeadlockDetection() {
 #ifdef NDEBUG
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif
@@ -99,7 +100,7 @@ void LockWithoutAnalysis() {
 
 int Serve(const Flags& flags) {
   const sigset_t signals = BlockSignals();
-  LockWithoutAnalysis();
+  DisableDeadlockDetection();
   RaiseFileLimit();
   LogForGrpc(LogLevel::kWarn);
   absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
@@ -122,7 +123,7 @@ int Serve(const Flags& flags) {
                               {"revision", (*app)->loop().DurableRevision()}});
   int signal_number = SIGHUP;
   while (sigwait(&signals, &signal_number) == 0 && signal_number == SIGHUP) {
-    (*app)->Reload().IgnoreError();  // it logs what came of it
+    (*app)->Reload().IgnoreError();  // it logs the result
   }
   LogInfo("berthd stops", {{"signal", strsignal(signal_number)}});
   (*app)->GrantStopLease();
@@ -138,7 +139,7 @@ int CheckStore(const std::string& directory) {
   return status.ok() ? 0 : FailOn(directory, status);
 }
 
-// The backup itself is damaged, if anything is: there is no other place to go back to.
+// If anything is damaged, it is the backup itself: there is no other copy to fall back on.
 int RestoreStore(const Flags& flags) {
   const absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
   if (!config.ok()) return Fail(config.status());
@@ -160,8 +161,8 @@ void AddOptions(CLI::App& cli, Flags* flags) {
                  "check the store in DIR and exit; berthd must not be running")
       ->type_name("DIR");
   cli.add_option("--restore", flags->restore,
-                 "check the backup in DIR, copy it to the directory of the store, which is not "
-                 "there or empty, and exit")
+                 "check the backup in DIR, copy it to the directory of the store, which must be "
+                 "missing or empty, and exit")
       ->type_name("DIR");
   cli.set_version_flag("--version", std::string("berthd ") + kBerthVersion);
 }

@@ -20,7 +20,7 @@ absl::Status MakeDefaultQueue(Loop& loop) {
     spec.name = std::string(kDefaultQueueName);
     const absl::Status made = turn.Emit(QueueCreated{turn.state().next_queue_id(), spec});
     if (made.ok()) LogInfo("queue created", {{"queue", spec.name}, {"why", "the store is new"}});
-    if (!made.ok()) LogError("the default queue cannot be made", {{"error", made}});
+    if (!made.ok()) LogError("the default queue cannot be created", {{"error", made}});
   });
 }
 

@@ -1,4 +1,4 @@
-// The queue `default`, which a new cluster has.
+// The queue `default` of a new cluster.
 #ifndef BERTH_SERVER_DEFAULT_QUEUE_H_
 #define BERTH_SERVER_DEFAULT_QUEUE_H_
 
@@ -7,8 +7,9 @@
 
 namespace berth {
 
-// Has the loop make it, if no queue was ever made in this store. From then on it is a queue like
-// any other: an operator may change or delete it, and it does not come back. Before the first turn.
+// Has the loop create it if no queue was ever created in this store. From then on it is a queue
+// like any other: an operator may change or delete it, and it does not come back. Call before the
+// first turn.
 absl::Status MakeDefaultQueue(Loop& loop);
 
 }  // namespace berth

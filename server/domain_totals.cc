@@ -82,7 +82,7 @@ class Conflicts {
   int64_t found_ = 0;
 };
 
-// The node is claimed by the HyperNode: where is it?
+// The HyperNode claims the node: notes where the node is instead.
 void NoteElsewhere(const ClusterState& state, const HyperNode& claimant, const Node& node,
                    Conflicts& conflicts) {
   const HyperNode* in = state.DomainOf(node, claimant.spec.kind);
@@ -93,7 +93,7 @@ void NoteElsewhere(const ClusterState& state, const HyperNode& claimant, const N
                              in == nullptr ? "none" : in->spec.name));
 }
 
-// Members that are named: HyperNodes and nodes.
+// Members given by name: HyperNodes and nodes.
 void NoteNamed(const ClusterState& state, const HyperNode& domain, Conflicts& conflicts) {
   for (const HyperNodeMember& member : domain.spec.members) {
     if (member.match != HyperNodeMember::Match::kExact) continue;
@@ -108,7 +108,7 @@ void NoteNamed(const ClusterState& state, const HyperNode& domain, Conflicts& co
   }
 }
 
-// Without exact names.
+// Selectors other than exact names.
 SelectorIndex MatchersOf(const HyperNodeSpec& spec) {
   HyperNodeSpec others = spec;
   std::erase_if(others.members, [](const HyperNodeMember& member) {

@@ -1,4 +1,4 @@
-// What is in HyperNodes: sums over their nodes, in steps.
+// Sums over the nodes of HyperNodes, computed in steps.
 #ifndef BERTH_SERVER_DOMAIN_TOTALS_H_
 #define BERTH_SERVER_DOMAIN_TOTALS_H_
 
@@ -8,13 +8,13 @@
 
 namespace berth {
 
-// Fills nodes, ready nodes and devices of the status, over the HyperNode and all below it. Nothing
-// if it is gone.
+// Fills nodes, ready nodes and devices of the status, over the HyperNode and all below it. Does
+// nothing if it is gone.
 void FillTotals(ReadView& view, HyperNodeId id, v1::HyperNodeStatus* status);
 
-// What it claims and does not have: nodes that are in another one of its kind or do not exist,
-// HyperNodes that do not exist. At most kMaxConflicts, and how many more there are. Looks at every
-// node if it has other selectors than names.
+// Unfulfilled claims: nodes that are in another HyperNode of its kind or do not exist, HyperNodes
+// that do not exist. At most kMaxConflicts, and the number of further ones. Examines every node if
+// it has selectors other than names.
 inline constexpr int kMaxConflicts = 100;
 void FillConflicts(ReadView& view, HyperNodeId id, v1::HyperNodeStatus* status);
 

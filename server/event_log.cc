@@ -13,7 +13,7 @@
 namespace berth {
 namespace {
 
-// A registration is logged where it is decided, with what the agent said.
+// Registrations are logged where they are decided, with the agent's details.
 bool IsOfNode(const Event& event) {
   return std::holds_alternative<NodeSilenced>(event.body) ||
          std::holds_alternative<NodeFenced>(event.body) ||

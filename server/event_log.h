@@ -1,5 +1,4 @@
-// EventLog: what became durable, as lines of the log. Nodes at level info, jobs and tasks at level
-// debug.
+// EventLog: logs durable events. Nodes at level info, jobs and tasks at level debug.
 #ifndef BERTH_SERVER_EVENT_LOG_H_
 #define BERTH_SERVER_EVENT_LOG_H_
 

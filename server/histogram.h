@@ -1,4 +1,4 @@
-// Histogram: how long something took, without a lock. Buckets double from 1 us to about 67 s.
+// Histogram: durations, without a lock. Buckets double from 1 us to about 67 s.
 #ifndef BERTH_SERVER_HISTOGRAM_H_
 #define BERTH_SERVER_HISTOGRAM_H_
 
@@ -12,10 +12,10 @@
 
 namespace berth {
 
-// Thread-safe. A reader may see the sum and the buckets of slightly different moments.
+// Thread-safe. A reader may see the sum and the buckets at slightly different moments.
 class Histogram {
  public:
-  static constexpr size_t kBuckets = 27;  // and one for what is longer
+  static constexpr size_t kBuckets = 27;  // and one for longer durations
   // Upper bound of bucket `i`, in seconds.
   static double Bound(size_t i) { return static_cast<double>(uint64_t{1} << i) * 1e-6; }
 

@@ -25,7 +25,7 @@ absl::StatusOr<bool> IsBefore(const Store& store, uint64_t sequence, absl::Time 
 
 absl::StatusOr<uint64_t> LastTurnBefore(const Store& store, absl::Time limit, uint64_t last) {
   uint64_t before = 0;        // older, or none
-  uint64_t after = last + 1;  // younger, or not there
+  uint64_t after = last + 1;  // newer, or none
   while (after - before > 1) {
     const uint64_t middle = before + (after - before) / 2;
     absl::StatusOr<bool> older = IsBefore(store, middle, limit);

@@ -32,7 +32,7 @@ bool AnyLost(const Job& job) {
 
 MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::string_view by) {
   const JobStatus& status = job.status;
-  const bool forced = status.forced && !AnyLost(job);  // repeated, it ends what is lost by then
+  const bool forced = status.forced && !AnyLost(job);  // a repeated request ends tasks lost since
   const bool wished = status.cancelled && (forced || !request.force());
   if (wished || status.state == JobState::kCancelled) return std::nullopt;
   if (Ended(status.state)) return HasEnded(job);

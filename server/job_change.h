@@ -1,5 +1,5 @@
-// What a request for one job means, given the job: the event that it becomes, none if the job is so
-// already, or why it cannot be.
+// Translates a request about one job into an event: none if the job is already in that state, or an
+// error if it is not possible.
 #ifndef BERTH_SERVER_JOB_CHANGE_H_
 #define BERTH_SERVER_JOB_CHANGE_H_
 
@@ -15,13 +15,13 @@ namespace berth {
 
 using MaybeEvent = absl::StatusOr<std::optional<EventBody>>;
 
-// FAILED_PRECONDITION once it has ended otherwise. `by`: who asks, empty if the connection does not
-// tell; a cancel by force names them in the job's message.
+// FAILED_PRECONDITION once it has ended with another outcome. `by`: the client, empty if the
+// connection does not identify it; a forced cancel names it in the job's message.
 MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::string_view by);
-// The job may have that walltime from `now` on. FAILED_PRECONDITION once it has ended, or where its
-// start has run that long.
+// Checks whether the job may have that walltime from `now` on. FAILED_PRECONDITION once it has
+// ended, or if its current start has run that long.
 absl::Status CheckWalltime(const Job& job, Duration walltime, Time now);
-// Or, with `suspended` false, its end. FAILED_PRECONDITION once its outcome is decided.
+// With `suspended` false: a resume. FAILED_PRECONDITION once its outcome is decided.
 MaybeEvent SuspensionOf(const Job& job, bool suspended);
 
 }  // namespace berth

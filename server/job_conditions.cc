@@ -10,13 +10,13 @@
 namespace berth {
 namespace {
 
-// A task that was launched with the gang has as many attempts as that has starts, or fewer; the
-// first of them began to run when the gang did.
-bool StartedAlone(const Job& job, const Task& task) {
+// A task that was launched with the gang has at most as many attempts as the gang has starts. The
+// first such task began to run when the gang did.
+bool RestartedAlone(const Job& job, const Task& task) {
   return task.attempt > job.status.starts && task.start > job.status.start;
 }
 
-// The first of the queue's jobs that wait.
+// First among the queue's pending jobs.
 bool IsHead(const ClusterState& state, const Job& job) {
   const PendingIndex& pending = state.pending();
   for (const auto* list : {&pending.ready(), &pending.short_of_room(), &pending.held_back()}) {
@@ -43,7 +43,7 @@ int32_t RestartedPiecemeal(const Job& job) {
   int32_t running = 0;
   for (const Task& task : job.tasks) {
     if (task.state != TaskState::kRunning) continue;
-    if (!StartedAlone(job, task)) return 0;
+    if (!RestartedAlone(job, task)) return 0;
     ++running;
   }
   return running >= 2 ? running : 0;
@@ -51,11 +51,11 @@ int32_t RestartedPiecemeal(const Job& job) {
 
 int32_t RefusedAtHead(const ClusterState& state, const Job& job) {
   const int32_t refused = job.status.refusals.starts + job.status.refusals.own;
-  if (refused < kRefusedAgain || Ended(job.status.state)) return 0;
+  if (refused < kRepeatedlyRefused || Ended(job.status.state)) return 0;
   return job.status.state == JobState::kRunning || !IsHead(state, job) ? 0 : refused;
 }
 
-// What one turn says of one job.
+// One turn's effects on one job.
 struct RestartWatch::InTurn {
   Time time;
   int32_t requeued = 0;
@@ -130,7 +130,7 @@ void RenderConditions(const ClusterState& state, const Job& job, int32_t restart
   if (const int32_t tasks = RestartedPiecemeal(job); tasks > 0) {
     Add(v1::JobCondition::GANG_RESTARTED_PIECEMEAL, tasks,
         absl::StrCat("all ", tasks,
-                     " tasks that run were started again one by one since the gang started"),
+                     " running tasks were restarted one by one since the gang started"),
         out);
   }
   if (restarts > 0) {

@@ -1,6 +1,6 @@
-// Conditions of jobs (v1.JobCondition): something is wrong with how a job runs, though each step of
-// it was lawful. Two follow from the state alone; how often a job restarts is counted as its events
-// become durable, and is not known of the time before this process started.
+// Conditions of jobs (v1.JobCondition): something is wrong with how a job runs, although each
+// single step is valid. Two follow from the state alone. Restarts are counted as their events
+// become durable, starting when this process started.
 #ifndef BERTH_SERVER_JOB_CONDITIONS_H_
 #define BERTH_SERVER_JOB_CONDITIONS_H_
 
@@ -22,25 +22,25 @@
 
 namespace berth {
 
-// Tasks that run, if each of them was started again alone and none is left of those that the gang
-// started with; else 0. Of jobs of two tasks or more. O(1) for most jobs, O(tasks) at most.
+// Running tasks, if each of them was restarted alone and none of the gang's original starts
+// remains; otherwise 0. For jobs of two tasks or more. O(1) for most jobs, O(tasks) at most.
 int32_t RestartedPiecemeal(const Job& job);
 
-// Starts of the job that were refused in a row, if that is kRefusedAgain or more and the job is at
-// the head of its queue; else 0.
-inline constexpr int32_t kRefusedAgain = 3;
+// Starts of the job that were refused in a row, if they are kRepeatedlyRefused or more and the job
+// is at the head of its queue; otherwise 0.
+inline constexpr int32_t kRepeatedlyRefused = 3;
 int32_t RefusedAtHead(const ClusterState& state, const Job& job);
 
-// Counts restarts: a gang that is started again is one, however many tasks it has; so is a task
-// that is started again alone. Refused starts are none. Thread-safe.
+// Counts restarts. The restart of a gang counts once, however many tasks it has; so does the
+// restart of a single task. Refused starts do not count. Thread-safe.
 class RestartWatch final : public DurableListener {
  public:
-  static constexpr int32_t kOften = 10;  // more than that in kWindow
+  static constexpr int32_t kOften = 10;  // more than this in kWindow
   static constexpr Duration kWindow = absl::Minutes(1);
 
   void OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vector<Event>> events,
                      std::shared_ptr<const std::string> turn) override;
-  // In the last minute, if these are more than kOften; else 0. At most kMostKept.
+  // Restarts in the last minute if they exceed kOften; otherwise 0. At most kMostKept.
   int32_t Often(JobId job, Time now) const;
   int64_t JobsOften(Time now) const;
 
@@ -48,7 +48,7 @@ class RestartWatch final : public DurableListener {
   static constexpr size_t kMostKept = 1000;  // restarts of one job
   struct Recent {
     std::deque<Time> times;
-    absl::flat_hash_set<uint32_t> refused;  // tasks whose latest start was
+    absl::flat_hash_set<uint32_t> refused;  // tasks whose latest start was refused
   };
   struct InTurn;
   void Note(JobId job, int32_t restarts, Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -60,11 +60,11 @@ class RestartWatch final : public DurableListener {
   size_t swept_at_ ABSL_GUARDED_BY(mutex_) = 1024;
 };
 
-// All that hold of the job now. `restarts`: RestartWatch::Often of it.
+// All conditions of the job that hold now. `restarts`: its RestartWatch::Often.
 void RenderConditions(const ClusterState& state, const Job& job, int32_t restarts,
                       v1::JobStatus* out);
 
-// How many jobs each condition holds of, by kind. Looks at all jobs, in steps.
+// How many jobs have each condition, by kind. Examines all jobs, in steps.
 std::array<int64_t, v1::JobCondition::Kind_ARRAYSIZE> CountConditions(ReadView& view,
                                                                       const RestartWatch& restarts,
                                                                       Time now);

@@ -1,4 +1,4 @@
-// A value that is replaced now and then while other threads read it.
+// A value that is replaced occasionally while other threads read it.
 #ifndef BERTH_SERVER_LIVE_H_
 #define BERTH_SERVER_LIVE_H_
 

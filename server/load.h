@@ -1,4 +1,4 @@
-// What a server starts from.
+// Loading the state at start.
 #ifndef BERTH_SERVER_LOAD_H_
 #define BERTH_SERVER_LOAD_H_
 
@@ -7,7 +7,7 @@
 
 namespace berth {
 
-// LoadState (storage/load.h), and a line in the log that says what was loaded and how long it took.
+// LoadState (storage/load.h), and a log line with what was loaded and how long it took.
 absl::Status Load(Store& store, ClusterState& state, absl::FunctionRef<void(StoredRequest)> request,
                   Preserved* preserved);
 

@@ -12,7 +12,7 @@
 
 namespace berth {
 
-// One turn in progress: what its commands and decisions did.
+// One turn in progress: the effects of its commands and decisions.
 class Loop::ActiveTurn final : public Turn {
  public:
   ActiveTurn(ClusterState& state, TurnRecorder& recorder, Membership& membership,
@@ -44,7 +44,7 @@ class Loop::ActiveTurn final : public Turn {
     return status;
   }
 
-  // What is a fact already (PlanAndAdopt).
+  // Records a decision that planning has already applied (PlanAndAdopt).
   void Tell(EventBody body) {
     output_.events.push_back({now_, std::move(body)});
     recorder_.NoteApplied(output_.events.back());
@@ -52,7 +52,7 @@ class Loop::ActiveTurn final : public Turn {
 
   Membership& membership() override { return membership_; }
 
-  // Nodes that the commands registered join the HyperNodes that mean them, all at once.
+  // Nodes that the commands registered join the HyperNodes that claim them, all at once.
   void PlaceRegistered() {
     if (registered_.empty()) return;
     for (EventBody& event : membership_.Follow(state_, registered_)) {
@@ -61,8 +61,8 @@ class Loop::ActiveTurn final : public Turn {
     registered_.clear();
   }
 
-  void TakeBackJobs(JobId first) override {
-    recorder_.TakeBackJobs(first);
+  void UndoSubmits(JobId first) override {
+    recorder_.UndoSubmits(first);
     while (!output_.cold.empty() && output_.cold.back().first >= first) output_.cold.pop_back();
     const auto taken_back = [&](const Event& event) {
       const auto* submitted = std::get_if<JobSubmitted>(&event.body);
@@ -128,7 +128,7 @@ absl::Status Loop::Post(Command command, CommandClass command_class, size_t weig
       queue_.push_back({std::move(command), weight});
       queued_weight_ += weight;
     } else {
-      refusal = "too many requests wait already";
+      refusal = "too many requests are waiting already";
     }
   }
   if (!refusal.empty()) {
@@ -174,7 +174,7 @@ void Loop::SetPolicies(std::shared_ptr<const Policies> policies, std::string pol
   Wake();
 }
 
-void Loop::PlanAnew() {
+void Loop::Replan() {
   {
     absl::MutexLock lock(&queue_mutex_);
     if (!new_policies_.has_value()) new_policies_ = NewPolicies{};
@@ -196,7 +196,7 @@ std::optional<Loop::NewPolicies> Loop::TakePolicies() {
   return std::exchange(new_policies_, std::nullopt);
 }
 
-// Planning goes on from what the recorder notes here and from the facts alone, so that a replay can
+// From here planning uses only the facts and what the recorder notes here, so that a replay can
 // begin with this turn.
 void Loop::Switch(NewPolicies policies) {
   if (policies.policies != nullptr) {
@@ -251,8 +251,7 @@ Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   return output;
 }
 
-// A decision that Apply refuses is a bug of the planner: going on would act on a plan that is
-// wrong.
+// A decision that Apply refuses is a bug of the planner: continuing would act on a wrong plan.
 void Loop::RunCycle(ActiveTurn& turn) {
   const uint64_t budget = budget_.Get();
   const absl::Duration begin = deps_.clock->Steady();
@@ -269,7 +268,7 @@ void Loop::RunCycle(ActiveTurn& turn) {
     const size_t kind = decision.index();
     const absl::Status status = turn.Emit(std::move(decision));
     if (status.ok()) continue;
-    LogError("the planner decided what cannot be", {{"decision", kind}, {"error", status}});
+    LogError("the planner made an impossible decision", {{"decision", kind}, {"error", status}});
     FlushLog();
     BERTH_CHECK(status.ok());
   }
@@ -291,7 +290,7 @@ void Loop::Observe(TurnOutput& output) {
   }
 }
 
-// The outbox learns of the turn before the committer does: a committer may be done at once.
+// The outbox gets the turn before the committer does, because a committer may finish at once.
 void Loop::HandOver(TurnOutput output) {
   Outbox::Entry entry{.revision = sequence_, .effects = std::move(output.effects)};
   if (!output.batch.has_value()) {
@@ -308,8 +307,7 @@ void Loop::HandOver(TurnOutput output) {
   });
 }
 
-// What was planned for `wake_at_` is due by the wall clock, which may jump: LoopThread looks at
-// least once a second.
+// `wake_at_` is wall clock time, and the clock may jump: LoopThread checks at least once a second.
 Time Loop::NextWake() const { return plan_again_ ? absl::InfinitePast() : wake_at_; }
 
 void Loop::Wake() {

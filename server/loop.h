@@ -1,14 +1,14 @@
 // The loop: one thread owns the state machine. RPC handlers and agent streams post commands; a turn
-// runs them, plans one cycle, and hands one batch to the committer. What commands and decisions
-// want to tell the world waits in the outbox until their batch is durable:
+// runs them, plans one cycle, and hands one batch to the committer. Messages that result from
+// commands and decisions wait in the outbox until their batch is durable:
 //
 //   Post -> [commands] -> turn: command(turn)* -> PlanCycle -> Apply -> Batch -> Committer
 //                                    outbox: acks, dispatch, watch <- (writer thread, group sync)
 //
-// The Loop itself has no thread and reads no clock but LoopDeps::clock: LoopThread
-// (server/loop_thread.h) drives it for real, a simulation drives it turn by turn. It may run ahead
-// of the disk by a bounded number of batches. Readers take the reader lock in bounded steps, and
-// answer only when what they saw is durable (server/read_view.h).
+// The Loop itself has no thread and reads no clock but LoopDeps::clock. In production LoopThread
+// (server/loop_thread.h) drives it; a simulation drives it turn by turn. It may run ahead of the
+// disk by a bounded number of batches. Readers take the reader lock in bounded steps, and respond
+// only when the data that they saw is durable (server/read_view.h).
 #ifndef BERTH_SERVER_LOOP_H_
 #define BERTH_SERVER_LOOP_H_
 
@@ -42,29 +42,30 @@
 namespace berth {
 
 // Writes batches and reports durability in order. The real one has a thread and groups batches into
-// one sync (server/committer.h); a simulation's may be synchronous and fail at will.
+// one sync (server/committer.h); a simulation's may be synchronous and inject failures.
 class Committer {
  public:
   virtual ~Committer() = default;
-  // Never blocks. `on_durable` runs after the batch and all before it are durable.
+  // Never blocks. `on_durable` runs after the batch and all earlier ones are durable.
   virtual void Commit(Batch batch, absl::AnyInvocable<void() &&> on_durable) = 0;
   virtual uint64_t DurableSequence() const = 0;
-  // Batches handed in and not yet durable: the loop stops taking commands above a bound.
+  // Batches not yet durable: above a bound the loop stops running commands.
   virtual size_t Backlog() const = 0;
-  // Empty while writing works; else why new work is refused ("disk full: ...").
+  // Empty while writes work; otherwise why new work is refused ("disk full: ...").
   virtual std::string PausedReason() const = 0;
 };
 
-// How much of one step of reading may be looked at under the lock.
+// Rows that one step of reading may examine under the lock.
 inline constexpr size_t kMaxRowsPerStep = 1000;
 
 struct LoopOptions {
   size_t pending_commands = 65536;    // waiting, by weight; above it new work is refused
-  size_t essential_commands = 65536;  // room above that for what must not be refused lightly
+  size_t essential_commands = 65536;  // additional room for commands that must not be refused
+                                      // lightly
   size_t commands_per_turn = 4096;    // by weight
   size_t backlog_batches = 64;        // handed to the committer and not yet durable
-  absl::Duration cycle_target = absl::Milliseconds(50);  // aimed at by the planning budget
-  absl::Duration retry_delay = absl::Seconds(1);         // told to those who are refused
+  absl::Duration cycle_target = absl::Milliseconds(50);  // target of the planning budget
+  absl::Duration retry_delay = absl::Seconds(1);         // reported with refusals
 };
 
 struct LoopDeps {
@@ -72,13 +73,13 @@ struct LoopDeps {
   Committer* committer = nullptr;
   const Policies* policies = nullptr;
   std::string policy_record = {};  // of these policies, for LogTurn.policies; may be empty
-  // With these, and their record, it plans until ReleasePolicies; null = with `policies` at once.
+  // Until ReleasePolicies, it plans with these and their record; null = with `policies` at once.
   const Policies* held_policies = nullptr;
   std::string held_record = {};
   Preserved* preserved = nullptr;  // as loaded with the state; may be null
 };
 
-// Numbers for metrics; each is a running total unless said otherwise. Thread-safe to read.
+// Numbers for metrics; running totals unless noted. Thread-safe to read.
 struct LoopCounters {
   std::atomic<uint64_t> turns{0}, commands{0}, commands_refused{0}, cycles{0}, cycles_exhausted{0};
   std::atomic<uint64_t> events{0}, decisions{0}, tasks_placed{0}, jobs_considered{0};
@@ -88,14 +89,14 @@ struct LoopCounters {
 };
 
 enum class CommandClass : uint8_t {
-  kNewWork,    // refused when the queue is full or the disk is
+  kNewWork,    // refused when the queue or the disk is full
   kEssential,  // reports of agents, cancels, silence: may use the reserve, also on a full disk
 };
 
 enum class TurnResult : uint8_t {
   kIdle,     // there was nothing to do
   kWorked,   // call again: there may be more
-  kBlocked,  // the disk is too far behind; call again once the waker was called
+  kBlocked,  // the disk is too far behind; call again when the waker is called
 };
 
 class Loop {
@@ -107,40 +108,40 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Queues a command; never blocks on planning or the disk. Thread-safe; callable from effects.
-  // RESOURCE_EXHAUSTED with a retry delay: the command is dropped and will not run. `weight`: about
-  // how many jobs or tasks it carries.
+  // Queues a command; never blocks on planning or the disk. Thread-safe; may be called from
+  // effects. RESOURCE_EXHAUSTED with a retry delay: the command is dropped and will not run.
+  // `weight`: approximate number of jobs or tasks that it carries.
   absl::Status Post(Command command, CommandClass command_class = CommandClass::kNewWork,
                     size_t weight = 1);
 
-  // Not thread-safe: before the first turn. They outlive the loop.
+  // Not thread-safe: before the first turn. Observers outlive the loop.
   void AddObserver(TurnObserver* observer) { observers_.push_back(observer); }
   void AddListener(DurableListener* listener) { outbox_.AddListener(listener); }
-  // Called from any thread when RunTurn may have something to do. Must not block.
+  // Called from any thread when RunTurn may have work. Must not block.
   void SetWaker(absl::AnyInvocable<void()> waker) { waker_ = std::move(waker); }
 
-  // The policies of all cycles after the turn under way; everything that waits is looked at anew.
+  // Sets the policies of all cycles after the current turn, and has every pending job re-evaluated.
   // Thread-safe.
   void SetPolicies(std::shared_ptr<const Policies> policies, std::string policy_record)
       ABSL_LOCKS_EXCLUDED(queue_mutex_);
-  // As SetPolicies with those in force: from the next turn on, decisions follow from what the log
-  // says, without the turns before it. Thread-safe.
-  void PlanAnew() ABSL_LOCKS_EXCLUDED(queue_mutex_);
-  // From the next turn on the policies that were configured last are in force, in place of
-  // LoopDeps::held_policies. Thread-safe.
+  // As SetPolicies with the current ones: from the next turn on, decisions follow from the log
+  // without the turns before it. Thread-safe.
+  void Replan() ABSL_LOCKS_EXCLUDED(queue_mutex_);
+  // From the next turn on the policies that were configured last replace LoopDeps::held_policies.
+  // Thread-safe.
   void ReleasePolicies() ABSL_LOCKS_EXCLUDED(queue_mutex_);
 
-  // One turn. One thread at a time calls it, and never from an effect.
+  // Runs one turn. One thread at a time, and never from an effect.
   TurnResult RunTurn();
-  // Nothing waits for the disk, or so much waits for the loop that it should not wait either.
-  // Thread-safe.
+  // True if nothing waits for the disk, or if so much waits for the loop that it should not wait
+  // either. Thread-safe.
   bool ShouldNotWait() const ABSL_LOCKS_EXCLUDED(queue_mutex_);
-  // Wall time at which RunTurn has something to do even if nothing is posted. Loop thread.
+  // Wall time at which RunTurn has work even if nothing is posted. Loop thread.
   Time NextWake() const;
 
-  // Calls look(state, revision) under the reader lock and returns its result. It looks at no more
-  // than kMaxRowsPerStep rows, keeps no pointer into the state, and tells nobody what it saw before
-  // `revision` is durable: use ReadView.
+  // Calls look(state, revision) under the reader lock and returns its result. It must examine at
+  // most kMaxRowsPerStep rows, keep no pointer into the state, and publish nothing that it saw
+  // before `revision` is durable: use ReadView.
   template <class Look>
   auto Read(Look&& look) const ABSL_LOCKS_EXCLUDED(state_mutex_) {
     absl::ReaderMutexLock lock(&state_mutex_);
@@ -148,13 +149,13 @@ class Loop {
   }
 
   // Runs `effect` with OK once all batches up to `revision` are durable: at once, on this thread,
-  // if they are. With UNAVAILABLE if the disk does not keep up.
+  // if they already are. With UNAVAILABLE if the disk does not keep up.
   void WhenDurable(uint64_t revision, ReaderEffect effect,
                    absl::Duration patience = kDurablePatience) {
     outbox_.WhenDurable(revision, std::move(effect), patience);
   }
 
-  // Gives up on readers that waited for the disk too long. About once a second.
+  // Gives up on readers that waited for the disk too long. Call about once a second.
   void ExpireReaders() { outbox_.Expire(deps_.clock->Steady()); }
 
   uint64_t DurableRevision() const { return outbox_.durable(); }
@@ -167,17 +168,17 @@ class Loop {
     Command run;
     size_t weight = 1;
   };
-  // What a turn leaves to be done.
+  // Remaining work after the locked part of a turn.
   struct TurnOutput {
     std::vector<Event> events;
     ColdParts cold;
     std::vector<Effect> effects;
-    std::optional<Batch> batch;  // nothing changed: none
+    std::optional<Batch> batch;  // absent: nothing changed
   };
 
-  // Policies as SetPolicies gave them, on their way to the loop thread.
+  // Policies from SetPolicies, on their way to the loop thread.
   struct NewPolicies {
-    std::shared_ptr<const Policies> policies;  // null: those in force, anew
+    std::shared_ptr<const Policies> policies;  // null: the current ones, restarted
     std::string record;
   };
 
@@ -186,7 +187,7 @@ class Loop {
   void ForgetVerdicts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   std::optional<NewPolicies> TakePolicies() ABSL_LOCKS_EXCLUDED(queue_mutex_);
   std::vector<Pending> TakeCommands() ABSL_LOCKS_EXCLUDED(queue_mutex_);
-  // The turn proper: all that happens under the state lock.
+  // The turn proper: the part under the state lock.
   TurnOutput RunLocked(std::vector<Pending> commands) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void RunCycle(ActiveTurn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void Observe(TurnOutput& output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
@@ -209,14 +210,15 @@ class Loop {
   ClusterState state_ ABSL_GUARDED_BY(state_mutex_);
   TurnRecorder recorder_ ABSL_GUARDED_BY(state_mutex_);
   Membership membership_ ABSL_GUARDED_BY(state_mutex_);
-  uint64_t revision_ ABSL_GUARDED_BY(state_mutex_);  // of the last turn that changed something
+  uint64_t revision_ ABSL_GUARDED_BY(state_mutex_);  // of the last turn with a change
 
   // Loop thread only.
   const Policies* policies_;
-  std::shared_ptr<const Policies> owned_policies_;  // of policies_, unless it is from LoopDeps
+  std::shared_ptr<const Policies> owned_policies_;  // owner of policies_, unless it is from
+                                                    // LoopDeps
   std::string policy_record_;
-  uint64_t sequence_;                  // as revision_
-  std::atomic<uint64_t> handed_over_;  // as sequence_, for other threads
+  uint64_t sequence_;                  // same as revision_
+  std::atomic<uint64_t> handed_over_;  // same as sequence_, for other threads
   Time now_ = absl::InfinitePast();
   Time wake_at_ = absl::InfinitePast();
   bool plan_again_ = true;  // once at the start

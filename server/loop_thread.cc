@@ -35,9 +35,9 @@ void LoopThread::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// After a turn whose batch is not durable yet, the next one would tell nobody anything before that
-// anyway: it waits for the disk, at most the window, and takes along what comes meanwhile. After
-// idleness nothing is on its way to the disk, so nothing waits.
+// While a turn's batch is not durable, the next turn could not announce anything anyway. So it
+// waits for the disk, at most the window, and collects commands in the meantime. After idleness
+// nothing is on its way to the disk, so nothing waits.
 void LoopThread::Run() {
   for (bool running = true; running;) {
     RunPeriodic();
@@ -70,7 +70,7 @@ bool LoopThread::Sleep(absl::Duration at_most) {
   return !stopping_;
 }
 
-// Every notification makes the condition be looked at again, also those of new commands.
+// Every notification re-evaluates the condition, also that of a new command.
 bool LoopThread::Coalesce() {
   absl::MutexLock lock(&mutex_);
   if (window_ > absl::ZeroDuration() && !stopping_) {

@@ -1,6 +1,7 @@
-// LoopThread: drives a Loop for real. Sleeps until there is work; the first command after idleness
-// runs at once. After a turn it waits until that turn is on disk, at most the coalescing window, so
-// that bursts share a cycle and a sync: the wait grows with the load up to the window by itself.
+// LoopThread: drives a Loop in production. Sleeps until there is work; the first command after
+// idleness runs at once. After a turn it waits until that turn is on disk, but at most the
+// coalescing window, so that bursts share a cycle and a sync. The wait grows with the load, up to
+// the window.
 #ifndef BERTH_SERVER_LOOP_THREAD_H_
 #define BERTH_SERVER_LOOP_THREAD_H_
 
@@ -23,12 +24,12 @@ class LoopThread {
   LoopThread(Loop* loop, Clock* clock, absl::Duration window);
   ~LoopThread();  // Stop()
 
-  // Something to be called about every `period` on the loop thread, between turns: lease ticks,
-  // housekeeping. Must be short. Before Start.
+  // Registers a function that is called about every `period` on the loop thread, between turns:
+  // lease ticks, housekeeping. It must be short. Before Start.
   void AddPeriodic(absl::Duration period, std::function<void()> call);
 
   void Start();
-  // Ends after the turn in progress; what is still queued is dropped, unanswered. Idempotent.
+  // Ends after the current turn; queued commands are dropped without a response. Idempotent.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -7,7 +7,7 @@ namespace berth {
 prometheus::ClientMetric& FamilyList::Add(const std::string& name, const std::string& help,
                                           prometheus::MetricType type, const MetricLabels& labels) {
   const std::string full = "berth_" + name;
-  // The samples of one family follow each other.
+  // The samples of one family are consecutive.
   if (families_.empty() || families_.back().name != full) {
     families_.emplace_back();
     families_.back().name = full;

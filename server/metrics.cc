@@ -31,9 +31,8 @@ double Amount(const Resources& resources, ResourceKind kind) {
 }
 
 void AddProcess(const MetricSources& sources, FamilyList& out) {
-  out.Gauge("build_info", "Always 1; the label tells the version.", 1,
-            {{"version", kBerthVersion}});
-  out.Gauge("start_time_seconds", "When this process began, since 1970.",
+  out.Gauge("build_info", "Always 1; the label is the version.", 1, {{"version", kBerthVersion}});
+  out.Gauge("start_time_seconds", "Start time of this process, since 1970.",
             absl::ToDoubleSeconds(sources.start - absl::UnixEpoch()));
   std::ifstream statm("/proc/self/statm");
   int64_t total = 0;
@@ -51,7 +50,7 @@ void AddStates(const ClusterState& state, FamilyList& out) {
   }
   for (size_t i = 0; i < kTaskStates; ++i) {
     const auto s = static_cast<TaskState>(i);
-    out.Gauge("tasks", "Tasks by state; those that an ended job never started count nowhere.",
+    out.Gauge("tasks", "Tasks by state, without tasks that an ended job never started.",
               AsDouble(state.tasks_in(s)),
               {{"state", ShortName(v1::TaskState_Name(TaskStateToApi(s)), "TASK_")}});
   }
@@ -59,16 +58,16 @@ void AddStates(const ClusterState& state, FamilyList& out) {
 
 void AddBackoffs(const ClusterState& state, FamilyList& out) {
   out.Gauge("nodes_backing_off",
-            "Nodes that take nothing new for a while, as they refused a start by their own fault.",
+            "Nodes without new tasks for a while, after refusing a start through their own fault.",
             AsDouble(uint64_t{state.backoffs().size()}));
 }
 
 void AddMix(const ClusterState& state, FamilyList& out) {
   const RequestMix& mix = state.request_mix();
   out.Gauge("request_mix_types",
-            "Types of requests that sharing devices goes by (docs/sharing.md).",
+            "Types of requests in the mix for sharing devices (docs/developers/sharing.md).",
             AsDouble(static_cast<uint64_t>(mix.types.size())));
-  out.Gauge("request_mix_priced", "1 if it is known what these are worth.", mix.priced ? 1 : 0);
+  out.Gauge("request_mix_priced", "1 if their values are known.", mix.priced ? 1 : 0);
 }
 
 struct KindAmount {
@@ -92,16 +91,15 @@ void AddNodes(const MetricSources& sources, ReadView& view, FamilyList& out) {
     out.Gauge("nodes", "Nodes by state.", AsDouble(totals.by_state[i]),
               {{"state", ShortName(v1::NodeState_Name(NodeStateToApi(s)), "NODE_")}});
   }
-  out.Gauge("nodes_cordoned", "Nodes that operators keep from new tasks.",
-            AsDouble(totals.cordoned));
-  out.Gauge("nodes_silent", "Nodes whose lease lapsed and that are not certain to have stopped.",
+  out.Gauge("nodes_cordoned", "Nodes that are cordoned or draining.", AsDouble(totals.cordoned));
+  out.Gauge("nodes_silent", "Nodes whose lease has expired and whose tasks may still run.",
             AsDouble(sources.leases->silent()));
   out.Gauge("silent_brake",
-            "1 while so many nodes are silent together that none is fenced: look at the network.",
+            "1 while fencing is suspended: too many nodes are silent at once. Check the network.",
             sources.leases->braking() ? 1 : 0);
   const auto kinds = view.Step([](const ClusterState& state) { return Kinds(state.interner()); });
   for (const KindAmount& kind : kinds) {
-    out.Gauge("capacity", "Of nodes that take tasks: cores, bytes, devices.",
+    out.Gauge("capacity", "Of nodes that accept tasks: cores, bytes, devices.",
               Amount(totals.capacity, kind.kind), {{"resource", kind.name}});
   }
 }
@@ -147,9 +145,9 @@ void AddQueues(ReadView& view, FamilyList& out) {
   const auto kinds = view.Step([](const ClusterState& state) { return Kinds(state.interner()); });
   AddQueueAmounts(samples, kinds, "queue_allocated",
                   "Held by the queue's subtree: cores, bytes, devices.", &Queue::allocated, out);
-  AddQueueAmounts(samples, kinds, "queue_pending", "Asked for by its waiting tasks.",
+  AddQueueAmounts(samples, kinds, "queue_pending", "Requested by its pending tasks.",
                   &Queue::pending, out);
-  AddQueueAmounts(samples, kinds, "queue_limit", "Its hard cap, where there is one.", &Queue::limit,
+  AddQueueAmounts(samples, kinds, "queue_limit", "Its hard cap, if there is one.", &Queue::limit,
                   out);
   for (const QueueSample& sample : samples) {
     const Queue& queue = sample.queue;
@@ -170,7 +168,7 @@ struct TierCount {
   int64_t hyper_nodes = 0, degraded = 0;  // degraded: themselves
 };
 
-// By kind and tier: a gauge for each HyperNode would be too many.
+// By kind and tier, because a gauge for each HyperNode would be too many.
 void AddHyperNodes(ReadView& view, FamilyList& out) {
   std::map<std::pair<std::string, int32_t>, TierCount> tiers;
   HyperNodeId next{0};
@@ -193,7 +191,7 @@ void AddHyperNodes(ReadView& view, FamilyList& out) {
               {{"kind", key.first}, {"tier", std::to_string(key.second)}});
   }
   for (const auto& [key, tier] : tiers) {
-    out.Gauge("hypernodes_degraded", "Those whose links are slower than they should be.",
+    out.Gauge("hypernodes_degraded", "HyperNodes with links slower than they should be.",
               AsDouble(tier.degraded), {{"kind", key.first}, {"tier", std::to_string(key.second)}});
   }
 }
@@ -203,10 +201,10 @@ void AddConditions(const MetricSources& sources, ReadView& view, FamilyList& out
   for (int kind = 1; kind < v1::JobCondition::Kind_ARRAYSIZE; ++kind) {
     const std::string& name =
         v1::JobCondition::Kind_Name(static_cast<v1::JobCondition::Kind>(kind));
-    out.Gauge("job_conditions", "Jobs of which a condition holds (docs/cli.md).",
+    out.Gauge("job_conditions", "Jobs with a condition (docs/operators/monitoring.md).",
               AsDouble(counts[static_cast<size_t>(kind)]), {{"condition", name}});
   }
-  out.Gauge("queue_conditions", "Queues of which a condition holds (docs/cli.md).",
+  out.Gauge("queue_conditions", "Queues with a condition (docs/operators/monitoring.md).",
             AsDouble(sources.refused_starts->Queues()), {{"condition", "STARTS_REFUSED"}});
 }
 
@@ -223,8 +221,7 @@ void AddProgress(const ProgressCounter& progress, FamilyList& out) {
   out.Counter("tasks_exited", "Attempts that agents reported gone.",
               AsDouble(progress.tasks_exited.load()));
   const std::string refused =
-      "Starts that agents refused, by whose fault that was: what the job brought along, the node, "
-      "or nobody.";
+      "Starts that agents refused, by fault: the job's, the node's, or nobody's.";
   out.Counter("starts_refused", refused, AsDouble(progress.refused_by_job.load()),
               {{"fault", "job"}});
   out.Counter("starts_refused", refused, AsDouble(progress.refused_by_node.load()),
@@ -241,15 +238,15 @@ void AddLoop(const Loop& loop, FamilyList& out) {
   out.Counter("cycles", "Planning cycles.", AsDouble(counters.cycles.load()));
   out.Counter("cycles_cut", "Planning cycles that used up their budget.",
               AsDouble(counters.cycles_exhausted.load()));
-  out.Counter("jobs_considered", "Jobs that planning looked at.",
+  out.Counter("jobs_considered", "Jobs that planning considered.",
               AsDouble(counters.jobs_considered.load()));
   out.Counter("commands", "Commands run.", AsDouble(counters.commands.load()));
   out.Counter("commands_refused", "Commands refused: too many, or the disk is full.",
               AsDouble(counters.commands_refused.load()));
   out.Counter("events", "Events applied.", AsDouble(counters.events.load()));
-  out.Gauge("commands_pending", "Commands that wait, by weight.",
+  out.Gauge("commands_pending", "Queued commands, by weight.",
             AsDouble(uint64_t{counters.pending_commands.load()}));
-  out.Gauge("cycle_budget", "Work that one cycle may do.", AsDouble(counters.cycle_budget.load()));
+  out.Gauge("cycle_budget", "Work allowed in one cycle.", AsDouble(counters.cycle_budget.load()));
   out.Gauge("durable_revision", "Last revision on disk.", AsDouble(loop.DurableRevision()));
   out.Gauge("accepting_work", "0 while new work is refused because the disk is full.",
             loop.PausedReason().empty() ? 1 : 0);
@@ -262,18 +259,18 @@ void AddCommitter(const GroupCommitter& committer, FamilyList& out) {
   out.Counter("commit_writes", "Writes; each carries a group of batches.",
               AsDouble(counters.writes.load()));
   out.Counter("commit_bytes", "Bytes written to the store.", AsDouble(counters.bytes.load()));
-  out.Counter("commit_full_retries", "Writes that found the disk full and were tried again.",
+  out.Counter("commit_full_retries", "Writes that found the disk full and were retried.",
               AsDouble(counters.full_retries.load()));
-  out.Gauge("commit_backlog", "Batches handed over and not yet durable.",
+  out.Gauge("commit_backlog", "Batches that are not durable yet.",
             AsDouble(uint64_t{committer.Backlog()}));
 }
 
 void AddStore(const StoreHealth* health, FamilyList& out) {
   if (health == nullptr) return;
-  out.Counter("store_read_errors", "Reads that met damage in the store's files.",
+  out.Counter("store_read_errors", "Reads that found damage in the store's files.",
               AsDouble(health->read_errors()));
   out.Gauge("store_reserve_bytes",
-            "Kept for a full disk; less than 33554432: some was given up, or there was no room.",
+            "Reserve for a full disk; less than 33554432: part was released, or there was no room.",
             AsDouble(health->reserve().bytes()));
 }
 
@@ -281,29 +278,28 @@ void AddAgents(const MetricSources& sources, FamilyList& out) {
   const AgentCounters& counters = sources.gateway->counters();
   out.Gauge("agent_sessions", "Agents connected.", AsDouble(uint64_t{sources.gateway->sessions()}));
   for (const auto& [condition, nodes] : sources.gateway->Conditions()) {
-    out.Gauge("node_conditions", "Connected nodes that say so of themselves, by condition.",
+    out.Gauge("node_conditions", "Connected nodes that report a condition, by condition.",
               static_cast<double>(nodes), {{"condition", condition}});
   }
   out.Counter("agent_registrations", "Agents registered.", AsDouble(counters.registrations.load()));
-  out.Counter("agent_hellos_refused", "Agents refused: name in use, or a wrong Hello.",
+  out.Counter("agent_hellos_refused", "Agents refused: name in use, or invalid Hello.",
               AsDouble(counters.hellos_refused.load()));
   out.Counter("agent_stale_epochs", "Messages of an old registration, refused.",
               AsDouble(counters.stale_epochs.load()));
   out.Counter("agent_heartbeats", "Heartbeats answered.", AsDouble(counters.heartbeats.load()));
   out.Counter("agent_reports", "Reports of tasks.", AsDouble(counters.reports.load()));
-  out.Counter("agent_reports_duplicate", "Reports that told nothing new.",
+  out.Counter("agent_reports_duplicate", "Reports with nothing new.",
               AsDouble(counters.duplicate_reports.load()));
   out.Counter("agent_reports_unknown", "Reports of attempts that the state does not have.",
               AsDouble(counters.unknown_reports.load()));
-  out.Counter("agent_reports_foreign", "Reports of another incarnation of the store, not taken.",
+  out.Counter("agent_reports_foreign", "Reports of another incarnation of the store, ignored.",
               AsDouble(counters.foreign_reports.load()));
   out.Counter("agent_messages_sent", "Messages to agents.",
               AsDouble(counters.messages_sent.load()));
   out.Counter("agent_messages_dropped", "Messages for sessions that were gone.",
               AsDouble(counters.messages_dropped.load()));
   const MigKeeper::Counters& migs = sources.migs->counters();
-  const std::string divisions =
-      "GPUs in MIG mode that were to be divided anew, by what came of it.";
+  const std::string divisions = "Attempts to divide GPUs in MIG mode, by outcome.";
   out.Counter("gpu_divisions", divisions, AsDouble(migs.done.load()), {{"outcome", "done"}});
   out.Counter("gpu_divisions", divisions, AsDouble(migs.failed.load()), {{"outcome", "failed"}});
   const DispatchCounters& dispatch = sources.dispatcher->counters();

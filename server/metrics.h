@@ -1,5 +1,5 @@
-// Metrics: what Prometheus scrapes. Base units (seconds, bytes, cores), prefix "berth_". Sums are
-// computed at a scrape, in steps under the reader lock; totals are counted where things happen.
+// Metrics for Prometheus. Base units (seconds, bytes, cores), prefix "berth_". Sums are computed at
+// a scrape, in steps under the reader lock; totals are counted where the events happen.
 #ifndef BERTH_SERVER_METRICS_H_
 #define BERTH_SERVER_METRICS_H_
 
@@ -27,7 +27,7 @@
 
 namespace berth {
 
-// What is measured. All outlive the collector.
+// The sources of the metrics. All outlive the collector.
 struct MetricSources {
   Loop* loop = nullptr;
   const GroupCommitter* committer = nullptr;

@@ -35,7 +35,7 @@ void Outbox::WhenDurable(uint64_t revision, ReaderEffect effect, absl::Duration 
         waiters_.emplace(revision, Waiter{std::move(effect), patience, absl::InfiniteDuration()});
         return;
       }
-      verdict = absl::UnavailableError("too many readers wait for the disk");
+      verdict = absl::UnavailableError("too many readers are waiting for the disk");
     }
   }
   std::move(effect)(verdict);
@@ -58,8 +58,8 @@ void Outbox::Expire(absl::Duration now) {
   }
   for (ReaderEffect& effect : expired) {
     std::move(effect)(absl::UnavailableError(
-        "what was read is not on disk yet; metadata berth-unsynced: allow (berth --unsynced) "
-        "shows it nevertheless"));
+        "the data is not on disk yet; metadata berth-unsynced: allow (berth --unsynced) shows "
+        "it nevertheless"));
   }
 }
 
@@ -79,8 +79,8 @@ void Outbox::Deliver() {
   }
 }
 
-// The thread that finds nothing more gives the outbox back under the same lock under which another
-// would have left it to this one: nothing due is left behind.
+// The thread that finds nothing more to do releases the outbox under the same lock under which
+// another thread would have left work to it: no due entry is left behind.
 Effect Outbox::Take(bool mine) {
   absl::MutexLock lock(&mutex_);
   if (!mine && delivering_) return nullptr;

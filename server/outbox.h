@@ -1,7 +1,7 @@
-// The outbox: what may be told only when it is durable, in order. Effects and listeners run one at
-// a time and with no lock held, on whichever thread made them due (the committer's, or the loop's
-// when nothing was left to wait for); none of them runs before its batch is durable, and none out
-// of turn.
+// The outbox: messages that must wait until their batch is durable, in order. Effects and listeners
+// run one at a time and without a lock, on whichever thread made them due (the committer's, or the
+// loop's if there was nothing to wait for). None of them runs before its batch is durable, and none
+// out of order.
 #ifndef BERTH_SERVER_OUTBOX_H_
 #define BERTH_SERVER_OUTBOX_H_
 
@@ -21,17 +21,17 @@
 
 namespace berth {
 
-// Readers that wait for the disk: how many, and how long.
+// Readers that wait for the disk: maximum number, and patience.
 inline constexpr size_t kMaxDurableWaiters = 65536;
 inline constexpr absl::Duration kDurablePatience = absl::Seconds(10);
-// Of those that take what is not on the disk, too.
+// Of readers that also accept data that is not on disk.
 inline constexpr absl::Duration kUnsyncedPatience = absl::Milliseconds(500);
 
 using ReaderEffect = absl::AnyInvocable<void(absl::Status) &&>;
 
 class Outbox {
  public:
-  // One turn's messages to the world.
+  // One turn's messages.
   struct Entry {
     uint64_t revision = 0;
     std::vector<Effect> effects = {};
@@ -45,21 +45,21 @@ class Outbox {
   // Before the first entry.
   void AddListener(DurableListener* listener) { listeners_.push_back(listener); }
 
-  // Loop thread, in revision order. Runs it if it is due.
+  // Loop thread, in revision order. Runs the entry if it is due.
   void Add(Entry entry) ABSL_LOCKS_EXCLUDED(mutex_);
-  // All batches up to `revision` are durable. Runs what is due.
+  // All batches up to `revision` are durable. Runs entries that are due.
   void NoteDurable(uint64_t revision) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Readers. `effect` gets OK, or UNAVAILABLE after `patience`, and up to a second more (Expire),
-  // or when too many wait.
+  // For readers. `effect` gets OK, or UNAVAILABLE after `patience` plus up to a second (Expire), or
+  // if too many wait.
   void WhenDurable(uint64_t revision, ReaderEffect effect, absl::Duration patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives up on readers that have waited for too long. `now` is steady time; called about once a
-  // second while anything waits.
+  // Gives up on readers that have waited too long. `now` is steady time; call about once a second
+  // while anything waits.
   void Expire(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t durable() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Entries not yet told.
+  // Entries not yet delivered.
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -70,7 +70,7 @@ class Outbox {
   };
 
   void Deliver() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The next thing to run, or nullptr. `mine`: this thread is the one that delivers.
+  // The next effect to run, or nullptr. `mine`: this thread is the one that delivers.
   Effect Take(bool mine) ABSL_LOCKS_EXCLUDED(mutex_);
   void Run(Entry entry);
 

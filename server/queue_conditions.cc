@@ -67,17 +67,17 @@ void RefusedStarts::Apply(const std::vector<Change>& changes) {
   }
 }
 
-int32_t RefusedStarts::InARow(QueueId queue) const {
+int32_t RefusedStarts::ConsecutiveRefusals(QueueId queue) const {
   absl::MutexLock lock(&mutex_);
   const auto found = rows_.find(queue);
-  if (found == rows_.end() || found->second.starts < kAgainAndAgain) return 0;
+  if (found == rows_.end() || found->second.starts < kRepeatedRefusals) return 0;
   return found->second.starts;
 }
 
 int64_t RefusedStarts::Queues() const {
   absl::MutexLock lock(&mutex_);
   return std::count_if(rows_.begin(), rows_.end(),
-                       [](const auto& entry) { return entry.second.starts >= kAgainAndAgain; });
+                       [](const auto& entry) { return entry.second.starts >= kRepeatedRefusals; });
 }
 
 void RenderConditions(int32_t refused, v1::QueueStatus* out) {
@@ -85,8 +85,8 @@ void RenderConditions(int32_t refused, v1::QueueStatus* out) {
   v1::QueueCondition* condition = out->add_conditions();
   condition->set_kind(v1::QueueCondition::STARTS_REFUSED);
   condition->set_count(refused);
-  condition->set_detail(
-      absl::StrCat("the last ", refused, " starts of its jobs were refused, and none runs since"));
+  condition->set_detail(absl::StrCat("the last ", refused,
+                                     " starts of its jobs were refused, and none has run since"));
 }
 
 }  // namespace berth

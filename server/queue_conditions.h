@@ -1,5 +1,5 @@
-// Conditions of queues (v1.QueueCondition): a queue is served, but what is served does not run.
-// Counted as turns become durable, and not known of the time before this process started.
+// Conditions of queues (v1.QueueCondition): a queue is served, but its jobs do not run. Counted as
+// turns become durable, starting when this process started.
 #ifndef BERTH_SERVER_QUEUE_CONDITIONS_H_
 #define BERTH_SERVER_QUEUE_CONDITIONS_H_
 
@@ -15,22 +15,22 @@
 
 namespace berth {
 
-// Of each queue: how many starts of its own jobs were refused in a row, whichever jobs these were.
-// Whoever is started is first in the queue then, or was let past the first. A job that began to run
-// since the last refusal ends the row. As the refusals of a job (Refusals), a gang that is refused
+// For each queue: how many starts of its own jobs were refused in a row, regardless of the job. A
+// job that starts is either first in the queue or allowed past the first. A job that began to run
+// since the last refusal ends the row. As for the refusals of a job (Refusals), a refused gang
 // counts once, and tasks beyond the minimum do not count. Readers are thread-safe.
 class RefusedStarts final : public TurnObserver {
  public:
-  static constexpr int32_t kAgainAndAgain = 5;  // fewer are no condition
+  static constexpr int32_t kRepeatedRefusals = 5;  // fewer are no condition
 
-  // Jobs that were refused before this began. Before the first turn.
+  // Takes over jobs with earlier refusals. Before the first turn.
   void Begin(const ClusterState& state);
   Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                        const ColdParts& cold) override;
 
-  // If these are kAgainAndAgain or more; else 0.
-  int32_t InARow(QueueId queue) const;
-  int64_t Queues() const;  // of which that is so
+  // The count if it is kRepeatedRefusals or more; otherwise 0.
+  int32_t ConsecutiveRefusals(QueueId queue) const;
+  int64_t Queues() const;  // number of queues for which ConsecutiveRefusals is not 0
 
  private:
   struct Row {
@@ -39,19 +39,19 @@ class RefusedStarts final : public TurnObserver {
   };
   struct Change {
     QueueId queue;
-    bool refused = false;  // a start was; else one runs, or the queue is gone
-    Time time;             // of the refusal; since when it runs
+    bool refused = false;  // a start was refused; otherwise one runs, or the queue is gone
+    Time time;             // of the refusal; or since when it runs
   };
   void Note(const ClusterState& state, const JobStatusChanged& changed, Time time,
             std::vector<Change>* changes);
   void Apply(const std::vector<Change>& changes);
 
-  absl::flat_hash_map<JobId, int32_t> refusals_;  // counted of jobs that wait; loop thread
+  absl::flat_hash_map<JobId, int32_t> refusals_;  // counted refusals of pending jobs; loop thread
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<QueueId, Row> rows_ ABSL_GUARDED_BY(mutex_);  // of those with any
+  absl::flat_hash_map<QueueId, Row> rows_ ABSL_GUARDED_BY(mutex_);  // queues with any
 };
 
-// `refused`: RefusedStarts::InARow of the queue.
+// `refused`: RefusedStarts::ConsecutiveRefusals of the queue.
 void RenderConditions(int32_t refused, v1::QueueStatus* out);
 
 }  // namespace berth

@@ -1,5 +1,5 @@
-// ReadView: how a handler reads the state. It looks in bounded steps, so that no list stalls the
-// loop, and answers only when everything it saw is durable: a crash cannot take back an answer.
+// ReadView: how a handler reads the state. It reads in bounded steps, so that no list stalls the
+// loop, and responds only when everything it saw is durable: a crash cannot revoke a response.
 //
 //   ReadView view(loop);
 //   for (bool more = true; more;) {
@@ -7,7 +7,7 @@
 //   }
 //   view.Answer([reactor](absl::Status status) { reactor->Finish(ToGrpcStatus(status)); });
 //
-// Between two steps the state may move on: a list over several steps is not a snapshot. One view
+// Between two steps the state may change: a list over several steps is not a snapshot. One view
 // belongs to one thread. The loop outlives it.
 #ifndef BERTH_SERVER_READ_VIEW_H_
 #define BERTH_SERVER_READ_VIEW_H_
@@ -37,9 +37,9 @@ class ReadView {
   // Of the newest state seen; 0 before the first step.
   uint64_t revision() const { return revision_; }
 
-  // Runs `answer` once, when all that was seen is durable: often at once and on this thread, else
-  // on the thread that made it durable, where it must not block. UNAVAILABLE if the disk does not
-  // keep up.
+  // Runs `answer` once, when everything that was seen is durable: often at once and on this thread,
+  // otherwise on the thread that made it durable, where it must not block. UNAVAILABLE if the disk
+  // does not keep up.
   void Answer(ReaderEffect answer, absl::Duration patience = kDurablePatience) {
     loop_->WhenDurable(revision_, std::move(answer), patience);
   }

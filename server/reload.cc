@@ -50,7 +50,7 @@ std::string ScalarText(const Message& message, const FieldDescriptor* field) {
   }
 }
 
-// The configuration has lists of names and of messages.
+// Lists in the configuration contain names or messages.
 std::string ListText(const Message& message, const FieldDescriptor* field) {
   const auto* r = message.GetReflection();
   std::vector<std::string> entries;
@@ -63,7 +63,7 @@ std::string ListText(const Message& message, const FieldDescriptor* field) {
   return absl::StrCat("[", absl::StrJoin(entries, ", "), "]");
 }
 
-// Of a list, a duration or a scalar.
+// The text of a list, a duration or a scalar.
 std::string ValueText(const Message& message, const FieldDescriptor* field) {
   const auto* r = message.GetReflection();
   if (field->is_repeated()) return ListText(message, field);
@@ -91,7 +91,7 @@ void Diff(const std::string& prefix, const Message& before, const Message& after
 }
 
 void LogChanges(const std::vector<ConfigChange>& changes) {
-  LogInfo("configuration read again", {{"changes", changes.size()}});
+  LogInfo("configuration reloaded", {{"changes", changes.size()}});
   for (const ConfigChange& change : changes) {
     LogLine(change.needs_restart ? LogLevel::kWarn : LogLevel::kInfo,
             change.needs_restart ? "configuration needs a restart" : "configuration changed",
@@ -131,9 +131,9 @@ absl::StatusOr<std::vector<ConfigChange>> Reloader::Reload(bool dry_run) {
       read_ != nullptr ? read_()
                        : absl::FailedPreconditionError("berthd was started without --config");
   if (!wanted.ok()) {
-    LogError("the configuration stays as it is", {{"error", wanted.status()}});
+    LogError("the configuration is unchanged", {{"error", wanted.status()}});
     return absl::FailedPreconditionError(
-        absl::StrCat("the configuration stays as it is: ", wanted.status().message()));
+        absl::StrCat("the configuration is unchanged: ", wanted.status().message()));
   }
   std::vector<ConfigChange> changes = DiffConfig(in_force_, *wanted);
   if (dry_run) return changes;

@@ -1,7 +1,7 @@
-// Reloader: reads the configuration again and takes over what may change while berthd runs.
+// Reloader: reads the configuration again and applies the keys that may change while berthd runs.
 //
-// A file that is wrong changes nothing: the configuration in force stays. What may not change live
-// is told apart, and told again at every reload until a restart.
+// An invalid file changes nothing: the current configuration stays in force. Changed keys that need
+// a restart are reported separately, at every reload until a restart.
 #ifndef BERTH_SERVER_RELOAD_H_
 #define BERTH_SERVER_RELOAD_H_
 
@@ -17,7 +17,7 @@
 
 namespace berth {
 
-// One key that is not what it was.
+// One key whose value changed.
 struct ConfigChange {
   std::string path;           // "scheduling.backfill.mode"
   std::string before, after;  // for people; "none" if absent
@@ -25,7 +25,7 @@ struct ConfigChange {
   bool operator==(const ConfigChange&) const = default;
 };
 
-// In the order of the message's fields. Of completed configurations.
+// In the order of the message's fields. For completed configurations.
 std::vector<ConfigChange> DiffConfig(const config::v1::Server& before,
                                      const config::v1::Server& after);
 
@@ -35,16 +35,17 @@ config::v1::Server WithLiveKeys(const config::v1::Server& in_force,
 
 class Reloader {
  public:
-  // Reads file and flags and completes them: as at the start.
+  // Reads file and flags and completes them, as at the start.
   using Read = std::function<absl::StatusOr<config::v1::Server>()>;
-  // Makes a configuration the one in force; only live keys differ from the one before.
+  // Puts a configuration in force; it differs from the previous one only in live keys.
   using Adopt = std::function<void(const config::v1::Server&)>;
 
   // `read` may be null: there is nothing to read again.
   Reloader(config::v1::Server in_force, Read read, Adopt adopt);
 
-  // What has changed; with `dry_run`, what would. FAILED_PRECONDITION says why nothing has: no
-  // file, or a wrong one. Both are logged. Thread-safe; calls wait for each other.
+  // The changes; with `dry_run`, the changes that a reload would make. FAILED_PRECONDITION if
+  // nothing changed, with the reason: no file, or an invalid one. Both are logged. Thread-safe;
+  // calls wait for each other.
   absl::StatusOr<std::vector<ConfigChange>> Reload(bool dry_run) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

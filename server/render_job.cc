@@ -12,7 +12,7 @@
 namespace berth {
 namespace {
 
-// The API's enums number the same values from 1: 0 is UNSPECIFIED.
+// The API's enums number the same values from 1, because 0 is UNSPECIFIED.
 static_assert(v1::JOB_PENDING == static_cast<int>(JobState::kPending) + 1);
 static_assert(v1::JOB_RESTARTING == static_cast<int>(JobState::kRestarting) + 1);
 static_assert(v1::JOB_CANCELLED == static_cast<int>(JobState::kCancelled) + 1);
@@ -243,7 +243,7 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   }
 }
 
-// A code of the core that has none here does not compile.
+// A code of the core without a counterpart here does not compile.
 v1::WaitReason::Code CodeToApi(WaitCode code) {
   switch (code) {
     case WaitCode::kNone:

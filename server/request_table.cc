@@ -15,10 +15,10 @@
 namespace berth {
 namespace {
 
-// Each call forgets at most so many: the cost of a burst is spread.
+// Records dropped per call: spreads the cost of a burst.
 constexpr int kForgottenPerCall = 4;
 
-// Up to 8 bytes, as on a machine with little endians; what is missing is zero.
+// Up to 8 bytes, little-endian; missing bytes are zero.
 uint64_t LoadWord(absl::string_view bytes) {
   uint64_t word = 0;
   for (size_t i = 0; i < 8 && i < bytes.size(); ++i) {
@@ -32,9 +32,9 @@ uint64_t Fold(uint64_t a, uint64_t b) {
   return absl::Uint128High64(product) ^ absl::Uint128Low64(product);
 }
 
-// Two lanes of multiplying and folding, word by word (as in wyhash, by Wang Yi): stable over
-// versions and machines, which absl::Hash is not. It tells a changed body from a repeated one; it
-// is no defence against forgery, and needs to be none.
+// Two lanes of multiply and fold, word by word (as in wyhash, by Wang Yi). Unlike absl::Hash, it is
+// stable across versions and machines. It distinguishes a changed body from a repeated one; it does
+// not protect against forgery, and need not.
 std::string Digest(absl::string_view bytes) {
   uint64_t lanes[] = {0xcbf29ce484222325u ^ bytes.size(), 0x84222325cbf29ce4u};
   while (!bytes.empty()) {
@@ -85,7 +85,7 @@ absl::StatusOr<const std::string*> RequestTable::Find(absl::string_view id,
   if (found == entries_.end() || now - found->second.time > kRequestRetention) return nullptr;
   if (found->second.fingerprint != fingerprint) {
     return absl::AlreadyExistsError(
-        absl::StrCat("request_id ", Quoted(id), " came with another body at ",
+        absl::StrCat("request_id ", Quoted(id), " was used with another body at ",
                      absl::FormatTime(found->second.time, absl::UTCTimeZone()),
                      "; choose a new id for a new request"));
   }

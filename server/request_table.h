@@ -1,7 +1,8 @@
-// RequestTable: answers to request ids, so that a client may repeat a call whose answer it lost.
+// RequestTable: stored responses by request id, so that a client may repeat a call whose response
+// it lost.
 //
-// An id is remembered for kRetention, or until more than kMaxRequests younger ones came. Each is a
-// kRequest record in the batch of the call's own effects: both are durable, or neither. Loop thread
+// An id is remembered for kRetention, or until more than kMaxRequests newer ones came. Each is a
+// kRequest record in the batch of the call's effects: both are durable, or neither. Loop thread
 // only, once serving.
 #ifndef BERTH_SERVER_REQUEST_TABLE_H_
 #define BERTH_SERVER_REQUEST_TABLE_H_
@@ -34,15 +35,15 @@ class RequestTable {
  public:
   explicit RequestTable(size_t capacity = kMaxRequests) : capacity_(capacity) {}
 
-  // At start, any order; the oldest are forgotten when there are too many.
+  // At start, in any order; the oldest are dropped when there are too many.
   void Restore(StoredRequest request);
 
-  // The answer of an earlier call with this id, or null if there was none. ALREADY_EXISTS naming
+  // The response to an earlier call with this id, or null if there was none. ALREADY_EXISTS naming
   // the id if that call had another body.
   absl::StatusOr<const std::string*> Find(absl::string_view id, absl::string_view fingerprint,
                                           absl::Time now) const;
 
-  // Remembers the answer with the turn, and forgets a few that are too old.
+  // Stores the response with the turn, and drops a few that are too old.
   void Remember(Turn& turn, StoredRequest request);
 
   size_t size() const { return entries_.size(); }
@@ -58,7 +59,7 @@ class RequestTable {
 
   const size_t capacity_;
   absl::flat_hash_map<std::string, Entry> entries_;
-  // By time; restored ones are sorted at the first use. An id that was used again after its time
+  // By time; restored ones are sorted at the first use. An id that was reused after its retention
   // appears twice.
   std::deque<std::pair<absl::Time, std::string>> order_;
   bool sorted_ = true;

@@ -110,8 +110,8 @@ void CheckLeastAttained(const FieldPath& path, const config::v1::LeastAttained& 
   }
 }
 
-// What goes by predictions needs some.
-void CheckPredicted(const FieldPath& path, const Scheduling& scheduling, Findings& findings) {
+// Settings that use predictions need them.
+void CheckPredictionUse(const FieldPath& path, const Scheduling& scheduling, Findings& findings) {
   if (scheduling.prediction().enabled()) return;
   const auto fit = scheduling.backfill().fit();
   if (fit == config::v1::Backfill::PREDICTED ||
@@ -159,7 +159,7 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
                 kMaxDuration, findings);
   CheckRange({share, "usage_weight"}, scheduling.fair_share().usage_weight(), 0, 1000, findings);
   CheckBackfill({path, "backfill"}, scheduling.backfill(), findings);
-  CheckPredicted({path, "backfill"}, scheduling, findings);
+  CheckPredictionUse({path, "backfill"}, scheduling, findings);
   CheckShortestFirst({path, "shortest_first"}, scheduling.shortest_first(), findings);
   CheckLeastAttained({path, "least_attained"}, scheduling.least_attained(), findings);
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
@@ -194,7 +194,7 @@ JobDefaults JobDefaultsFrom(const config::v1::Server& config) {
   if (config.scheduling().has_preemptible_below_priority()) {
     defaults.preemptible_below_priority = config.scheduling().preemptible_below_priority();
   }
-  defaults.of_queues = QueueDefaultsFrom(config.job_defaults());
+  defaults.queue_defaults = QueueDefaultsFrom(config.job_defaults());
   const config::v1::GangTopology& gangs = config.scheduling().topology().gangs();
   defaults.gangs = {.highest_tier = gangs.highest_tier(),
                     .patience = DurationFrom(gangs.patience())};

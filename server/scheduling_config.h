@@ -1,5 +1,4 @@
-// The part of the configuration that planning works by: defaults, checks, and what the planner
-// makes of it.
+// The scheduling part of the configuration: defaults, checks, and conversion for the planner.
 #ifndef BERTH_SERVER_SCHEDULING_CONFIG_H_
 #define BERTH_SERVER_SCHEDULING_CONFIG_H_
 
@@ -14,15 +13,15 @@ namespace berth {
 
 // The defaults are PolicyConfig's.
 void FillScheduling(config::v1::Scheduling& scheduling);
-// Names of policies are checked against the registry. Only of a filled section.
+// Names of policies are checked against the registry. Only for a filled section.
 void CheckScheduling(const FieldPath& path, const config::v1::Scheduling& scheduling,
                      Findings& findings);
 
-// FAILED_PRECONDITION if it asks for what a store of this format may not hold yet. Only of a
-// completed configuration.
+// FAILED_PRECONDITION if it requires something that a store of this format cannot hold yet. Only
+// for a completed configuration.
 absl::Status CheckStoreFormat(const config::v1::Server& config, uint32_t store_format);
 
-// Only of a completed configuration. What planning itself makes of it: planning/policy_record.h.
+// Only for a completed configuration. Planning's own conversion: planning/policy_record.h.
 JobDefaults JobDefaultsFrom(const config::v1::Server& config);
 
 }  // namespace berth

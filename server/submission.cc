@@ -22,8 +22,7 @@ namespace {
 
 constexpr absl::Duration kFullQueueRetry = absl::Seconds(5);
 
-// The answer as it is remembered: only what the repeated body does not tell, which is the first
-// uid.
+// The stored response: only what the repeated body does not contain, which is the first uid.
 std::string AnswerOf(JobId first) {
   v1::SubmitJobsResponse answer;
   answer.add_jobs()->set_uid(first.value);
@@ -36,13 +35,13 @@ JobId FirstIdFrom(const std::string& answer) {
   return {parsed.jobs(0).uid()};
 }
 
-// Check found nothing against the job, and Apply did: our bug. Ending the process would let a
-// client that repeats the call end it again and again.
-absl::Status Disagreement(size_t job, const absl::Status& refusal) {
-  LogError("a job that was checked was refused", {{"index", job}, {"error", refusal}});
+// Check accepted the job, and Apply refused it: a bug of Berth. The process does not end, because a
+// client that repeats the call could end it again and again.
+absl::Status ValidationMismatch(size_t job, const absl::Status& refusal) {
+  LogError("a validated job was refused", {{"index", job}, {"error", refusal}});
   return absl::InternalError(absl::StrCat("jobs[", job, "] was refused: ", refusal.message(),
-                                          "; this is a bug of berthd, and none of the jobs was "
-                                          "taken"));
+                                          "; this is a bug in berthd, and none of the jobs was "
+                                          "accepted"));
 }
 
 void CheckFormats(const v1::SubmitJobsRequest& request, uint32_t format, Findings& findings) {
@@ -63,17 +62,17 @@ int64_t TasksOf(const JobSpec& spec) {
   return tasks;
 }
 
-absl::Status BeyondBound(const std::string& whose, absl::string_view verb, int64_t most,
-                         absl::string_view what, absl::string_view limit, int64_t there,
-                         int64_t more) {
+absl::Status LimitExceeded(const std::string& whose, absl::string_view verb, int64_t most,
+                           absl::string_view what, absl::string_view limit, int64_t there,
+                           int64_t more) {
   return RetryLaterError(
       absl::StatusCode::kResourceExhausted,
       absl::StrCat(whose, " ", verb, " at most ", most, " ", what, " that have not ended (", limit,
-                   "), has ", there, ", and this call brings ", more),
+                   "), has ", there, ", and this call adds ", more),
       kFullQueueRetry);
 }
 
-// What the job left out, and the queue, one above it or the server says.
+// Fills fields that the job left out with defaults of the queue, a queue above it, or the server.
 void FillFromDefaults(const ClusterState& state, QueueId queue, const QueueDefaults& known,
                       JobSpec* spec) {
   QueueDefaults said;
@@ -112,8 +111,8 @@ void RenderNever(const ClusterState& state, const std::optional<BlockedVerdict>&
   RenderReason(state, reason, out->mutable_never());
 }
 
-// That it can never start, if a limit alone says so.
-void TellNever(const ClusterState& state, JobId id, v1::SubmitJobsResponse::Submitted* out) {
+// Sets `never` if a limit alone means that the job can never start.
+void SetNeverReason(const ClusterState& state, JobId id, v1::SubmitJobsResponse::Submitted* out) {
   const Job* job = state.jobs().Find(id);
   if (job == nullptr || !AnyLimitAbove(state, job->queue)) return;
   RenderNever(state, BeyondLimitVerdict(state, *job), out);
@@ -141,7 +140,7 @@ Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::L
     : request_(&request),
       active_jobs_limit_(limits.active_jobs()),
       active_tasks_limit_(limits.active_tasks()),
-      of_queues_(defaults.of_queues),
+      of_queues_(defaults.queue_defaults),
       gangs_(defaults.gangs) {
   if (!request.request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request);
   const auto jobs = static_cast<size_t>(request.jobs_size());
@@ -167,7 +166,7 @@ void Submission::OrderByDependencies() {
 }
 
 size_t Submission::QueueIndex(const std::string& name, int64_t tasks) {
-  // Nearly always the same as the job's before.
+  // Nearly always the same as that of the previous job.
   size_t i = queues_.size();
   while (i > 0 && queues_[i - 1].name != name) --i;
   if (i == 0) {
@@ -196,7 +195,7 @@ absl::Status Submission::CheckNames(const ClusterState& state) const {
     if (job == nullptr) continue;
     taken.push_back(
         {absl::StrCat("jobs[", i, "].name"),
-         absl::StrCat("there is a job ", Quoted(job->name), " already, uid ", job->id.value)});
+         absl::StrCat("job ", Quoted(job->name), " already exists, uid ", job->id.value)});
     if (taken.size() == kMaxViolationsInError) break;
   }
   if (taken.empty()) return absl::OkStatus();
@@ -211,12 +210,12 @@ absl::Status Submission::CheckClusterBounds(const ClusterState& state) const {
     all.tasks += use.tasks;
   }
   if (root.active_jobs + all.jobs > active_jobs_limit_) {
-    return BeyondBound("the cluster", "holds", active_jobs_limit_, "jobs", "limits.active_jobs",
-                       root.active_jobs, all.jobs);
+    return LimitExceeded("the cluster", "accepts", active_jobs_limit_, "jobs", "limits.active_jobs",
+                         root.active_jobs, all.jobs);
   }
   if (root.active_tasks + all.tasks > active_tasks_limit_) {
-    return BeyondBound("the cluster", "holds", active_tasks_limit_, "tasks of jobs",
-                       "limits.active_tasks", root.active_tasks, all.tasks);
+    return LimitExceeded("the cluster", "accepts", active_tasks_limit_, "tasks of jobs",
+                         "limits.active_tasks", root.active_tasks, all.tasks);
   }
   return absl::OkStatus();
 }
@@ -224,12 +223,12 @@ absl::Status Submission::CheckClusterBounds(const ClusterState& state) const {
 absl::Status Submission::CheckQueueBounds(const Queue& queue, const QueueUse& more) const {
   const std::string whose = absl::StrCat("queue ", Quoted(queue.spec.name));
   if (queue.spec.max_jobs > 0 && queue.active_jobs + more.jobs > queue.spec.max_jobs) {
-    return BeyondBound(whose, "takes", queue.spec.max_jobs, "jobs", "max_jobs", queue.active_jobs,
-                       more.jobs);
+    return LimitExceeded(whose, "accepts", queue.spec.max_jobs, "jobs", "max_jobs",
+                         queue.active_jobs, more.jobs);
   }
   if (queue.spec.max_tasks > 0 && queue.active_tasks + more.tasks > queue.spec.max_tasks) {
-    return BeyondBound(whose, "takes", queue.spec.max_tasks, "tasks of jobs", "max_tasks",
-                       queue.active_tasks, more.tasks);
+    return LimitExceeded(whose, "accepts", queue.spec.max_tasks, "tasks of jobs", "max_tasks",
+                         queue.active_tasks, more.tasks);
   }
   return absl::OkStatus();
 }
@@ -274,7 +273,7 @@ JobId Submission::IdOf(size_t job, JobId first) const {
   return {first.value + (position_.empty() ? job : position_[job])};
 }
 
-// The job's spec with what only the state knows.
+// The job's spec, completed with values that only the state has.
 JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, QueueId queue,
                          ShareCounter* shares) {
   JobSpec spec = std::move(specs_[job]);
@@ -283,7 +282,7 @@ JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, Que
   FillFromDefaults(state, queue, of_queues_, &spec);
   if (spec.name.empty()) spec.name = GivenJobName(IdOf(job, first));
   if (!order_.empty()) spec.dependencies = ResolveDependencies(state, job, first);
-  AskForTopology(state, gangs_, &spec);
+  AddDefaultTopology(state, gangs_, &spec);
   return spec;
 }
 
@@ -315,8 +314,8 @@ absl::Status Submission::Emit(Turn& turn, JobId first) {
     absl::Status status =
         turn.Emit(JobSubmitted{id, Take(turn.state(), i, first, queue_ids[queue_of_[i]], &shares)});
     if (!status.ok()) {
-      turn.TakeBackJobs(first);
-      return Disagreement(i, status);
+      turn.UndoSubmits(first);
+      return ValidationMismatch(i, status);
     }
     turn.PutCold(id, std::move(colds_[i]));
   }
@@ -333,7 +332,7 @@ void Submission::Fill(const ClusterState& state, JobId first,
     const std::string& name = request_->jobs(i).name();
     job->set_name(name.empty() ? GivenJobName(id) : name);
     job->set_uid(id.value);
-    TellNever(state, id, job);
+    SetNeverReason(state, id, job);
   }
 }
 

@@ -1,6 +1,6 @@
-// A SubmitJobs call on its way into the state. Made by the handler, which does the heavy work:
-// names become indexes, and the specs core values and cold bytes. The loop thread then checks only
-// what depends on the state, and emits.
+// A SubmitJobs call on its way into the state. The handler creates it and does the heavy work:
+// names become indexes, and specs become core values and cold bytes. The loop thread then only
+// checks what depends on the state, and emits.
 #ifndef BERTH_SERVER_SUBMISSION_H_
 #define BERTH_SERVER_SUBMISSION_H_
 
@@ -22,35 +22,34 @@
 
 namespace berth {
 
-// All that is wrong with the request: by itself and, if it is wrong by itself, against the state
-// too, so that its author sees everything at once. A request that is fine by itself meets the state
-// in Submission::Check.
+// All violations of the request: those of the request by itself and, if there are any, those
+// against the state too, so that the client sees everything at once. A request that is valid by
+// itself is checked against the state in Submission::Check.
 absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
                              const config::v1::Limits& limits, uint32_t store_format);
 
 class Submission {
  public:
-  // Only for a request that CheckSubmit had nothing against; it must outlive the submission.
+  // Only for a request that CheckSubmit accepted; the request must outlive the submission.
   Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
              const JobDefaults& defaults);
 
-  // What the state says against it: queues and dependencies (NOT_FOUND,
-  // FAILED_PRECONDITION), names in use (ALREADY_EXISTS), bounds (RESOURCE_EXHAUSTED). Reader lock
-  // or loop thread.
+  // Violations against the state: queues and dependencies (NOT_FOUND, FAILED_PRECONDITION), names
+  // in use (ALREADY_EXISTS), limits (RESOURCE_EXHAUSTED). Reader lock or loop thread.
   absl::Status Check(const ClusterState& state) const;
 
   // All jobs or none: on any error nothing has changed. Loop thread, once. A repeated request id
-  // gets its first answer. INTERNAL if Apply refuses what Check let pass. Uids are the state's next
-  // ones, but from `first_job` on (FirstJobOf of the store).
+  // gets its first response. INTERNAL if Apply refuses what Check accepted. Uids are the state's
+  // next ones, but at least `first_job` (FirstJobOf of the store).
   absl::Status Commit(Turn& turn, RequestTable& requests, JobId first_job,
                       v1::SubmitJobsResponse& response);
 
-  // Instead of Commit, of a submission that Check had nothing against: what it would be answered,
-  // without uids, and without names that the server would give. Reader lock or loop thread, once.
+  // Instead of Commit, for a submission that Check accepted: the response it would get, without
+  // uids and without generated names. Reader lock or loop thread, once.
   void Preview(const ClusterState& state, v1::SubmitJobsResponse& response);
 
-  // Instead of Commit, of a submission of one job that Check had nothing against: the job as it
-  // would be submitted now. Once.
+  // Instead of Commit, for a submission of one job that Check accepted: the job as it would be
+  // submitted now. Once.
   JobSpec TakeOnly(const ClusterState& state);
 
  private:
@@ -81,18 +80,18 @@ class Submission {
   QueueDefaults of_queues_;
   GangTopology gangs_;
   std::string fingerprint_;     // if there is a request id
-  std::vector<JobSpec> specs_;  // parallel to the request's jobs, as the next two
+  std::vector<JobSpec> specs_;  // parallel to the request's jobs, like the next two
   std::vector<ColdPart> colds_;
   std::vector<size_t> queue_of_;  // index into queues_
   std::vector<QueueUse> queues_;
   std::vector<std::string> kinds_;  // device kinds and extended resources, each once
   // Only if the request has dependencies:
   JobPositions by_name_;
-  std::vector<int> order_;        // the order of uids: every job after those that it depends on
+  std::vector<int> order_;        // the order of uids: every job after its dependencies
   std::vector<size_t> position_;  // of each job in order_
 };
 
-// The name of a job that was submitted without one.
+// The generated name of a job that was submitted without one.
 std::string GivenJobName(JobId id);
 
 }  // namespace berth

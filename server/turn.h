@@ -1,4 +1,4 @@
-// What a command may do, and who is told of it. A turn is one round of the loop (server/loop.h).
+// What a command may do, and who learns of it. A turn is one iteration of the loop (server/loop.h).
 #ifndef BERTH_SERVER_TURN_H_
 #define BERTH_SERVER_TURN_H_
 
@@ -31,42 +31,42 @@ class Turn {
  public:
   virtual ~Turn() = default;
   virtual const ClusterState& state() const = 0;
-  // Wall time of the turn; never before that of the turn before.
+  // Wall time of the turn; never before that of the previous turn.
   virtual Time now() const = 0;
   // Sequence of the batch that will carry this turn: the revision of everything it changes.
   virtual uint64_t revision() const = 0;
-  // That of the newest change the command sees: the same, or the one before.
+  // Revision of the newest change that the command sees: this one, or the previous one.
   virtual uint64_t seen() const = 0;
-  // Those of this turn's cycle.
+  // The policies of this turn's cycle.
   virtual const Policies& policies() const = 0;
-  // The state for questions (core/engine/dry_run.h, explain.h), which leave it as it was, what
-  // planning remembers included: for the question's sake the turn has neither a cycle nor a batch.
-  // What changes the cluster goes through Emit.
+  // The state for queries (core/engine/dry_run.h, explain.h). They must leave it unchanged,
+  // including planning's memory. A query alone causes neither a cycle nor a batch. Changes to the
+  // cluster go through Emit.
   virtual ClusterState& Trial() = 0;
-  // Applies the event and puts it into the turn's batch. On an error nothing has changed. Nodes
-  // that registered join their HyperNodes before the turn's cycle, by themselves.
+  // Applies the event and adds it to the turn's batch. On an error nothing has changed. Nodes that
+  // registered join their HyperNodes automatically before the turn's cycle.
   virtual absl::Status Emit(EventBody event) = 0;
-  // Which nodes the HyperNodes of this state mean.
+  // Resolves the nodes of this state's HyperNodes.
   virtual Membership& membership() = 0;
-  // The jobs that the command has submitted, from `first` on, never were. It has emitted and put
-  // nothing else since but their cold parts.
-  virtual void TakeBackJobs(JobId first) = 0;
-  // A record besides those that the events change: answers to request ids.
+  // Undoes the submission of the command's jobs, from `first` on. Since then it must have emitted
+  // and put nothing but their cold parts.
+  virtual void UndoSubmits(JobId first) = 0;
+  // A record besides those that the events change: responses to request ids.
   virtual void Put(Record record) = 0;
-  // The store's format is the newest once the turn is durable.
+  // Upgrades the store to the newest format once the turn is durable.
   virtual void UseNewestFormat() = 0;
-  // The cold part of a job that this turn submitted; due exactly once per JobSubmitted.
+  // The cold part of a job that this turn submitted; required exactly once per JobSubmitted.
   virtual void PutCold(JobId job, ColdPart cold) = 0;
-  // Runs once all that the command may have seen or changed is durable, in the order given, one
-  // effect at a time, with no lock held. Must not block.
+  // Runs once everything that the command may have seen or changed is durable, in order, one effect
+  // at a time, without a lock. Must not block.
   virtual void OnDurable(Effect effect) = 0;
 };
 
 using Command = absl::AnyInvocable<void(Turn&) &&>;
 
-// Looks at each turn that changed something, on the loop thread and under the state lock, after
-// its last event was applied, and returns what is to be done (or nullptr) once the turn is durable.
-// So what is told to the world is what was decided, even when the loop has run ahead since.
+// Sees each turn that changed something, on the loop thread and under the state lock, after its
+// last event was applied. Returns what to do (or nullptr) once the turn is durable. So messages
+// reflect the decision, even if the loop has run ahead since.
 class TurnObserver {
  public:
   virtual ~TurnObserver() = default;
@@ -74,7 +74,7 @@ class TurnObserver {
                                const ColdParts& cold) = 0;
 };
 
-// Told, in order and one at a time, what became durable. Runs after the turn's effects.
+// Gets durable turns, in order and one at a time. Runs after the turn's effects.
 class DurableListener {
  public:
   virtual ~DurableListener() = default;

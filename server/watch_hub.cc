@@ -15,7 +15,7 @@ constexpr size_t kHistoryTurns = 256;  // read from the store at a time
 constexpr absl::Duration kTooManyRetry = absl::Seconds(10);
 constexpr absl::Duration kTooSlowRetry = absl::Seconds(1);
 
-// Splits off what is beyond the first `count` events.
+// Splits off everything beyond the first `count` events.
 v1::WatchResponse SplitOff(v1::WatchResponse& response, int count) {
   v1::WatchResponse rest;
   rest.set_revision(response.revision());
@@ -48,7 +48,8 @@ void WatchHub::Written(WatcherId watcher) {
 }
 
 void WatchHub::Remove(WatcherId watcher) {
-  executor_->Run([this, watcher] { End(watcher, absl::CancelledError("the watcher went away")); });
+  executor_->Run(
+      [this, watcher] { End(watcher, absl::CancelledError("the client disconnected")); });
 }
 
 void WatchHub::Stop() {
@@ -77,17 +78,18 @@ void WatchHub::Start(WatcherId id, const v1::WatchRequest& request,
   const uint64_t from = request.from_revision();
   if (request.incarnation() != 0 && request.incarnation() != store_->Incarnation()) {
     return sink->Finish(absl::OutOfRangeError(
-        absl::StrCat("revision ", from, " is of the store as it was before a restore")));
+        absl::StrCat("revision ", from,
+                     " belongs to the store before a restore; list again and watch from there")));
   }
   if (from > latest_) {
     return sink->Finish(absl::OutOfRangeError(
-        absl::StrCat("revision ", from, " has not happened yet; the last one is ", latest_)));
+        absl::StrCat("revision ", from, " does not exist yet; the latest is ", latest_)));
   }
   Watcher& watcher = watchers_.try_emplace(id, request, std::move(sink)).first->second;
   watcher.position = from != 0 ? from : latest_;
   watcher.told = watcher.position;
   count_.store(watchers_.size());
-  // Whether the log still reaches back that far is known before the watch is said to have begun.
+  // Checks whether the log reaches back that far before reporting that the watch has begun.
   if (watcher.position < latest_) {
     if (absl::Status status = ReadHistory(watcher); !status.ok()) return End(id, status);
   }
@@ -111,7 +113,7 @@ void WatchHub::CutSlow() {
     const std::shared_ptr<WatchSink> sink = std::move(at->second.sink);
     watchers_.erase(at);
     sink->Cut(RetryLaterError(absl::StatusCode::kResourceExhausted,
-                              "the watcher does not read what it is sent", kTooSlowRetry));
+                              "the watcher does not read its messages", kTooSlowRetry));
   }
   count_.store(watchers_.size());
 }
@@ -124,8 +126,8 @@ void WatchHub::Push(uint64_t revision, const std::string& turn) {
     return;
   }
   absl::StatusOr<store::v1::LogTurn> parsed = ParseTurn(turn);
-  if (!parsed.ok()) {  // watchers will meet the same error when they read it from the store
-    LogError("a turn cannot be told to watchers",
+  if (!parsed.ok()) {  // watchers will get the same error when they read it from the store
+    LogError("a turn cannot be sent to watchers",
              {{"revision", revision}, {"error", parsed.status()}});
     ring_.clear();
     ring_bytes_ = 0;
@@ -171,7 +173,8 @@ absl::StatusOr<std::optional<v1::WatchResponse>> WatchHub::NextAnswer(Watcher& w
   if (answer.events().empty()) answer.set_revision(watcher.position);
   if (answer.events_size() > options_.events_per_answer) {
     watcher.rest = SplitOff(answer, options_.events_per_answer);
-    answer.set_revision(answer.revision() - 1);  // who resumes from here is told all of it again
+    answer.set_revision(answer.revision() - 1);  // a client that resumes from here gets all of it
+                                                 // again
   }
   return answer;
 }

@@ -1,11 +1,11 @@
-// WatchHub: tells watchers every change, in order, from a revision on, and skips none.
+// WatchHub: sends watchers every change, in order, from a revision on, without gaps.
 //
-// A watcher is a position in the log, not a queue: it is sent the next turn whenever it can take
-// one. Turns that are young are still in memory (a bounded ring, kept only while somebody watches);
-// a watcher that fell behind, or that resumes from long ago, reads them from the store's log and so
-// catches up. Memory is bounded by the ring and one answer per watcher, however slow the watchers
-// are; one that does not take its answer within `patience` is cut, so that others may have its
-// place. It may resume from the revision that it knows.
+// A watcher is a position in the log, not a queue: it gets the next turn whenever it can take one.
+// Recent turns are still in memory (a bounded ring, kept only while there are watchers). A watcher
+// that fell behind, or that resumes from long ago, reads the turns from the store's log and so
+// catches up. Memory is bounded by the ring and one response per watcher, however slow the watchers
+// are. One that does not read its response within `patience` is cut, to free its place. It may
+// resume from the last revision that it received.
 #ifndef BERTH_SERVER_WATCH_HUB_H_
 #define BERTH_SERVER_WATCH_HUB_H_
 
@@ -32,8 +32,8 @@ struct WatchOptions {
   size_t watchers = 1000;
   size_t ring_turns = 1024;
   size_t ring_bytes = size_t{16} << 20;  // of encoded turns; decoded they take a few times as much
-  int events_per_answer = 10'000;        // a larger revision comes in parts
-  uint64_t progress_revisions = 1000;    // a watcher that sees nothing is told how far it is
+  int events_per_answer = 10'000;        // a larger revision is split
+  uint64_t progress_revisions = 1000;    // a watcher without events gets its progress this often
   absl::Duration patience = absl::Minutes(1);
 };
 
@@ -41,11 +41,11 @@ struct WatchOptions {
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
-  // Takes the answer; WatchHub::Written says that the next may come. Must not block.
+  // Sends the response; WatchHub::Written reports that the next may come. Must not block.
   virtual void Send(v1::WatchResponse response) = 0;
   // The last call.
   virtual void Finish(const absl::Status& status) = 0;
-  // The last call, instead of Finish, while an answer is not taken.
+  // The last call, instead of Finish, if a response is not being read.
   virtual void Cut(const absl::Status& status) { Finish(status); }
 };
 
@@ -55,19 +55,19 @@ class WatchHub final : public DurableListener {
   using WatcherId = uint64_t;
 
   // `durable`: the last revision at the start. All outlive the hub; the executor is drained before
-  // the hub goes.
+  // the hub is destroyed.
   WatchHub(const Store* store, Executor* executor, uint64_t durable, WatchOptions options = {},
            Clock* clock = &SystemClock());
 
   WatcherId NewId() { return next_id_.fetch_add(1); }
-  // Begins with an answer that carries the first position and no events. Refusals come as Finish:
+  // Begins with a response that carries the first position and no events. Refusals come as Finish:
   // RESOURCE_EXHAUSTED above the limit, OUT_OF_RANGE for a revision that has aged out or not
   // happened.
   void Add(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink);
   void Written(WatcherId watcher);
   // The watcher went away: Finish follows, with CANCELLED, unless it was called before.
   void Remove(WatcherId watcher);
-  // Finishes all watchers and takes no more.
+  // Finishes all watchers and accepts no more.
   void Stop();
 
   void OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vector<Event>> events,
@@ -88,12 +88,12 @@ class WatchHub final : public DurableListener {
         : filter(request), sink(std::move(to)) {}
     ChangeFilter filter;
     std::shared_ptr<WatchSink> sink;
-    uint64_t position = 0;  // the last revision looked at
-    uint64_t told = 0;      // the last revision in an answer
+    uint64_t position = 0;  // the last revision examined
+    uint64_t told = 0;      // the last revision in a response
     bool sending = false;
-    absl::Duration sent;            // when, on the steady clock; while sending
-    v1::WatchResponse rest;         // of a revision that was too large for one answer
-    std::deque<RingEntry> history;  // read from the store, not yet looked at
+    absl::Duration sent;            // steady time of the response being sent
+    v1::WatchResponse rest;         // of a revision that was too large for one response
+    std::deque<RingEntry> history;  // read from the store, not yet examined
   };
   using Watchers = std::map<WatcherId, Watcher>;
 
@@ -101,13 +101,13 @@ class WatchHub final : public DurableListener {
   void Start(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink);
   void Push(uint64_t revision, const std::string& turn);
   void Advance(WatcherId id);
-  // The next answer that has something to tell, or nullopt if there is none now.
+  // The next response with content, or nullopt if there is none now.
   absl::StatusOr<std::optional<v1::WatchResponse>> NextAnswer(Watcher& watcher);
   absl::StatusOr<Turn> TurnAfter(Watcher& watcher);
   absl::Status ReadHistory(Watcher& watcher);
   void End(WatcherId id, const absl::Status& status);
   void Send(Watcher& watcher, v1::WatchResponse answer);
-  // Cuts who takes too long.
+  // Cuts slow watchers.
   void CutSlow();
 
   const Store* const store_;

@@ -1,10 +1,10 @@
-// The only door between store records and the core. Values are berth.store.v1 messages; keys are in
-// storage/keys.h.
+// The only conversion between store records and the core. Values are berth.store.v1 messages; keys
+// are in storage/keys.h.
 //
-// Encoding is canonical: equal values give equal bytes. Decoding trusts nothing: bytes that are no
-// valid record give DATA_LOSS, naming kind, key and reason, and never crash; ids and counts are not
-// checked against other records (the loader does, server/load.h). Pure functions; thread-safe (some
-// keep a scratch message per thread).
+// Encoding is canonical: equal values give equal bytes. Decoding trusts nothing: bytes that are not
+// a valid record return DATA_LOSS, naming kind, key and reason, and never crash. Ids and counts are
+// not checked against other records (the loader does that, storage/load.h). Pure functions;
+// thread-safe (some keep a scratch message per thread).
 #ifndef BERTH_STORAGE_CODEC_H_
 #define BERTH_STORAGE_CODEC_H_
 
@@ -34,7 +34,7 @@ class LogTurn;
 namespace berth {
 
 // ---- Records. `unknown` receives the fields that this version does not know, as bytes to append
-// to the record when it is written again (storage/preserved.h); null if they do not matter.
+// when the record is rewritten (storage/preserved.h); null discards them.
 
 struct NextIds {
   JobId job{1};
@@ -57,12 +57,12 @@ std::string EncodeRunRecord(const FinishedRun& run);
 absl::StatusOr<StoredRun> DecodeRunRecord(absl::string_view key, absl::string_view value,
                                           std::string* unknown);
 
-// The longest lease that any agent may have been granted. DATA_LOSS also for one that is not
-// positive or infinite.
+// The longest lease that any agent may have been granted. DATA_LOSS also if it is not positive or
+// is infinite.
 struct GrantedLease {
   Duration longest;  // that any agent may hold
-  Duration usual;    // what agents hold when nothing was paused; at most `longest`
-  // By a restore, until the first turn of a server: no node has come back to this incarnation.
+  Duration usual;    // what agents hold without pauses; at most `longest`
+  // Set by a restore, until the server's first turn: no node has reconnected to this incarnation.
   bool restored = false;
 };
 std::string EncodeLeaseRecord(GrantedLease granted);
@@ -73,9 +73,9 @@ struct StoredQueue {
   QueueSpec spec;
   bool open = true;
   std::vector<NamedAmount> usage;             // Queue::usage
-  Time usage_charged = absl::InfinitePast();  // the root's: ClusterState::usage_charged
+  Time usage_charged = absl::InfinitePast();  // of the root: ClusterState::usage_charged
   uint64_t revision = 0;
-  int64_t line = 0, longest_line = 0;  // Queue's
+  int64_t line = 0, longest_line = 0;  // of Queue
 };
 std::string EncodeQueueRecord(const StoredQueue& queue);
 absl::StatusOr<StoredQueue> DecodeQueueRecord(absl::string_view key, absl::string_view value,
@@ -103,7 +103,7 @@ absl::StatusOr<StoredHyperNode> DecodeHyperNodeRecord(absl::string_view key,
                                                       absl::string_view value,
                                                       std::string* unknown);
 
-// The hot part of a job_spec record. It is written once, so that unknown fields need no care.
+// The hot part of a job_spec record. Written once, so unknown fields need no special treatment.
 struct StoredJob {
   JobId id;
   JobSpec spec;
@@ -115,15 +115,14 @@ struct StoredJob {
 std::string EncodeJobSpecRecord(const JobSpec& spec, Time submit, uint64_t revision,
                                 const RunPrediction& prediction, const LinePlace& line,
                                 absl::string_view cold);
-// The same from a message that is there already and has its sizes cached (ByteSizeLong was called):
-// saves the conversion.
+// The same from a message whose sizes are cached (after ByteSizeLong). Saves the conversion.
 std::string EncodeJobSpecRecord(const store::v1::JobSpec& spec, Time submit, uint64_t revision,
                                 const RunPrediction& prediction, const LinePlace& line,
                                 size_t cold_bytes);
-// Ends a job_spec record with its cold part; nothing for an empty one.
+// Ends a job_spec record with its cold part; appends nothing if it is empty.
 void AppendCold(absl::string_view cold, std::string* value);
 absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::string_view value);
-// The cold part alone: what the submitter's serialized berth.v1.Job was.
+// Only the cold part: the submitter's serialized berth.v1.Job.
 absl::StatusOr<std::string> DecodeCold(absl::string_view key, absl::string_view value);
 
 struct StoredJobStatus {
@@ -131,9 +130,9 @@ struct StoredJobStatus {
   JobStatus status;
   int32_t priority = 0;
   std::map<std::string, std::string> labels;
-  Reservation reservation;  // without places: none
+  Reservation reservation;  // without places if there is none
   uint64_t revision = 0;
-  std::optional<Duration> walltime = std::nullopt;  // where it was updated
+  std::optional<Duration> walltime = std::nullopt;  // if it was updated
 };
 std::string EncodeJobStatusRecord(const JobStatus& status, int32_t priority,
                                   const std::map<std::string, std::string>& labels,
@@ -152,7 +151,7 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view message);
 absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_view value,
                                             std::string* unknown);
 
-// The answer to a request id, to be given again. The id is the key.
+// The response to a request id, to be returned again. The id is the key.
 struct StoredRequest {
   std::string id;
   std::string fingerprint;  // of the request's body
@@ -165,39 +164,39 @@ absl::StatusOr<StoredRequest> DecodeRequestRecord(absl::string_view key, absl::s
 
 // ---- Events
 
-// Fills the body and, if it is not `turn_time`, the time. Names and states for watchers are added
-// by TurnRecorder.
+// Fills the body and, if it differs from `turn_time`, the time. TurnRecorder adds names and states
+// for watchers.
 void EncodeEvent(const Event& event, Time turn_time, store::v1::LogEvent* message);
 absl::StatusOr<Event> DecodeEvent(const store::v1::LogEvent& message, Time turn_time);
 
-// A planning cycle that decided nothing in a turn that changed nothing.
+// A planning cycle that decided nothing, in a turn that changed nothing.
 struct QuietCycle {
   Time time = absl::InfinitePast();
   uint64_t budget = 0;
 };
 
-// What planning still knew beside the facts when it began anew (StateEditor::ForgetVerdicts).
+// What planning remembered besides the facts when it restarted (StateEditor::ForgetVerdicts).
 struct Remembered {
   Time passed_time = absl::InfinitePast();  // ClusterState::passed_time
   std::vector<JobId> unsettled;             // ClusterState::unsettled
 };
 
-// A whole turn of the log.
+// One turn of the log.
 struct LoggedTurn {
   uint64_t sequence = 0;
   Time time = absl::InfinitePast();
   std::vector<Event> events;
-  // For a replay of its planning cycle; a budget of 0: none ran.
+  // For replaying its planning cycle. A budget of 0: no cycle ran.
   uint64_t cycle_budget = 0, cycle_work = 0;
-  size_t events_before_cycle = 0;        // of `events`; the others are the cycle's decisions
-  std::string policies;                  // in force from `quiet_cycles` on; empty: those before
-  std::vector<QuietCycle> quiet_cycles;  // since the turn logged before, in order
-  bool loaded = false;                   // the first logged by a process, which loaded the state
-  std::optional<Remembered> remembered;  // planning began anew, with `policies`
-  std::string version;                   // with `loaded`: of the program
+  size_t events_before_cycle = 0;        // of `events`; the rest are the cycle's decisions
+  std::string policies;                  // in force from `quiet_cycles` on; empty: unchanged
+  std::vector<QuietCycle> quiet_cycles;  // since the previous logged turn, in order
+  bool loaded = false;                   // the first logged after a process loaded the state
+  std::optional<Remembered> remembered;  // planning restarted, with `policies`
+  std::string version;                   // with `loaded`: the version of the program
 };
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn);
-// The message, for watchers; DATA_LOSS if it does not parse.
+// The message, for watchers. DATA_LOSS if it does not parse.
 absl::StatusOr<store::v1::LogTurn> ParseTurn(absl::string_view turn);
 
 }  // namespace berth

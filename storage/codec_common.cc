@@ -19,8 +19,8 @@ constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMinusInfinite = std::numeric_limits<int64_t>::min();
 constexpr int32_t kNanosPerSecond = 1'000'000'000;
 
-// Unknown fields of the message and of the single messages in it, in a form that merges when
-// appended to its bytes.
+// Unknown fields of the message and of its single sub-messages, as bytes that merge when appended
+// to the message.
 std::string UnknownFields(const Message& message) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   std::string fields;

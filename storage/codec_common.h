@@ -1,4 +1,4 @@
-// Inside the codec: the few conversions that all records share.
+// Internal to the codec: conversions that all records share.
 #ifndef BERTH_STORAGE_CODEC_COMMON_H_
 #define BERTH_STORAGE_CODEC_COMMON_H_
 
@@ -27,8 +27,8 @@ namespace berth::codec {
 
 namespace pb = ::berth::store::v1;
 
-// Times and durations to the nanosecond; infinite ones are stored as the largest and smallest
-// number of seconds, unless they are the field's default, which is stored as absence.
+// Times and durations have nanosecond resolution. Infinite ones are stored as the largest and
+// smallest number of seconds, unless they are the field's default, which is stored as absence.
 void SetTime(Time time, google::protobuf::Timestamp* out);
 void SetDuration(Duration duration, google::protobuf::Duration* out);
 
@@ -46,7 +46,7 @@ void SetRequestMix(const RequestMix& mix, pb::RequestMix* out);
 RequestMix GetRequestMix(const pb::RequestMix& message);
 void SetDevices(const DeviceSet& devices, google::protobuf::RepeatedField<uint64_t>* out);
 
-// Messages <-> core values that both records and events hold.
+// Messages <-> core values that occur in both records and events.
 void SetQueueSpec(const QueueSpec& spec, pb::QueueSpec* out);
 QueueSpec GetQueueSpec(const pb::QueueSpec& message, class Reader& reader);
 Strategy GetStrategy(pb::Strategy strategy, class Reader& reader);
@@ -69,8 +69,8 @@ PolicyAction GetAction(pb::PolicyAction action, class Reader& reader);
 JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);
 ReleaseReason GetReleaseReason(pb::ReleaseReason reason, class Reader& reader);
 
-// Reads fields that may hold nonsense, and remembers the first that did, so that decoding is
-// straight-line code with one question at the end.
+// Reads untrusted fields and remembers the first bad one, so that decoding is straight-line code
+// with one check at the end.
 class Reader {
  public:
   template <class Core>
@@ -79,14 +79,14 @@ class Reader {
     Refuse(field, value);
     return Core{};
   }
-  // A number that must fit a narrower type.
+  // A number that must fit into a narrower type.
   template <class Narrow, class Wide>
   Narrow Number(Wide value, absl::string_view field) {
     if (std::in_range<Narrow>(value)) return static_cast<Narrow>(value);
     Refuse(field, static_cast<int64_t>(value));
     return Narrow{};
   }
-  // What is counted one by one: nobody gets as far as 2^30, and one more always fits.
+  // Counters. None reaches 2^30, so incrementing one never overflows.
   int32_t Count(int32_t value, absl::string_view field) {
     if (value >= 0 && value <= 1 << 30) return value;
     Refuse(field, value);
@@ -101,7 +101,7 @@ class Reader {
   void Refuse(absl::string_view field, int64_t value);
   void Refuse(std::string reason);
 
-  // DATA_LOSS with the first refusal.
+  // DATA_LOSS with the first error.
   absl::Status status() const {
     return reason_.empty() ? absl::OkStatus() : absl::DataLossError(reason_);
   }
@@ -110,12 +110,12 @@ class Reader {
   std::string reason_;
 };
 
-// Parses `value` into `message`, replacing what it held, and gives its unknown fields. DATA_LOSS if
-// it does not parse.
+// Parses `value` into `message`, replacing its content, and returns its unknown fields. DATA_LOSS
+// if it does not parse.
 absl::Status ParseMessage(absl::string_view value, google::protobuf::Message* message,
                           std::string* unknown);
 
-// The reader's verdict, naming the record.
+// The reader's status, naming the record.
 absl::Status Verdict(const Reader& reader, RecordKind kind, absl::string_view key);
 
 }  // namespace berth::codec

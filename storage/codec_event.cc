@@ -1,4 +1,4 @@
-// Events of the log. One Set and one Get per event; the variant and the oneof are parallel.
+// Events of the log. One Set and one Get per event type; the variant and the oneof are parallel.
 #include <optional>
 #include <variant>
 #include <vector>
@@ -20,7 +20,7 @@ static_assert(static_cast<int>(ExitCause::kReboot) == pb::CAUSE_REBOOT);
 static_assert(static_cast<int>(ExitCause::kSupervisorLost) == pb::CAUSE_SUPERVISOR_LOST);
 static_assert(static_cast<int>(ExitCause::kGone) == pb::CAUSE_GONE);
 
-// One overload per event type: fills the member of the oneof.
+// One overload per event type, which fills the member of the oneof.
 struct Setter {
   pb::LogEvent* out;
 
@@ -288,7 +288,7 @@ EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
     case pb::LogEvent::kNodeDeleted:
       return NodeDeleted{.id = NodeId{m.node_deleted().id()}};
     default:
-      reader.Refuse("an event of no known kind");
+      reader.Refuse("an event of unknown kind");
       return QueueDeleted{};
   }
 }

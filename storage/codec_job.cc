@@ -1,6 +1,5 @@
-// Job specs. Encoding and decoding of job specs are the two hot spots of submitting
-// and of restarting: both work on a message that is kept per thread, so that its memory is used
-// again.
+// Job specs. Encoding and decoding them dominate the cost of submitting and of restarting. Both
+// reuse the memory of a message that is kept per thread.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
@@ -349,7 +348,7 @@ RunPrediction GetPrediction(const pb::RunPrediction& message) {
 std::string EncodeJobSpecRecord(const pb::JobSpec& spec, Time submit, uint64_t revision,
                                 const RunPrediction& prediction, const LinePlace& line,
                                 size_t cold_bytes) {
-  thread_local pb::JobSpecRecord head;  // all but the spec
+  thread_local pb::JobSpecRecord head;  // everything except the spec
   if (line == LinePlace{}) {
     head.clear_line();
   } else {

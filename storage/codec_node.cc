@@ -58,7 +58,7 @@ void SetTopology(const DeviceTopology& topology, pb::DeviceTopology* out) {
   }
 }
 
-// What it refers to is there.
+// Refuses references to devices that do not exist.
 void CheckTopology(const DeviceTopology& topology, size_t devices, Reader& reader) {
   if (topology.links.size() > kMaxDeviceLinks || topology.numa_nodes.size() > kMaxNumaNodes) {
     reader.Refuse("a device topology that is too large");
@@ -69,7 +69,7 @@ void CheckTopology(const DeviceTopology& topology, size_t devices, Reader& reade
   }
   for (const char code : topology.between) {
     if (static_cast<uint8_t>(code) > topology.links.size()) {
-      return reader.Refuse("a link between devices that is not there");
+      return reader.Refuse("a link between devices that do not exist");
     }
   }
 }
@@ -212,12 +212,12 @@ absl::StatusOr<GrantedLease> DecodeLeaseRecord(absl::string_view value) {
   const Duration longest = reader.GetDuration(message.has_longest(), message.longest(),
                                               absl::ZeroDuration(), "longest lease");
   if (longest <= absl::ZeroDuration() || longest == absl::InfiniteDuration()) {
-    reader.Refuse("a lease that is none");
+    reader.Refuse("an invalid lease");
   }
   const Duration usual =
       reader.GetDuration(message.has_usual(), message.usual(), longest, "usual lease");
   if (usual <= absl::ZeroDuration() || usual > longest) {
-    reader.Refuse("a usual lease that is none, or longer than the longest");
+    reader.Refuse("a usual lease that is invalid or exceeds the longest");
   }
   status = codec::Verdict(reader, RecordKind::kMeta, kLeaseKey);
   if (!status.ok()) return status;

@@ -15,7 +15,7 @@ static_assert(static_cast<int>(Strategy::kBinpack) == pb::BINPACK);
 static_assert(static_cast<int>(Strategy::kSpread) == pb::SPREAD);
 static_assert(static_cast<int>(Strategy::kColocate) == pb::COLOCATE);
 
-constexpr int32_t kDefaultWeight = 1;  // what absence means, whatever QueueSpec says one day
+constexpr int32_t kDefaultWeight = 1;  // the meaning of absence, even if QueueSpec changes
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What changes of jobs and tasks: their status records.
+// Status records of jobs and tasks: the parts that change.
 #include "core/model/line.h"
 #include "core/model/refusals.h"
 #include "storage/codec.h"
@@ -143,7 +143,7 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   status.attained =
       reader.GetDuration(m.has_attained(), m.attained(), absl::ZeroDuration(), "attained");
   status.line_from = m.line_from();
-  if (status.line_from < 0 || status.line_from > kMostLine) reader.Refuse("line_from out of range");
+  if (status.line_from < 0 || status.line_from > kMaxLine) reader.Refuse("line_from out of range");
   if (status.attained < absl::ZeroDuration()) reader.Refuse("attained below 0");
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(

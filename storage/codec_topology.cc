@@ -1,4 +1,4 @@
-// Records of HyperNodes, and what jobs ask of them.
+// Records of HyperNodes, and topology constraints of jobs.
 #include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"

@@ -11,7 +11,7 @@ namespace {
 
 namespace pb = ::berth::store::v1;
 
-// ---- Before
+// ---- Before the event
 
 struct Before {
   const ClusterState& state;
@@ -47,7 +47,7 @@ struct Before {
   }
 };
 
-// ---- After
+// ---- After the event
 
 struct Labeler {
   const ClusterState& state;
@@ -93,12 +93,12 @@ struct Labeler {
     for (const Placement& placement : event.placements) LabelTask(job, placement.task);
   }
   void operator()(const TasksUnnominated& event) { LabelTasks(event.job, event.tasks); }
-  void operator()(const JobReserved& event) {  // given up, perhaps as the job was deleted
+  void operator()(const JobReserved& event) {  // cleared, possibly because the job was deleted
     if (state.jobs().Find(event.job) != nullptr) LabelJob(event.job);
   }
   void operator()(const RequestMixChanged&) {}
-  void operator()(const JobRunRecorded&) {}  // its end was told before
-  void operator()(const UsageCharged&) {}    // of all queues at once; no state of anything changes
+  void operator()(const JobRunRecorded&) {}  // its end was logged before
+  void operator()(const UsageCharged&) {}    // concerns all queues; changes no state
 
  private:
   void LabelDomain(HyperNodeId id) {
@@ -111,7 +111,7 @@ struct Labeler {
     out->set_queue_open(queue.open);
   }
 
-  // And the tasks that were on it and have changed with it.
+  // Also labels the node's tasks that changed with it.
   void LabelNode(NodeId id) {
     const Node& node = state.nodes().At(id);
     out->set_node_name(node.spec.name);

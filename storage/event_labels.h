@@ -1,4 +1,4 @@
-// What a log entry tells watchers beside the event: names, and the states that followed. History is
+// What a log entry adds to the event for watchers: names, and the resulting states. History is
 // rendered from the log alone, long after the objects are gone.
 #ifndef BERTH_STORAGE_EVENT_LABELS_H_
 #define BERTH_STORAGE_EVENT_LABELS_H_
@@ -16,15 +16,15 @@ class LogEvent;
 
 namespace berth {
 
-// What can only be seen before the event is applied: the names of what it deletes, and which tasks
-// sat on a node.
+// What is visible only before the event is applied: names of objects that it deletes, and the tasks
+// on a node.
 struct LabelsBefore {
   std::string name;
   std::vector<std::pair<TaskKey, TaskState>> tasks;  // in key order
 };
 LabelsBefore LookBefore(const ClusterState& state, const EventBody& event);
 
-// Fills names, states and task changes; `after` is the state once the event was applied.
+// Fills names, states and task changes. `after` is the state after the event.
 void LabelEvent(const ClusterState& after, const EventBody& event, const LabelsBefore& before,
                 store::v1::LogEvent* message);
 

@@ -1,4 +1,4 @@
-// Files of a store that RocksDB does not write itself.
+// Files of a store that are not written by RocksDB.
 #ifndef BERTH_STORAGE_FILES_H_
 #define BERTH_STORAGE_FILES_H_
 
@@ -9,13 +9,13 @@
 
 namespace berth {
 
-// In a copy that Store::Backup made: it is no store that goes on. Restore leaves it out.
+// Marks a copy made by Store::Backup, which berthd must not open as a store. Restore omits it.
 inline constexpr char kBackupMark[] = "BACKUP";
 
-// OK without an error. Else, with the path: RESOURCE_EXHAUSTED if no space is left, INTERNAL.
+// OK without an error. Else, naming the path: RESOURCE_EXHAUSTED if no space is left, INTERNAL.
 absl::Status FileStatus(const std::error_code& error, const std::filesystem::path& path);
 
-// What was written to the file, or which names the directory has, outlasts a power cut.
+// Makes a file's content, or a directory's entries, survive a power cut.
 absl::Status SyncPath(const std::filesystem::path& path);
 
 }  // namespace berth

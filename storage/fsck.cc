@@ -17,11 +17,11 @@ namespace {
 
 std::string PrintHash(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
 
-// Folds the log, if there is a state to begin with.
+// Folds the log, if there is a state to start from.
 struct Folding {
   ClusterState state;
   bool whole = false;
-  uint64_t from = 0;  // what the state began with
+  uint64_t from = 0;  // the batch at which the fold starts
   uint64_t turns = 0;
   uint64_t events = 0;
 
@@ -81,7 +81,7 @@ absl::Status CheckFold(const Folding& folding, const ClusterState& loaded, std::
   }
   const uint64_t folded = Fingerprint(folding.state);
   if (folded != Fingerprint(loaded)) {
-    return absl::DataLossError(absl::StrCat("the records are not what the log says: fingerprint ",
+    return absl::DataLossError(absl::StrCat("the records differ from the log: fingerprint ",
                                             PrintHash(folded), " from the log"));
   }
   report << "fold       the log's events"

@@ -1,5 +1,5 @@
-// The chain of batches: each log entry begins with a hash over the entry before it and itself, so
-// that a lost, changed or reordered entry shows. SHA-256, by OpenSSL.
+// The hash chain of batches: each log entry begins with a hash over the previous entry and itself,
+// which reveals lost, changed or reordered entries. SHA-256, by OpenSSL.
 //
 //   value of a log entry = hash (32 bytes), turn (store.v1.LogTurn)
 //   hash = SHA-256(hash of the entry before, sequence as 8 bytes big-endian, turn)
@@ -21,8 +21,8 @@ using ChainHash = std::array<uint8_t, 32>;
 // Pure; thread-safe.
 ChainHash NextChainHash(const ChainHash& before, uint64_t sequence, absl::string_view turn);
 
-// A log entry's stored value, and back. DATA_LOSS if the value is too short. The turn is a view
-// into `value`.
+// Encodes and decodes the stored value of a log entry. DATA_LOSS if the value is too short. The
+// turn is a view into `value`.
 std::string ChainEntry(const ChainHash& hash, absl::string_view turn);
 struct ChainLink {
   ChainHash hash;

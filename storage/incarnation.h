@@ -1,8 +1,9 @@
-// Incarnations: which life of a store something belongs to.
+// Incarnations number the lives of a store.
 //
-// A store gets an incarnation when it is made and a new one at each restore. What it started in an
-// earlier one is foreign to it: agents fence that and keep its output apart (docs/agent.md). Job
-// uids begin anew with each, far above all that were given out before.
+// A store gets an incarnation when it is created and a new one at each restore. Tasks started in an
+// earlier incarnation are foreign: agents fence them and keep their output separate
+// (docs/developers/reliability.md). Each incarnation starts with job uids far above all that were
+// assigned before.
 #ifndef BERTH_STORAGE_INCARNATION_H_
 #define BERTH_STORAGE_INCARNATION_H_
 
@@ -13,15 +14,15 @@
 
 namespace berth {
 
-// Unix milliseconds. Where the clock was set back, and these are no more than `before`: one to two
-// days more than `before`, so that uids leap past all that `before` gave out after a backup, and
-// another restore of that backup gets another number. Never 0.
+// Unix milliseconds. If the clock was set back, so that these do not exceed `before`: one to two
+// days more than `before`. Uids then skip all that `before` assigned after the backup, and another
+// restore of that backup gets another number. Never 0.
 uint64_t NextIncarnation(uint64_t before, absl::Time now);
 
-// The least uid that an incarnation gives to a job: milliseconds from 2026 to its beginning, times
-// 2^10. So no uid is given out twice, by a restored store or by another store of a site, as long as
-// each took less than 2^10 jobs a millisecond on average. 1 for incarnation 0, and for one of a clock that
-// stood before 2026. Never beyond kLastJobId.
+// The first uid that an incarnation assigns to a job: milliseconds from 2026 to its beginning,
+// times 2^10. No uid is assigned twice, neither by a restored store nor by another store of the
+// site, if each assigns less than 2^10 uids a millisecond on average. 1 for incarnation 0, and if
+// the clock was before 2026. Never beyond kLastJobId.
 //
 //   2026-11-24T03:00Z: 28'263'600'000 ms  ->  28'941'926'400'000 (14 digits)
 JobId FirstJobOf(uint64_t incarnation);

@@ -52,7 +52,7 @@ bool IsPrintable(absl::string_view key) {
   return !key.empty();
 }
 
-// The key as a number, "" where its length does not fit the kind.
+// The key as a number; "" if its length does not fit the kind.
 std::string NumericKey(RecordKind kind, absl::string_view key) {
   const bool small =
       kind == RecordKind::kQueue || kind == RecordKind::kNode || kind == RecordKind::kHyperNode;
@@ -79,7 +79,7 @@ std::string JobKey(JobId id) { return BigEndian(id.value); }
 std::string RunKey(RunId id) { return absl::StrCat(kRunKeys, BigEndian(id.value)); }
 
 absl::StatusOr<RunId> ParseRunKey(absl::string_view key) {
-  if (!absl::ConsumePrefix(&key, kRunKeys)) return absl::InvalidArgumentError("no key of a run");
+  if (!absl::ConsumePrefix(&key, kRunKeys)) return absl::InvalidArgumentError("not a run key");
   return ParseId<RunId>(key);
 }
 

@@ -13,16 +13,16 @@
 
 namespace berth {
 
-// "meta", "queue", ...: the column family's name, and what messages call the kind.
+// "meta", "queue", ...: the name of the column family, also used in messages.
 absl::string_view RecordKindName(RecordKind kind);
 
 // Keys of kMeta. The first belongs to the Store itself: it is written with every batch, and a batch
-// must not hold it. The last belongs to the server's LeaseKeeper and is no part of the state.
+// must not contain it. The last belongs to the server's LeaseKeeper and is not part of the state.
 inline constexpr absl::string_view kStoreKey = "store";
 inline constexpr absl::string_view kNextIdsKey = "next_ids";
 inline constexpr absl::string_view kRequestMixKey = "request_mix";
 inline constexpr absl::string_view kLeaseKey = "lease";
-inline constexpr absl::string_view kRunKeys = "run/";  // and RunKey: how these begin
+inline constexpr absl::string_view kRunKeys = "run/";  // prefix of RunKey
 
 std::string SequenceKey(uint64_t sequence);
 std::string QueueKey(QueueId id);
@@ -30,9 +30,9 @@ std::string NodeKey(NodeId id);
 std::string HyperNodeKey(HyperNodeId id);
 std::string JobKey(JobId id);
 std::string TaskRecordKey(TaskKey task);
-std::string RunKey(RunId id);  // of kMeta
+std::string RunKey(RunId id);  // for kMeta
 
-// INVALID_ARGUMENT if the key has not the length of its kind.
+// INVALID_ARGUMENT if the length does not fit the kind.
 absl::StatusOr<uint64_t> ParseSequenceKey(absl::string_view key);
 absl::StatusOr<QueueId> ParseQueueKey(absl::string_view key);
 absl::StatusOr<NodeId> ParseNodeKey(absl::string_view key);
@@ -41,10 +41,10 @@ absl::StatusOr<JobId> ParseJobKey(absl::string_view key);
 absl::StatusOr<TaskKey> ParseTaskRecordKey(absl::string_view key);
 absl::StatusOr<RunId> ParseRunKey(absl::string_view key);
 
-// The key as people read it: "42", "42/3", "request-7", "0x00ff" where it does not parse.
+// The key for people: "42", "42/3", "request-7", "0x00ff" if it does not parse.
 std::string PrintableKey(RecordKind kind, absl::string_view key);
 
-// "job_status 42: REASON": names the record in an error and keeps its code.
+// "job_status 42: REASON": adds the record's name to an error and keeps its code.
 absl::Status NameRecord(const absl::Status& status, RecordKind kind, absl::string_view key);
 
 }  // namespace berth

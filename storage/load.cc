@@ -12,7 +12,7 @@
 namespace berth {
 namespace {
 
-// Takes records in the order of their kinds: what others refer to comes first.
+// Takes records in the order of their kinds, so that references point to earlier records.
 class Loader {
  public:
   Loader(ClusterState& state, absl::FunctionRef<void(StoredRequest)> request, Preserved* preserved)
@@ -83,7 +83,7 @@ class Loader {
       if (!run.ok()) return run.status();
       return AsDataLoss(editor_.LoadRun(run->id, std::move(run->run)), RecordKind::kMeta, key);
     }
-    if (key != kNextIdsKey) return absl::OkStatus();  // of a newer version
+    if (key != kNextIdsKey) return absl::OkStatus();  // written by a newer version
     absl::StatusOr<NextIds> ids = DecodeNextIds(value, &unknown_);
     if (!ids.ok()) return ids.status();
     ids_ = *ids;
@@ -165,7 +165,7 @@ class Loader {
   absl::FunctionRef<void(StoredRequest)> request_;
   Preserved* const preserved_;
   std::string unknown_;
-  std::vector<std::pair<NodeId, std::vector<HyperNodeId>>> domains_;  // HyperNodes come later
+  std::vector<std::pair<NodeId, std::vector<HyperNodeId>>> domains_;  // HyperNodes load later
   NextIds ids_;
   bool has_ids_ = false;
   LoadSummary summary_;
@@ -186,7 +186,7 @@ absl::StatusOr<LoadSummary> LoadState(Store& store, ClusterState& state,
 }
 
 absl::StatusOr<uint64_t> FirstLogged(const Store& store) {
-  uint64_t before = 0;                        // gone
+  uint64_t before = 0;                        // deleted
   uint64_t there = store.LastSequence() + 1;  // kept, or not written yet
   while (there - before > 1) {
     const uint64_t middle = before + (there - before) / 2;

@@ -1,5 +1,5 @@
-// LoadState: the state and what goes with it, from a store. Restart time is bounded by what lives,
-// not by history.
+// LoadState: loads the state and related data from a store. Restart time depends on what is live,
+// not on history.
 #ifndef BERTH_STORAGE_LOAD_H_
 #define BERTH_STORAGE_LOAD_H_
 
@@ -16,7 +16,7 @@
 namespace berth {
 
 struct LoadSummary {
-  size_t queues = 0;  // without a root that was never changed
+  size_t queues = 0;  // without a root that never changed
   size_t nodes = 0;
   size_t hyper_nodes = 0;
   size_t jobs = 0;
@@ -25,22 +25,21 @@ struct LoadSummary {
   size_t requests = 0;
 };
 
-// Fills `state`, which must be new, with every record of the store; the result equals the fold of
-// all events. `request` is called for each remembered answer; the caller decides which are too old.
+// Fills `state`, which must be new, from every record of the store; the result equals the fold of
+// all events. `request` is called for each remembered response; the caller drops expired ones.
 // `preserved` receives the fields that this version does not know, and goes to the TurnRecorder
-// (null: they are dropped at the next write). DATA_LOSS naming the record that is no valid one or
-// does not fit the others; the state is then unusable.
+// (null: the next write drops them). DATA_LOSS naming the record if one is invalid or does not fit
+// the others; the state is then unusable.
 absl::StatusOr<LoadSummary> LoadState(Store& store, ClusterState& state,
                                       absl::FunctionRef<void(StoredRequest)> request,
                                       Preserved* preserved);
 
-// The state from which all of the kept log follows: an empty one, if the log begins with batch 1,
-// else the first base whose log is there (Store::KeepBase). Fills `state`, which must be new, and
-// returns the sequence that it stands at. NOT_FOUND, naming where the log begins, if there is none;
-// else as LoadState.
+// The state before the kept log: empty if the log begins with batch 1, else the first base whose
+// log is kept (Store::KeepBase). Fills `state`, which must be new, and returns its sequence.
+// NOT_FOUND, naming where the log begins, if there is none; other errors as for LoadState.
 absl::StatusOr<uint64_t> LoadEarliest(Store& store, ClusterState& state);
 
-// The first batch that the log still has; 1 if there is none at all.
+// The first batch still in the log; 1 if there is none at all.
 absl::StatusOr<uint64_t> FirstLogged(const Store& store);
 
 }  // namespace berth

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr char kLock[] = "LOCK";
 
-// Looks only: the backup may be where nothing can be written.
+// Only looks: the backup may be on a read-only file system.
 bool InUse(const fs::path& backup) {
   const int descriptor = open((backup / kLock).c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
@@ -39,10 +39,8 @@ absl::Status CheckPlaces(const fs::path& backup, const fs::path& directory, cons
     return absl::NotFoundError(absl::StrCat(backup.string(), ": no store there"));
   }
   if (InUse(backup)) {
-    return absl::UnavailableError(
-        absl::StrCat(backup.string(),
-                     ": in use by another process: a backup is a copy that stands "
-                     "still"));
+    return absl::UnavailableError(absl::StrCat(
+        backup.string(), ": in use by another process: stop it, or restore from a copy"));
   }
   if (fs::exists(directory, error) && (!fs::is_directory(directory) || !fs::is_empty(directory))) {
     return absl::AlreadyExistsError(absl::StrCat(
@@ -53,7 +51,7 @@ absl::Status CheckPlaces(const fs::path& backup, const fs::path& directory, cons
       absl::StrCat(aside.string(), ": left by a restore that was interrupted: delete it first"));
 }
 
-// Files and directories; a store has nothing else. What makes it a backup stays behind.
+// Copies files and directories; a store contains nothing else. Omits the backup mark.
 absl::Status CopyTree(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_directory(to, from, error);
@@ -74,8 +72,9 @@ absl::Status CopyTree(const fs::path& from, const fs::path& to) {
   return error ? FileStatus(error, from) : SyncPath(to);
 }
 
-// Opened once as a start does, which cuts off what a power cut, or a snapshot, left at the end, and
-// given an incarnation of its own: agents must not take what the store before started for its.
+// Opens the copy once as a start does, which truncates the tail that a power cut or a snapshot
+// left, and gives it a new incarnation: agents must not take tasks of the previous store for its
+// own.
 absl::Status Fill(const fs::path& backup, const fs::path& aside, std::ostream& report,
                   absl::Duration longest_lease) {
   absl::Status status = CopyTree(backup, aside);
@@ -106,9 +105,9 @@ absl::Status Restore(const std::string& backup, const std::string& directory, st
 }
 
 std::string HowToRestore(const std::string& directory) {
-  return absl::StrCat("to go back to the last backup: mv ", directory, " ", directory,
+  return absl::StrCat("to return to the last backup: mv ", directory, " ", directory,
                       ".damaged && berthd --restore BACKUP --data ", directory,
-                      " (what was acknowledged after the backup is gone then)");
+                      " (this loses what was acknowledged after the backup)");
 }
 
 }  // namespace berth

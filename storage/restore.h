@@ -1,5 +1,5 @@
-// Putting a backup in the place of a store. A backup is a copy of a store's directory: of a berthd
-// that was stopped, or a snapshot that the file system makes at one moment.
+// Replaces a store by a backup. A backup is a copy of a store's directory: of a stopped berthd, or
+// an atomic snapshot of the file system.
 #ifndef BERTH_STORAGE_RESTORE_H_
 #define BERTH_STORAGE_RESTORE_H_
 
@@ -11,18 +11,18 @@
 
 namespace berth {
 
-// Copies the backup beside `directory`, checks the copy as Fsck does, with its lines in `report`,
-// and gives it that name: all of it, synced, or nothing. It has a new incarnation then, and the
-// newest format: tasks that the store before started are foreign to it (storage/incarnation.h). The
-// backup stays as it is; `directory` is not there yet, or empty. ALREADY_EXISTS: it is neither.
-// NOT_FOUND: no store in `backup`. UNAVAILABLE: a berthd has the backup open. Else as Fsck, and
-// INTERNAL or RESOURCE_EXHAUSTED for the disk.
-// `longest_lease`: that agents may still hold of the store whose place it takes; for so long it
-// replaces no task of a node that does not come back.
+// Copies the backup to a sibling of `directory`, checks the copy as Fsck does, with lines in
+// `report`, and renames it to `directory`: complete and synced, or not at all. The copy gets a new
+// incarnation and the newest format: tasks that the previous store started are foreign to it
+// (storage/incarnation.h). The backup is not changed. `directory` must not exist or be empty; else
+// ALREADY_EXISTS. NOT_FOUND: no store in `backup`. UNAVAILABLE: a berthd has the backup open. Else
+// as for Fsck, and INTERNAL or RESOURCE_EXHAUSTED for the disk. `longest_lease`: the longest that
+// agents of the previous store may hold. For that long, tasks of nodes that do not reconnect are
+// not replaced.
 absl::Status Restore(const std::string& backup, const std::string& directory, std::ostream& report,
                      absl::Duration longest_lease = absl::Hours(1));
 
-// For who finds `directory` damaged: the command that goes back to a backup.
+// The command that restores a backup, for operators whose `directory` is damaged.
 std::string HowToRestore(const std::string& directory);
 
 }  // namespace berth

@@ -15,7 +15,7 @@
 namespace berth {
 namespace {
 
-constexpr uint64_t kBlockBytes = 512;  // of st_blocks
+constexpr uint64_t kBlockBytes = 512;  // unit of st_blocks
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
 uint64_t FreeBytes(const std::string& directory) {
@@ -32,7 +32,7 @@ SpaceReserve::SpaceReserve(std::string directory)
   Look();
 }
 
-// What has no blocks behind it, as in a copy with holes, is no reserve.
+// A file without allocated blocks, such as a sparse copy, is not a reserve.
 void SpaceReserve::Look() {
   struct stat info;
   made_ = stat(path_.c_str(), &info) == 0;
@@ -49,11 +49,11 @@ void SpaceReserve::Fill() {
   if (fd < 0) return;
   const int error = posix_fallocate(fd, 0, static_cast<off_t>(kBytes));
   if (error != 0 && ftruncate(fd, static_cast<off_t>(bytes_)) != 0) {
-    LogWarn("the reserve cannot be taken back", {{"file", path_}, {"error", strerror(errno)}});
+    LogWarn("the reserve cannot be restored", {{"file", path_}, {"error", strerror(errno)}});
   }
   close(fd);
   if (error != 0) return;
-  if (made_) LogInfo("the reserve for a full disk is whole again", {{"file", path_}});
+  if (made_) LogInfo("the reserve for a full disk is complete again", {{"file", path_}});
   made_ = true;
   bytes_ = kBytes;
 }
@@ -63,7 +63,7 @@ bool SpaceReserve::GiveUp(uint64_t keep) {
   if (bytes_ <= keep) return false;
   const uint64_t left = bytes_ - std::min(kStepBytes, bytes_ - keep);
   if (truncate(path_.c_str(), static_cast<off_t>(left)) != 0) return false;
-  LogWarn("the disk is full: a part of the reserve is given up; new work waits for space",
+  LogWarn("the disk is full: released a part of the reserve; new work waits for space",
           {{"file", path_}, {"left_mib", left / kMebibyte}});
   bytes_ = left;
   return true;
@@ -78,7 +78,7 @@ std::string SpaceReserve::LowSpace() const {
   absl::MutexLock lock(&mutex_);
   if (!made_ || bytes_ >= kBytes) return "";
   return absl::StrCat("disk full: ", (kBytes - bytes_) / kMebibyte, " MiB of the reserve ", path_,
-                      " were given up; new work waits until ",
+                      " were released; new work waits until ",
                       (kBytes - bytes_ + kRoomBytes) / kMebibyte, " MiB are free");
 }
 

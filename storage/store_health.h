@@ -1,5 +1,5 @@
-// StoreHealth: what an operator must know of a store beside the answers of its calls. Shared by the
-// store, which notes, and the server, which shows it. Thread-safe.
+// StoreHealth: the health of a store, for operators. The store records it and the server shows it.
+// Thread-safe.
 #ifndef BERTH_STORAGE_STORE_HEALTH_H_
 #define BERTH_STORAGE_STORE_HEALTH_H_
 
@@ -16,19 +16,19 @@ namespace berth {
 
 class StoreHealth {
  public:
-  // Of the store in that directory.
+  // For the store in that directory.
   explicit StoreHealth(const std::string& directory) : reserve_(directory) {}
 
   SpaceReserve& reserve() { return reserve_; }
   const SpaceReserve& reserve() const { return reserve_; }
 
-  // A read met what is damaged, if the status is DATA_LOSS: counts it, and logs it at most once in
-  // kLogEvery. Gives the status back.
+  // DATA_LOSS means that a read met damage: counts it, and logs it at most once in kLogEvery.
+  // Returns the status.
   absl::Status NoteRead(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   static constexpr absl::Duration kLogEvery = absl::Seconds(10);
 
   uint64_t read_errors() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // A sentence for people about the damage that was met last; "" = none was.
+  // A sentence about the last damage met; "" if there was none.
   std::string Damage() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -36,7 +36,7 @@ class StoreHealth {
   mutable absl::Mutex mutex_;
   uint64_t read_errors_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string last_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration logged_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();  // steady
+  absl::Duration logged_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();  // steady time
 };
 
 }  // namespace berth

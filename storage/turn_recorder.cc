@@ -25,7 +25,7 @@ using google::protobuf::io::CodedOutputStream;
 constexpr uint32_t kEventTag =
     pb::LogTurn::kEventsFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 constexpr size_t kMaxFieldHead = 6;    // tag below 16 and a 32-bit length
-constexpr size_t kMaxReserved = 4096;  // bytes for a cold part that is not there yet
+constexpr size_t kMaxReserved = 4096;  // bytes for a cold part that is still missing
 
 NextIds IdsOf(const ClusterState& state) {
   return {.job = state.next_job_id(),
@@ -34,7 +34,7 @@ NextIds IdsOf(const ClusterState& state) {
           .hyper_node = state.next_hyper_node_id()};
 }
 
-// Those that have a record: no event brings a task back to its initial state.
+// Tasks that have a record: no event returns a task to its initial state.
 std::vector<uint32_t> RecordedTasks(const Job& job) {
   std::vector<uint32_t> recorded;
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
@@ -47,7 +47,7 @@ std::vector<uint32_t> RecordedTasks(const Job& job) {
 
 struct TurnRecorder::Scratch {
   pb::LogEvent event;
-  pb::LogEvent submitted;  // of its own: in the oneof of `event` it would be freed again and again
+  pb::LogEvent submitted;  // separate: in the oneof of `event` it would be freed repeatedly
 };
 
 TurnRecorder::TurnRecorder(ClusterState& state, Preserved* preserved)
@@ -119,7 +119,7 @@ void TurnRecorder::AppendEvent(const Event& event, const LabelsBefore& labels) {
   if (submitted != nullptr) RecordSubmitted(*submitted, offset);
 }
 
-// Uses the message that the log was written from: a spec is converted once.
+// Reuses the message from which the log was written, so that a spec is converted once.
 void TurnRecorder::RecordSubmitted(const JobSubmitted& event, size_t log_bytes) {
   BERTH_CHECK(submitted_.empty() || submitted_.back().id.value + 1 == event.id.value);
   const Job& job = state_.jobs().At(event.id);
@@ -135,11 +135,11 @@ void TurnRecorder::RecordSubmitted(const JobSubmitted& event, size_t log_bytes) 
                            job.prediction, job.line, cold_bytes_)});
 }
 
-void TurnRecorder::TakeBackJobs(JobId first) {
+void TurnRecorder::UndoSubmits(JobId first) {
   while (!submitted_.empty() && submitted_.back().id >= first) {
     const Submitted& last = submitted_.back();
     BERTH_CHECK(last.spec_record + 1 == batch_.records.size());
-    StateEditor(state_).TakeBackJob(last.id, last.next_before);
+    StateEditor(state_).UndoAddJob(last.id, last.next_before);
     batch_.records.pop_back();
     batch_.log.resize(last.log_bytes);
     empty_ = last.first_in_turn;
@@ -182,7 +182,7 @@ void TurnRecorder::Put(Record record) {
 
 void TurnRecorder::NotePolicies(std::string policies) {
   policies_ = std::move(policies);
-  quiet_cycles_.clear();  // what they found out is forgotten
+  quiet_cycles_.clear();  // planning has forgotten what they found
   if (!cycle_ran_) return;
   remembered_ = Remembered{.passed_time = state_.passed_time(),
                            .unsettled = {state_.unsettled().begin(), state_.unsettled().end()}};
@@ -294,7 +294,7 @@ void TurnRecorder::PutHyperNode(HyperNodeId id) {
            EncodeHyperNodeRecord(domain->spec, domain->revision));
 }
 
-// Its deletion, if it is gone, was recorded with the event.
+// If the job is gone, its deletion was recorded with the event.
 void TurnRecorder::PutJob(JobId id) {
   const Job* job = state_.jobs().Find(id);
   if (job == nullptr) return;

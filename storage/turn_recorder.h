@@ -1,5 +1,5 @@
-// TurnRecorder: what one loop turn leaves for the disk. Events go through it into the state; Finish
-// gives the batch with the turn's log record and every record that the events changed.
+// TurnRecorder: collects what one loop turn writes to disk. Events go through it into the state.
+// Finish returns the batch with the turn's log record and every record that the events changed.
 //
 //   TurnRecorder recorder(state, &preserved);
 //   recorder.Begin(sequence, now);
@@ -7,7 +7,7 @@
 //   recorder.PutCold(id, cold);
 //   std::optional<Batch> batch = recorder.Finish();
 //
-// Used from one thread, the one that owns the state. The loop's only way to change the state
+// Used only on the thread that owns the state. The only way for the loop to change the state
 // durably.
 #ifndef BERTH_STORAGE_TURN_RECORDER_H_
 #define BERTH_STORAGE_TURN_RECORDER_H_
@@ -31,7 +31,7 @@ namespace berth {
 
 class TurnRecorder {
  public:
-  // The state must outlive the recorder; it is new or freshly loaded. `preserved` may be null
+  // The state must outlive the recorder, and must be new or freshly loaded. `preserved` may be null
   // (nothing is preserved).
   explicit TurnRecorder(ClusterState& state, Preserved* preserved = nullptr);
   ~TurnRecorder();
@@ -39,51 +39,52 @@ class TurnRecorder {
   // Starts a turn. `sequence` is one more than that of the last batch.
   void Begin(uint64_t sequence, Time now);
 
-  // berth::Apply, and on success the event is part of the turn. On an error nothing has changed.
+  // Calls berth::Apply; on success the event becomes part of the turn. On an error nothing has
+  // changed.
   absl::Status Apply(const Event& event);
-  // The same of a bind that is a fact already.
+  // The same for a bind that was already applied.
   void NoteApplied(const Event& event);
 
-  // The jobs submitted from `first` on never were. Since then the turn has recorded nothing but
-  // their events and cold parts.
-  void TakeBackJobs(JobId first);
+  // Removes the jobs submitted from `first` on, as if they never existed. Since then the turn must
+  // have recorded only their events and cold parts.
+  void UndoSubmits(JobId first);
 
-  // The cold part of a job that this turn has submitted; at most once per job. It ends the job's
-  // record, whose hot part is written by itself.
+  // The cold part of a job that this turn submitted; at most once per job. It completes the job's
+  // record, whose hot part is recorded automatically.
   void PutCold(JobId id, absl::string_view cold);
 
-  // A record besides those that the events change: not of kinds kJobSpec and kLog, of kMeta
-  // only kLeaseKey.
+  // Adds a record that no event changes: not of kinds kJobSpec and kLog, and for kMeta only
+  // kLeaseKey.
   void Put(Record record);
 
-  // The store goes to the newest format with this turn's batch.
+  // Upgrades the store to the newest format with this turn's batch.
   void UseNewestFormat();
 
-  // The turn's planning cycle: its budget and the counted work that it did. Before its decisions
-  // are applied.
+  // Records the turn's planning cycle: its budget and its counted work. Call it before the cycle's
+  // decisions are applied.
   void NoteCycle(uint64_t budget, uint64_t work);
   // The policies of all cycles from now on, as bytes for LogTurn.policies. After the first cycle,
-  // planning has forgotten its verdicts (StateEditor::ForgetVerdicts). Goes with the next turn that
-  // is written, and with it what planning still knows now.
+  // planning has forgotten its verdicts (StateEditor::ForgetVerdicts). Written with the next batch,
+  // together with what planning remembers now.
   void NotePolicies(std::string policies);
 
-  // Ends the turn: stamps what changed with the turn's sequence as its revision. nullopt if there
-  // is nothing to write; the sequence is then free for the next turn. A cycle of such a turn is
-  // told with the next that is written, at the latest after kMaxQuietCycles of them.
+  // Ends the turn and stamps what changed with the turn's sequence as its revision. nullopt if
+  // there is nothing to write; the next turn then reuses the sequence. The cycle of such a turn is
+  // logged with the next batch, after at most kMaxQuietCycles of them.
   std::optional<Batch> Finish();
   static constexpr size_t kMaxQuietCycles = 1000;
 
  private:
-  struct Scratch;  // messages that are used again
+  struct Scratch;  // reused messages
 
-  // A job of this turn. What is still as submitting makes it needs no record.
+  // A job of this turn. A job in its initial state needs no status record.
   struct Submitted {
     JobId id;
     JobId next_before;     // ClusterState::next_job_id before it
     size_t spec_record;    // index in batch_.records
-    size_t log_bytes;      // of batch_.log before its event
+    size_t log_bytes;      // size of batch_.log before its event
     bool first_in_turn;    // nothing was recorded before it
-    bool suspended;        // from the start
+    bool suspended;        // from the beginning
     bool touched = false;  // by an event that may have changed more than status and tasks
   };
 
@@ -114,16 +115,16 @@ class TurnRecorder {
   Time now_ = absl::InfinitePast();
   uint64_t cycle_budget_ = 0, cycle_work_ = 0;
   uint32_t events_ = 0, events_before_cycle_ = 0;
-  // For the next turn that is written.
+  // Written with the next batch.
   std::string policies_;
   std::vector<QuietCycle> quiet_cycles_;
   std::optional<Remembered> remembered_;
-  bool loaded_ = true;      // none was written yet
-  bool cycle_ran_ = false;  // ever
+  bool loaded_ = true;      // nothing was written yet
+  bool cycle_ran_ = false;  // in this process
   bool empty_ = true;
   Batch batch_;
-  std::vector<Submitted> submitted_;  // by id, without a gap
-  size_t cold_bytes_ = 0;             // of the last cold part: the next is often alike
+  std::vector<Submitted> submitted_;  // by id, without gaps
+  size_t cold_bytes_ = 0;             // size of the last cold part: the next is often similar
   std::unique_ptr<Scratch> scratch_;
 };
 

@@ -1,4 +1,5 @@
-// The two clocks that the server, the agent and the clients may read. Simulation has its own implementation.
+// The two clocks that the server, the agent and the clients read. The simulation implements its
+// own.
 #ifndef BERTH_SUPPORT_CLOCK_H_
 #define BERTH_SUPPORT_CLOCK_H_
 
@@ -9,13 +10,13 @@ namespace berth {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Wall time: may jump. For people, records and orders.
+  // Wall time: may jump. For people, records and ordering.
   virtual absl::Time Now() = 0;
-  // Time since some fixed instant; never jumps and never goes back. For leases, time-outs and delays.
+  // Time since a fixed instant. Never jumps or goes back. For leases, timeouts and delays.
   virtual absl::Duration Steady() = 0;
 };
 
-// The machine's clocks. Steady time counts suspended time too (CLOCK_BOOTTIME), so that a machine that slept knows.
+// The machine's clocks. Steady time includes time in suspend (CLOCK_BOOTTIME).
 Clock& SystemClock();
 
 }  // namespace berth

@@ -13,7 +13,8 @@ namespace berth {
 
 inline constexpr int kExitUsage = 2;
 
-// `PROGRAM --man`, which stands in no help: the program's manual page. Daemons are of section 8.
+// `PROGRAM --man` prints the program's manual page; no help text lists it. Daemons are in section
+// 8.
 inline std::string ManPageOf(const CLI::App& app, const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   const int section = name == "berthd" || name == "berth-agent" ? 8 : 1;
@@ -24,8 +25,8 @@ inline std::string ManPageOf(const CLI::App& app, const std::string& path) {
                        .see_also = {"berth(1)"}});
 }
 
-// Where the program is to end there and then, with what: 0 when help, the version or the manual
-// page was asked for, kExitUsage, with words on standard error, for what is wrong.
+// Returns the exit code if the program must exit now: 0 after printing help, the version or the
+// manual page; kExitUsage, with a message on standard error, if the command line is wrong.
 inline std::optional<int> ParseCommandLine(CLI::App& app, int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "--man") {
     std::cout << ManPageOf(app, argv[0]);

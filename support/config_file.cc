@@ -24,7 +24,7 @@ std::string SnakeCase(absl::string_view key) {
   return name;
 }
 
-// "hooks.prologTimeout: 1s..1h" and "firstPort, lastPort: ..." begin with keys.
+// Lines such as "hooks.prologTimeout: 1s..1h" and "firstPort, lastPort: ..." begin with keys.
 absl::string_view KeyOf(absl::string_view line) {
   const absl::string_view keys = line.substr(0, line.find(':'));
   return keys.substr(0, keys.find_first_of(", "));
@@ -34,7 +34,7 @@ bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
 }
 
-// A name, an IPv4 address, or an IPv6 one in brackets, which may name an interface ("%eth0").
+// A name, an IPv4 address, or an IPv6 address in brackets, which may have a zone ("%eth0").
 bool IsHost(absl::string_view host) {
   const bool in_brackets = absl::ConsumePrefix(&host, "[") && absl::ConsumeSuffix(&host, "]");
   return !host.empty() && std::all_of(host.begin(), host.end(), [in_brackets](char c) {

@@ -20,7 +20,7 @@ inline constexpr std::array<uint32_t, 256> kCrc32cTable = [] {
   return table;
 }();
 
-// Continues `crc` (0 to begin) over `data`.
+// Extends `crc` (initially 0) by `data`.
 inline uint32_t Crc32c(uint32_t crc, absl::string_view data) {
   crc = ~crc;
   for (const char c : data) crc = crc >> 8 ^ kCrc32cTable[(crc ^ static_cast<uint8_t>(c)) & 0xff];

@@ -51,7 +51,7 @@ absl::StatusOr<Matrix> Square(absl::Span<const std::string> rows) {
   return matrix;
 }
 
-// The rows of so many GPUs: `far` between those of different blocks, `near` within one.
+// The rows of `gpus` GPUs: `far` between GPUs of different blocks, `near` within one.
 std::vector<std::string> Blocks(int gpus, int block, absl::string_view near,
                                 absl::string_view far) {
   std::vector<std::string> rows;
@@ -65,7 +65,7 @@ std::vector<std::string> Blocks(int gpus, int block, absl::string_view near,
   return rows;
 }
 
-// Each GPU beside `own` NICs of its own (PIX), others of its half NODE, of the other SYS.
+// Adds `own` NICs per GPU: PIX to their GPU, NODE to others in the same half, SYS to the rest.
 void AddNics(int own, DevicePreset* preset) {
   preset->nics = own * preset->gpus;
   const auto cell = [&](int gpu, int nic) -> absl::string_view {
@@ -94,7 +94,7 @@ std::vector<int32_t> Halves(int devices) {
   return numa;
 }
 
-// NVLink of all with all through switches, half of the GPUs on either socket.
+// All GPUs are connected by NVLink switches; half of them are at each socket.
 DevicePreset Switched(std::string name, int gpus, absl::string_view link, int nics_each) {
   DevicePreset preset{.name = std::move(name),
                       .gpus = gpus,
@@ -105,7 +105,7 @@ DevicePreset Switched(std::string name, int gpus, absl::string_view link, int ni
   return preset;
 }
 
-// V100 in two quads (a hybrid cube mesh), and a NIC for every two GPUs.
+// V100 in two quads (a hybrid cube mesh), with a NIC for every two GPUs.
 DevicePreset Dgx1() {
   return {.name = "dgx-1",
           .gpus = 8,
@@ -125,13 +125,13 @@ DevicePreset Dgx1() {
           .numa = {0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1}};
 }
 
-// Power 9: two GPUs at each socket, joined by NVLink.
+// POWER9: two GPUs at each socket, connected by NVLink.
 DevicePreset Ac922() {
   return {
       .name = "ac922", .gpus = 4, .nics = 0, .rows = Blocks(4, 2, "NV3", "SYS"), .numa = Halves(4)};
 }
 
-// Eight dies in four packages; links of the packages with each other as in a ring with chords.
+// Eight dies in four packages. The links between packages form a ring with chords.
 DevicePreset Mi250x() {
   return {.name = "mi250x",
           .gpus = 8,
@@ -143,7 +143,7 @@ DevicePreset Mi250x() {
           .numa = {0, 0, 1, 1, 2, 2, 3, 3}};
 }
 
-// PCIe alone: two GPUs at a switch, two switches at a socket.
+// PCIe only: two GPUs per switch, two switches per socket.
 DevicePreset Pcie8() {
   DevicePreset preset{.name = "pcie-8",
                       .gpus = 8,
@@ -188,7 +188,7 @@ absl::StatusOr<v1::DeviceTopology> ParseDeviceMatrix(absl::Span<const std::strin
       if (!link.has_value() || (back != "?" && back != cell)) {
         return absl::InvalidArgumentError(absl::StrCat(
             "row ", a + 1, ", cell ", b + 1, ": ", there,
-            link.has_value() ? absl::StrCat(", but the way back is ", back) : " is no link"));
+            link.has_value() ? absl::StrCat(", but the reverse is ", back) : " is not a link"));
       }
       char code = 0;
       if (link->link() != v1::LINK_CLASS_UNSPECIFIED) {
@@ -209,8 +209,8 @@ absl::StatusOr<DevicePreset> FindDevicePreset(const std::string& name) {
     if (preset.name == name) return std::move(preset);
     names.push_back(preset.name);
   }
-  return absl::NotFoundError(absl::StrCat("no device topology is called ", name, "; there are ",
-                                          absl::StrJoin(names, ", ")));
+  return absl::NotFoundError(
+      absl::StrCat("unknown device topology ", name, "; known: ", absl::StrJoin(names, ", ")));
 }
 
 absl::StatusOr<v1::DeviceTopology> PresetTopology(const DevicePreset& preset, int gpus, int nics,

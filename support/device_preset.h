@@ -1,7 +1,7 @@
-// How the devices of a node are connected, written as `nvidia-smi topo -m` shows it, and machines
-// whose matrix is known by name: for scenarios and simulated nodes.
+// How the devices of a node are connected, in the notation of `nvidia-smi topo -m`, and known
+// machines with their matrices. For scenarios and simulated nodes.
 //
-//   X    NV2  SYS  PIX        two GPUs with two NVLinks, one apart,
+//   X    NV2  SYS  PIX        two GPUs with two NVLinks, one GPU without,
 //   NV2  X    SYS  PHB        and a NIC
 //   SYS  SYS  X    SYS
 //   PIX  PHB  SYS  X
@@ -18,8 +18,8 @@
 
 namespace berth {
 
-// A row for each device, in order; cells are X, NV and a number, XGMI, PIX, PXB, PHB, NODE, SYS, or
-// ? for unknown. The matrix must be square and the same both ways, but for ?.
+// One row per device, in order. Cells are X, NV and a number, XGMI, PIX, PXB, PHB, NODE, SYS, or ?
+// for unknown. The matrix must be square and, except for ?, symmetric.
 absl::StatusOr<v1::DeviceTopology> ParseDeviceMatrix(absl::Span<const std::string> rows);
 
 struct DevicePreset {
@@ -29,11 +29,12 @@ struct DevicePreset {
   std::vector<int32_t> numa;      // by device
 };
 
-// NOT_FOUND, with the names that are known.
+// NOT_FOUND, listing the known names.
 absl::StatusOr<DevicePreset> FindDevicePreset(const std::string& name);
 
-// Of a node with so many GPUs and NICs; without NICs the GPUs alone. Its CPUs and memory are in
-// equal parts in the NUMA nodes. INVALID_ARGUMENT if the preset has other numbers.
+// The topology of a node with these numbers of GPUs and NICs; 0 NICs leaves them out. CPUs and
+// memory are divided equally among the NUMA nodes. INVALID_ARGUMENT if the preset has other
+// numbers.
 absl::StatusOr<v1::DeviceTopology> PresetTopology(const DevicePreset& preset, int gpus, int nics,
                                                   int64_t cpus, int64_t memory_bytes);
 

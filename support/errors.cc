@@ -10,12 +10,12 @@
 namespace berth {
 namespace {
 
-// As google.protobuf.Any names types; also the key of the payload in an absl::Status.
+// The type name as in google.protobuf.Any; also the key of the payload in an absl::Status.
 constexpr absl::string_view kBadRequestType = "type.googleapis.com/google.rpc.BadRequest";
 constexpr absl::string_view kRetryInfoType = "type.googleapis.com/google.rpc.RetryInfo";
 constexpr size_t kViolationsInMessage = 8;
 
-// What gRPC makes of it in the header.
+// The size in the header, where gRPC percent-encodes the message.
 size_t EncodedBytes(absl::string_view message) {
   size_t bytes = 0;
   for (const char c : message) bytes += c >= ' ' && c <= '~' && c != '%' ? 1 : 3;
@@ -39,7 +39,7 @@ std::string Summary(const std::vector<Violation>& violations) {
   return ShortenedMessage(text, kMaxErrorMessageBytes - kRoomForCount);
 }
 
-// The first of them, none too long.
+// The first violations, each cut to its maximum length.
 std::vector<Violation> ShortenedAll(const std::vector<Violation>& all) {
   std::vector<Violation> some;
   for (size_t i = 0; i < std::min(all.size(), kMaxViolationsInError); ++i) {

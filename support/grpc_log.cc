@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-std::atomic<LogLevel> error_level{LogLevel::kWarn};  // gRPC takes a plain function
+std::atomic<LogLevel> error_level{LogLevel::kWarn};  // gRPC accepts only a plain function
 
 std::atomic<std::string (*)()> handshake_peers{nullptr};
 

@@ -1,4 +1,4 @@
-// What gRPC has to say of itself goes where our own log lines go.
+// Sends gRPC's own log messages to our log.
 #ifndef BERTH_SUPPORT_GRPC_LOG_H_
 #define BERTH_SUPPORT_GRPC_LOG_H_
 
@@ -8,15 +8,16 @@
 
 namespace berth {
 
-// Its errors become lines of level `errors`, the rest of level debug. A server that is open to many
-// wants to see them (handshakes that fail, for instance); a client has them in the status of its
-// call, over and over again. Before gRPC is used.
+// gRPC's errors are logged at level `errors`, everything else at debug. A server wants to see
+// errors, such as failed handshakes; a client already gets them in the status of each call. Call
+// this before any use of gRPC.
 void LogForGrpc(LogLevel errors);
 
-// What a line about a failed handshake says besides, as "peer": gRPC names nobody. null: nothing.
+// Supplies the field "peer" of lines about failed handshakes, as gRPC does not name the peer. null:
+// no field.
 void SetHandshakePeers(std::string (*peers)());
 
-// For programs whose standard error belongs to the user.
+// For programs that print to the user on standard error.
 void SilenceGrpc();
 
 }  // namespace berth

@@ -12,7 +12,7 @@
 namespace berth {
 namespace {
 
-constexpr int kBacklog = 4096;  // connections that wait to be accepted
+constexpr int kBacklog = 4096;  // connections waiting to be accepted
 
 struct Resolved {
   ~Resolved() {
@@ -34,12 +34,12 @@ int PortOf(int fd) {
                    : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-// -1 and errno.
+// -1 with errno on failure.
 int ListenAt(const addrinfo& address, bool both_families) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
   SetOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);  // accepted ones inherit it
+  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);  // accepted sockets inherit it
   if (address.ai_family == AF_INET6)
     SetOption(fd, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? 0 : 1);
   if (bind(fd, address.ai_addr, address.ai_addrlen) == 0 && listen(fd, kBacklog) == 0) return fd;
@@ -72,7 +72,7 @@ absl::StatusOr<Listeners> Bind(const std::string& host, const std::string& port)
       continue;
     }
     why = std::strerror(errno);
-    if (errno != EADDRINUSE) continue;  // a family that this machine does not have
+    if (errno != EADDRINUSE) continue;  // an address family that this machine lacks
     for (const int bound : listeners.fds) close(bound);
     return absl::UnavailableError(why);
   }
@@ -91,7 +91,7 @@ absl::StatusOr<Listeners> ListenOn(const std::string& address) {
   if (IsAnyAddress(host)) {
     if (auto both = Bind("::", port); both.ok()) return both;
   }
-  return Bind(host, port);  // also where there is no IPv6
+  return Bind(host, port);  // also works where there is no IPv6
 }
 
 }  // namespace berth

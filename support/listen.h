@@ -1,4 +1,4 @@
-// Sockets that listen.
+// Listening sockets.
 #ifndef BERTH_SUPPORT_LISTEN_H_
 #define BERTH_SUPPORT_LISTEN_H_
 
@@ -14,8 +14,8 @@ struct Listeners {
   std::vector<int> fds;
   int port = 0;
 };
-// "ADDRESS:PORT", port 0 for one that is free: all addresses that a name has, on one port; IPv4 and
-// IPv6 for 0.0.0.0 and for [::]. UNAVAILABLE with the system's reason.
+// Listens on "ADDRESS:PORT"; port 0 picks a free one. A name listens on all of its addresses, with
+// one port; 0.0.0.0 and [::] both mean IPv4 and IPv6. UNAVAILABLE with the system's reason.
 absl::StatusOr<Listeners> ListenOn(const std::string& address);
 
 }  // namespace berth

@@ -62,8 +62,8 @@ absl::StatusOr<spdlog::level::level_enum> LevelFrom(absl::string_view level) {
   return kSpdlogLevels[static_cast<size_t>(found - kLevels.begin())];
 }
 
-// A file that nobody can write until somebody changes something is a mistake as any other in a
-// configuration; a disk may get room again.
+// A file that stays unwritable until someone changes something is a configuration error; a full
+// disk may get space again.
 absl::Status CannotWrite(const std::string& file, const char* why) {
   const int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   const int error = fd < 0 ? errno : 0;

@@ -2,8 +2,8 @@
 //
 //   2026-11-20T21:40:00.123Z info  task started  job=train task=worker-3 node=n12
 //
-// Keys used everywhere: job, task, node, queue, revision, error. Thread-safe. Before StartLog lines
-// go to standard error at level info.
+// Common keys: job, task, node, queue, revision, error. Thread-safe. Before StartLog, lines go to
+// standard error at level info.
 #ifndef BERTH_SUPPORT_LOG_H_
 #define BERTH_SUPPORT_LOG_H_
 
@@ -19,16 +19,16 @@ namespace berth {
 
 enum class LogLevel { kTrace, kDebug, kInfo, kWarn, kError };
 
-// level: "trace", "debug", "info" (or ""), "warn", "error". file: "" = standard error, else
-// appended to. INVALID_ARGUMENT, naming log.file: it can never be written; UNAVAILABLE: not now.
+// level: "trace", "debug", "info" (or ""), "warn", "error". file: appended to; "" = standard error.
+// INVALID_ARGUMENT, naming log.file: it can never be written; UNAVAILABLE: not at the moment.
 absl::Status StartLog(absl::string_view level, const std::string& file);
-// The level alone, from now on. INVALID_ARGUMENT if there is none of that name.
+// Changes only the level. INVALID_ARGUMENT if the name is unknown.
 absl::Status SetLogLevel(absl::string_view level);
 bool IsLogLevel(absl::string_view level);
 void FlushLog();
 bool LogEnabled(LogLevel level);
 
-// A value with spaces, quotes or control characters is written quoted and escaped.
+// Values with spaces, quotes or control characters are quoted and escaped.
 struct LogField {
   LogField(absl::string_view k, const absl::AlphaNum& v) : key(k), value(v.Piece()) {}
   LogField(absl::string_view k, const absl::Status& v) : key(k), value(v.ToString()) {}

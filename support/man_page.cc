@@ -30,7 +30,7 @@ std::string Escaped(absl::string_view text) {
 std::string Bold(absl::string_view text) { return absl::StrCat("\\fB", Escaped(text), "\\fR"); }
 std::string Italic(absl::string_view text) { return absl::StrCat("\\fI", Escaped(text), "\\fR"); }
 
-// Text of people, of one paragraph: short lines, and each sentence on a line of its own.
+// One paragraph of text: short lines, and each sentence begins a line.
 std::string Paragraph(absl::string_view text) {
   std::string out, line;
   const auto end_line = [&] {
@@ -102,7 +102,7 @@ void AddOptions(const CLI::App& app, std::string* out) {
   }
 }
 
-// What follows the command on its line.
+// The arguments after the command in the synopsis.
 std::string Arguments(const CLI::App& app) {
   std::string text;
   for (const CLI::Option* option : OptionsOf(app, true)) {

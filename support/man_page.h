@@ -1,4 +1,4 @@
-// Manual pages of programs, made of what their --help is made of.
+// Manual pages of programs, generated from their --help texts.
 #ifndef BERTH_SUPPORT_MAN_PAGE_H_
 #define BERTH_SUPPORT_MAN_PAGE_H_
 
@@ -9,18 +9,18 @@
 namespace berth {
 
 struct ManPageOptions {
-  std::string name;           // of the page: "berth-job"
-  std::string synopsis = {};  // what is typed: "berth job"
+  std::string name;           // of the page, such as "berth-job"
+  std::string synopsis = {};  // as typed, such as "berth job"
   int section = 1;
-  std::string date;                        // "2026-11-24"
-  bool nested = true;                      // tells the commands below in full; else only names them
-  std::vector<std::string> see_also = {};  // "berth(1)"
+  std::string date;                        // such as "2026-11-24"
+  bool nested = true;                      // describe subcommands in full; else only list them
+  std::vector<std::string> see_also = {};  // such as "berth(1)"
 };
 
-// In the macros of man(7), without a line that groff -ww or mandoc -T lint finds fault with.
+// Uses man(7) macros; groff -ww and mandoc -T lint accept it without warnings.
 std::string ManPage(const CLI::App& app, const ManPageOptions& options);
 
-// The day of SOURCE_DATE_EPOCH, for builds that are to be repeatable; else today.
+// The date in SOURCE_DATE_EPOCH, for reproducible builds; else today.
 std::string ManPageDate();
 
 }  // namespace berth

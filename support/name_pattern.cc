@@ -24,7 +24,7 @@ std::string Padded(uint32_t value, size_t width) {
   return text;
 }
 
-// The inside of one bracket: "01-03,7" -> 01 02 03 7.
+// Expands the inside of one bracket: "01-03,7" -> 01 02 03 7.
 absl::StatusOr<std::vector<std::string>> ExpandList(absl::string_view pattern,
                                                     absl::string_view list) {
   std::vector<std::string> out;
@@ -34,10 +34,10 @@ absl::StatusOr<std::vector<std::string>> ExpandList(absl::string_view pattern,
     uint32_t first = 0;
     uint32_t last = 0;
     if (!ParseNumber(range.first, &first))
-      return Bad(pattern, absl::StrCat("\"", item, "\" is no number or range"));
+      return Bad(pattern, absl::StrCat("\"", item, "\" is not a number or range"));
     last = first;
     if (item.find('-') != absl::string_view::npos && !ParseNumber(range.second, &last)) {
-      return Bad(pattern, absl::StrCat("\"", item, "\" is no number or range"));
+      return Bad(pattern, absl::StrCat("\"", item, "\" is not a number or range"));
     }
     if (last < first) return Bad(pattern, absl::StrCat("\"", item, "\" runs backwards"));
     if (last - first >= kMaxPatternNames) return Bad(pattern, "too many names");

@@ -9,7 +9,7 @@
 
 namespace berth {
 namespace {
-constexpr size_t kMaxWord = 64;  // longer words are compared by their beginnings
+constexpr size_t kMaxWord = 64;  // longer words are compared by their prefixes
 constexpr size_t kMaxListed = 40;
 
 int CommonBeginning(absl::string_view a, absl::string_view b) {
@@ -48,7 +48,7 @@ int EditDistance(absl::string_view first, absl::string_view second) {
 
 std::string NearestWord(absl::string_view word, const std::vector<std::string>& known) {
   const int most = std::max(1, static_cast<int>(std::min(word.size(), kMaxWord) / 3));
-  std::pair<int, int> best = {most + 1, 0};  // the distance; less what both begin with
+  std::pair<int, int> best = {most + 1, 0};  // distance, negative length of the common prefix
   std::string nearest;
   for (const std::string& candidate : known) {
     const std::pair<int, int> found = {EditDistance(word, candidate),

@@ -1,4 +1,4 @@
-// "Did you mean": the known word nearest to an unknown one.
+// "Did you mean": finds the known word nearest to an unknown one.
 #ifndef BERTH_SUPPORT_NEAREST_H_
 #define BERTH_SUPPORT_NEAREST_H_
 
@@ -9,15 +9,16 @@
 
 namespace berth {
 
-// Letters to add, drop, change or swap with their neighbour to make `a` into `b`, ignoring case.
+// The number of letters to insert, delete, replace or swap with a neighbor to turn `a` into `b`,
+// ignoring case.
 int EditDistance(absl::string_view a, absl::string_view b);
 
-// The nearest of `known`, or "" when none is near: at most a third of the word may differ, and one
-// letter always may. Of those that are as near, the one that begins most like it: "gpu" is nearer
-// to "gpus" than to "cpu".
+// The nearest of `known`, or "" if none is near. At most a third of the word may differ, and one
+// letter always may. Among equally near words the one with the longest common prefix wins: "gpu" is
+// nearer to "gpus" than to "cpu".
 std::string NearestWord(absl::string_view word, const std::vector<std::string>& known);
 
-// "unknown key \"replica\"; did you mean \"replicas\"?", or all the known ones when none is near.
+// "unknown key \"replica\"; did you mean \"replicas\"?", or lists all known words if none is near.
 // `what` is "unknown key".
 std::string UnknownWord(absl::string_view what, absl::string_view word,
                         const std::vector<std::string>& known);

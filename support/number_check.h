@@ -1,5 +1,5 @@
-// Checks of numeric options (CLI11) that say plainly which numbers are taken: "must be 1 or more,
-// got "0"". CLI11's own print their bounds with every digit that they have.
+// Range checks of numeric options (CLI11) with readable messages: "must be 1 or more, got "0"".
+// CLI11's own checks print bounds with all their digits.
 #ifndef BERTH_SUPPORT_NUMBER_CHECK_H_
 #define BERTH_SUPPORT_NUMBER_CHECK_H_
 
@@ -13,7 +13,7 @@
 
 namespace berth {
 
-// Whole numbers from `least` to `most`; without `most` as many as `Int` holds.
+// Whole numbers from `least` to `most`; without `most`, up to the maximum of `Int`.
 template <class Int = int32_t>
 CLI::Validator WholeNumber(Int least, Int most = std::numeric_limits<Int>::max()) {
   const bool bounded = most != std::numeric_limits<Int>::max();

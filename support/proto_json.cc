@@ -27,17 +27,17 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Doubles, which most readers take numbers for, hold every integer up to here.
+// Most readers parse numbers as doubles, which hold every integer up to this one.
 constexpr int64_t kLargestExact = int64_t{1} << 53;
 
-// How many bytes the character at the beginning of `text` has; 0 if they are not UTF-8.
+// The length in bytes of the first character of `text`; 0 if it is not UTF-8.
 size_t CharacterBytes(absl::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
   return FirstBadUtf8(text.substr(0, bytes)) == absl::string_view::npos ? bytes : 0;
 }
 
-// "\\u001b", "\\u202e": of a character of UTF-8 below U+10000.
+// "\\u001b", "\\u202e": a UTF-8 character below U+10000.
 std::string Escaped(absl::string_view character) {
   uint32_t code = static_cast<unsigned char>(character[0]);
   if (character.size() > 1) code &= 0xffu >> (character.size() + 1);
@@ -47,7 +47,7 @@ std::string Escaped(absl::string_view character) {
   return absl::StrFormat("\\u%04x", code);
 }
 
-// Nothing in it moves a cursor or turns the direction of text: JSON is read on terminals, too.
+// Also escapes what moves the cursor or changes the text direction: JSON is read on terminals too.
 std::string Quoted(absl::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
@@ -82,7 +82,7 @@ std::string RealText(double value, int digits) {
   return absl::StrFormat("%.*g", digits, value);
 }
 
-// What a string holds in JSON: times, durations and masks have texts of their own.
+// Messages that are strings in JSON: timestamps, durations and field masks.
 bool HasText(const Message& message, std::string* text) {
   using google::protobuf::util::FieldMaskUtil;
   using google::protobuf::util::TimeUtil;
@@ -175,7 +175,7 @@ class Writer {
   void WriteValue(const Message& message, const FieldDescriptor* field, int index, bool in_spec);
   std::vector<const FieldDescriptor*> Fields(const Message& message, bool in_spec) const;
 
-  // Members and items, each on a line of its own, between two brackets.
+  // Writes members or items between two brackets, each on its own line.
   void Open(char bracket) {
     out_ += bracket;
     ++depth_;
@@ -260,7 +260,7 @@ void Writer::WriteList(const Message& message, const FieldDescriptor* field, boo
   Close(']');
 }
 
-// In the order of the keys.
+// Sorted by key.
 void Writer::WriteMap(const Message& message, const FieldDescriptor* field, bool in_spec) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<std::pair<std::string, const Message*>> entries;

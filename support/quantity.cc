@@ -25,7 +25,7 @@ struct Decimal {
   Wide scale = 1;
 };
 
-// Takes the number at the front of `text`, or returns false: none there, or too many digits.
+// Parses the number at the front of `text`. False if there is none or it has too many digits.
 bool TakeDecimal(absl::string_view* text, Decimal* out) {
   int whole = 0;
   int fraction = 0;
@@ -52,7 +52,7 @@ absl::Status Wrong(absl::string_view text, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat("expected ", expected, ", got \"", text, "\""));
 }
 
-// number * unit as whole units of the field.
+// number * unit, in whole units of the field.
 absl::StatusOr<int64_t> Scale(const Decimal& number, Wide unit, absl::string_view text,
                               absl::string_view smallest) {
   if (number.fraction * unit % number.scale != 0) {
@@ -83,7 +83,7 @@ constexpr ByteUnit kDecimalUnits[] = {
     {"k", 1'000},
 };
 
-// 0 for a suffix that is none. "B" may follow every unit and stand alone; kilo may be K too.
+// 0 for an unknown suffix. "B" may follow every unit or be the suffix itself; kilo may be K too.
 int64_t BytesOfSuffix(absl::string_view suffix) {
   if (!suffix.empty() && suffix.back() == 'B') suffix.remove_suffix(1);
   if (suffix.empty()) return 1;
@@ -97,7 +97,7 @@ int64_t BytesOfSuffix(absl::string_view suffix) {
   return 0;
 }
 
-// "3 GB", "3gb" or "3gi" as it is written here; "" for what is no amount.
+// Corrects "3 GB", "3gb" or "3gi" to a valid amount; "" if `text` is not an amount.
 std::string LikelyBytes(absl::string_view text) {
   absl::string_view rest = absl::StripAsciiWhitespace(text);
   const size_t length = rest.size();
@@ -127,8 +127,8 @@ constexpr TimeUnit kTimeUnits[] = {
     {"ns", 1},
 };
 
-// How "3600", and Slurm's "30:00" (minutes first), "01:30:00" and "2-12:00:00" are written here; ""
-// for other texts.
+// Converts "3600" and Slurm's "30:00" (minutes first), "01:30:00" and "2-12:00:00" to a valid
+// duration; "" for other texts.
 std::string LikelyDuration(absl::string_view text) {
   static constexpr const char* kUnits[] = {"h", "m", "s"};
   constexpr size_t kMaxDigits = 6;

@@ -1,4 +1,4 @@
-// Quantities as people write them: "500m" of a core, "1.5Ti" of memory, "1h30m" of time.
+// Quantities in human notation: "500m" of a core, "1.5Ti" of memory, "1h30m" of time.
 #ifndef BERTH_SUPPORT_QUANTITY_H_
 #define BERTH_SUPPORT_QUANTITY_H_
 
@@ -10,20 +10,19 @@
 
 namespace berth {
 
-// "1.5" -> 1500, "500m" -> 500. Negative and too precise values are errors, as is what does not fit
-// into 63 bits.
+// "1.5" -> 1500, "500m" -> 500. Errors: negative, too precise, or not in 63 bits.
 absl::StatusOr<int64_t> ParseCpuMillis(absl::string_view text);
 // "64", "1Ki", "1.5Gi", "80GB", "80GiB": bytes. Same errors.
 absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
-// "72h", "1h30m", "1.5s", "500ms", "2d", "0": nanoseconds would not hold 10,000 years, so two
-// parts.
+// "72h", "1h30m", "1.5s", "500ms", "2d", "0". In two parts, as 64-bit nanoseconds cannot hold
+// 10,000 years.
 struct SecondsAndNanos {
   int64_t seconds = 0;
   int32_t nanos = 0;
 };
 absl::StatusOr<SecondsAndNanos> ParseDuration(absl::string_view text);
 
-// Exact: the parsers give the same number back.
+// Exact: the parsers return the same number.
 std::string FormatCpuMillis(int64_t millis);
 std::string FormatBytes(int64_t bytes);
 std::string FormatDuration(SecondsAndNanos duration);

@@ -1,4 +1,5 @@
-// The one source of randomness: seeded, the same on every machine. Jitter and simulation use it; decisions never do.
+// The only source of randomness: seeded, the same on every machine. Jitter and simulation use it;
+// decisions never do.
 #ifndef BERTH_SUPPORT_RANDOM_H_
 #define BERTH_SUPPORT_RANDOM_H_
 

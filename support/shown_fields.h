@@ -1,9 +1,10 @@
-// Which fields of a message are printed: those that are set, and numbers that say something at 0.
+// Selects the fields of a message that are printed: those that are set, and numbers that are
+// meaningful at 0.
 //
-// In the API's messages (package berth.v1) every number is printed, 0 too: rank 0, 0 free GPUs, 0
-// retries. Left out at 0 are numbers in specs, where 0 stands for the default (a priority of 0 is
-// printed), and in ChangeEvent, where 0 stands for "not about this". Fields with presence (optional
-// ones, members of a oneof) are printed if they are set, whatever their value.
+// In API messages (package berth.v1) every number is printed, 0 too: rank 0, 0 free GPUs, 0
+// retries. Two exceptions omit zeros: specs, where 0 means the default (but a priority of 0 is
+// printed), and ChangeEvent, where 0 means "not about this". Fields with presence (optional, or in
+// a oneof) are printed if they are set, whatever their value.
 #ifndef BERTH_SUPPORT_SHOWN_FIELDS_H_
 #define BERTH_SUPPORT_SHOWN_FIELDS_H_
 
@@ -17,10 +18,10 @@ class Message;
 
 namespace berth {
 
-// Whether messages inside a field of `type` are those of a spec. Once inside, always inside.
+// True if messages in a field of `type` belong to a spec. Everything inside a spec does.
 bool IsSpec(const google::protobuf::Descriptor* type);
 
-// In the order of their numbers. `in_spec`: the message is a spec or inside one.
+// Ordered by field number. `in_spec`: the message is a spec or inside one.
 std::vector<const google::protobuf::FieldDescriptor*> ShownFields(
     const google::protobuf::Message& message, bool in_spec);
 

@@ -69,18 +69,18 @@ absl::Status CheckDates(const X509* certificate, const std::string& path) {
 }
 
 absl::Status CheckPem(const Pem& pem, const TlsFiles& files) {
-  const auto no_password = [](char*, int, int, void*) { return 0; };  // else OpenSSL asks for one
+  const auto no_password = [](char*, int, int, void*) { return 0; };  // else OpenSSL prompts
   const Certificate certificate(
       PEM_read_bio_X509(Reading(pem.certificate).get(), nullptr, nullptr, nullptr));
   const Certificate ca(PEM_read_bio_X509(Reading(pem.ca).get(), nullptr, nullptr, nullptr));
   const Key key(PEM_read_bio_PrivateKey(Reading(pem.key).get(), nullptr, no_password, nullptr));
   for (const auto& [found, path] :
        {std::pair{certificate != nullptr, &files.certificate}, {ca != nullptr, &files.ca}}) {
-    if (!found) return absl::InvalidArgumentError(absl::StrCat(*path, " holds no certificate"));
+    if (!found) return absl::InvalidArgumentError(absl::StrCat(*path, " contains no certificate"));
   }
   if (key == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat(files.key, " holds no private key, or one with a password"));
+        absl::StrCat(files.key, " contains no private key, or its key has a password"));
   }
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     return absl::InvalidArgumentError(
@@ -133,24 +133,25 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
 
 std::string ConnectionHint(const TlsFiles& files, absl::string_view error) {
   if (absl::StrContains(error, "is not in peer certificate")) {
-    return "the certificate that the server shows does not name this host (its subjectAltName "
-           "must)";
+    return "the server's certificate does not name this host (add it to the subjectAltName)";
   }
   if (absl::StrContains(error, "certificate verify failed")) {
-    return absl::StrCat("the certificate that the server shows is not of the authority in ",
-                        files.ca, ", or out of date");
+    return absl::StrCat("the server's certificate is not signed by the authority in ", files.ca,
+                        ", or has expired");
   }
   if (absl::StrContains(error, "wrong version number")) return "the server does not use TLS";
   const bool hung_up =
       absl::StrContains(error, "Socket closed") || absl::StrContains(error, "Connection reset");
   if (!hung_up) return "";
-  // A connection that was made has ended: a crash, or the network. Only where none could be made
-  // may TLS be the reason.
+  // An established connection ended: a crash, or the network. TLS can be the reason only if no
+  // connection could be established.
   const bool making = absl::StrContains(error, "failed to connect");
-  if (!making) return "the connection was closed by the server, or on the way to it";
-  if (files.empty()) return "the server hung up: it may want TLS, which takes certificate, key, ca";
-  return absl::StrCat("the server hung up: it may not accept ", files.certificate,
-                      ", its log says why");
+  if (!making) return "the server or the network closed the connection";
+  if (files.empty()) {
+    return "connection closed by the server; it may require TLS: set certificate, key and ca";
+  }
+  return absl::StrCat("connection closed by the server; it may not accept ", files.certificate,
+                      ": see the server's log");
 }
 
 bool IsLoopbackAddress(absl::string_view address) {

@@ -13,26 +13,25 @@
 
 namespace berth {
 
-// PEM files, read once: a renewed certificate counts from the next start. All three are given, or
-// none: then connections are plain text.
+// PEM files, read once: a renewed certificate takes effect at the next start. Either all three are
+// set, or none; then connections are plain text.
 struct TlsFiles {
   std::string certificate;
   std::string key;
-  std::string ca;  // the other side must show a certificate of this authority
+  std::string ca;  // the authority that must have signed the peer's certificate
   bool empty() const { return certificate.empty() && key.empty() && ca.empty(); }
 };
 
-// INVALID_ARGUMENT naming the file if only some are given, one cannot be read or is not what it
-// should be, the key is another certificate's, or the certificate is out of date: the other side
-// would only close the connection.
+// INVALID_ARGUMENT, naming the file, if only some files are given, one cannot be read or parsed,
+// the key does not match the certificate, or the certificate is out of date. Without these checks
+// the peer would close the connection without a reason.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const TlsFiles& files);
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const TlsFiles& files);
 
-// What may be behind gRPC's words for a connection that failed, for people; "" if there is no more
-// to say. A server that takes no client without a certificate of its authority says so by hanging
-// up, and no more can be known here.
+// Explains gRPC's message for a failed connection to users; "" if there is nothing to add. A server
+// that rejects a client certificate just closes the connection, so the client cannot know more.
 std::string ConnectionHint(const TlsFiles& files, absl::string_view error);
 
 // "127.0.0.1:7070", "localhost:0", "[::1]:7070" and "unix:..." are reachable from this machine

@@ -29,7 +29,7 @@ size_t FirstBadUtf8(absl::string_view text) {
   return absl::string_view::npos;
 }
 
-std::string MendedUtf8(absl::string_view text, size_t max_bytes) {
+std::string SanitizedUtf8(absl::string_view text, size_t max_bytes) {
   std::string mended(text.substr(0, max_bytes));
   for (size_t bad = 0; (bad = FirstBadUtf8(mended)) != absl::string_view::npos;) mended[bad] = '?';
   return mended;

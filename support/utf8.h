@@ -1,4 +1,4 @@
-// UTF-8: what protobuf's strings must be, and what comes from elsewhere may not.
+// UTF-8: protobuf strings must be valid UTF-8; external input may not be.
 #ifndef BERTH_SUPPORT_UTF8_H_
 #define BERTH_SUPPORT_UTF8_H_
 
@@ -9,12 +9,12 @@
 
 namespace berth {
 
-// Where the first byte stands that is not UTF-8, or npos. Overlong forms and surrogates are not
+// The offset of the first byte that is not UTF-8, or npos. Overlong forms and surrogates are not
 // UTF-8 either.
 size_t FirstBadUtf8(absl::string_view text);
 
-// The first so many bytes of the text, with '?' for every such byte.
-std::string MendedUtf8(absl::string_view text, size_t max_bytes);
+// At most `max_bytes` of the text, with '?' for every invalid byte.
+std::string SanitizedUtf8(absl::string_view text, size_t max_bytes);
 
 }  // namespace berth
 

@@ -17,7 +17,7 @@ struct Character {
   size_t bytes = 1;
 };
 
-// Of text that is UTF-8.
+// `text` must be UTF-8.
 Character CharacterAt(absl::string_view text, size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
   if (lead < 0x80) return {lead, 1};

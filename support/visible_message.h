@@ -6,7 +6,7 @@
 
 namespace berth {
 
-// Every `string` in it, keys of maps and messages inside included; `bytes` stay as they are.
+// Applies to every `string`, including map keys and nested messages; `bytes` stay unchanged.
 void MakeVisible(google::protobuf::Message* message);
 
 template <class Message>

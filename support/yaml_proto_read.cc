@@ -40,7 +40,7 @@ std::vector<std::string> KnownKeys(const Descriptor* type) {
   return keys;
 }
 
-// {name, value}: lists of such messages may be written as maps.
+// Lists of {name, value} messages may be written as maps.
 bool IsNameAndValue(const Descriptor* type) {
   return type->field_count() == 2 && type->field(0)->name() == "name" &&
          type->field(1)->name() == "value" &&
@@ -72,7 +72,7 @@ class Reader {
   }
 
  private:
-  // `name` is for messages, `path` for positions.
+  // Messages use `name`, positions use `path`.
   void ReadMessage(const YamlNode& node, const std::string& name, const std::string& path,
                    Message* message);
   void ReadEntries(const YamlNode& node, const std::string& path, Message* message);
@@ -151,8 +151,8 @@ void Reader::ReadEntries(const YamlNode& node, const std::string& path, Message*
       const auto inserted = chosen.emplace(oneof, field);
       if (!inserted.second) {
         errors_.Add(key.position,
-                    absl::StrCat("\"", key.text, "\" excludes \"",
-                                 inserted.first->second->json_name(), "\": give one of them"));
+                    absl::StrCat("\"", key.text, "\" conflicts with \"",
+                                 inserted.first->second->json_name(), "\": set only one of them"));
         continue;
       }
     }
@@ -163,7 +163,7 @@ void Reader::ReadEntries(const YamlNode& node, const std::string& path, Message*
   }
 }
 
-// Keys that stand for something else than the field of their name.
+// Handles keys that do not mean the field of their name.
 bool Reader::ReadSugar(const YamlNode& key, const YamlNode& value, const std::string& path,
                        Message* message) {
   const Descriptor* type = message->GetDescriptor();
@@ -192,7 +192,7 @@ void Reader::ReadDeviceKind(const YamlNode& key, const YamlNode& value, const st
       errors_.Add(value.position, absl::StrCat(key.text, ": expected a number"));
     }
     if (!list->mutable_counts()->insert({key.text, count}).second) {
-      errors_.Add(key.position, absl::StrCat("\"", key.text, "\" stands in \"counts\" too"));
+      errors_.Add(key.position, absl::StrCat("\"", key.text, "\" is also set in \"counts\""));
     }
     return;
   }
@@ -204,12 +204,12 @@ void Reader::ReadDeviceKind(const YamlNode& key, const YamlNode& value, const st
   ReadMessage(value, key.text, device_path, device);
   if (!device->kind().empty() && device->kind() != key.text) {
     errors_.Add(value.position, absl::StrCat("kind \"", device->kind(),
-                                             "\" is not that of the key \"", key.text, "\""));
+                                             "\" does not match the key \"", key.text, "\""));
   }
   device->set_kind(key.text);
 }
 
-// Before a kind of device is made of it.
+// Hints come before keys become device kinds.
 bool Reader::HasHint(const Descriptor& type, const YamlNode& key, const YamlNode& value) {
   if (!options_.key_hint || options_.ignored.count(key.text) > 0) return false;
   const std::string hint = options_.key_hint(type, key, value);
@@ -356,7 +356,7 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t max_byt
   if (error != 0) return FileError(path, error);
   if (text.size() <= max_bytes) return text;
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": more than the ", max_bytes, " bytes allowed"));
+      absl::StrCat(path, ": larger than the ", max_bytes, " bytes allowed"));
 }
 
 absl::Status ReadYamlFile(const std::string& path, Message* message) {

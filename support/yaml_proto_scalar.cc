@@ -31,7 +31,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::Timestamp;
 
-// Sets a field or adds to it, as its label says.
+// Sets a field, or appends to it if it is repeated.
 class FieldWriter {
  public:
   FieldWriter(Message* message, const FieldDescriptor* field) : message_(message), field_(field) {}
@@ -73,7 +73,7 @@ bool IsWholeNumber(absl::string_view text) {
   return true;
 }
 
-// Numbers may stand in quotes: JSON writes 64-bit ones so.
+// Numbers may be quoted, as JSON writes 64-bit integers that way.
 template <class T>
 absl::StatusOr<T> ParseWhole(const YamlNode& node) {
   if (!IsWholeNumber(node.text)) return Expected("a whole number", node);
@@ -134,7 +134,7 @@ absl::Status Store(const absl::StatusOr<T>& value, Put put) {
   return value.status();
 }
 
-// The part of the value names that all values share, up to an underscore: "JOB_" of JobState.
+// The prefix that all value names share, up to an underscore: "JOB_" of JobState.
 absl::string_view CommonPrefix(const EnumDescriptor* type) {
   absl::string_view prefix = type->value(0)->name();
   for (int i = 1; i < type->value_count(); ++i) {
@@ -159,7 +159,7 @@ bool IsPlainChar(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_./+-=$", c);
 }
 
-// Plain scalars are kept to words that no YAML reader takes for anything but text.
+// Accepts only words that every YAML reader takes for text; others are quoted.
 bool IsPlainSafe(absl::string_view text) {
   if (text.empty()) return false;
   for (const char c : text) {

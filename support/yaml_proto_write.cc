@@ -33,8 +33,8 @@ class Writer {
   explicit Writer(YamlStyle style) : style_(style) {}
   std::string Take() { return std::move(out_); }
 
-  // The fields of `message`, each on a line indented by `indent`. The first line goes on where the
-  // output stands.
+  // Writes the fields of `message`, each on a line indented by `indent`. The first line continues
+  // the current line of the output.
   void WriteFields(const Message& message, int indent);
 
  private:
@@ -42,10 +42,10 @@ class Writer {
   void WriteMap(const Message& message, const FieldDescriptor* field, int indent);
   void WriteList(const Message& message, const FieldDescriptor* field, int indent);
   void WriteScalars(const Message& message, const FieldDescriptor* field, int indent);
-  // Devices as keys of their own, "gpu: 8"; false when they cannot be.
+  // Writes devices as keys, "gpu: 8". False if that is impossible.
   bool WriteDevices(const Message& message, const FieldDescriptor* field, int indent);
   bool WriteCounts(const Message& message, const FieldDescriptor* field, int indent);
-  // What follows "key:" for a message.
+  // Writes what follows "key:" for a message.
   void WriteValue(const Message& message, int indent);
 
   std::vector<const FieldDescriptor*> Fields(const Message& message) const {
@@ -63,7 +63,7 @@ class Writer {
   }
 
   const YamlStyle style_;
-  int spec_depth_ = 0;  // specs that the message being written is in
+  int spec_depth_ = 0;  // number of enclosing specs
   std::string out_;
 };
 
@@ -171,7 +171,7 @@ void Writer::WriteList(const Message& message, const FieldDescriptor* field, int
   }
 }
 
-// On one line when it is short: [a, b].
+// On one line if it is short: [a, b].
 void Writer::WriteScalars(const Message& message, const FieldDescriptor* field, int indent) {
   std::vector<std::string> items;
   for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {

@@ -29,8 +29,8 @@ YamlPosition PositionAt(absl::string_view text, size_t offset) {
           static_cast<int>(offset - line_start) + 1};
 }
 
-// The tab in the indentation of a line, or behind the dash of an item there; (0, 0) if there is
-// none.
+// The position of a tab in the indentation of a line, or after the dash of an item there; (0, 0) if
+// there is none.
 YamlPosition IndentingTab(absl::string_view text, int line) {
   for (int at = 1; at < line; ++at) {
     const size_t end = text.find('\n');
@@ -43,7 +43,7 @@ YamlPosition IndentingTab(absl::string_view text, int line) {
                                         : YamlPosition{line, static_cast<int>(tab) + 1};
 }
 
-// What yaml-cpp says of a tab depends on what stands around it.
+// yaml-cpp's message for a tab depends on its context.
 void AddSyntaxError(absl::string_view text, const YAML::Exception& exception, YamlErrors* errors) {
   const YamlPosition position = PositionOf(exception.mark);
   for (const int line : {position.line, position.line - 1}) {
@@ -54,8 +54,8 @@ void AddSyntaxError(absl::string_view text, const YAML::Exception& exception, Ya
   errors->Add(position, exception.msg);
 }
 
-// yaml-cpp makes single bytes of the escapes "\N" (U+0085) and "\_" (U+00A0), which are not UTF-8.
-// The text around them is.
+// yaml-cpp turns the escapes "\N" (U+0085) and "\_" (U+00A0) into single bytes, which are not
+// UTF-8. The surrounding text is.
 std::string WithoutBareBytes(absl::string_view value) {
   std::string text;
   for (size_t bad = 0; (bad = FirstBadUtf8(value)) != std::string::npos;) {
@@ -66,17 +66,17 @@ std::string WithoutBareBytes(absl::string_view value) {
   return text;
 }
 
-// Builds nodes from the parser's events, which tell of anchors and tags; yaml-cpp's own nodes do
+// Builds nodes from the parser's events, which include anchors and tags; yaml-cpp's own nodes do
 // not.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::vector<YamlNode>* documents, YamlErrors* errors)
       : documents_(*documents), errors_(*errors) {}
 
-  // What can begin nothing, such as a "," on a line of its own, yaml-cpp does not pass over: it
-  // tells of an empty document there, for ever.
+  // yaml-cpp does not skip an unexpected token such as a lone ",": it reports an empty document at
+  // the same place forever.
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (mark.pos == document_begin_) throw YAML::ParserException(mark, "nothing can begin here");
+    if (mark.pos == document_begin_) throw YAML::ParserException(mark, "unexpected character");
     document_begin_ = mark.pos;
   }
   void OnDocumentEnd() override {}
@@ -154,14 +154,15 @@ class TreeBuilder : public YAML::EventHandler {
     }
     YamlNode& parent = open_.back();
     const bool is_key = parent.is_map() && parent.keys.size() == parent.items.size();
-    // yaml-cpp places nothing behind the next word: where it belongs says more.
+    // yaml-cpp's position of an empty value is the next word; the position of its key is more
+    // useful.
     if (node.is_null() && !is_key) {
       node.position = parent.is_map() ? parent.keys.back().position : parent.position;
     }
     (is_key ? parent.keys : parent.items).push_back(std::move(node));
   }
 
-  // Takes out entries whose key is no word or was there before, and reports them.
+  // Reports and removes entries whose key is not a word or is repeated.
   void CheckKeys(YamlNode* map) {
     absl::flat_hash_map<std::string, int> first_lines;
     size_t kept = 0;
@@ -228,15 +229,14 @@ absl::Status YamlErrors::status() const {
 std::vector<YamlNode> ParseYamlTree(absl::string_view text, YamlErrors* errors) {
   std::vector<YamlNode> documents;
   if (text.size() > kMaxYamlBytes) {
-    errors->Add({},
-                absl::StrCat(text.size(), " bytes are more than the ", kMaxYamlBytes, " allowed"));
+    errors->Add({}, absl::StrCat(text.size(), " bytes; at most ", kMaxYamlBytes, " are allowed"));
     return documents;
   }
   if (const size_t bad = FirstBadUtf8(text); bad != absl::string_view::npos) {
     errors->Add(PositionAt(text, bad), "not UTF-8 text");
     return documents;
   }
-  // Outside of quotes yaml-cpp would take it for what an escape begins with.
+  // Outside quotes, yaml-cpp would read a NUL as the start of an escape.
   if (const size_t nul = text.find('\0'); nul != absl::string_view::npos) {
     errors->Add(PositionAt(text, nul), "a NUL byte");
     return documents;
@@ -250,7 +250,7 @@ std::vector<YamlNode> ParseYamlTree(absl::string_view text, YamlErrors* errors) 
   } catch (const YAML::Exception& exception) {
     AddSyntaxError(text, exception, errors);
   } catch (const std::exception& exception) {
-    errors->Add({}, absl::StrCat("cannot be read as YAML: ", exception.what()));
+    errors->Add({}, absl::StrCat("not valid YAML: ", exception.what()));
   }
   return documents;
 }

@@ -1,8 +1,8 @@
-// YAML text as a tree of nodes that know where they stand, before anybody gives them a meaning.
+// YAML text as a tree of nodes with positions, before it is interpreted.
 //
-// The tree is plain: no anchors, aliases, tags or merge keys, keys are single words and appear
-// once. What breaks that is reported with its place, and the rest of the tree is still there, so
-// that a reader can find every error at once.
+// The tree is plain: no anchors, aliases, tags or merge keys; keys are single words and occur once.
+// Violations are reported with their position and the rest of the tree is kept, so that a reader
+// can find every error at once.
 #ifndef BERTH_SUPPORT_YAML_TREE_H_
 #define BERTH_SUPPORT_YAML_TREE_H_
 
@@ -19,7 +19,7 @@ inline constexpr int kMaxYamlDepth = 32;
 inline constexpr size_t kMaxYamlNodes = size_t{4} << 20;
 inline constexpr int kMaxYamlErrors = 20;
 
-// Both from 1; 0 = not known.
+// Both start at 1; 0 = unknown.
 struct YamlPosition {
   int line = 0;
   int column = 0;
@@ -39,18 +39,18 @@ struct YamlNode {
   bool is_scalar() const { return kind == Kind::kScalar; }
   bool is_list() const { return kind == Kind::kList; }
   bool is_map() const { return kind == Kind::kMap; }
-  // The value of a key of a map; null when there is none. Lives as long as this node.
+  // The value for a key of a map; null if there is none. Lives as long as this node.
   const YamlNode* Find(absl::string_view key) const;
 };
 
-// Errors of one file, kept up to a bound and told in the order of their places.
+// Errors of one file: a bounded number, reported in order of position.
 class YamlErrors {
  public:
   explicit YamlErrors(absl::string_view file) : file_(file) {}
 
   void Add(YamlPosition position, absl::string_view text);
   bool empty() const { return count_ == 0; }
-  int count() const { return count_; }  // also those beyond the bound
+  int count() const { return count_; }  // including those beyond the bound
   // OK, or INVALID_ARGUMENT with one line "FILE:LINE:COLUMN: TEXT" for each error.
   absl::Status status() const;
 
@@ -64,8 +64,8 @@ class YamlErrors {
   int count_ = 0;
 };
 
-// The documents in `text`, in order; none for text that holds nothing but comments. After a syntax
-// error, which ends the reading, the documents before it. JSON is YAML. Never throws.
+// The documents in `text`, in order; none if it contains only comments. Parsing ends at a syntax
+// error; the documents before it are returned. JSON is YAML. Never throws.
 std::vector<YamlNode> ParseYamlTree(absl::string_view text, YamlErrors* errors);
 
 }  // namespace berth

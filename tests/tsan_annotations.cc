@@ -1,10 +1,10 @@
-// Teaches ThreadSanitizer what absl::Mutex does.
+// Reports the operations of absl::Mutex to ThreadSanitizer.
 //
-// Debian's Abseil is not compiled with ThreadSanitizer, and its Mutex talks to the kernel by
-// itself: without help every value that a Mutex guards looks like a race. These definitions, linked
-// into the test programs of the tsan preset only, stand before the library's (also for calls from
-// inside other libraries), tell the sanitizer, and call on. Mangled names are spelled out because
-// the methods cannot be defined a second time in C++.
+// Debian's Abseil is not compiled with ThreadSanitizer, and its Mutex uses system calls directly:
+// without help every value that a Mutex guards looks like a race. These definitions are linked only
+// into the test programs of the tsan preset. They take precedence over the library's (also for
+// calls from other libraries), report to the sanitizer, and call the library. Mangled names are
+// spelled out because C++ does not allow a second definition of the methods.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -30,9 +30,9 @@ Function* Next(Function* /*like*/, const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
-// What the library is doing on this thread on the caller's behalf: calls that it makes by itself
-// are not told a second time, and conditions that it evaluates (also those of other threads, while
-// unlocking) run with the mutex held, though the sanitizer was told that it is free.
+// What the library is doing on this thread for the caller. Calls that the library makes itself are
+// not reported again. Conditions that it evaluates (also those of other threads, while unlocking)
+// run with the mutex held, although the sanitizer considers it free.
 struct Inside {
   explicit Inside(Mutex* m, unsigned f = 0) : mutex(m), flags(f), outer(current) { current = this; }
   ~Inside() { current = outer; }
@@ -65,8 +65,8 @@ auto Locking(Mutex* mutex, unsigned flags, Call call) {
   }
 }
 
-// Released while waiting, and held again afterwards. One of these methods may be built on another (WaitWithTimeout on
-// WaitWithDeadline): told once.
+// Released while waiting, and held again afterwards. One of these methods may call another
+// (WaitWithTimeout calls WaitWithDeadline): reported once.
 thread_local bool waiting = false;
 
 template <class Call>
@@ -102,7 +102,7 @@ void Unlocking(Mutex* mutex, unsigned flags, Call call) {
 
 }  // namespace
 
-// One line each: NEXT(function, mangled name) is the library's own.
+// One line each: NEXT(function, mangled name) is the library's function.
 #define NEXT(function, name) static auto* const next = Next(&function, name)
 
 extern "C" {

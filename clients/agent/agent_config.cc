@@ -34,7 +34,7 @@
 namespace berth {
 namespace {
 
-constexpr int kMostMpsTasks = 48;  // clients of one GPU, by NVIDIA's documentation
+constexpr int kMaxMpsTasks = 48;  // clients per GPU, from NVIDIA's documentation
 
 using Problems = std::vector<std::string>;
 
@@ -51,9 +51,9 @@ void CheckDevices(const config::v1::Agent& config, Problems* problems) {
   std::set<std::string> uuids;
   for (const v1::Device& device : config.devices()) {
     if (device.kind().empty() || device.uuid().empty()) {
-      Add(problems, "devices: each needs kind and uuid");
+      Add(problems, "devices: each device needs kind and uuid");
     } else if (!uuids.insert(device.uuid()).second) {
-      Add(problems, absl::StrCat("devices: uuid ", device.uuid(), " stands twice"));
+      Add(problems, absl::StrCat("devices: uuid ", device.uuid(), " is listed twice"));
     }
   }
 }
@@ -61,10 +61,10 @@ void CheckDevices(const config::v1::Agent& config, Problems* problems) {
 void CheckDiscovery(const config::v1::Discovery& discovery, Problems* problems) {
   const absl::Duration timeout = FromProto(discovery.timeout());
   if (discovery.has_timeout() && (timeout < absl::Seconds(1) || timeout > absl::Minutes(10)))
-    Add(problems, "discovery.timeout: 1s..10m");
+    Add(problems, "discovery.timeout: must be 1s..10m");
   const absl::Duration interval = FromProto(discovery.interval());
   if (discovery.has_interval() && (interval < absl::Seconds(10) || interval > absl::Hours(24)))
-    Add(problems, "discovery.interval: 10s..24h");
+    Add(problems, "discovery.interval: must be 10s..24h");
 }
 
 void CheckUser(const config::v1::Agent& config, unsigned uid, Problems* problems) {
@@ -76,11 +76,11 @@ void CheckUser(const config::v1::Agent& config, unsigned uid, Problems* problems
   }
   const passwd* user = getpwnam(config.task_user().c_str());
   if (user == nullptr) {
-    Add(problems, absl::StrCat("taskUser: there is no user ", config.task_user()));
+    Add(problems, absl::StrCat("taskUser: no such user: ", config.task_user()));
   } else if (user->pw_uid == 0 && !config.allow_root_tasks()) {
-    Add(problems, "taskUser: root needs allowRootTasks: true");
+    Add(problems, "taskUser: root requires allowRootTasks: true");
   } else if (uid != 0 && user->pw_uid != uid) {
-    Add(problems, "taskUser: only an agent that is root can run tasks as another user");
+    Add(problems, "taskUser: only an agent that runs as root can run tasks as another user");
   }
 }
 
@@ -92,14 +92,14 @@ void CheckTaskUsers(const config::v1::Agent& config, unsigned uid, Problems* pro
   for (const auto& [name, account] : users) {
     const std::string& known = account.empty() ? name : account;
     if (!IsAccount(known)) {
-      Add(problems, absl::StrCat("taskUsers: there is no user ", known));
+      Add(problems, absl::StrCat("taskUsers: no such user: ", known));
     } else if (getpwnam(known.c_str())->pw_uid == 0 && !config.allow_root_tasks()) {
       Add(problems,
-          absl::StrCat("taskUsers: ", name, " is root, which needs allowRootTasks: true"));
+          absl::StrCat("taskUsers: ", name, " is root, which requires allowRootTasks: true"));
     }
   }
   if (!users.empty() && uid != 0)
-    Add(problems, "taskUsers: only an agent that is root can run tasks as other users");
+    Add(problems, "taskUsers: only an agent that runs as root can run tasks as other users");
 }
 
 void CheckPath(const char* what, const std::string& path, Problems* problems) {
@@ -159,8 +159,7 @@ void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
     Add(problems, "maxScratch, maxSharedMemory, keptLogs: must not be negative");
   const bool all_shared = config.shared_tmp() && config.shared_pid() && config.shared_shm();
   if (config.require_namespaces() && all_shared)
-    Add(problems,
-        "requireNamespaces: nothing is left to require with sharedTmp, sharedPid, sharedShm");
+    Add(problems, "requireNamespaces: has no effect with sharedTmp, sharedPid and sharedShm");
   if (config.cgroups().max_processes() < 0)
     Add(problems, "cgroups.maxProcesses: must not be negative");
 }
@@ -168,19 +167,19 @@ void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
 void CheckSharing(const config::v1::Sharing& sharing, Problems* problems) {
   const bool mps = sharing.mode() == config::v1::Sharing::MPS;
   const bool any = sharing.mode() != config::v1::Sharing::MODE_UNSPECIFIED;
-  if (!any && sharing.ByteSizeLong() > 0) Add(problems, "sharing.mode: TIME_SLICING or MPS");
+  if (!any && sharing.ByteSizeLong() > 0) Add(problems, "sharing.mode: set TIME_SLICING or MPS");
   if (sharing.max_tasks() != 0 && (sharing.max_tasks() < 2 || sharing.max_tasks() > 100))
-    Add(problems, "sharing.maxTasks: 2..100");
+    Add(problems, "sharing.maxTasks: must be 2..100");
   if (sharing.oversubscription() != 0 &&
       (sharing.oversubscription() < 100 || sharing.oversubscription() > 1000))
-    Add(problems, "sharing.oversubscription: 100..1000, in per cent");
-  if (mps && sharing.max_tasks() > kMostMpsTasks)
-    Add(problems, absl::StrCat("sharing.maxTasks: MPS serves at most ", kMostMpsTasks));
+    Add(problems, "sharing.oversubscription: must be 100..1000 percent");
+  if (mps && sharing.max_tasks() > kMaxMpsTasks)
+    Add(problems, absl::StrCat("sharing.maxTasks: the maximum with MPS is ", kMaxMpsTasks));
   const std::string& pipes = sharing.mps_pipe_directory();
   const bool below_tmp = pipes == "/tmp" || absl::StartsWith(pipes, "/tmp/");
   if (mps && (pipes.empty() || pipes[0] != '/' || below_tmp))
-    Add(problems, "sharing.mpsPipeDirectory: an absolute path that is not below /tmp");
-  if (!mps && !pipes.empty()) Add(problems, "sharing.mpsPipeDirectory: only with mode MPS");
+    Add(problems, "sharing.mpsPipeDirectory: must be an absolute path outside /tmp");
+  if (!mps && !pipes.empty()) Add(problems, "sharing.mpsPipeDirectory: requires mode MPS");
 }
 
 void CheckHealth(const config::v1::Health& health, Problems* problems) {
@@ -191,14 +190,14 @@ void CheckHealth(const config::v1::Health& health, Problems* problems) {
               absl::Hours(1), problems);
   if (health.fail_after() < 0 || health.fail_after() > 100 || health.recover_after() < 0 ||
       health.recover_after() > 100)
-    Add(problems, "health.failAfter, health.recoverAfter: 1..100");
+    Add(problems, "health.failAfter, health.recoverAfter: must be 1..100");
   if (health.min_free_bytes() < 0 || health.drain_free_bytes() < 0)
     Add(problems, "health.minFree, health.drainFree: must not be negative");
   if (health.drain_free_bytes() > MinFreeBytes(health))
-    Add(problems, "health.drainFree: must not be more than health.minFree");
+    Add(problems, "health.drainFree: must not exceed health.minFree");
   if (health.drain_free_bytes() > 0 &&
       health.disk_space() != config::v1::Health::EFFECT_UNSPECIFIED)
-    Add(problems, "health.drainFree: only without health.diskSpace, which then says what to do");
+    Add(problems, "health.drainFree: not allowed with health.diskSpace, which sets the effect");
   if (health.max_nvlink_crc_per_second() < 0)
     Add(problems, "health.maxNvlinkCrcPerSecond: must not be negative");
   using config::v1::Health;
@@ -206,13 +205,12 @@ void CheckHealth(const config::v1::Health& health, Problems* problems) {
        {health.disk_space(), health.clock(), health.infiniband(), health.command_effect(),
         health.gpu_driver(), health.devices()}) {
     if (effect == Health::DEVICE)
-      Add(problems, "health: device is an effect of gpuXid, gpuEcc, gpuMemory and gpuNvlink only");
+      Add(problems, "health: only gpuXid, gpuEcc, gpuMemory and gpuNvlink allow the effect device");
   }
   if (!health.command().empty()) CheckPath("health.command", health.command(0) + " ", problems);
 }
 
-// A port of the range must not be handed out by the kernel to somebody's outgoing connection
-// meanwhile.
+// The kernel must not assign a port of the range to an outgoing connection.
 void CheckPorts(const config::v1::Agent& config, Problems* problems) {
   if (config.first_port() < 1024 || config.last_port() > 65535 ||
       config.first_port() > config.last_port()) {
@@ -237,7 +235,7 @@ bool IsTaskName(absl::string_view name) {
          name.find_first_not_of("0123456789-.") == name.npos;
 }
 
-// What tasks of an agent before this one use of it: they run on, within what they asked for.
+// Scratch of the tasks that an earlier agent started: they keep running with what they requested.
 int64_t ScratchInUse(const config::v1::Agent& config) {
   int64_t bytes = 0;
   std::error_code ignored;
@@ -252,8 +250,8 @@ int64_t ScratchInUse(const config::v1::Agent& config) {
   return bytes;
 }
 
-// What tasks may be promised: what others use, and what shall stay free, is not there for them. 0:
-// there is no such directory.
+// The scratch that tasks may request: excludes what others use and what must stay free. 0: there is
+// no such directory.
 int64_t ScratchBytes(const config::v1::Agent& config) {
   const std::optional<DiskSpace> space = ReadDiskSpace(config.scratch_directory());
   if (!space) return 0;
@@ -291,28 +289,29 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   CheckHealth(config.health(), &problems);
   CheckSharing(config.sharing(), &problems);
   if (config.mig().reconfigure() && config.discovery().disabled())
-    Add(&problems, "mig.reconfigure: needs discovery, which discovery.disabled turns off");
+    Add(&problems, "mig.reconfigure: requires discovery, but discovery.disabled is set");
   for (const v1::Device& device : config.devices()) {
     const bool mps = config.sharing().mode() == config::v1::Sharing::MPS && device.kind() == "gpu";
-    if (mps && device.max_tasks() > kMostMpsTasks)
+    if (mps && device.max_tasks() > kMaxMpsTasks)
       Add(&problems,
-          absl::StrCat("devices: MPS serves at most ", kMostMpsTasks, " tasks of a GPU"));
+          absl::StrCat("devices: MPS supports at most ", kMaxMpsTasks, " tasks per GPU"));
   }
   CheckPorts(config, &problems);
   if (config.cpu_millis() < 0 || config.memory_bytes() < 0 || config.scratch_bytes() < 0)
     Add(&problems, "cpu, memory, scratch: must not be negative");
-  if (config.log_file_bytes() < 4096) Add(&problems, "logFileSize: at least 4Ki");
-  if (config.log_files() < 1 || config.log_files() > 1000) Add(&problems, "logFiles: 1..1000");
+  if (config.log_file_bytes() < 4096) Add(&problems, "logFileSize: must be at least 4Ki");
+  if (config.log_files() < 1 || config.log_files() > 1000)
+    Add(&problems, "logFiles: must be 1..1000");
   if (FromProto(config.keep_ended()) < absl::ZeroDuration())
     Add(&problems, "keepEnded: must not be negative");
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
-// 1: they are not shared.
+// 1: GPUs are not shared.
 static int TasksPerGpu(const config::v1::Sharing& sharing) {
   if (sharing.mode() == config::v1::Sharing::MODE_UNSPECIFIED) return 1;
-  return sharing.max_tasks() > 0 ? sharing.max_tasks() : kMostMpsTasks;
+  return sharing.max_tasks() > 0 ? sharing.max_tasks() : kMaxMpsTasks;
 }
 
 v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
@@ -321,7 +320,7 @@ v1::NodeInventory MakeInventory(const config::v1::Agent& config) {
   inventory.set_memory_bytes(config.memory_bytes());
   *inventory.mutable_devices() = config.devices();
   for (v1::Device& device : *inventory.mutable_devices()) {
-    const bool says = device.max_tasks() > 0;  // declared so
+    const bool says = device.max_tasks() > 0;  // set in the configuration
     if (!says && device.kind() == "gpu") device.set_max_tasks(TasksPerGpu(config.sharing()));
     const bool oversubscribes = config.sharing().oversubscription() > 0 && device.kind() == "gpu";
     if (oversubscribes && device.oversubscription() == 0)

@@ -1,4 +1,4 @@
-// From the configuration file to what the agent runs with; refuses what cannot work.
+// Turns the configuration file into the agent's settings; rejects what cannot work.
 #ifndef BERTH_CLIENTS_AGENT_AGENT_CONFIG_H_
 #define BERTH_CLIENTS_AGENT_AGENT_CONFIG_H_
 
@@ -12,23 +12,22 @@
 
 namespace berth {
 
-// Fills in what is not set: server, node name, address, state directory, CPU and memory as the
-// kernel tells, ports, log bounds, keep_ended.
+// Fills in unset fields: server, node name, address, state directory, CPU and memory as the kernel
+// reports them, ports, log bounds, keep_ended.
 void SetAgentDefaults(config::v1::Agent* config);
 
-// INVALID_ARGUMENT with every problem, one a line. `uid`: who the agent runs as. Root without
-// task_user is one of them, unless allow_root_tasks.
+// INVALID_ARGUMENT with every problem, one per line. `uid`: the user that the agent runs as. Root
+// without task_user is a problem, unless allow_root_tasks is set.
 absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid);
 
-// Without the topology of the devices, which discovery tells.
+// Without the topology of the devices, which discovery reports.
 v1::NodeInventory MakeInventory(const config::v1::Agent& config);
 
-// discovery.topology_file, absolute, if it is one of NCCL (whose XML has a <system>), not of hwloc;
-// empty if there is none, or it cannot be read.
+// The absolute path of discovery.topology_file if it is an NCCL file (its XML has a <system>) and
+// not an hwloc file; empty if there is none, or it cannot be read.
 std::string NcclTopologyFile(const config::v1::Discovery& config);
 
-// socket_interface, or the interface that has the agent's address; empty: none is named, and none
-// has it.
+// socket_interface, or the interface that has the agent's address; empty if neither exists.
 std::string SocketInterface(const config::v1::Agent& config);
 
 // The kernel's id of this boot.
@@ -37,7 +36,7 @@ absl::Status ReadBootId(std::string* boot_id);
 std::string NewAgentId();
 
 TlsFiles ToTlsFiles(const config::v1::Tls& tls);
-// Why there is no connection, and what may be behind it (ConnectionHint).
+// Why there is no connection, with the possible cause (ConnectionHint).
 std::string ExplainedError(const config::v1::Tls& tls, const std::string& error);
 absl::Duration FromProto(const google::protobuf::Duration& duration);
 

@@ -23,7 +23,7 @@
 namespace berth {
 namespace {
 
-constexpr size_t kMaxInbox = 4096;  // messages; above it the stream is not read
+constexpr size_t kMaxInbox = 4096;  // messages; a full inbox stops reading the stream
 constexpr absl::Duration kMaxWait = absl::Minutes(1);
 constexpr int kFailAfter = 2;
 constexpr int kRecoverAfter = 3;
@@ -43,9 +43,9 @@ int CountUnhealthy(const v1::NodeInventory& inventory) {
 }
 
 constexpr char kTaintPrefix[] = "health/";
-constexpr int kMaxTaints = 32;  // what a node may register
+constexpr int kMaxTaints = 32;  // the registration limit
 
-// Of those that an earlier agent left. None outlives the machine's boot.
+// Live tasks of an earlier agent. None survives a reboot of the machine.
 std::set<TaskId> LiveTasks(const AgentLogic::Recovered& recovered) {
   std::set<TaskId> live;
   if (recovered.rebooted) return live;
@@ -86,7 +86,7 @@ AgentLoop::~AgentLoop() {
   }
   scout_.reset();
   checks_.reset();
-  link_.reset();  // before what its events need
+  link_.reset();  // before the objects that its events use
   if (journal_ != nullptr) journal_->Flush().IgnoreError();
   for (const int fd : {wake_fd_, lock_fd_}) {
     if (fd >= 0) close(fd);
@@ -99,7 +99,7 @@ absl::Status AgentLoop::OpenState() {
   std::filesystem::create_directories(directory, error);
   if (error) return absl::InternalError(absl::StrCat("create ", directory, ": ", error.message()));
   if (geteuid() == 0)
-    chmod(directory.c_str(), 0711);  // tasks' users pass through to their own directories
+    chmod(directory.c_str(), 0711);  // users of tasks must reach their own directories
   lock_fd_ = open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock_fd_ < 0) return ErrnoStatus(errno, absl::StrCat("open ", directory, "/lock"));
   if (flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
@@ -229,7 +229,7 @@ void AgentLoop::StartThreads() {
   if (devices_.probe.empty()) return;
   const auto tell = [this](DeviceScout::Look look) {
     absl::MutexLock lock(&mutex_);
-    // What came of a division is told once, even if nobody has heard it before the next look.
+    // The result of a division is reported once, even if nobody has read it before the next scan.
     if (look_ && look_->divided && !look.divided) look.divided = std::move(look_->divided);
     look_ = std::move(look);
     Wake();
@@ -262,7 +262,7 @@ void AgentLoop::Wait() {
   pollfd fds[] = {{wake_fd_, POLLIN, 0}, {runner_->fd(), POLLIN, 0}, {execs_->fd(), POLLIN, 0}};
   if (ppoll(fds, 3, &timeout, nullptr) < 0) return;  // interrupted
   uint64_t count;
-  if (read(wake_fd_, &count, sizeof count) < 0) return;  // nothing was posted
+  if (read(wake_fd_, &count, sizeof count) < 0) return;  // no wakeup was posted
 }
 
 void AgentLoop::HandleLink() {
@@ -272,7 +272,7 @@ void AgentLoop::HandleLink() {
     events.swap(inbox_);
   }
   for (const LinkEvent& event : events) {
-    if (event.connection != link_->connection()) continue;  // of a connection that was given up
+    if (event.connection != link_->connection()) continue;  // of an abandoned connection
     if (event.disconnected) {
       link_->Ended();
       logic_->OnDisconnected(Now(), event.reason);
@@ -326,11 +326,11 @@ absl::Status AgentLoop::StartMetrics() {
   auto server = HttpServer::Start(config_.http_listen());
   if (!server.ok()) return server.status();
   metrics_server_ = *std::move(server);
-  metrics_server_->SetHandler("/metrics", [] { return HttpAnswer{503, "nothing is known yet\n"}; });
+  metrics_server_->SetHandler("/metrics", [] { return HttpAnswer{503, "no metrics yet\n"}; });
   return absl::OkStatus();
 }
 
-// A comment, so that the answer of a node without any device is not empty.
+// A comment, so that the response of a node without devices is not empty.
 void AgentLoop::ShowMetrics() {
   if (metrics_server_ == nullptr) return;
   const HttpAnswer answer{
@@ -347,41 +347,41 @@ bool AgentLoop::NoteResult(const CheckResult& result) {
     LogWarn("health", {{"node", config_.node_name()},
                        {"check", result.check},
                        {"device", result.device},
-                       {"state", result.good ? "good again" : "bad"},
+                       {"state", result.good ? "recovered" : "bad"},
                        {"message", result.message}});
   }
   return turned;
 }
 
 void AgentLoop::HandleDevices() {
-  HandleWish();
-  if (look_again_.exchange(false) && scout_ != nullptr) scout_->LookNow();
+  HandleDivision();
+  if (look_again_.exchange(false) && scout_ != nullptr) scout_->ScanNow();
   std::optional<DeviceScout::Look> look;
   {
     absl::MutexLock lock(&mutex_);
     look.swap(look_);
   }
-  if (look) TakeLook(*std::move(look));
+  if (look) ApplyScan(*std::move(look));
 }
 
 void AgentLoop::Divide(const v1::DivideGpu& wish) { wish_ = {link_->connection(), wish}; }
 
-// A wish of a connection that was given up since says nothing of what the server knows now.
-void AgentLoop::HandleWish() {
+// A request on a connection that has since been abandoned is outdated.
+void AgentLoop::HandleDivision() {
   if (division_.Expired(SystemClock().Steady())) ApplyDevices();
   const std::optional<Wish> wish = std::exchange(wish_, std::nullopt);
   if (!wish || wish->connection != link_->connection()) return;
   const auto in_use = [this](const std::string& uuid) { return logic_->DeviceInUse(uuid); };
   const absl::StatusOr<GpuDivision::Step> step =
       scout_ == nullptr
-          ? absl::FailedPreconditionError("this node does not look at its devices")
+          ? absl::FailedPreconditionError("discovery is disabled on this node")
           : division_.On(wish->message, {metrics_.inventory, mig_, in_use}, SystemClock().Steady());
   if (!step.ok()) {
-    LogWarn("a GPU is not divided", {{"node", config_.node_name()}, {"reason", step.status()}});
+    LogWarn("GPU division declined", {{"node", config_.node_name()}, {"reason", step.status()}});
     return;
   }
   const bool divide = *step == GpuDivision::Step::kDivide;
-  LogInfo(divide ? "dividing a GPU anew" : "a GPU is held, to be divided anew",
+  LogInfo(divide ? "dividing a GPU" : "holding a GPU for division",
           {{"node", config_.node_name()},
            {"gpu", wish->message.gpu()},
            {"parts", wish->message.parts_size()}});
@@ -393,17 +393,17 @@ bool AgentLoop::NoteDivision(const DividedGpu& divided) {
   division_.Ended();
   std::map<std::string, std::string> failing;
   if (divided.status.ok()) {
-    LogInfo("a GPU was divided anew", {{"node", config_.node_name()}, {"gpu", divided.gpu}});
+    LogInfo("GPU divided", {{"node", config_.node_name()}, {"gpu", divided.gpu}});
   } else {
-    LogWarn("a GPU could not be divided",
+    LogWarn("GPU division failed",
             {{"node", config_.node_name()}, {"gpu", divided.gpu}, {"error", divided.status}});
     failing[divided.gpu] = std::string(divided.status.message());
   }
   return health_.Set(kMigCheck, v1::NodeCondition::NOTE, failing);
 }
 
-// A look that failed changes nothing: the devices stay as they were seen last.
-void AgentLoop::TakeLook(DeviceScout::Look look) {
+// A failed scan changes nothing: the devices stay as last seen.
+void AgentLoop::ApplyScan(DeviceScout::Look look) {
   for (const std::string& line : look.found.lines) {
     if (lines_.insert(line).second)
       LogWarn("devices", {{"node", config_.node_name()}, {"warning", line}});
@@ -454,7 +454,7 @@ void AgentLoop::AddTaints(v1::NodeInventory* inventory) const {
   }
 }
 
-// Tells the server, if the devices that it may give out, or the taints, are others than it knows.
+// Registers again if the schedulable devices or the taints differ from what the server has.
 void AgentLoop::ApplyDevices() {
   const std::set<std::string> unfit = health_.UnfitDevices();
   v1::NodeInventory inventory = inventory_;
@@ -463,7 +463,7 @@ void AgentLoop::ApplyDevices() {
     const std::string& gpu = mig == mig_.end() ? device.uuid() : mig->second.gpu;
     if (unfit.contains(device.uuid()) || unfit.contains(gpu) || division_.Holds(gpu))
       device.set_unhealthy(true);
-    // Nor is it divided: it is a GPU that nobody can have.
+    // Nor is it a divided GPU: it is a GPU that nobody can use.
     if (unfit.contains(device.uuid()) && device.kind() == kMigDevices && mig == mig_.end())
       device.set_kind("gpu");
   }
@@ -471,7 +471,7 @@ void AgentLoop::ApplyDevices() {
   const std::string changed = ChangedDevices(told_, inventory);
   if (changed.empty()) return;
   told_ = inventory;
-  LogInfo("devices or taints have changed: registering again",
+  LogInfo("devices or taints changed: registering again",
           {{"node", config_.node_name()},
            {"changed", changed},
            {"taints", inventory.taints_size()},

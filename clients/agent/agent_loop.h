@@ -1,4 +1,4 @@
-// The real agent: one thread that hands events to the logic, woken by descriptors and deadlines.
+// The real agent: one thread that passes events to the logic, woken by descriptors and deadlines.
 #ifndef BERTH_CLIENTS_AGENT_AGENT_LOOP_H_
 #define BERTH_CLIENTS_AGENT_AGENT_LOOP_H_
 
@@ -32,28 +32,29 @@
 
 namespace berth {
 
-// How the agent comes to know its devices, beside what config.devices() has at its start.
+// How the agent discovers devices, besides those that config.devices() has at the start.
 struct AgentDevices {
-  std::string probe = {};  // berth-probe; empty: they are neither watched nor looked at again
+  std::string probe = {};           // berth-probe; empty: devices are not watched or scanned again
   config::v1::Agent declared = {};  // the configuration before discovery added to it
-  DiscoveredDevices found = {};     // what it found
+  DiscoveredDevices found = {};     // its result
 };
 
 class AgentLoop final : public LinkEvents, private GpuDivider {
  public:
-  // Opens the state directory (one agent at a time: FAILED_PRECONDITION otherwise), journal and
-  // runner. `config` is complete and checked.
+  // Opens the state directory (one agent at a time: otherwise FAILED_PRECONDITION), the journal and
+  // the runner. `config` is complete and checked.
   static absl::StatusOr<std::unique_ptr<AgentLoop>> Create(const config::v1::Agent& config,
                                                            const std::string& supervisor,
                                                            std::shared_ptr<grpc::Channel> channel,
                                                            AgentDevices devices = {});
   ~AgentLoop() override;
 
-  // Until Stop, or an error that leaves only ending the process. Tasks live on in both cases.
+  // Runs until Stop, or an error after which the process must end. Tasks keep running in both
+  // cases.
   absl::Status Run();
   // From any thread or signal handler.
   void Stop();
-  // Looks at the devices now, and forgets which GPUs had XIDs. From any thread, while Run runs.
+  // Scans the devices now, and forgets which GPUs had XIDs. From any thread, while Run runs.
   void LookAgain();
 
   void OnMessage(uint64_t connection, v1::ServerMessage message) override;
@@ -77,9 +78,9 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   void HandleExecs();
   void HandleHealth();
   void HandleDevices();
-  void TakeLook(DeviceScout::Look look);
+  void ApplyScan(DeviceScout::Look look);
   void Divide(const v1::DivideGpu& wish) override;
-  void HandleWish();
+  void HandleDivision();
   bool NoteDivision(const DividedGpu& divided);
   void AddTaints(v1::NodeInventory* inventory) const;
   void ApplyDevices();
@@ -108,9 +109,9 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::unique_ptr<Random> random_;
   std::unique_ptr<GrpcLink> link_;
   std::unique_ptr<AgentLogic> logic_;
-  v1::NodeInventory inventory_;          // as it was found last
-  std::map<std::string, MigPlace> mig_;  // likewise
-  // Of the server, on this connection, to be looked at once the logic has returned.
+  v1::NodeInventory inventory_;          // as last discovered
+  std::map<std::string, MigPlace> mig_;  // as last discovered
+  // A request of the server on this connection, handled after the logic has returned.
   struct Wish {
     uint64_t connection = 0;
     v1::DivideGpu message;
@@ -118,11 +119,11 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::optional<Wish> wish_;
   GpuDivision division_;
   std::shared_ptr<Isolation> isolation_;
-  v1::NodeInventory told_;       // that the server was told last
+  v1::NodeInventory told_;       // last sent to the server
   v1::NodeInventory known_;      // what STATE/devices holds
-  std::set<std::string> lines_;  // of discovery, that were logged
+  std::set<std::string> lines_;  // lines of discovery that were logged
   AgentMetrics metrics_;
-  std::unique_ptr<HttpServer> metrics_server_;  // null: none is wanted
+  std::unique_ptr<HttpServer> metrics_server_;  // null: not configured
   bool was_registered_ = false;
   std::string logged_error_;
 
@@ -133,8 +134,8 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::optional<DeviceScout::Look> look_ ABSL_GUARDED_BY(mutex_);
   bool health_seen_ = false;
   std::atomic<bool> look_again_ = false;
-  std::unique_ptr<HealthChecks> checks_;  // last, as its thread uses the rest
-  std::unique_ptr<DeviceScout> scout_;    // likewise
+  std::unique_ptr<HealthChecks> checks_;  // last, because its thread uses the other members
+  std::unique_ptr<DeviceScout> scout_;    // last, too
 };
 
 }  // namespace berth

@@ -34,7 +34,7 @@ absl::Status WriteControl(const std::string& path, const std::string& value) {
   return ErrnoStatus(error, absl::StrCat("write ", value, " to ", path));
 }
 
-// Not every kernel is built with every file: one that is not there is left out.
+// Kernels are built with different sets of files: a missing one is skipped.
 absl::Status WriteIfThere(const std::string& path, const std::string& value) {
   return access(path.c_str(), F_OK) == 0 ? WriteControl(path, value) : absl::OkStatus();
 }
@@ -57,7 +57,7 @@ absl::Status MakeGroup(const std::string& path) {
   return ErrnoStatus(errno, absl::StrCat("create ", path));
 }
 
-// A cpuset of version 1 takes no process before it has CPUs and memory nodes of its own.
+// A cpuset of version 1 accepts no process before it has CPUs and memory nodes.
 absl::Status InheritCpuset(const std::string& above, const std::string& group) {
   for (const char* file : {"/cpuset.cpus", "/cpuset.mems"}) {
     if (!ReadLine(group + file).empty()) continue;
@@ -67,10 +67,11 @@ absl::Status InheritCpuset(const std::string& above, const std::string& group) {
   return absl::OkStatus();
 }
 
-// To be near its devices helps a task, and it runs without as well: where the kernel has not these
-// CPUs (they may come from a file about another machine), it has all. Its memory is only preferred
-// there (PreferMemory): by cpuset.mems it would be killed while the rest of the machine has room.
-void StayNear(const std::string& group, const GroupLimits& limits) {
+// CPUs near its devices help a task, but it also runs without them: if the kernel does not have
+// these CPUs (they may come from a file about another machine), the task gets all. Memory near its
+// devices is only preferred (PreferMemory): with cpuset.mems the task would be killed while the
+// rest of the machine has room.
+void PreferNearCpus(const std::string& group, const GroupLimits& limits) {
   if (!limits.cpuset.empty()) (void)WriteControl(group + "/cpuset.cpus", limits.cpuset);
 }
 
@@ -87,8 +88,8 @@ std::string MaxProcesses(const config::v1::ControlGroups& config) {
 
 }  // namespace
 
-// "41 27 0:34 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory": the fifth field is the place;
-// behind the dash are type, source and options.
+// "41 27 0:34 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory": the fifth field is the mount
+// point; type, source and options follow the dash.
 Hierarchies ReadHierarchies(const std::string& mountinfo) {
   Hierarchies found;
   for (const absl::string_view line : absl::StrSplit(mountinfo, '\n')) {
@@ -122,7 +123,7 @@ absl::StatusOr<std::unique_ptr<ControlGroups>> ControlGroups::Open(
   groups->parent_ = config.parent().empty() ? absl::StrCat("berth/", node) : config.parent();
   if (!IsParent(groups->parent_)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cgroups.parent: must be names with '/' between, is ", groups->parent_));
+        absl::StrCat("cgroups.parent: must be names separated by '/', is ", groups->parent_));
   }
   std::vector<std::string> names;
   if (!hierarchies.unified.empty()) {
@@ -141,32 +142,32 @@ absl::StatusOr<std::unique_ptr<ControlGroups>> ControlGroups::Open(
   if (!groups->unified_ &&
       (!has("memory") || !has("pids") || (!has("freezer") && hierarchies.unified.empty()))) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the kernel offers no control groups for memory, pids and killing here: ",
-                     names.empty() ? "none are mounted" : absl::StrJoin(names, ", ")));
+        absl::StrCat("the kernel lacks control groups for memory, pids or killing tasks; mounted: ",
+                     names.empty() ? "none" : absl::StrJoin(names, ", ")));
   }
   groups->description_ = absl::StrCat(
       groups->unified_ ? "version 2" : absl::StrCat("version 1 (", absl::StrJoin(names, ", "), ")"),
       " below ", groups->parent_);
   if (absl::Status status = groups->MakeParents(); !status.ok())
     return absl::FailedPreconditionError(status.message());
-  groups->FindBarrier();
+  groups->FindDeviceDenial();
   return groups;
 }
 
-// A controller that is mounted for version 1 is not there for version 2, but programs work anyway.
-void ControlGroups::FindBarrier() {
-  why_open_ = "there is neither version 1's controller for devices nor version 2";
-  for (const Tree& tree : trees_) bars_v1_ |= tree.controller == "devices";
+// A controller mounted for version 1 is not available for version 2, but device programs work.
+void ControlGroups::FindDeviceDenial() {
+  denial_error_ = "neither the devices controller of version 1 nor version 2 is mounted";
+  for (const Tree& tree : trees_) denies_v1_ |= tree.controller == "devices";
   for (const Tree& tree : trees_) {
-    if (bars_v1_ || !tree.controller.empty()) continue;
-    const absl::Status status = TryBarDevices(tree.directory);
-    bars_v2_ = status.ok();
-    why_open_ = std::string(status.message());
+    if (denies_v1_ || !tree.controller.empty()) continue;
+    const absl::Status status = TryDenyAccess(tree.directory);
+    denies_v2_ = status.ok();
+    denial_error_ = std::string(status.message());
   }
-  if (bars_devices()) why_open_.clear();
+  if (denies_devices()) denial_error_.clear();
 }
 
-// Version 2 passes a controller on to the groups below only where it is enabled for them.
+// Version 2 passes a controller to child groups only if it is enabled for them.
 absl::Status ControlGroups::MakeParents() {
   for (size_t i = 0; i < trees_.size(); ++i) {
     std::string at = roots_[i];
@@ -189,7 +190,8 @@ absl::Status ControlGroups::MakeParents() {
     }
     if (!unified_) continue;
     for (const char* controller : {"+memory", "+pids", "+cpu", "+cpuset"}) {
-      // Offered or not was seen above; the two that matter must be there when limits are written.
+      // Availability was checked above; writing the limits fails if one of the two required is
+      // missing.
       WriteControl(at + "/cgroup.subtree_control", controller).IgnoreError();
     }
   }
@@ -203,7 +205,7 @@ absl::StatusOr<std::vector<std::string>> ControlGroups::Make(const TaskId& id,
   const ControlGroup group(directories);
   group.Remove();
   for (size_t i = 0; i < trees_.size(); ++i) {
-    // One that could not be removed has somebody's processes in it: it is not shared.
+    // A group that could not be removed has processes in it: it is not shared.
     absl::Status status = absl::OkStatus();
     if (mkdir(directories[i].c_str(), 0755) != 0)
       status = ErrnoStatus(errno, absl::StrCat("create ", directories[i]));
@@ -224,14 +226,14 @@ void ControlGroups::Remove(const TaskId& id) const {
 absl::Status ControlGroups::Limit(const Tree& tree, const std::string& group,
                                   const GroupLimits& limits) const {
   if (!tree.controller.empty()) return LimitV1(tree, group, limits);
-  if (bars_v2_ && !limits.denied_devices.empty()) {
-    if (absl::Status status = BarDevices(group, limits.denied_devices); !status.ok()) return status;
+  if (denies_v2_ && !limits.denied_devices.empty()) {
+    if (absl::Status status = DenyAccess(group, limits.denied_devices); !status.ok()) return status;
   }
   return unified_ ? LimitUnified(group, limits) : absl::OkStatus();
 }
 
-// cpu.weight is 1..10000 with 100 for one CPU's worth, as many milli-CPUs are: so that shares are
-// those of version 1 (1024 for one CPU).
+// cpu.weight is 1..10000. One CPU gets 100, so that the shares equal those of version 1 (1024 for
+// one CPU).
 absl::Status ControlGroups::LimitUnified(const std::string& group,
                                          const GroupLimits& limits) const {
   std::vector<std::pair<std::string, std::string>> writes = {{"/pids.max", MaxProcesses(config_)}};
@@ -250,7 +252,7 @@ absl::Status ControlGroups::LimitUnified(const std::string& group,
     status.Update(WriteControl(group + "/cpu.max",
                                absl::StrCat(std::max<int64_t>(quota, 1000), " ", kCpuPeriodUs)));
   }
-  StayNear(group, limits);
+  PreferNearCpus(group, limits);
   return status;
 }
 
@@ -274,7 +276,7 @@ absl::Status ControlGroups::LimitV1(const Tree& tree, const std::string& group,
     }
   }
   if (tree.controller == "cpuset") {
-    StayNear(group, limits);
+    PreferNearCpus(group, limits);
     status.Update(InheritCpuset(tree.directory, group));
   }
   if (tree.controller == "devices") {

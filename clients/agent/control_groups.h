@@ -1,10 +1,10 @@
-// Makes the control groups of tasks (supervisor/control_group.h), with their limits.
+// Creates the control groups of tasks (supervisor/control_group.h), with their limits.
 //
-// Version 2, where its controllers are: one directory ROOT/PARENT/TASK. Version 1 otherwise: the
-// same below each hierarchy that is mounted, and beside them one of version 2, if that is mounted
-// without controllers, because it kills a whole tree at once and can bar devices. Below the root of
-// the hierarchies, not below the agent's own group: that changes when a service manager starts the
-// agent anew, and its tasks live on.
+// Version 2, if it has the controllers: one directory ROOT/PARENT/TASK. Otherwise version 1: the
+// same directory below each mounted hierarchy, and also below version 2 if it is mounted without
+// controllers, because it can kill a whole tree at once and block devices. The groups are below the
+// root of the hierarchies, not below the agent's own group: that group changes when a service
+// manager restarts the agent, while its tasks keep running.
 #ifndef BERTH_CLIENTS_AGENT_CONTROL_GROUPS_H_
 #define BERTH_CLIENTS_AGENT_CONTROL_GROUPS_H_
 
@@ -21,43 +21,44 @@
 namespace berth {
 
 struct GroupLimits {
-  int64_t cpu_millis = 0;                        // 0 = no share of its own
+  int64_t cpu_millis = 0;                        // 0 = no share
   int64_t memory_bytes = 0;                      // 0 = no limit
   std::string cpuset = {};                       // "0-3,8"; empty = any
-  std::vector<std::string> denied_devices = {};  // "195:3", character devices
+  std::vector<std::string> denied_devices = {};  // character devices, "195:3"
 };
 
-// The hierarchies of the kernel, as /proc/self/mountinfo has them.
+// The kernel's hierarchies, from /proc/self/mountinfo.
 struct Hierarchies {
   struct V1 {
     std::string controller, path;
   };
-  std::vector<V1> v1;   // of memory, cpu, cpuset, pids, devices and freezer those that are mounted
-  std::string unified;  // where version 2 is mounted; empty = nowhere
+  std::vector<V1> v1;        // mounted ones of memory, cpu, cpuset, pids, devices and freezer
+  std::string unified;       // mount point of version 2; empty = not mounted
   bool controllers = false;  // version 2 has memory and pids
 };
 Hierarchies ReadHierarchies(const std::string& mountinfo);
 
 class ControlGroups {
  public:
-  // Null where mode is off. FAILED_PRECONDITION, saying why, if they cannot be used: memory, pids
+  // Null if mode is off. FAILED_PRECONDITION with the reason if they cannot be used: memory, pids
   // or freezing and killing is missing, or the directories cannot be written.
   static absl::StatusOr<std::unique_ptr<ControlGroups>> Open(
       const config::v1::ControlGroups& config, const std::string& node,
       const Hierarchies& hierarchies);
 
-  // An empty group; its directories. What an earlier start of the same name left is removed.
+  // Creates an empty group; returns its directories. Removes leftovers of a task with the same
+  // name.
   absl::StatusOr<std::vector<std::string>> Make(const TaskId& id, const GroupLimits& limits) const;
-  // What is left of the group, if nobody is in it: an agent may have been killed after it made it.
+  // Removes a leftover group if it is empty: an agent may have been killed after it created it.
   void Remove(const TaskId& id) const;
-  bool bars_devices() const { return bars_v1_ || bars_v2_; }  // whether denied_devices are kept to
+  bool denies_devices() const { return denies_v1_ || denies_v2_; }  // enforces denied_devices
   // Why not; empty if they are.
-  const std::string& why_devices_are_open() const { return why_open_; }
+  const std::string& device_denial_error() const { return denial_error_; }
   const std::string& description() const { return description_; }  // for the log
 
  private:
   struct Tree {
-    std::string controller;  // of version 1; "" = version 2
+    std::string controller;  // version 1; "" = version 2
     std::string directory;   // the parent
   };
   absl::Status MakeParents();
@@ -66,12 +67,12 @@ class ControlGroups {
   absl::Status LimitV1(const Tree& tree, const std::string& group, const GroupLimits& limits) const;
 
   config::v1::ControlGroups config_;
-  void FindBarrier();
+  void FindDeviceDenial();
 
-  bool unified_ = false;  // version 2 has the controllers
-  bool bars_v1_ = false;  // devices are barred by version 1's controller
-  bool bars_v2_ = false;  // or by a program (device_filter.h)
-  std::string why_open_;
+  bool unified_ = false;    // version 2 has the controllers
+  bool denies_v1_ = false;  // devices are blocked by version 1's controller
+  bool denies_v2_ = false;  // or by a BPF program (device_filter.h)
+  std::string denial_error_;
   std::vector<Tree> trees_;
   std::vector<std::string> roots_;  // of trees_
   std::string parent_;

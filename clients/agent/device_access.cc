@@ -18,7 +18,7 @@ constexpr int kMaxNames = kMaxRegisteredDevices;
 constexpr int kMaxFiles = 32;
 constexpr size_t kMaxNameBytes = 64;
 
-// Keys in order: a proto map has none.
+// The keys in order: a proto map is unordered.
 std::vector<std::string> Kinds(const config::v1::Agent& config) {
   std::vector<std::string> kinds;
   for (const auto& [kind, access] : config.device_access()) kinds.push_back(kind);
@@ -83,7 +83,7 @@ void CheckFiles(const std::string& where, const config::v1::DeviceAccess& access
   for (const std::string& file : access.files()) {
     if (!absl::StrContains(file, "{}")) {
       found->push_back(absl::StrCat(where, ".files: ", file,
-                                    " has no {} for the device's name; sharedFiles are of all"));
+                                    " has no {} for the device name (use sharedFiles?)"));
     }
   }
 }
@@ -95,10 +95,10 @@ void CheckNames(const std::string& where, const config::v1::DeviceAccess& access
   for (const auto& [uuid, name] :
        std::map<std::string, std::string>(access.names().begin(), access.names().end())) {
     if (!IsName(name))
-      found->push_back(absl::StrCat(where, ".names.", uuid, ": letters, digits and ._:- only"));
+      found->push_back(absl::StrCat(where, ".names.", uuid, ": only letters, digits and ._:-"));
     if (const auto [holder, is_new] = holders.emplace(name, uuid); !is_new) {
       found->push_back(
-          absl::StrCat(where, ".names: ", name, " is ", holder->second, " and ", uuid));
+          absl::StrCat(where, ".names: ", name, " is used for ", holder->second, " and ", uuid));
     }
   }
 }
@@ -125,10 +125,10 @@ std::vector<std::string> DeviceAccessProblems(const config::v1::Agent& config) {
     const config::v1::DeviceAccess& access = config.device_access().at(kind);
     const std::string where = absl::StrCat("deviceAccess.", kind);
     if (kind.empty() || kind == "nic" || kind == kMigDevices)
-      found.push_back(absl::StrCat("deviceAccess: \"", kind, "\" is no kind that can be told of"));
+      found.push_back(absl::StrCat("deviceAccess: \"", kind, "\" is not a valid kind here"));
     if (!access.variable().empty() && !IsVariable(access.variable()))
       found.push_back(absl::StrCat(where, ".variable: ", access.variable(),
-                                   " is no name of a variable, or one of Berth's own"));
+                                   " is not a variable name, or is reserved by Berth"));
     CheckFiles(where, access, &found);
     CheckNames(where, access, &found);
   }

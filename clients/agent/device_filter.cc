@@ -18,7 +18,7 @@
 namespace berth {
 namespace {
 
-// Registers: 0 the verdict, 1 the request (bpf_cgroup_dev_ctx), 2 its kind, 3 and 4 its numbers.
+// Registers: 0 the verdict, 1 the request (bpf_cgroup_dev_ctx), 2 its type, 3 and 4 its numbers.
 constexpr uint8_t kLoad32 = BPF_LDX | BPF_MEM | BPF_W;
 constexpr uint8_t kAnd = BPF_ALU | BPF_AND | BPF_K;
 constexpr uint8_t kSet = BPF_ALU64 | BPF_MOV | BPF_K;
@@ -47,7 +47,7 @@ absl::StatusOr<Program> MakeProgram(const std::vector<std::string>& denied) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxDeniedDevices, " devices"));
   Program program;
   program.push_back(Instruction(kLoad32, 2, 1, offsetof(bpf_cgroup_dev_ctx, access_type), 0));
-  program.push_back(Instruction(kAnd, 2, 0, 0, 0xffff));  // above it: read, write or make
+  program.push_back(Instruction(kAnd, 2, 0, 0, 0xffff));  // the upper half: read, write or mknod
   program.push_back(Instruction(kLoad32, 3, 1, offsetof(bpf_cgroup_dev_ctx, major), 0));
   program.push_back(Instruction(kLoad32, 4, 1, offsetof(bpf_cgroup_dev_ctx, minor), 0));
   program.push_back(Instruction(kJumpIfNot, 2, 0, 4 * denied.size(), BPF_DEVCG_DEV_CHAR));
@@ -57,7 +57,7 @@ absl::StatusOr<Program> MakeProgram(const std::vector<std::string>& denied) {
     int32_t minor = 0;
     if (numbers.size() != 2 || !absl::SimpleAtoi(numbers[0], &major) ||
         !absl::SimpleAtoi(numbers[1], &minor))
-      return absl::InvalidArgumentError(absl::StrCat(device, " is no device number"));
+      return absl::InvalidArgumentError(absl::StrCat(device, " is not a device number"));
     program.push_back(Instruction(kJumpIfNot, 3, 0, 3, major));
     program.push_back(Instruction(kJumpIfNot, 4, 0, 2, minor));
     Answer(0, &program);
@@ -70,7 +70,7 @@ int Bpf(int command, bpf_attr* attributes) {
   return static_cast<int>(syscall(SYS_bpf, command, attributes, sizeof *attributes));
 }
 
-// Closes itself.
+// A descriptor that closes itself.
 struct Descriptor {
   explicit Descriptor(int number) : number(number) {}
   ~Descriptor() {
@@ -92,7 +92,7 @@ int Load(const Program& program) {
   return Bpf(BPF_PROG_LOAD, &attributes);
 }
 
-// BPF_PROG_ATTACH beside the programs that are there, or BPF_PROG_DETACH.
+// BPF_PROG_ATTACH, in addition to existing programs, or BPF_PROG_DETACH.
 int Connect(int command, int group, int program) {
   bpf_attr attributes;
   std::memset(&attributes, 0, sizeof attributes);
@@ -107,21 +107,21 @@ absl::Status Bar(const std::string& group, const std::vector<std::string>& denie
   const absl::StatusOr<Program> program = MakeProgram(denied);
   if (!program.ok()) return program.status();
   const Descriptor loaded(Load(*program));
-  if (loaded.number < 0) return ErrnoStatus(errno, "load a program that bars devices");
+  if (loaded.number < 0) return ErrnoStatus(errno, "load the device filter program");
   const Descriptor directory(open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.number < 0) return ErrnoStatus(errno, absl::StrCat("open ", group));
   if (Connect(BPF_PROG_ATTACH, directory.number, loaded.number) != 0)
-    return ErrnoStatus(errno, absl::StrCat("bar devices in ", group));
+    return ErrnoStatus(errno, absl::StrCat("attach the device filter to ", group));
   if (!keep) Connect(BPF_PROG_DETACH, directory.number, loaded.number);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status BarDevices(const std::string& group, const std::vector<std::string>& denied) {
+absl::Status DenyAccess(const std::string& group, const std::vector<std::string>& denied) {
   return Bar(group, denied, true);
 }
 
-absl::Status TryBarDevices(const std::string& group) { return Bar(group, {}, false); }
+absl::Status TryDenyAccess(const std::string& group) { return Bar(group, {}, false); }
 
 }  // namespace berth

@@ -55,7 +55,7 @@ v1::Device ToDevice(const discovery::Nic& nic) {
   return device;
 }
 
-// The names under which devices stand already.
+// The UUIDs and addresses of devices that are already listed.
 class Present {
  public:
   explicit Present(const config::v1::Agent& config) {
@@ -63,7 +63,7 @@ class Present {
   }
   void Add(const v1::Device& device) {
     uuids_.insert(device.uuid());
-    // A declared address stands for all partitions of its function.
+    // A declared address covers all partitions of its function.
     if (const auto address = discovery::ParsePciAddress(device.pci_bus_id()))
       declared_.insert(*address);
   }
@@ -110,7 +110,7 @@ void AddGpus(const Machine& machine, const Present& declared, config::v1::Agent*
     }
     if (divisible) continue;
     if (gpu.mig_enabled)
-      lines->push_back(absl::StrCat(name, " is in MIG mode and has no instances: not given out"));
+      lines->push_back(absl::StrCat(name, " is in MIG mode and has no instances: not schedulable"));
     if (Room(*config, name, lines)) *config->add_devices() = ToDevice(gpu);
   }
 }
@@ -123,8 +123,8 @@ void AddNics(const Machine& machine, const Present& declared, config::v1::Agent*
   }
 }
 
-// Not as it was, but not gone: a GPU that is divided now, or was divided otherwise.
-bool DividedAnew(const v1::Device& device, const Machine& machine) {
+// Changed, but not gone: a GPU that is divided now, or was divided differently.
+bool WasRedivided(const v1::Device& device, const Machine& machine) {
   if (device.kind() != "gpu" && device.kind() != kMigDevices) return false;
   const auto address = discovery::ParsePciAddress(device.pci_bus_id());
   for (const discovery::Gpu& gpu : machine.gpus) {
@@ -143,7 +143,7 @@ std::map<std::string, MigPlace> MigPlaces(const Machine& machine) {
   return places;
 }
 
-// By the UUID that each is registered with. A declared one is known by its PCI address, too.
+// By the UUID that each is registered with. A declared GPU is also matched by its PCI address.
 std::map<std::string, AmdGpu> AmdGpus(
     const Machine& machine, const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
   std::map<std::string, const discovery::Gpu*> by_uuid;
@@ -180,7 +180,7 @@ absl::StatusOr<Machine> Probe(const std::string& probe, const config::v1::Discov
   discovery::DiscoverOptions options = Options(config);
   absl::StatusOr<Machine> machine = discovery::RunProbe(probe, options, timeout, stop);
   if (machine.ok() || options.topology_file.empty()) return machine;
-  lines->push_back(absl::StrCat("the topology file is not used: ", machine.status().message()));
+  lines->push_back(absl::StrCat("the topology file is ignored: ", machine.status().message()));
   options.topology_file.clear();
   return discovery::RunProbe(probe, options, timeout, stop);
 }
@@ -189,16 +189,16 @@ v1::NodeInventory ReadKnown(const std::string& path, Lines* lines) {
   v1::NodeInventory known;
   const absl::Status status = ReadYamlFile(path, &known);
   if (status.ok() || absl::IsNotFound(status)) return known;
-  lines->push_back(absl::StrCat("the list of known devices is not used: ", status.message()));
+  lines->push_back(absl::StrCat("the list of known devices is ignored: ", status.message()));
   return {};
 }
 
-// "": no GPU tells of a fabric that is complete, or they do not agree.
+// "": no GPU reports a complete fabric, or the GPUs disagree.
 std::string CliqueOf(const Machine& machine) {
   std::set<std::string> cliques;
   for (const discovery::Gpu& gpu : machine.gpus) {
     if (gpu.fabric_state.empty()) continue;
-    // One of zeros: of a node by itself.
+    // All zeros: the fabric of a single node.
     const bool spans = gpu.fabric_cluster.find_first_not_of("0-") != std::string::npos;
     const bool known = gpu.fabric_clique >= 0 && spans;
     cliques.insert(known ? absl::StrCat(gpu.fabric_cluster, ".", gpu.fabric_clique) : "");
@@ -215,7 +215,7 @@ std::vector<std::string> AddDiscovered(const Machine& machine, config::v1::Agent
   AddNics(machine, declared, config, &lines);
   if (config->memory_bytes() == 0) config->set_memory_bytes(machine.host_memory_bytes);
   const std::string clique = CliqueOf(machine);
-  if (!clique.empty()) config->mutable_labels()->insert({kCliqueLabel, clique});  // if it has none
+  if (!clique.empty()) config->mutable_labels()->insert({kCliqueLabel, clique});  // unless set
   return lines;
 }
 
@@ -226,10 +226,10 @@ std::vector<std::string> AddVanished(const v1::NodeInventory& known, config::v1:
   const Present present(*config);
   for (const v1::Device& device : known.devices()) {
     if (device.kind().empty() || device.uuid().empty() || present.HasUuid(device.uuid())) continue;
-    if (machine != nullptr && DividedAnew(device, *machine)) continue;
+    if (machine != nullptr && WasRedivided(device, *machine)) continue;
     if (!Room(*config, device.uuid(), &lines)) continue;
     lines.push_back(absl::StrCat(device.kind(), " ", device.uuid(), " at PCI ", device.pci_bus_id(),
-                                 " was here and has vanished"));
+                                 " has disappeared"));
     if (vanished != nullptr) (*vanished)[device.uuid()] = lines.back();
     *config->add_devices() = device;
     config->mutable_devices(config->devices_size() - 1)->set_unhealthy(true);

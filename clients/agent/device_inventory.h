@@ -1,4 +1,4 @@
-// From what discovery finds to the devices that the node registers.
+// Turns the result of discovery into the devices that the node registers.
 #ifndef BERTH_CLIENTS_AGENT_DEVICE_INVENTORY_H_
 #define BERTH_CLIENTS_AGENT_DEVICE_INVENTORY_H_
 
@@ -14,69 +14,69 @@
 
 namespace berth {
 
-// What discovery adds at most: what a node may register.
+// The maximum that discovery adds: the registration limit of a node.
 inline constexpr int kMaxRegisteredDevices = 128;
 inline constexpr char kMigDevices[] = "mig";
-// The NVLink fabric that the GPUs share with those of other nodes: CLUSTERUUID.CLIQUEID, as
-// NVIDIA's own discovery labels nodes.
+// The NVLink fabric that the GPUs share with other nodes: CLUSTERUUID.CLIQUEID, as NVIDIA's GPU
+// feature discovery labels nodes.
 inline constexpr char kCliqueLabel[] = "nvidia.com/gpu.clique";
 
-// Adds the machine's GPUs, NPUs and NICs to config->devices(), and takes its host memory where the
-// configuration names none. What is declared stays as it is: a found device with the UUID or the
-// PCI address of a declared one is left out. One with a problem is registered as unhealthy; so is a
-// NIC whose port is down. A GPU that is divided by MIG cannot be given out whole: its instances are
-// registered instead, of kind "mig" with the profile for a model; without any it is unhealthy. If
-// the configuration allows to divide it anew it is registered, too: of kind "mig", unhealthy, as
-// nobody can have it whole. Where all GPUs that tell of an NVLink fabric between hosts tell of the
-// same, the node is labelled so, unless it is already.
-// Gives what an operator should know, one line each.
+// Adds the machine's GPUs, NPUs and NICs to config->devices(), and sets the memory to its host
+// memory if the configuration has none. Declared devices stay unchanged: a found device with the
+// UUID or PCI address of a declared one is skipped. A device with a problem is registered as
+// unhealthy, and so is a NIC whose port is down. A GPU divided by MIG cannot be allocated whole:
+// its instances are registered instead, with kind "mig" and the profile as model; without instances
+// the GPU is unhealthy. If the configuration allows reconfiguring it, the GPU is also registered:
+// with kind "mig" and unhealthy, as no task can have it whole. If all GPUs on a multi-host NVLink
+// fabric report the same fabric, the node gets its label, unless it has one. Returns warnings for
+// operators, one per line.
 std::vector<std::string> AddDiscovered(const discovery::Machine& machine,
                                        config::v1::Agent* config);
 
-// Adds the devices of `known` that config has not, as unhealthy: they were there, and vanished.
-// Gives a line for each. Dividing a GPU anew is no loss: neither the GPU nor its former instances
-// have vanished while `machine`, if there is one, shows the GPU.
+// Adds the devices of `known` that config does not have, as unhealthy: they have disappeared.
+// Returns a line for each. A reconfigured GPU is not lost: neither the GPU nor its former instances
+// count as missing while `machine`, if given, shows the GPU.
 std::vector<std::string> AddVanished(const v1::NodeInventory& known, config::v1::Agent* config,
                                      const discovery::Machine* machine = nullptr,
                                      std::map<std::string, std::string>* vanished = nullptr);
 
-// What an instance (MIG) is part of, in the driver's terms.
+// The parent of a MIG instance, in the driver's terms.
 struct MigPlace {
   std::string gpu;  // UUID
   int gpu_instance = -1;
   int compute_instance = -1;
 };
 
-// One of AMD's GPUs, in the driver's terms.
+// An AMD GPU, in the driver's terms.
 struct AmdGpu {
   int render_minor = -1;  // /dev/dri/renderDN
   int index = -1;         // among the GPUs of the compute driver
-  std::string uuid;       // that AMD's libraries know it by; empty: it has none of its own
+  std::string uuid;       // its UUID in AMD's libraries; empty: it has none
 };
 
 struct DiscoveredDevices {
-  std::vector<std::string> lines;  // what went wrong, or should be known
+  std::vector<std::string> lines;  // errors and warnings
   v1::NodeInventory known;         // all devices but the declared ones; for SaveKnownDevices
-  v1::DeviceTopology topology;     // of config->devices(), as they stand then
-  bool read = false;               // the machine could be looked at
-  std::map<std::string, std::string> vanished;  // by UUID: what is no more, in words
+  v1::DeviceTopology topology;     // of config->devices() at that time
+  bool read = false;               // discovery succeeded
+  std::map<std::string, std::string> vanished;  // messages about missing devices, by UUID
   std::map<std::string, MigPlace> mig;          // instances by UUID
-  std::map<std::string, AmdGpu> amd;            // by the UUID it is registered with
+  std::map<std::string, AmdGpu> amd;            // by the registered UUID
 };
 
-// Runs the probe as config->discovery() says and does both of the above; the devices known so far
-// are those of STATE_DIRECTORY/devices. If the topology file cannot be used the machine is read
-// without it; if discovery fails, all known devices are unhealthy. Never fails. Cut short when
+// Runs the probe as configured by config->discovery() and does both of the above; the known devices
+// are read from STATE_DIRECTORY/devices. If the topology file cannot be used, discovery runs
+// without it; if discovery fails, all known devices are unhealthy. Never fails. Returns early when
 // `stop` becomes true.
 DiscoveredDevices DiscoverInto(const std::string& probe, config::v1::Agent* config,
                                const std::atomic<bool>* stop = nullptr);
 
-// Writes STATE_DIRECTORY/devices. For the one agent that holds the directory.
+// Writes STATE_DIRECTORY/devices. Only for the agent that holds the directory.
 absl::Status SaveKnownDevices(const v1::NodeInventory& known, const std::string& state_directory);
 
-// discovery.timeout, or what it is by default.
+// discovery.timeout, or its default.
 absl::Duration ProbeTimeout(const config::v1::Discovery& config);
-// discovery.interval, likewise.
+// discovery.interval, or its default.
 absl::Duration DiscoveryInterval(const config::v1::Discovery& config);
 
 }  // namespace berth

@@ -32,7 +32,7 @@ std::vector<std::string> NamesIn(const std::string& directory) {
   return names;
 }
 
-// "GPU UUID:   GPU-5f..." in a file of such lines; "" without.
+// "GPU UUID:   GPU-5f..." in a file of such lines; "" if there is none.
 std::string Value(const std::string& text, absl::string_view name) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::ConsumePrefix(&line, name) && absl::ConsumePrefix(&line, ":")) {
@@ -42,14 +42,14 @@ std::string Value(const std::string& text, absl::string_view name) {
   return "";
 }
 
-// "226:128"; "" of what is not there, or no character device.
+// "226:128"; "" if the file does not exist or is not a character device.
 std::string NumberOf(const std::string& file) {
   struct stat facts;
   if (stat(file.c_str(), &facts) != 0 || !S_ISCHR(facts.st_mode)) return "";
   return absl::StrCat(major(facts.st_rdev), ":", minor(facts.st_rdev));
 }
 
-// Files of those of the devices that the task has (or has not), without what all share.
+// Files of the devices that the task has (or does not have), without the shared ones.
 std::set<std::string> FilesOf(const DeviceAccess& access, const v1::TaskLaunch& launch, bool has) {
   const std::set<std::string> own(launch.device_uuids().begin(), launch.device_uuids().end());
   std::set<std::string> files;
@@ -80,7 +80,7 @@ bool IsOfKind(const v1::TaskLaunch& launch, int i, absl::string_view kind) {
 
 using Access = std::vector<DeviceAccess>;
 
-// The task's GPUs and instances that are not other vendors', by UUID.
+// The UUIDs of the task's GPUs and instances that are not from other vendors.
 std::vector<std::string> NvidiaUuids(const v1::TaskLaunch& launch, const Access& access) {
   std::vector<std::string> uuids;
   for (int i = 0; i < launch.device_uuids_size(); ++i) {
@@ -136,7 +136,7 @@ struct Own {
   bool all_known = true;
 };
 
-// The rights to an instance: that to its GPU instance, and that to its compute instance.
+// The capabilities of an instance: of its GPU instance, and of its compute instance.
 std::vector<int> CapsOf(const MigPlace& place, const NvidiaFiles& nvidia) {
   std::vector<int> caps;
   const auto gpu = nvidia.minors.find(place.gpu);
@@ -166,7 +166,7 @@ Own OwnOf(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia, const Access&
   return own;
 }
 
-// Of the instances that there are: the driver has names for thousands that there might be.
+// Of existing instances only: the driver has names for thousands of possible ones.
 std::set<int> CapsInUse(const NvidiaFiles& nvidia) {
   std::set<int> used;
   for (const auto& [uuid, place] : nvidia.mig) {
@@ -203,7 +203,7 @@ NvidiaFiles ReadNvidiaFiles(const std::string& proc) {
           .mig = {}};
 }
 
-std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+std::vector<std::string> DeniedDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
                                        const std::vector<DeviceAccess>& access) {
   std::vector<std::string> others = OthersOfNvidia(launch, nvidia, access);
   for (const DeviceAccess& one : access) AddOthersOf(one, launch, &others);
@@ -223,7 +223,7 @@ std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch, const NvidiaF
   const Own own = OwnOf(launch, nvidia, access);
   for (const int minor : own.gpus) files.push_back(absl::StrCat(dev, "/nvidia", minor));
   for (const int cap : own.caps) files.push_back(absl::StrCat(dev, "/nvidia-caps/nvidia-cap", cap));
-  // Of one that is not known here it sees all there are.
+  // If a device is unknown here, the task sees all devices.
   if (!own.all_known) {
     for (const auto& [uuid, minor] : nvidia.minors)
       files.push_back(absl::StrCat(dev, "/nvidia", minor));

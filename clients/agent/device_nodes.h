@@ -1,4 +1,4 @@
-// The files below /dev that belong to devices, by what the kernel's drivers tell.
+// The device files below /dev, as reported by the kernel's drivers.
 #ifndef BERTH_CLIENTS_AGENT_DEVICE_NODES_H_
 #define BERTH_CLIENTS_AGENT_DEVICE_NODES_H_
 
@@ -12,29 +12,30 @@
 
 namespace berth {
 
-// Of NVIDIA's driver. A whole GPU is /dev/nvidiaN. An instance (MIG) is its GPU's file and, beside
-// it, the right to use it: opening /dev/nvidia-caps/nvidia-capC, one for the GPU instance and one
-// for the compute instance in it. What each capC is for stands in /proc/driver/nvidia-caps.
+// Files of NVIDIA's driver. A whole GPU is /dev/nvidiaN. A MIG instance is its GPU's file plus the
+// right to use it: to open /dev/nvidia-caps/nvidia-capC, one for the GPU instance and one for its
+// compute instance. /proc/driver/nvidia-caps maps each capC.
 struct NvidiaFiles {
   std::map<std::string, int> minors;    // UUID of a GPU -> N
   std::map<std::string, int> caps;      // "gpu0/gi3/access" -> C; N is the GPU's minor
   int caps_major = 0;                   // 0: the driver has none
-  std::map<std::string, MigPlace> mig;  // as discovery found them
+  std::map<std::string, MigPlace> mig;  // from discovery
 };
 
-// All but `mig`. `proc` is /proc, or a copy for tests.
+// Reads all but `mig`. `proc` is /proc, or a copy for tests.
 NvidiaFiles ReadNvidiaFiles(const std::string& proc = "/proc");
 
-// "195:N" of every GPU that the task was not given as a whole or in part, and "MAJOR:C" of every
-// instance that it was not given and of the rights to divide GPUs and to watch all of them. None if
-// it holds a device that is not known here: then it is not known either what is somebody else's.
-// Then the numbers of the files of other vendors' devices that it was not given.
-std::vector<std::string> OthersDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
+// The device numbers that the task must not open: "195:N" of every GPU that it does not have, in
+// whole or in part, and "MAJOR:C" of every instance that it does not have and of the rights to
+// configure MIG and to monitor all instances. Empty if the task has a device that is unknown here:
+// then the devices of others are unknown, too. Then the numbers of files of other vendors' devices
+// that it does not have.
+std::vector<std::string> DeniedDevices(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
                                        const std::vector<DeviceAccess>& access = {});
 
-// Files of /dev that a task in an image sees beside the usual ones: those of its GPUs and instances
-// and of other vendors' devices and, with a NIC, of InfiniBand. Only such as exist; NVIDIA's and
-// InfiniBand's in `dev` (for tests).
+// Files of /dev that a task in an image sees in addition to the usual ones: those of its GPUs,
+// instances and other vendors' devices and, if it has a NIC, of InfiniBand. Only existing files;
+// NVIDIA's and InfiniBand's in `dev` (for tests).
 std::vector<std::string> DeviceFiles(const v1::TaskLaunch& launch, const NvidiaFiles& nvidia,
                                      const std::vector<DeviceAccess>& access = {},
                                      const std::string& dev = "/dev");

@@ -23,7 +23,7 @@ DeviceScout::~DeviceScout() {
   thread_.join();
 }
 
-void DeviceScout::LookNow() {
+void DeviceScout::ScanNow() {
   absl::MutexLock lock(&mutex_);
   asked_ = true;
 }

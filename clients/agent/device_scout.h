@@ -1,5 +1,5 @@
-// Looks at the machine's devices again while the agent runs, in a thread of its own: a driver that
-// hangs holds up nobody.
+// Scans the machine's devices repeatedly while the agent runs, in a separate thread, so that a
+// driver that hangs blocks nothing else.
 #ifndef BERTH_CLIENTS_AGENT_DEVICE_SCOUT_H_
 #define BERTH_CLIENTS_AGENT_DEVICE_SCOUT_H_
 
@@ -25,22 +25,23 @@ class DeviceScout {
     google::protobuf::RepeatedPtrField<v1::Device> devices;
     google::protobuf::Map<std::string, std::string> labels;  // of the node
     DiscoveredDevices found;
-    bool asked = false;                      // for, by LookNow
-    std::optional<DividedGpu> divided = {};  // before the look
+    bool asked = false;                      // requested by ScanNow
+    std::optional<DividedGpu> divided = {};  // before the scan
   };
   using Tell = absl::AnyInvocable<void(Look)>;
 
-  // Calls what it is given, at once, with whatever must not be meanwhile put aside.
+  // Calls its argument at once, after pausing everything that must not run at the same time.
   using Around = std::function<void(absl::FunctionRef<void()>)>;
 
-  // `declared`: the configuration before discovery added to it. Looks for the first time after an
-  // interval; `tell` is called on the thread. GPUs are divided within `around`, if there is one.
+  // `declared`: the configuration before discovery added to it. The first scan is after one
+  // interval; `tell` is called on the thread. GPUs are divided inside `around`, if given.
   DeviceScout(config::v1::Agent declared, std::string probe, Tell tell, Around around = nullptr);
-  ~DeviceScout();  // a look in progress is cut short
+  ~DeviceScout();  // aborts a scan in progress
 
-  // Thread-safe; does not wait for it.
-  void LookNow();
-  // Divides the GPU, and then looks. Likewise. Not before the last division was told.
+  // Thread-safe; does not wait for the scan.
+  void ScanNow();
+  // Divides the GPU, then scans. Thread-safe. Only after the result of the last division was
+  // reported.
   void Divide(const v1::DivideGpu& wish);
 
  private:

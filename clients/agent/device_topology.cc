@@ -39,8 +39,8 @@ int64_t PciMbPerS(const Machine& machine, int32_t pci_node) {
   return pci_node < 0 ? 0 : machine.pci[static_cast<size_t>(pci_node)].link_mb_per_s;
 }
 
-// What NCCL plans with: 12 of the 15.75 GB/s of PCIe 3 x16; through a host bridge its overhead for
-// peers of 6/5 (src/graph/topo.h). Between sockets it depends on the CPU: not told.
+// The bandwidth that NCCL assumes: 12 of the 15.75 GB/s of PCIe 3 x16; 5/6 of that through a host
+// bridge (src/graph/topo.h). Between sockets it depends on the CPU: not reported.
 int64_t PlannedMbPerS(v1::LinkClass link, int64_t a, int64_t b) {
   const int64_t planned = std::min(a, b) * 4 / 5;
   if (link == v1::LINK_CLASS_PIX || link == v1::LINK_CLASS_PXB) return planned;
@@ -61,7 +61,7 @@ v1::DeviceLink ToLink(const Machine& machine, const Distance& distance, int32_t 
   return link;
 }
 
-// Position of each found device among the registered ones; -1: it is not registered.
+// The index of each found device among the registered ones; -1: not registered.
 template <class Found, class NameOf>
 std::vector<int> Positions(const std::vector<Found>& found,
                            const std::map<std::string, int>& registered, NameOf name) {
@@ -118,7 +118,7 @@ v1::DeviceTopology TopologyBuilder::Take() && {
 v1::DeviceTopology TopologyOf(const Machine& machine,
                               const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
   std::map<std::string, int> registered;
-  // Not GPUs that are divided, of which nobody gets a link.
+  // Excludes divided GPUs, whose links no task can use.
   for (int i = 0; i < devices.size(); ++i) {
     if (devices[i].kind() != kMigDevices) registered.emplace(devices[i].uuid(), i);
   }

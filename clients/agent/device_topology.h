@@ -1,4 +1,4 @@
-// From what discovery finds to how the node's devices are connected, as it registers them.
+// Turns the result of discovery into the device topology that the node registers.
 #ifndef BERTH_CLIENTS_AGENT_DEVICE_TOPOLOGY_H_
 #define BERTH_CLIENTS_AGENT_DEVICE_TOPOLOGY_H_
 
@@ -14,13 +14,13 @@
 
 namespace berth {
 
-// Of so many devices; each way between two is kept once.
+// For a fixed number of devices; each path between two is stored once.
 class TopologyBuilder {
  public:
   explicit TopologyBuilder(int devices);
-  // The way between two different devices. A 256th different one is left out: unknown.
+  // Sets the path between two different devices. A 256th distinct path is dropped: unknown.
   void Set(int a, int b, const v1::DeviceLink& link);
-  // Empty if no way is known.
+  // Empty if no path is known.
   v1::DeviceTopology Take() &&;
 
  private:
@@ -29,10 +29,10 @@ class TopologyBuilder {
   std::map<std::tuple<int, int32_t, int64_t, bool>, char> codes_;
 };
 
-// Links between the registered GPUs and NPUs, and from these to NICs, found by UUID (a NIC's is its
-// name); and the NUMA nodes with CPUs. Bandwidth of PCI is that of the slower device's own link,
-// as NCCL plans with it: four fifths of what the link carries, and the same again through a host
-// bridge; unknown where the machine does not tell.
+// Links between the registered GPUs and NPUs, and from these to NICs, matched by UUID (a NIC's is
+// its name); and the NUMA nodes with CPUs. PCI bandwidth is that of the slower device's own link,
+// as NCCL assumes: four fifths of the raw bandwidth, and 5/6 of that through a host bridge; unknown
+// if the machine does not report it.
 v1::DeviceTopology TopologyOf(const discovery::Machine& machine,
                               const google::protobuf::RepeatedPtrField<v1::Device>& devices);
 

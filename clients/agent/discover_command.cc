@@ -20,8 +20,8 @@ absl::StatusOr<std::string> Compare(const discovery::Machine& machine, const std
   const std::vector<std::string> differences = discovery::CompareWithTopo(machine, *matrix);
   if (!differences.empty())
     return absl::FailedPreconditionError(
-        absl::StrCat("not as in ", path, ":\n", absl::StrJoin(differences, "\n")));
-  return absl::StrCat("all ", matrix->devices.size(), " devices as in ", path, "\n");
+        absl::StrCat("differs from ", path, ":\n", absl::StrJoin(differences, "\n")));
+  return absl::StrCat("all ", matrix->devices.size(), " devices match ", path, "\n");
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ absl::StatusOr<std::string> DiscoverText(const std::string& probe, const Discove
                                          const config::v1::Discovery& config) {
   if (!flags.output.empty() && flags.output != "table" && flags.output != "json")
     return absl::InvalidArgumentError(
-        absl::StrCat("-o ", flags.output, ": \"table\" or \"json\" is expected"));
+        absl::StrCat("-o ", flags.output, ": must be \"table\" or \"json\""));
   const auto machine = discovery::RunProbe(probe,
                                            {.from = flags.from,
                                             .topology_file = config.topology_file(),

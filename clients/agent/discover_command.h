@@ -1,4 +1,4 @@
-// berth-agent --discover: shows what the agent finds, without a server.
+// berth-agent --discover: prints what the agent finds, without a server.
 #ifndef BERTH_CLIENTS_AGENT_DISCOVER_COMMAND_H_
 #define BERTH_CLIENTS_AGENT_DISCOVER_COMMAND_H_
 
@@ -15,8 +15,8 @@ struct DiscoverFlags {
   std::string compare{};  // a saved `nvidia-smi topo -m`; "" = none
 };
 
-// What to print. With `compare` the differences are printed instead; FAILED_PRECONDITION with them
-// if there are any. INVALID_ARGUMENT for flags that make no sense; else the probe's errors.
+// Returns the text to print. With `compare`, the differences are the text; FAILED_PRECONDITION with
+// them if there are any. INVALID_ARGUMENT for invalid flags; otherwise the probe's errors.
 absl::StatusOr<std::string> DiscoverText(const std::string& probe, const DiscoverFlags& flags,
                                          const config::v1::Discovery& config);
 

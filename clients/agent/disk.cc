@@ -32,7 +32,7 @@ class RealFile final : public Disk::File {
   }
   absl::Status Sync() override {
     if (fsync(fd_) == 0) return absl::OkStatus();
-    // Whatever the kernel calls it: an fsync that failed is never tried again.
+    // INTERNAL, whatever the error number: a failed fsync is never retried.
     return absl::InternalError(absl::StrCat("fsync ", path_, ": ", std::strerror(errno)));
   }
 
@@ -79,7 +79,7 @@ Disk& SystemDisk() {
 
 absl::Status ErrnoStatus(int error, absl::string_view what) {
   const std::string message = absl::StrCat(what, ": ", std::strerror(error));
-  // EFBIG: the limit of a file's size, which is more room than there is, too.
+  // EFBIG: the file size limit, which also means that there is no more room.
   if (error == ENOSPC || error == EDQUOT || error == EFBIG)
     return absl::ResourceExhaustedError(message);
   if (error == ENOENT) return absl::NotFoundError(message);

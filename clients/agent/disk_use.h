@@ -1,4 +1,4 @@
-// How much of a disk files use.
+// Measures the disk usage of files.
 #ifndef BERTH_CLIENTS_AGENT_DISK_USE_H_
 #define BERTH_CLIENTS_AGENT_DISK_USE_H_
 
@@ -12,8 +12,8 @@ struct stat;
 
 namespace berth {
 
-inline constexpr int64_t kMaxDiskEntries = 4'000'000;  // of one walk; the rest counts 0
-inline constexpr int kMaxDiskDepth = 512;              // of directories; likewise
+inline constexpr int64_t kMaxDiskEntries = 4'000'000;  // per walk; the rest is not counted
+inline constexpr int kMaxDiskDepth = 512;              // maximum depth of directories
 
 struct DiskUse {
   int64_t bytes = 0;
@@ -21,14 +21,14 @@ struct DiskUse {
   bool too_deep = false;  // there are directories more than kMaxDiskDepth deep
 };
 
-// Of what is below these directories, which are on one file system. Links and other file systems
-// are not followed; a file with several names counts once.
+// Usage below these directories, which are on one file system. Links and other file systems are not
+// followed; a file with several names counts once.
 DiskUse DiskUseOf(const std::vector<std::string>& directories);
-// The same, and shows each file.
+// The same, and calls back for each file.
 DiskUse DiskUseOf(const std::vector<std::string>& directories,
                   absl::FunctionRef<void(const struct stat&)> see);
 
-// What files use that processes of this control group have open and nobody has a name for.
+// Usage of unlinked files that processes of this control group have open.
 int64_t UnlinkedBytes(const std::string& group, uint64_t device);
 
 }  // namespace berth

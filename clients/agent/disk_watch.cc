@@ -21,12 +21,12 @@ namespace {
 constexpr int kRestFactor = 9;
 constexpr int64_t kGrowthWalked = int64_t{64}
                                   << 20;  // a file system that grew by so much is walked
-constexpr int kBoundParts = 16;           // or by this part of the smallest bound
-constexpr int64_t kKeptPart = 10;         // of the file system, for output of ended tasks
-constexpr size_t kMaxPathBytes = 200;     // of a file, in a message
-constexpr int64_t kFilesParts = 50;       // fewer files than this part of all are not what is wrong
+constexpr int kBoundParts = 16;           // or by this fraction of the smallest bound
+constexpr int64_t kKeptPart = 10;         // fraction of the file system for output of ended tasks
+constexpr size_t kMaxPathBytes = 200;     // of a file name in a message
+constexpr int64_t kFilesParts = 50;       // fewer files than this fraction of all are not to blame
 
-// What project quotas count, files without a name among it; nothing without.
+// Usage by project quota, including files without a name; nothing without a quota.
 std::optional<DiskUse> ProjectUseOf(const DiskArea& area) {
   for (const std::string& directory : area.directories) {
     const ProjectUse use = ReadProjectUse(directory);
@@ -44,7 +44,7 @@ uint64_t DeviceOf(const DiskArea& area) {
   return 0;
 }
 
-// When the agent made it ready to start.
+// When the agent prepared the task.
 absl::Time BeganAt(const std::string& task_directory) {
   struct stat info;
   if (stat((task_directory + "/spec").c_str(), &info) != 0) return absl::InfinitePast();
@@ -55,8 +55,8 @@ int64_t Room(const DiskArea& area, const DiskUse& use) {
   return area.bound_bytes > 0 ? area.bound_bytes - use.bytes : INT64_MAX;
 }
 
-// Which directory a file without a name was in nobody knows: of those that may be it counts for the
-// one with the most room.
+// Which directory a file without a name was in is unknown: of the possible areas, it is charged to
+// the one with the most room.
 void AddUnlinked(const std::string& group, const std::vector<DiskArea>& areas,
                  const std::set<size_t>& walked, std::vector<DiskUse>* uses) {
   std::map<uint64_t, size_t> roomiest;  // by device
@@ -137,8 +137,8 @@ void DiskWatch::Look() {
   if (walks) {
     NoteWritten(tasks);
     const Uses uses = Walk(tasks);
-    EndOverBound(tasks, uses);
-    someone = !is_full || EndBiggest(tasks, uses);
+    BlameOverLimit(tasks, uses);
+    someone = !is_full || BlameLargest(tasks, uses);
     walked_ = begin;
     for (auto& [device, file_system] : file_systems_)
       file_system.walked_used_bytes = file_system.space.used_bytes;
@@ -176,18 +176,18 @@ const DiskSpace* DiskWatch::SpaceOf(const DiskArea& area) const {
   return found == file_systems_.end() ? nullptr : &found->second.space;
 }
 
-// What nobody needs goes before anybody is ended.
+// Removes what nobody needs before any task is ended.
 void DiskWatch::MakeRoom(const Tasks& tasks, bool full) {
   if (!full && absl::Now() - trimmed_ < kDiskWalkInterval) return;
   trimmed_ = absl::Now();
   std::set<std::string> live;
   for (const auto& [id, task] : tasks) live.insert(ToString(id));
-  if (full) RemoveLeftWork(live);
+  if (full) RemoveEndedWork(live);
   TrimKeptOutput(live);
   AskFileSystems(tasks);
 }
 
-// Twice of what must be free: else the next line of output would bring it back here.
+// Twice min_free: otherwise the next line of output would trigger this again.
 void DiskWatch::TrimKeptOutput(const std::set<std::string>& live) const {
   const std::string& place = options_.tasks_directory;
   const std::optional<DiskSpace> before = ReadDiskSpace(place);
@@ -201,7 +201,7 @@ void DiskWatch::TrimKeptOutput(const std::set<std::string>& live) const {
   TrimOutput(place, live, given > 0 ? given : before->total_bytes / kKeptPart, short_of_room);
 }
 
-// Files that are closed before the disk is full count, too.
+// Files that are closed before the disk is full also count.
 void DiskWatch::NoteWritten(const Tasks& tasks) {
   std::erase_if(written_, [&](const auto& entry) { return !tasks.contains(entry.first); });
   for (const auto& [id, task] : tasks) {
@@ -227,7 +227,7 @@ bool DiskWatch::MustWalk(const std::map<TaskId, Task>& tasks) const {
 DiskWatch::Uses DiskWatch::Walk(const std::map<TaskId, Task>& tasks) const {
   Uses uses;
   for (const auto& [id, task] : tasks) {
-    std::set<size_t> walked;  // areas that the kernel does not count
+    std::set<size_t> walked;  // areas without a project quota
     for (const DiskArea& area : task.areas) {
       const std::optional<DiskUse> counted = ProjectUseOf(area);
       if (!counted) walked.insert(uses[id].size());
@@ -238,39 +238,38 @@ DiskWatch::Uses DiskWatch::Walk(const std::map<TaskId, Task>& tasks) const {
   return uses;
 }
 
-void DiskWatch::EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& uses) {
+void DiskWatch::BlameOverLimit(const std::map<TaskId, Task>& tasks, const Uses& uses) {
   for (const auto& [id, task] : tasks) {
     for (size_t i = 0; i < task.areas.size(); ++i) {
       const DiskArea& area = task.areas[i];
       const int64_t used = uses.at(id)[i].bytes;
       if (uses.at(id)[i].too_deep) {
-        Blame(id, absl::StrCat("has directories more than ", kMaxDiskDepth,
-                               " deep, where its use of the disk cannot be counted"));
+        Blame(id, absl::StrCat("has directories nested more than ", kMaxDiskDepth,
+                               " deep, so its disk usage cannot be measured"));
       }
       if (area.bound_bytes <= 0 || used <= area.bound_bytes) continue;
       const std::string bound = SizeText(area.bound_bytes);
-      Blame(id, area.asked
-                    ? absl::StrCat("used ", SizeText(used), " of its ", bound, " of scratch")
-                    : absl::StrCat("used ", SizeText(used), " of the ", bound,
-                                   " of disk that a task may use here that asks for no scratch"));
+      Blame(id, area.asked ? absl::StrCat("used ", SizeText(used), " of its ", bound, " of scratch")
+                           : absl::StrCat("used ", SizeText(used), " of disk; the limit is ", bound,
+                                          " for a task that requests no scratch"));
     }
   }
 }
 
-// Whether somebody is to blame for a full file system: is being ended, or is from now on.
-bool DiskWatch::EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses) {
-  if (SomebodyEnds()) return true;
+// Whether a task is to blame for a full file system: it is being ended, or is from now on.
+bool DiskWatch::BlameLargest(const std::map<TaskId, Task>& tasks, const Uses& uses) {
+  if (AnyTaskEnding()) return true;
   Tasks candidates = tasks;
   std::erase_if(candidates, [](const auto& entry) { return entry.second.told >= kDiskBlames; });
   std::optional<DiskCulprit> culprit = MostBytes(candidates, uses);
-  if (!culprit) culprit = MostElsewhere(candidates);
+  if (!culprit) culprit = MostOutside(candidates);
   if (!culprit) culprit = MostFiles(candidates, uses);
   if (!culprit) return false;
   Blame(culprit->id, std::move(culprit->message));
   return true;
 }
 
-bool DiskWatch::SomebodyEnds() const {
+bool DiskWatch::AnyTaskEnding() const {
   absl::MutexLock lock(&mutex_);
   return std::any_of(tasks_.begin(), tasks_.end(), [now = absl::Now()](const auto& entry) {
     return entry.second.ending_until > now;
@@ -279,7 +278,7 @@ bool DiskWatch::SomebodyEnds() const {
 
 std::optional<DiskCulprit> DiskWatch::MostBytes(const Tasks& tasks, const Uses& uses) const {
   std::optional<DiskCulprit> culprit;
-  int64_t most = std::max<int64_t>(options_.min_free_bytes / 2, 1);  // less would not help
+  int64_t most = std::max<int64_t>(options_.min_free_bytes / 2, 1);  // ending others would not help
   for (const auto& [id, task] : tasks) {
     for (size_t i = 0; i < task.areas.size(); ++i) {
       const DiskSpace* space = SpaceOf(task.areas[i]);
@@ -287,7 +286,7 @@ std::optional<DiskCulprit> DiskWatch::MostBytes(const Tasks& tasks, const Uses& 
       if (space == nullptr || !FewBytes(*space) || task.areas[i].asked || used < most) continue;
       most = used;
       culprit = {id, absl::StrCat("the node's disk is nearly full (", SizeText(space->free_bytes),
-                                  " free), and this task used most of it without asking for "
+                                  " free), and this task used the most without requesting "
                                   "scratch: ",
                                   SizeText(used))};
     }
@@ -295,8 +294,8 @@ std::optional<DiskCulprit> DiskWatch::MostBytes(const Tasks& tasks, const Uses& 
   return culprit;
 }
 
-// Scratch that a task asked for is in its own directories: it has no claim to more.
-std::optional<DiskCulprit> DiskWatch::MostElsewhere(const Tasks& tasks) const {
+// Requested scratch is in the task's own directories: it may use nothing else.
+std::optional<DiskCulprit> DiskWatch::MostOutside(const Tasks& tasks) const {
   std::optional<DiskCulprit> culprit;
   int64_t most = std::max<int64_t>(options_.min_free_bytes / 2, 1);
   for (const auto& [id, task] : tasks) {
@@ -310,11 +309,11 @@ std::optional<DiskCulprit> DiskWatch::MostElsewhere(const Tasks& tasks) const {
       const WrittenFiles::Sum sum = written->second.Outside(device, own);
       if (sum.bytes < most) continue;
       most = sum.bytes;
-      culprit = {id, absl::StrCat("the node's disk is nearly full (",
-                                  SizeText(file_system.space.free_bytes),
-                                  " free), and this task wrote ", SizeText(sum.bytes),
-                                  " outside of its own directories, to files such as ",
-                                  Shortened(Visible(sum.largest), kMaxPathBytes))};
+      culprit = {
+          id, absl::StrCat("the node's disk is nearly full (",
+                           SizeText(file_system.space.free_bytes), " free), and this task wrote ",
+                           SizeText(sum.bytes), " outside its own directories, to files such as ",
+                           Shortened(Visible(sum.largest), kMaxPathBytes))};
     }
   }
   return culprit;
@@ -332,15 +331,15 @@ std::optional<DiskCulprit> DiskWatch::MostFiles(const Tasks& tasks, const Uses& 
       const int64_t claim = area.asked ? space->InodesOf(area.bound_bytes) : 0;
       if (files <= std::max({claim, most, space->inodes / kFilesParts})) continue;
       most = files;
-      culprit = {id, absl::StrCat("the node's disk has room for only ", space->free_inodes,
-                                  " more files, and this task made most of them: ", files)};
+      culprit = {id, absl::StrCat("the node's disk is nearly out of inodes (", space->free_inodes,
+                                  " free), and this task has the most files: ", files)};
     }
   }
   return culprit;
 }
 
-// Nobody reads the working directory of an ended task: it is kept for people who look for a cause.
-void DiskWatch::RemoveLeftWork(const std::set<std::string>& live) const {
+// Working directories of ended tasks are kept only for debugging.
+void DiskWatch::RemoveEndedWork(const std::set<std::string>& live) const {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(options_.tasks_directory, ignored)) {
     const std::filesystem::path work = entry.path() / "work";

@@ -1,20 +1,20 @@
-// What tasks use of the disks that they share, against what each may use, in a thread of its own.
+// Compares the disk usage of tasks on shared disks with their limits, in a separate thread.
 //
-// A look asks each file system how full it is, which costs nothing. Only when it is nearly full,
-// has grown, or was not looked at for a while, the tasks' directories are walked (or, with project
-// quotas, the kernel is asked). No walk begins within nine times the time that the last one took,
-// unless a file system has become full. Of a look come culprits:
+// Each check reads how full each file system is, which is cheap. Only if one is nearly full, has
+// grown, or was not walked for a while, the tasks' directories are walked (or, with project quotas,
+// the kernel is queried). No walk starts within nine times the duration of the last one, unless a
+// file system has become full. A check finds culprits:
 //
-//   1. a task that uses more than its bound, or hides what it uses in too deep directories;
-//   2. on a file system with less than min_free left, once what ended tasks left in their working
-//      directories was removed, and their output, the oldest first: of the tasks that asked for no
-//      scratch the one that uses most;
-//   3. if that is nobody, the one that wrote most outside of its own directories;
-//   4. where inodes are short, the one that has most files, beyond its part of them.
+//   1. a task that exceeds its limit, or whose directories are too deep to measure;
+//   2. on a file system with less than min_free, once the working directories and then the oldest
+//      output of ended tasks were removed: the task with the most usage among those that requested
+//      no scratch;
+//   3. if there is none, the one that wrote the most outside its own directories;
+//   4. if inodes are short, the one with the most files beyond its share.
 //
-// One of 2 to 4 is told at a time. Who lives on is told again, kDiskBlames times in all, and then
-// others are. Only when a nearly full disk has no culprit left is it the node's trouble
-// (Exhausted).
+// Only one culprit of 2 to 4 is reported at a time. A task that keeps running is reported again,
+// kDiskBlames times in all, and then others are. Only if a nearly full disk has no culprit left is
+// the node at fault (Exhausted).
 #ifndef BERTH_CLIENTS_AGENT_DISK_WATCH_H_
 #define BERTH_CLIENTS_AGENT_DISK_WATCH_H_
 
@@ -37,14 +37,14 @@
 namespace berth {
 
 inline constexpr absl::Duration kDiskLookInterval = absl::Seconds(5);
-inline constexpr absl::Duration kDiskWalkInterval = absl::Minutes(1);  // at the latest
-inline constexpr int kDiskBlames = 3;  // of one task for a full disk; then it is passed over
+inline constexpr absl::Duration kDiskWalkInterval = absl::Minutes(1);  // at least this often
+inline constexpr int kDiskBlames = 3;  // of one task for a full disk; then it is skipped
 
-// A part of what a task may write to, all of it on one file system.
+// A part of the storage that a task may write to, on one file system.
 struct DiskArea {
-  std::vector<std::string> directories;  // absolute; there, or not yet or no more
-  int64_t bound_bytes = 0;               // 0 = none
-  bool asked = false;                    // the bound is what the job asked for
+  std::vector<std::string> directories;  // absolute; may not exist (yet or any more)
+  int64_t bound_bytes = 0;               // 0 = unlimited
+  bool asked = false;                    // the job requested the bound
 };
 
 struct DiskCulprit {
@@ -52,37 +52,37 @@ struct DiskCulprit {
   std::string message;  // "used 1.2 GiB of its 1 GiB of scratch"
 };
 
-// How much of the time is spent walking.
+// Limits the fraction of time spent on walks.
 class WalkPace {
  public:
-  // Whether a walk may begin: after the rest, or because a file system is full since.
+  // Whether a walk may start: after the pause, or because a file system has just become full.
   bool May(absl::Time now, bool full);
   void Walked(absl::Time begin, absl::Time end, bool full);
 
  private:
   absl::Time rest_end_ = absl::InfinitePast();
-  bool walked_full_ = false;  // and full it is since
+  bool walked_full_ = false;  // a file system has been full since the last walk
 };
 
 class DiskWatch {
  public:
   struct Options {
-    std::string tasks_directory;  // absolute: those of ended tasks are in it
+    std::string tasks_directory;  // absolute; also has those of ended tasks
     int64_t min_free_bytes = 0;
     absl::Duration interval = kDiskLookInterval;
-    // For who is told to end: its grace, and a little. Then it may be told again, or another.
+    // Grace of a task being ended, plus a margin. Afterwards it, or another, may be reported again.
     absl::Duration patience = absl::Seconds(20);
     int64_t kept_output_bytes = 0;  // of all ended tasks; 0: a tenth of the file system
   };
-  // `tell` is called on the thread when there are culprits.
+  // Calls `tell` on the thread when there are culprits.
   DiskWatch(Options options, std::function<void()> tell);
   ~DiskWatch();
 
   void Add(const TaskId& id, std::vector<DiskArea> areas, std::string group);
   void Remove(const TaskId& id);
-  // Since the last call.
+  // The culprits since the last call.
   std::vector<DiskCulprit> Take();
-  // At the last look a file system was nearly full, and nobody was to blame or is being ended.
+  // At the last check, a file system was nearly full, with no culprit and no task being ended.
   bool Exhausted() const;
 
  private:
@@ -105,25 +105,25 @@ class DiskWatch {
   void AskFileSystems(const std::map<TaskId, Task>& tasks);
   bool MustWalk(const std::map<TaskId, Task>& tasks) const;
   Uses Walk(const std::map<TaskId, Task>& tasks) const;
-  void EndOverBound(const std::map<TaskId, Task>& tasks, const Uses& uses);
-  bool EndBiggest(const std::map<TaskId, Task>& tasks, const Uses& uses);
+  void BlameOverLimit(const std::map<TaskId, Task>& tasks, const Uses& uses);
+  bool BlameLargest(const std::map<TaskId, Task>& tasks, const Uses& uses);
   bool FewBytes(const DiskSpace& space) const { return space.free_bytes < options_.min_free_bytes; }
   bool IsFull(const DiskSpace& space) const { return FewBytes(space) || space.FewInodes(); }
   bool AnyFull() const;
   const DiskSpace* SpaceOf(const DiskArea& area) const;
-  bool SomebodyEnds() const;
+  bool AnyTaskEnding() const;
   std::optional<DiskCulprit> MostBytes(const Tasks& tasks, const Uses& uses) const;
-  std::optional<DiskCulprit> MostElsewhere(const Tasks& tasks) const;
+  std::optional<DiskCulprit> MostOutside(const Tasks& tasks) const;
   std::optional<DiskCulprit> MostFiles(const Tasks& tasks, const Uses& uses) const;
   void NoteWritten(const Tasks& tasks);
   void MakeRoom(const Tasks& tasks, bool full);
   void TrimKeptOutput(const std::set<std::string>& live) const;
-  void RemoveLeftWork(const std::set<std::string>& live) const;
+  void RemoveEndedWork(const std::set<std::string>& live) const;
   void Blame(const TaskId& id, std::string message);
 
   const Options options_;
   const std::function<void()> tell_;
-  // Of the thread alone.
+  // Used by the thread only.
   FileSystems file_systems_;
   absl::Time walked_ = absl::InfinitePast();
   absl::Time trimmed_ = absl::InfinitePast();

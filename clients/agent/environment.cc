@@ -24,8 +24,8 @@ std::map<std::string, std::string> UuidsByKind(const v1::TaskLaunch& launch) {
   return uuids;
 }
 
-// A node with GPUs hides them from tasks that got none. AMD's libraries read CUDA_VISIBLE_DEVICES,
-// too, but as numbers of what ROCR_VISIBLE_DEVICES leaves: a task with their GPUs gets none.
+// A node with GPUs hides them from tasks that have none. AMD's libraries also read
+// CUDA_VISIBLE_DEVICES, but as indexes into ROCR_VISIBLE_DEVICES: tasks with AMD GPUs get none.
 void AddDevices(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
   for (const auto& [kind, list] : UuidsByKind(launch)) {
     const std::string name =
@@ -49,7 +49,7 @@ void AddDevices(const v1::TaskLaunch& launch, const EnvironmentContext& context,
   (*env)["NVIDIA_VISIBLE_DEVICES"] = cuda.empty() ? "void" : cuda;
 }
 
-// What it has of a shared device; MPS then holds it to that. A share by memory bounds that alone.
+// The task's share of a shared device; MPS enforces it. A share by memory limits only memory.
 void AddShares(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
   constexpr int64_t kAll = 1000;
   const auto part = [](int64_t thousandths) { return absl::StrFormat("0.%03d", thousandths); };
@@ -77,8 +77,8 @@ void AddShares(const v1::TaskLaunch& launch, const EnvironmentContext& context, 
   }
 }
 
-// "=" makes NCCL take names as they are: else mlx5_1 would stand for mlx5_10, too. A task that
-// asked for no NICs may use all, as NCCL finds best.
+// "=" makes NCCL match names exactly: otherwise mlx5_1 would also match mlx5_10. A task that
+// requested no NICs may use all of them, as NCCL prefers.
 void AddNccl(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
   const std::map<std::string, std::string> uuids = UuidsByKind(launch);
   const auto nics = uuids.find("nic");

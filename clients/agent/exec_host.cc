@@ -22,7 +22,7 @@ namespace berth {
 namespace {
 
 constexpr int kMaxEvents = 64;
-constexpr char kEndOfInput = 4;  // Ctrl-D: how a terminal is told
+constexpr char kEndOfInput = 4;  // Ctrl-D, as on a terminal
 constexpr uint32_t kMaxTerminalSide = 10'000;
 
 winsize ToWinsize(const v1::TerminalSize& size) {
@@ -37,7 +37,7 @@ void CloseFd(int* fd) {
   *fd = -1;
 }
 
-// Both ends close on exec; the parent's does not block.
+// Both ends close on exec; the parent's end is non-blocking.
 bool MakePipe(int ends[2], int parents) {
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   return fcntl(ends[parents], F_SETFL, O_NONBLOCK) == 0;
@@ -57,7 +57,7 @@ absl::Status CheckOpen(const v1::OpenExec& request) {
   return absl::OkStatus();
 }
 
-// The child's three descriptors; closed here when it has them.
+// The child's three descriptors; the parent closes them after the spawn.
 struct Ends {
   ~Ends() {
     for (int* fd : {&in, &out, &err}) CloseFd(fd);
@@ -108,7 +108,7 @@ void ExecHost::Open(const v1::OpenExec& request) {
   session.terminal = request.has_terminal();
   absl::Status status = CheckOpen(request);
   if (status.ok() && sessions_.size() >= kMaxExecSessions)
-    status = absl::ResourceExhaustedError("too many commands run inside tasks of this node");
+    status = absl::ResourceExhaustedError("too many commands in tasks of this node");
   if (status.ok()) status = Spawn(request, &session);
   if (!status.ok()) return End(number, session, std::string(status.message()));
   v1::ExecOutput started;
@@ -153,7 +153,7 @@ absl::Status ExecHost::Spawn(const v1::OpenExec& request, Session* session) {
   return ErrnoStatus(errno, "pidfd");  // End kills it
 }
 
-// What Poll would do something about: reading stops while too much is unconfirmed.
+// What Poll can process: output is not read while too much is unconfirmed.
 void ExecHost::Watch(uint64_t request, const Session& session) {
   const bool room = session.unconfirmed < kExecWindow;
   struct Interest {
@@ -168,7 +168,7 @@ void ExecHost::Watch(uint64_t request, const Session& session) {
         Interest{session.out, read | (session.terminal ? feed : 0u)}}) {
     if (interest.fd < 0) continue;
     epoll_event event{};
-    // One shot: a pipe whose other end is closed is always ready, also if nothing was asked for.
+    // One-shot: a pipe whose other end is closed is always ready, even with no events requested.
     event.events = interest.events | static_cast<uint32_t>(EPOLLONESHOT);
     event.data.u64 = request;
     const int operation = interest.events == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
@@ -193,7 +193,7 @@ void ExecHost::Input(const v1::ExecInput& input) {
   }
   if (!session.input_ended) session.input += input.data();
   if (session.input.size() > kExecWindow) {
-    End(input.request(), session, "more input than was agreed on");
+    End(input.request(), session, "input exceeds the flow-control window");
     sessions_.erase(found);
     return;
   }
@@ -212,7 +212,7 @@ void ExecHost::Feed(uint64_t request, Session& session) {
     const ssize_t n = write(fd, session.input.data() + fed, session.input.size() - fed);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
-    // Nobody will read it: taken, so that the client is not held up.
+    // No reader is left: the input is dropped, so that the client is not blocked.
     fed = n < 0 ? session.input.size() : fed + static_cast<size_t>(n);
   }
   if (fd < 0) fed = session.input.size();
@@ -231,7 +231,7 @@ void ExecHost::Read(uint64_t request, Session& session, int* fd, v1::LogStream s
     const ssize_t n = read(*fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
-    if (n <= 0) return CloseFd(fd);  // a terminal that nobody has open any more says EIO
+    if (n <= 0) return CloseFd(fd);  // EIO: nobody has the terminal open
     session.unconfirmed += static_cast<size_t>(n);
     v1::ExecOutput output;
     output.set_request(request);
@@ -241,7 +241,7 @@ void ExecHost::Read(uint64_t request, Session& session, int* fd, v1::LogStream s
   }
 }
 
-// Looked at, and left a zombie until Close: so long its number is that of no other process group.
+// Checks without reaping; it stays a zombie until Close, so that its process group is not reused.
 void ExecHost::Look(Session& session) {
   siginfo_t info{};
   if (session.exited) return;
@@ -252,8 +252,8 @@ void ExecHost::Look(Session& session) {
   session.exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
-// After the command's end what is in the pipes is read, but nobody waits for processes that it left
-// behind with them.
+// After the command ends, the remaining output in the pipes is read, but processes that it left
+// behind are not waited for.
 std::vector<v1::ExecOutput> ExecHost::Poll() {
   epoll_event ready[kMaxEvents];
   std::erase_if(dying_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });

@@ -1,10 +1,10 @@
-// Commands inside running tasks (berth exec): spawned here as `berth-supervisor --exec`, which puts
-// itself where the task is, and fed and read through pipes or a terminal.
+// Commands inside running tasks (berth exec): spawned as `berth-supervisor --exec`, which joins the
+// task's namespaces. Input and output use pipes or a terminal.
 //
 //   OpenExec -> spawn -> started, output..., end(exit code)
 //
-// Flow is bounded on both sides: input beyond kExecWindow that the command has not taken ends the
-// session, and no output is read while kExecWindow of it is not confirmed. Never blocks. Not
+// Both directions are bounded: more than kExecWindow of input that the command has not read ends
+// the session, and output is not read while kExecWindow of it is unconfirmed. Never blocks. Not
 // thread-safe.
 #ifndef BERTH_CLIENTS_AGENT_EXEC_HOST_H_
 #define BERTH_CLIENTS_AGENT_EXEC_HOST_H_
@@ -28,9 +28,9 @@ inline constexpr size_t kExecWindow = size_t{256} << 10;
 
 class ExecHost final : public ExecRunner {
  public:
-  // `supervisor`: path of berth-supervisor; tasks have their directories below `tasks_directory`.
+  // `supervisor`: path of berth-supervisor; task directories are below `tasks_directory`.
   ExecHost(std::string supervisor, std::string tasks_directory);
-  ~ExecHost() override;  // kills what runs
+  ~ExecHost() override;  // kills running commands
 
   void Open(const v1::OpenExec& request) override;
   void Input(const v1::ExecInput& input) override;
@@ -39,7 +39,7 @@ class ExecHost final : public ExecRunner {
 
   // Readable when Poll has something to do.
   int fd() const { return epoll_fd_; }
-  // Moves bytes; what there is to tell, in order for each session.
+  // Moves bytes; returns what to report, in order within each session.
   std::vector<v1::ExecOutput> Poll();
 
  private:
@@ -47,11 +47,11 @@ class ExecHost final : public ExecRunner {
     TaskId task;
     pid_t pid = 0;
     int pid_fd = -1;
-    int in = -1, out = -1, err = -1;  // a terminal is `out`, and takes the input too
+    int in = -1, out = -1, err = -1;  // a terminal is `out`, which also takes the input
     bool terminal = false;
     bool exited = false;
     bool input_ended = false;
-    std::string input;       // not yet taken by the command
+    std::string input;       // not yet read by the command
     size_t unconfirmed = 0;  // bytes of output
     int exit_code = 0;
   };
@@ -69,7 +69,7 @@ class ExecHost final : public ExecRunner {
   int epoll_fd_ = -1;
   std::map<uint64_t, Session> sessions_;
   std::vector<v1::ExecOutput> told_;
-  std::vector<pid_t> dying_;  // killed, and not reaped yet
+  std::vector<pid_t> dying_;  // killed, not reaped yet
 };
 
 }  // namespace berth

@@ -1,5 +1,5 @@
-// Whose fault it is that a task cannot be started: the node's, unless a status says that it is what
-// the job brought along, or nobody's. docs/agent.md has the table of causes.
+// Who is at fault if a task cannot be started: the node, unless a status blames the job or nobody.
+// docs/users/training.md has the table of causes.
 #ifndef BERTH_CLIENTS_AGENT_FAULT_H_
 #define BERTH_CLIENTS_AGENT_FAULT_H_
 
@@ -13,14 +13,14 @@ namespace berth {
 inline constexpr absl::string_view kJobsFault = "berth/jobs-fault";
 inline constexpr absl::string_view kNobodysFault = "berth/nobodys-fault";
 
-// The same error, as the job's fault. OK stays OK.
-inline absl::Status JobsFault(absl::Status status) {
+// The same error, blamed on the job. OK stays OK.
+inline absl::Status BlameJob(absl::Status status) {
   status.SetPayload(kJobsFault, absl::Cord());
   return status;
 }
 
-// The same error, as nobody's fault.
-inline absl::Status NobodysFault(absl::Status status) {
+// The same error, blamed on nobody.
+inline absl::Status BlameNobody(absl::Status status) {
   status.SetPayload(kNobodysFault, absl::Cord());
   return status;
 }

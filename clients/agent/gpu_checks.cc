@@ -11,20 +11,19 @@ namespace {
 
 using discovery::GpuSample;
 
-// DCGM's limit: "CRC errors only matter at rates of 100+ per second"; of replays and recoveries a
-// single one does (DCGM, dcgm_gpu_hardware_limits.h and its health watch for NVLink).
+// DCGM's limits: "CRC errors only matter at rates of 100+ per second"; a single replay or recovery
+// matters (DCGM, dcgm_gpu_hardware_limits.h and its health watch for NVLink).
 constexpr int64_t kMaxCrcPerSecond = 100;
 constexpr size_t kMaxXidText = 200;
 
-// NVIDIA's "Xid Catalog" (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html): those
-// whose immediate action is RESET_GPU, RESTART_BM or CHECK_MECHANICALS, or whose workflow ends in a
-// reset (48, 74). Not among them, and so no reason to take a GPU out:
-//  - RESTART_APP and IGNORE, such as 13, 31, 43, 45, 68, 69, and 94 (a memory error that was kept
-//  to
-//    one program), whose trace is in the counters of gpu-ecc and gpu-memory;
-//  - 63 (a row is remapped), which gpu-memory tells better;
-//  - 144..150 (NVLink 5), whose subcode decides and is not told to us, and 155 (links taken down on
-//    purpose): where they need a reset the driver's recovery action says so, as with 154.
+// NVIDIA's "Xid Catalog" (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html): XIDs whose
+// immediate action is RESET_GPU, RESTART_BM or CHECK_MECHANICALS, or whose workflow ends in a reset
+// (48, 74). These do not take a GPU out of service:
+//  - RESTART_APP and IGNORE, such as 13, 31, 43, 45, 68, 69, and 94 (a memory error contained to
+//    one program), which the counters of gpu-ecc and gpu-memory show;
+//  - 63 (a row is remapped), which gpu-memory reports better;
+//  - 144..150 (NVLink 5), which depend on a subcode that is not reported, and 155 (links taken down
+//    on purpose): if they need a reset, the driver's recovery action says so, as with 154.
 struct KnownXid {
   int64_t xid;
   const char* what;
@@ -40,7 +39,7 @@ constexpr KnownXid kBadXids[] = {
     {95, "uncontained memory error"},
     {109, "context switch timeout"},
     {110, "security fault"},
-    {119, "GSP does not answer"},
+    {119, "GSP does not respond"},
     {120, "GSP error"},
     {136, "NVLink training failed"},
     {140, "unrecovered ECC error"},
@@ -53,15 +52,15 @@ constexpr KnownXid kBadXids[] = {
 const char* Wanted(int64_t action) {
   switch (action) {
     case 1:
-      return "the driver wants it reset";
+      return "the driver requests a reset";
     case 2:
-      return "the driver wants the machine restarted";
+      return "the driver requests a reboot of the machine";
     case 3:
-      return "the driver wants its peer traffic drained";
+      return "the driver requests to drain its peer traffic";
     case 4:
-      return "the driver wants it drained and reset";
+      return "the driver requests to drain and reset it";
     default:
-      return "the driver wants it recovered";
+      return "the driver requests a recovery";
   }
 }
 
@@ -77,7 +76,7 @@ CheckResult Result(const char* check, const GpuSample& gpu, std::string problem)
 CheckResult Ecc(const GpuSample& gpu) {
   if (gpu.ecc_uncorrected <= 0) return Result(kGpuEccCheck, gpu, "");
   return Result(kGpuEccCheck, gpu,
-                absl::StrCat(gpu.ecc_uncorrected, " uncorrected memory errors since its start"));
+                absl::StrCat(gpu.ecc_uncorrected, " uncorrected memory errors since driver start"));
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ CheckResult GpuChecks::NoAnswer(const std::string& why) {
 std::vector<CheckResult> GpuChecks::Judge(const discovery::GpuReport& report, absl::Duration now) {
   std::vector<CheckResult> results = {{.check = kGpuDriverCheck}};
   for (const GpuSample& gpu : report.gpus) {
-    if (gpu.kind != "gpu") continue;  // what an instance counts is its GPU's
+    if (gpu.kind != "gpu") continue;  // an instance's counters are those of its GPU
     NoteXids(gpu);
     results.push_back(Xid(gpu));
     results.push_back(Ecc(gpu));
@@ -125,7 +124,7 @@ void GpuChecks::NoteXids(const GpuSample& gpu) {
   }
 }
 
-// A GPU that is lost, and one that the driver wants reset, are the same to those who would use it.
+// A lost GPU and one that needs a reset are the same to its users.
 CheckResult GpuChecks::Xid(const GpuSample& gpu) const {
   std::vector<std::string> problems;
   if (!gpu.problem.empty()) problems.push_back(gpu.problem);
@@ -138,10 +137,10 @@ CheckResult GpuChecks::Xid(const GpuSample& gpu) const {
 CheckResult GpuChecks::Memory(const GpuSample& gpu) const {
   if (gpu.replace_failed > 0) return Result(kGpuMemoryCheck, gpu, "a row could not be remapped");
   const bool pending = gpu.replace_pending > 0;
-  return Result(kGpuMemoryCheck, gpu, pending ? "bad memory waits for a reset" : "");
+  return Result(kGpuMemoryCheck, gpu, pending ? "bad memory is pending a reset" : "");
 }
 
-// Counters go back to 0 with a reset: then there is nothing to compare.
+// A reset sets the counters back to 0: then there is nothing to compare.
 CheckResult GpuChecks::Nvlink(const GpuSample& gpu, absl::Duration now) {
   const Links seen = {now, std::max<int64_t>(gpu.nvlink_replays, 0),
                       std::max<int64_t>(gpu.nvlink_recoveries, 0),
@@ -158,7 +157,7 @@ CheckResult GpuChecks::Nvlink(const GpuSample& gpu, absl::Duration now) {
   more(before.recoveries, seen.recoveries, "recoveries");
   const double crc = static_cast<double>(seen.crc - before.crc) / seconds;
   if (crc >= static_cast<double>(max_crc_))
-    problems.push_back(absl::StrCat(static_cast<int64_t>(crc), " CRC errors a second"));
+    problems.push_back(absl::StrCat(static_cast<int64_t>(crc), " CRC errors per second"));
   if (problems.empty()) return Result(kGpuNvlinkCheck, gpu, "");
   return Result(kGpuNvlinkCheck, gpu, absl::StrCat("NVLink: ", absl::StrJoin(problems, ", ")));
 }

@@ -1,10 +1,10 @@
-// What the reports of the GPUs say of their health: reports in, results of checks out, one per
-// check and device. No thread, clock or IO.
+// Derives health from GPU reports: reports in, results of checks out, one per check and device. No
+// thread, clock or IO.
 //
-//   XID 79 at GPU-a -> {gpu-xid, GPU-a, bad, "XID 79: GPU has fallen off the bus"}, in every round
-//                      from then on: nothing tells that a GPU is fit again but a reset, for which
-//                      the agent has to leave the GPU, that is, to be stopped
-//   XID 31 at GPU-a -> nothing: a program's own fault
+//   XID 79 at GPU-a -> {gpu-xid, GPU-a, bad, "XID 79: GPU has fallen off the bus"}, in every later
+//                      round: nothing shows that a GPU is healthy again except a reset, for which
+//                      the agent must release the GPU, that is, be stopped
+//   XID 31 at GPU-a -> nothing: a fault of the program
 #ifndef BERTH_CLIENTS_AGENT_GPU_CHECKS_H_
 #define BERTH_CLIENTS_AGENT_GPU_CHECKS_H_
 
@@ -27,23 +27,22 @@ inline constexpr char kGpuMemoryCheck[] = "gpu-memory";
 inline constexpr char kGpuNvlinkCheck[] = "gpu-nvlink";
 inline constexpr char kGpuDriverCheck[] = "gpu-driver";
 
-// What an XID is called, if it is one of those after which NVIDIA's catalogue wants the GPU reset,
-// the machine restarted or its hardware looked at; null for all others, among them those that
-// programs cause.
+// The name of an XID for which NVIDIA's catalogue demands a reset of the GPU, a restart of the
+// machine or a hardware inspection; null for all others, including those caused by programs.
 const char* BadXid(int64_t xid);
 
 class GpuChecks {
  public:
   explicit GpuChecks(const config::v1::Health& config);
 
-  // `now` on any clock that goes on; rates are between two calls.
+  // `now` is from any monotonic clock; rates are between two calls.
   std::vector<CheckResult> Judge(const discovery::GpuReport& report, absl::Duration now);
-  // The driver said nothing: results so far stay, and this one is added.
+  // For a driver that did not respond: earlier results stay, and this one is added.
   static CheckResult NoAnswer(const std::string& why);
-  // Forgets the XIDs.
+  // Forgets all XIDs.
   void Forget() { xids_.clear(); }
 
-  // The last XID of each GPU that had one, bad or not, by UUID.
+  // The last XID of each GPU, bad or not, by UUID.
   const std::map<std::string, int64_t>& last_xids() const { return last_xids_; }
 
  private:
@@ -59,8 +58,8 @@ class GpuChecks {
 
   const std::set<int64_t> bad_;
   const std::set<int64_t> ignored_;
-  const int64_t max_crc_;                    // a second
-  std::map<std::string, std::string> xids_;  // bad ones, in words, by UUID
+  const int64_t max_crc_;                    // per second
+  std::map<std::string, std::string> xids_;  // messages about bad XIDs, by UUID
   std::map<std::string, int64_t> last_xids_;
   std::map<std::string, Links> links_;
 };

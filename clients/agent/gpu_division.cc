@@ -19,7 +19,7 @@ absl::StatusOr<GpuDivision::Step> GpuDivision::On(const v1::DivideGpu& wish, con
   });
   if (!offered)
     return absl::FailedPreconditionError(
-        absl::StrCat("GPU ", wish.gpu(), " is none that this node divides"));
+        absl::StrCat("GPU ", wish.gpu(), " is not a GPU that this node may divide"));
   bool given_out = false;
   for (const v1::Device& device : devices) {
     const auto place = node.instances.find(device.uuid());
@@ -55,11 +55,11 @@ absl::StatusOr<std::vector<discovery::GpuPart>> PartsOf(const v1::DivideGpu& wis
   std::vector<discovery::GpuPart> parts;
   for (const v1::GpuPart& part : wish.parts()) {
     if (part.profile().empty() || part.start() < 0)
-      return absl::InvalidArgumentError("a part without a profile, or before the first slice");
+      return absl::InvalidArgumentError("a part has no profile or a negative start");
     parts.push_back({part.profile(), part.start()});
   }
   if (parts.empty() || parts.size() > kMaxParts)
-    return absl::InvalidArgumentError(absl::StrCat("a GPU has 1 to ", kMaxParts, " parts"));
+    return absl::InvalidArgumentError(absl::StrCat("a GPU must have 1 to ", kMaxParts, " parts"));
   return parts;
 }
 

@@ -1,11 +1,12 @@
-// Whether and when this node divides a GPU (MIG) anew, as the server asks it to (docs/devices.md).
+// Decides whether and when this node divides a GPU (MIG) for the server
+// (docs/operators/devices.md).
 //
-//   DivideGpu, and its instances are given out: hold the GPU, and register it so
-//   DivideGpu, and the server knows them as not given out: divide, look, register what there is
+//   DivideGpu, and its instances are schedulable: hold the GPU, and register that
+//   DivideGpu, and the server has them as held: divide, scan, register the result
 //
-// The server asks anew after each registration, as long as it wants it and nothing has the
-// instances: so between the two nothing can come to run there that either side does not know of. A
-// GPU that is held in vain is given out again after kHoldGpu. No thread, clock or IO.
+// The server repeats the request after each registration, as long as it needs it and no task holds
+// the instances. So no task can start there in between without both sides knowing. A GPU that is
+// held in vain becomes schedulable again after kHoldGpu. No thread, clock or IO.
 #ifndef BERTH_CLIENTS_AGENT_GPU_DIVISION_H_
 #define BERTH_CLIENTS_AGENT_GPU_DIVISION_H_
 
@@ -24,9 +25,9 @@ namespace berth {
 
 inline constexpr absl::Duration kHoldGpu = absl::Seconds(30);
 inline constexpr char kMigCheck[] = "mig";  // the condition: a GPU could not be divided
-inline constexpr int kMaxParts = 16;        // of one GPU; more than any has
+inline constexpr int kMaxParts = 16;        // per GPU; more than any model supports
 
-// A look at the devices that was made to divide a GPU first.
+// A scan of the devices that first divided a GPU.
 struct DividedGpu {
   std::string gpu;  // UUID
   absl::Status status;
@@ -35,23 +36,23 @@ struct DividedGpu {
 class GpuDivision {
  public:
   struct Node {
-    const v1::NodeInventory& told;  // what the server was told last
+    const v1::NodeInventory& told;  // last sent to the server
     const std::map<std::string, MigPlace>& instances;
     absl::FunctionRef<bool(const std::string& uuid)> in_use;  // by a task of this node
   };
   enum class Step { kHold, kDivide };
 
-  // What follows from the wish; an error says why nothing does. After kHold and kDivide the node
-  // registers anew if Holds makes a difference to what it told.
+  // Decides on a request; an error is the reason for doing nothing. After kHold and kDivide, the
+  // node registers again if Holds changes what it last sent.
   absl::StatusOr<Step> On(const v1::DivideGpu& wish, const Node& node, absl::Duration now);
-  // The GPU's instances are not to be given out.
+  // The GPU's instances must not be scheduled.
   bool Holds(const std::string& gpu) const { return phase_ != Phase::kNone && gpu == gpu_; }
-  // True once, when a GPU was held in vain.
+  // True once, after a GPU was held in vain.
   bool Expired(absl::Duration now);
   absl::Duration NextWake() const;  // on the steady clock
-  // The division has ended, or failed. What there is now must be seen before it is told.
+  // The division has ended or failed. The result must be scanned before it is reported.
   void Ended();
-  // The devices were looked at.
+  // A scan of the devices has finished.
   void Looked();
   bool dividing() const { return phase_ == Phase::kDividing; }
 
@@ -62,7 +63,7 @@ class GpuDivision {
   absl::Duration until_;
 };
 
-// INVALID_ARGUMENT for parts that cannot be.
+// INVALID_ARGUMENT for impossible parts.
 absl::StatusOr<std::vector<discovery::GpuPart>> PartsOf(const v1::DivideGpu& wish);
 
 }  // namespace berth

@@ -17,7 +17,7 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 
 constexpr double kMebi = 1 << 20;
 
-// One field of the samples: DCGM's name of it, and what to multiply it with for DCGM's unit.
+// One field of the samples: its DCGM name, and the factor for DCGM's unit.
 struct Field {
   const char* name;
   const char* help;
@@ -44,7 +44,7 @@ constexpr Field kFields[] = {
      &GpuSample::millijoules, 1, true},
     {"DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz).", &GpuSample::sm_mhz},
     {"DCGM_FI_DEV_MEM_CLOCK", "Memory clock frequency (in MHz).", &GpuSample::memory_mhz},
-    {"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "Why clocks are held down (bits).",
+    {"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "Reasons for clock throttling (bits).",
      &GpuSample::throttle_reasons},
     {"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "PCIe retries.", &GpuSample::pcie_replays, 1, true},
     {"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "Corrected memory errors since the driver was loaded.",
@@ -59,7 +59,7 @@ constexpr Field kFields[] = {
      &GpuSample::remapped_corrected, 1, true},
     {"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "Rows remapped after uncorrected errors.",
      &GpuSample::remapped_uncorrected, 1, true},
-    {"DCGM_FI_DEV_ROW_REMAP_PENDING", "Whether bad memory waits for a reset.",
+    {"DCGM_FI_DEV_ROW_REMAP_PENDING", "Whether bad memory is pending a reset.",
      &GpuSample::replace_pending},
     {"DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether remapping of rows has failed.",
      &GpuSample::replace_failed},
@@ -116,9 +116,9 @@ void AddGpus(const AgentMetrics& metrics, Families* families) {
     }
     if (!family.metric.empty()) families->push_back(std::move(family));
   }
-  if (!report.xids_are_told) return;
+  if (!report.xids_supported) return;
   prometheus::MetricFamily xids =
-      Family("DCGM_FI_DEV_XID_ERRORS", "The last XID, 0 without one.", false);
+      Family("DCGM_FI_DEV_XID_ERRORS", "The last XID, 0 if there was none.", false);
   for (const GpuSample& gpu : report.gpus) {
     if (gpu.kind != "gpu") continue;
     const auto last = metrics.last_xids.find(gpu.uuid);
@@ -133,7 +133,7 @@ void AddGpus(const AgentMetrics& metrics, Families* families) {
 std::string MetricsText(const AgentMetrics& metrics) {
   Families families;
   prometheus::MetricFamily healthy =
-      Family("berth_agent_device_healthy", "Whether the device is given out.", false);
+      Family("berth_agent_device_healthy", "Whether the device is schedulable.", false);
   for (const v1::Device& device : metrics.inventory.devices()) {
     Add({{"UUID", device.uuid()}, {"kind", device.kind()}, {"node", metrics.node}},
         device.unhealthy() ? 0 : 1, &healthy);

@@ -1,4 +1,4 @@
-// The GPUs' reports as metrics, by the names that dcgm-exporter gives them.
+// Exports GPU reports as metrics, with the names of dcgm-exporter.
 #ifndef BERTH_CLIENTS_AGENT_GPU_METRICS_H_
 #define BERTH_CLIENTS_AGENT_GPU_METRICS_H_
 
@@ -14,12 +14,12 @@ namespace berth {
 
 struct AgentMetrics {
   std::string node;
-  v1::NodeInventory inventory = {};               // as the server was told it
-  std::optional<discovery::GpuReport> gpus = {};  // the last one; none: no driver, or no answer
+  v1::NodeInventory inventory = {};               // as last sent to the server
+  std::optional<discovery::GpuReport> gpus = {};  // the last one; none: no driver, or no response
   std::map<std::string, int64_t> last_xids = {};  // by UUID
 };
 
-// In Prometheus' text format. What the driver does not tell is left out.
+// In Prometheus' text format. Values that the driver does not report are omitted.
 std::string MetricsText(const AgentMetrics& metrics);
 
 }  // namespace berth

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
-constexpr int kMaxConnectBackoffMs = 2'000;  // the agent's logic does the backing off
-constexpr int kMaxMessageBytes = 64 << 20;   // a Start for a 10,000-node gang, with room
+constexpr int kMaxConnectBackoffMs = 2'000;  // the agent's logic handles the backoff
+constexpr int kMaxMessageBytes = 64 << 20;   // a Start for a 10,000-node gang, with margin
 
 }  // namespace
 
@@ -24,7 +24,7 @@ class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, 
     stream->self_ = stream;
     stub.async()->Connect(&stream->context_, stream.get());
     stream->StartRead(&stream->incoming_);
-    stream->AddHold();  // until EndHold: writes come from outside of the callbacks
+    stream->AddHold();  // until EndHold: writes come from outside the callbacks
     stream->StartCall();
     return stream;
   }
@@ -60,7 +60,7 @@ class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, 
   void OnReadDone(bool ok) override {
     if (!ok) {
       absl::MutexLock lock(&mutex_);
-      return EndHold();  // OnDone says why
+      return EndHold();  // OnDone reports the reason
     }
     if (!silent()) events_.OnMessage(connection_, std::move(incoming_));
     incoming_.Clear();
@@ -109,13 +109,13 @@ class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, 
   const uint64_t connection_;
   std::shared_ptr<Stream> self_;
   grpc::ClientContext context_;
-  v1::ServerMessage incoming_;  // the one read in flight owns it
+  v1::ServerMessage incoming_;  // owned by the read in flight
   mutable absl::Mutex mutex_;
   std::deque<v1::AgentMessage> queue_ ABSL_GUARDED_BY(mutex_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool open_ ABSL_GUARDED_BY(mutex_) = true;     // writes may be started
-  bool silent_ ABSL_GUARDED_BY(mutex_) = false;  // nobody listens any more
+  bool silent_ ABSL_GUARDED_BY(mutex_) = false;  // no more events are delivered
 };
 
 GrpcLink::GrpcLink(const std::shared_ptr<grpc::Channel>& channel, LinkEvents& events)
@@ -134,8 +134,8 @@ GrpcLink::~GrpcLink() {
 
 void GrpcLink::Connect() {
   Disconnect();
-  // When to try is the logic's to say: while the channel waits of its own accord, it would fail
-  // without having asked.
+  // The logic decides when to try: while the channel backs off by itself, a connect would fail
+  // without an attempt.
   grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
   connection_ = ++connections_;
   stream_ = Stream::Begin(*stub_, events_, streams_, connection_);

@@ -1,8 +1,8 @@
 // The stream to the server over gRPC.
 //
-// Events come from gRPC's threads, never from inside a call of this class, and name their
-// connection: after a Disconnect one of the old connection may still be on its way, so a receiver
-// first compares with connection().
+// Events come from gRPC's threads, never from inside a call of this class, and carry the number of
+// their connection: an event of the old connection may arrive after a Disconnect, so a receiver
+// first compares it with connection().
 #ifndef BERTH_CLIENTS_AGENT_GRPC_LINK_H_
 #define BERTH_CLIENTS_AGENT_GRPC_LINK_H_
 
@@ -21,19 +21,19 @@ namespace berth {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // In the order received; may block the stream, which then reads no further.
+  // In the order received. May block the stream, which then stops reading.
   virtual void OnMessage(uint64_t connection, v1::ServerMessage message) = 0;
-  // Last event of a connection, unless Disconnect ended it.
+  // The last event of a connection, unless Disconnect ended it.
   virtual void OnDisconnected(uint64_t connection, const std::string& reason) = 0;
 };
 
-// Calls, the destructor too, come from one thread at a time.
+// All calls, including the destructor, come from one thread at a time.
 class GrpcLink final : public ServerLink {
  public:
   // `events` must outlive the link.
   GrpcLink(const std::shared_ptr<grpc::Channel>& channel, LinkEvents& events);
-  // Ends the connection and waits until gRPC has let go of it. No lock that events take may be
-  // held.
+  // Ends the connection and waits until gRPC has released it. The caller must not hold a lock that
+  // the event handlers take.
   ~GrpcLink() override;
 
   void Connect() override;
@@ -41,16 +41,16 @@ class GrpcLink final : public ServerLink {
   void Disconnect() override;
   size_t QueuedBytes() const override;
 
-  // Number of the present connection; 0 = none.
+  // The number of the current connection; 0 = none.
   uint64_t connection() const { return connection_; }
-  // The receiver has taken OnDisconnected: there is no connection any more.
+  // The receiver has handled OnDisconnected: there is no connection now.
   void Ended() { Disconnect(); }
 
  private:
   class Stream;
   struct Streams {
     absl::Mutex mutex;
-    int count ABSL_GUARDED_BY(mutex) = 0;  // that gRPC still has
+    int count ABSL_GUARDED_BY(mutex) = 0;  // streams still held by gRPC
   };
 
   const std::shared_ptr<grpc::Channel> channel_;
@@ -62,7 +62,7 @@ class GrpcLink final : public ServerLink {
   uint64_t connection_ = 0;
 };
 
-// A channel with keepalive, whose connection is not shared with other channels.
+// A channel with keepalive whose connection is not shared with other channels.
 std::shared_ptr<grpc::Channel> MakeAgentChannel(
     const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 

@@ -21,7 +21,7 @@ bool HealthBook::Note(const CheckResult& result, Effect effect, bool unfit) {
   if (check.holds && !before) {
     check.effect = effect;
     check.unfit = unfit;
-    check.message = MendedUtf8(result.message, kMaxMessageBytes);
+    check.message = SanitizedUtf8(result.message, kMaxMessageBytes);
   }
   return check.holds != before;
 }
@@ -31,7 +31,7 @@ bool HealthBook::Raise(const std::string& name, Effect effect, const std::string
   if (check.stays) return false;
   check.holds = check.stays = true;
   check.effect = effect;
-  check.message = MendedUtf8(message, kMaxMessageBytes);
+  check.message = SanitizedUtf8(message, kMaxMessageBytes);
   return true;
 }
 
@@ -45,13 +45,13 @@ bool HealthBook::Set(const std::string& name, Effect effect,
     changed |= added;
     at->second.holds = true;
     at->second.effect = effect;
-    at->second.message = MendedUtf8(message, kMaxMessageBytes);
+    at->second.message = SanitizedUtf8(message, kMaxMessageBytes);
   }
   return changed;
 }
 
-// All devices that fail one check are one condition, with the first one's words. They stand
-// together, as they are sorted by name first.
+// All devices that fail one check are one condition, with the message of the first. They are
+// adjacent, as entries are sorted by name first.
 v1::NodeConditions HealthBook::Conditions() const {
   v1::NodeConditions conditions;
   std::map<std::string, int> failing;
@@ -67,7 +67,7 @@ v1::NodeConditions HealthBook::Conditions() const {
     const int others = failing.at(condition.name()) - 1;
     if (others == 0) continue;
     const std::string more = absl::StrCat("; and ", others, " more");
-    const std::string text = MendedUtf8(condition.message(), kMaxMessageBytes - more.size());
+    const std::string text = SanitizedUtf8(condition.message(), kMaxMessageBytes - more.size());
     condition.set_message(absl::StrCat(text, more));
   }
   return conditions;

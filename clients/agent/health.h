@@ -1,9 +1,10 @@
-// What is wrong with this node: results of checks in, conditions and unfit devices out.
+// Tracks node health: results of checks in, conditions and unfit devices out.
 //
-// A check's condition holds after fail_after bad results in a row and is over after recover_after
-// good ones, so that a value that swings around its limit changes nothing. Example with 2 and 3:
-// bad good bad bad -> holds; good good bad good good good -> over. Checks of devices count for each
-// device by itself; the node has one condition for all that fail. No thread, clock or IO.
+// A check's condition starts after fail_after bad results in a row and ends after recover_after
+// good ones, so that a value that oscillates around its limit changes nothing. Example with 2 and
+// 3: bad good bad bad -> starts; good good bad good good good -> ends. Device checks are counted
+// separately for each device; the node has one condition for all devices that fail. No thread,
+// clock or IO.
 #ifndef BERTH_CLIENTS_AGENT_HEALTH_H_
 #define BERTH_CLIENTS_AGENT_HEALTH_H_
 
@@ -21,9 +22,9 @@ namespace berth {
 struct CheckResult {
   std::string check;  // "disk-space"
   bool good = true;
-  std::string message = {};  // why not
-  std::string device = {};   // UUID; empty: of the node
-  bool certain = false;      // bad is bad: it need not be seen again to hold
+  std::string message = {};  // the reason
+  std::string device = {};   // UUID; empty: the node
+  bool certain = false;      // bad takes effect at once, without repetition
 };
 
 class HealthBook {
@@ -33,16 +34,17 @@ class HealthBook {
   HealthBook(int fail_after, int recover_after)
       : fail_after_(fail_after), recover_after_(recover_after) {}
 
-  // Whether the conditions or the unfit devices are others now. A new message alone is none: it
-  // would be told each time. `unfit`: the device is not to be given out while it holds.
+  // Returns whether the conditions or the unfit devices changed. A new message alone does not
+  // count: it would be reported every time. `unfit`: the device is not schedulable while the
+  // condition holds.
   bool Note(const CheckResult& result, Effect effect, bool unfit = false);
-  // Holds until this process ends: for what cannot be looked at again.
+  // Holds until this process ends: for events that cannot be checked again.
   bool Raise(const std::string& check, Effect effect, const std::string& message);
-  // Exactly these devices fail this check from now on, with these messages: for what is known
-  // without counting. Whether that is news.
+  // From now on exactly these devices fail this check, with these messages: for results that need
+  // no counting. Returns whether anything changed.
   bool Set(const std::string& check, Effect effect,
            const std::map<std::string, std::string>& failing);
-  v1::NodeConditions Conditions() const;  // by name
+  v1::NodeConditions Conditions() const;  // sorted by name
   std::set<std::string> UnfitDevices() const;
 
  private:
@@ -61,7 +63,7 @@ class HealthBook {
   std::map<std::pair<std::string, std::string>, Check> checks_;  // by name and device
 };
 
-// What a failed check of the configuration does; EFFECT_UNSPECIFIED for one that is ignored.
+// The effect of a configured check; EFFECT_UNSPECIFIED for one that is ignored.
 v1::NodeCondition::Effect EffectOf(config::v1::Health::Effect configured,
                                    v1::NodeCondition::Effect otherwise);
 

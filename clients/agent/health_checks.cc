@@ -40,7 +40,7 @@ CheckResult Bad(const char* check, std::string message) {
 }
 CheckResult Good(const char* check) { return {.check = check, .good = true, .message = ""}; }
 
-// Output in a pipe, an own process group, nothing else of ours.
+// Runs the command in a separate process group with output to a pipe, and nothing else inherited.
 int SpawnCommand(const std::vector<std::string>& argv, int output, pid_t* pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -64,7 +64,7 @@ int SpawnCommand(const std::vector<std::string>& argv, int output, pid_t* pid) {
   return error;
 }
 
-// Until the process ends or time is up; then its group is killed. What it wrote, up to a limit.
+// Waits until the process ends or time is up; then kills its group. Returns output up to a limit.
 bool AwaitCommand(pid_t pid, int output, absl::Duration timeout, const std::atomic<bool>& stop,
                   std::string* text, int* status) {
   const absl::Time end = absl::Now() + timeout;
@@ -85,14 +85,14 @@ bool AwaitCommand(pid_t pid, int output, absl::Duration timeout, const std::atom
     }
     if (!ended && (waiting.revents & POLLHUP) != 0) absl::SleepFor(kPollInterval);
   }
-  kill(-pid, SIGKILL);  // what it left behind; its zombie keeps the number
+  kill(-pid, SIGKILL);  // its remaining processes; its zombie reserves the number
   waitpid(pid, status, 0);
   return in_time;
 }
 
 constexpr char kLinkDowned[] = "link_downed";
 
-// The counters that there are.
+// The existing counters.
 std::map<std::string, int64_t> PortErrors(const std::filesystem::path& counters) {
   std::map<std::string, int64_t> errors;
   for (const char* name : {kLinkDowned, "link_error_recovery", "local_link_integrity_errors",
@@ -105,7 +105,7 @@ std::map<std::string, int64_t> PortErrors(const std::filesystem::path& counters)
   return errors;
 }
 
-// A counter that was set back, by a reset, begins anew.
+// A counter that was reset starts from zero.
 std::vector<std::string> GrownErrors(const std::map<std::string, int64_t>& before,
                                      const std::map<std::string, int64_t>& now, double seconds) {
   std::vector<std::string> grown;
@@ -127,11 +127,11 @@ CheckResult CheckDiskSpace(const std::string& directory, int64_t min_free) {
   if (!space) return Bad(kDiskCheck, absl::StrCat(directory, ": ", std::strerror(errno)));
   if (space->FewInodes())
     return Bad(kDiskCheck,
-               absl::StrCat("nearly no inodes are free in ", directory, ": ", space->free_inodes));
+               absl::StrCat("almost no free inodes in ", directory, ": ", space->free_inodes));
   if (space->free_bytes >= min_free) return Good(kDiskCheck);
   return Bad(kDiskCheck,
-             absl::StrCat("the disk is full: ", space->free_bytes >> 20, " MiB free in ", directory,
-                          ", ", min_free >> 20, " MiB wanted"));
+             absl::StrCat("the disk is nearly full: ", space->free_bytes >> 20, " MiB free in ",
+                          directory, ", ", min_free >> 20, " MiB required"));
 }
 
 CheckResult CheckClock(absl::Duration max_offset) {
@@ -170,7 +170,7 @@ CheckResult CheckInfiniband(const std::string& root, absl::Time now, InfinibandS
   seen->errors = std::move(errors);
   seen->time = now;
   if (!down.empty())
-    return Bad(kInfinibandCheck, absl::StrCat("not ACTIVE any more: ", absl::StrJoin(down, ", ")));
+    return Bad(kInfinibandCheck, absl::StrCat("no longer ACTIVE: ", absl::StrJoin(down, ", ")));
   if (troubled.empty()) return Good(kInfinibandCheck);
   return Bad(kInfinibandCheck, absl::StrCat("errors: ", absl::StrJoin(troubled, ", ")));
 }
@@ -190,7 +190,7 @@ CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration ti
   const bool in_time = error == 0 && AwaitCommand(pid, output[0], timeout, stop, &text, &status);
   close(output[0]);
   if (error != 0) return Bad(kCommandCheck, absl::StrCat(argv[0], ": ", std::strerror(error)));
-  if (!in_time) return Bad(kCommandCheck, absl::StrCat(argv[0], " took too long"));
+  if (!in_time) return Bad(kCommandCheck, absl::StrCat(argv[0], " timed out"));
   if (status == 0) return Good(kCommandCheck);
   const std::string line = text.substr(0, text.find('\n'));
   return Bad(kCommandCheck, !line.empty() ? line : absl::StrCat(argv[0], " failed"));
@@ -267,7 +267,7 @@ CheckResult HealthChecks::CheckDisks(int64_t min_free) const {
   return CheckDiskSpace(options_.scratch_directory, min_free);
 }
 
-// A drain waits until those who fill the disk are ended.
+// A drain waits until the tasks that fill the disk have been ended.
 void HealthChecks::LookAtDisk(std::vector<CheckResult>* results) const {
   const bool nobodys = !options_.disk_exhausted || options_.disk_exhausted();
   struct Bound {
@@ -285,13 +285,13 @@ void HealthChecks::LookAtDisk(std::vector<CheckResult>* results) const {
   }
 }
 
-// Whatever is ignored is left out here; the report is for the metrics, too.
+// Ignored checks are dropped here; the report also feeds the metrics.
 void HealthChecks::AskGpus(HealthRound* round) {
   absl::StatusOr<discovery::GpuReport> report = [this] {
     absl::MutexLock lock(&gpu_mutex_);
     return gpu_watch_.Ask(discovery::kGpuReportTimeout, stopping_);
   }();
-  // A driver that is not loaded is no fault here: discovery tells of GPUs that lack it.
+  // A driver that is not loaded is not an error here: discovery reports GPUs without a driver.
   no_driver_ = absl::IsNotFound(report.status()) || absl::IsFailedPrecondition(report.status());
   if (no_driver_ || absl::IsCancelled(report.status())) return;
   std::vector<CheckResult> results;
@@ -312,7 +312,7 @@ namespace {
 
 using config::v1::Health;
 
-// As configured, or what it is by default; EFFECT_UNSPECIFIED for a check that has no setting.
+// The configured effect or the default; EFFECT_UNSPECIFIED for a check without a setting.
 Health::Effect SettingOf(const Health& config, const std::string& check) {
   const auto or_else = [](Health::Effect given, Health::Effect otherwise) {
     return given == Health::EFFECT_UNSPECIFIED ? otherwise : given;

@@ -1,5 +1,5 @@
-// Looks at the node, in a thread of its own: a file system that hangs or a slow script holds up
-// nobody.
+// Checks the node's health in a separate thread, so that a file system that hangs or a slow script
+// blocks nothing else.
 #ifndef BERTH_CLIENTS_AGENT_HEALTH_CHECKS_H_
 #define BERTH_CLIENTS_AGENT_HEALTH_CHECKS_H_
 
@@ -24,32 +24,32 @@
 
 namespace berth {
 
-// Free bytes of the file system that holds `directory` against `min_free`.
+// Compares the free bytes of the file system that contains `directory` with `min_free`.
 CheckResult CheckDiskSpace(const std::string& directory, int64_t min_free);
-// The kernel's estimate of how far its clock is off. Good if nobody disciplines the clock: then
-// nothing is known.
+// Checks the kernel's estimate of the clock error. Good if the clock is not synchronized: then the
+// error is unknown.
 CheckResult CheckClock(absl::Duration max_offset);
-// What was seen of InfiniBand ports, by "mlx5_0/1".
+// State of InfiniBand ports across checks, by "mlx5_0/1".
 struct InfinibandSeen {
-  std::set<std::string> active;                                  // at any time
+  std::set<std::string> active;                                  // ever
   std::map<std::string, std::map<std::string, int64_t>> errors;  // counters by name, at `time`
   absl::Time time = absl::InfinitePast();
 };
-// More errors a second than this on a port that is in use: cables and transceivers that are clean
-// have none for hours.
+// More errors per second than this on a port in use are bad: clean cables and transceivers have
+// none for hours.
 inline constexpr double kMaxInfinibandErrors = 10;
-// Of the ports below `root` (/sys/class/infiniband): those that were ACTIVE and are not; then those
-// of ACTIVE ones whose link went down, or that had too many errors, since the last look.
+// Checks the ports below `root` (/sys/class/infiniband): bad if a port is no longer ACTIVE, or if
+// the link of an ACTIVE port went down or had too many errors since the last check.
 CheckResult CheckInfiniband(const std::string& root, absl::Time now, InfinibandSeen* seen);
-// Bad unless it exits with 0 in time; the reason is its first line of output. Cut short when `stop`
-// becomes true.
+// Bad unless the command exits with 0 in time; the reason is its first line of output. Returns
+// early when `stop` becomes true.
 CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration timeout,
                          const std::atomic<bool>& stop);
 
-// What one look at the node gave.
+// The results of one round.
 struct HealthRound {
   std::vector<CheckResult> results;
-  std::optional<discovery::GpuReport> gpus;  // none: there is no driver, or it did not answer
+  std::optional<discovery::GpuReport> gpus;  // none: no driver, or no response
   std::map<std::string, int64_t> last_xids;  // by UUID
 };
 
@@ -58,21 +58,21 @@ class HealthChecks {
   using Tell = absl::AnyInvocable<void(HealthRound)>;
   struct Options {
     std::string state_directory;
-    std::string scratch_directory = {};  // empty: none apart
-    // Whether a nearly full disk is nobody's fault who could be ended: only then the node is
-    // drained for it. Empty: it always is. Called on the thread.
+    std::string scratch_directory = {};  // empty: no separate one
+    // Whether no task can be ended to free a nearly full disk: only then is the node drained for
+    // it. Empty: always. Called on the thread.
     std::function<bool()> disk_exhausted = {};
-    std::string probe = {};         // berth-probe; empty: GPUs are not asked
+    std::string probe = {};         // berth-probe; empty: GPUs are not checked
     std::string nvml_library = {};  // empty: libnvidia-ml.so.1
   };
-  // Begins at once; `tell` is called on the thread after each round.
+  // Starts at once; calls `tell` on the thread after each round.
   HealthChecks(const config::v1::Health& config, Options options, Tell tell);
-  ~HealthChecks();  // a command that is running is killed
+  ~HealthChecks();  // kills a running command
 
-  // The next round comes at once, and looks anew which GPUs there are. `forget`: their XIDs, too.
+  // Starts the next round at once and lists the GPUs again. `forget`: also forgets their XIDs.
   void LookAgain(bool forget);
-  // Runs `call` while nobody here looks at the GPUs: a driver does not divide one that somebody has
-  // open. Waits for a look that is under way. From any thread.
+  // Runs `call` while this object has no GPU open: a driver does not divide an open GPU. Waits for
+  // a check in progress. From any thread.
   void WithoutGpuWatch(absl::FunctionRef<void()> call) ABSL_LOCKS_EXCLUDED(gpu_mutex_);
 
  private:
@@ -88,7 +88,7 @@ class HealthChecks {
   GpuChecks gpu_checks_;
   absl::Mutex gpu_mutex_;
   discovery::GpuWatch gpu_watch_ ABSL_GUARDED_BY(gpu_mutex_);
-  bool no_driver_ = false;  // known until the next LookAgain
+  bool no_driver_ = false;  // valid until the next LookAgain
   InfinibandSeen ports_;
   absl::Mutex mutex_;
   std::atomic<bool> stopping_ = false;  // set under the mutex
@@ -98,7 +98,7 @@ class HealthChecks {
 };
 
 inline constexpr char kDiskCheck[] = "disk-space";
-inline constexpr char kDiskFullCheck[] = "disk-full";  // the same, at a lower bound
+inline constexpr char kDiskFullCheck[] = "disk-full";  // the same, with a lower limit
 inline constexpr char kClockCheck[] = "clock";
 inline constexpr char kInfinibandCheck[] = "infiniband";
 inline constexpr char kCommandCheck[] = "command";
@@ -108,11 +108,11 @@ inline constexpr char kDiscoveryCheck[] = "discovery";
 
 // Whether the node has the taint health/CHECK while the check's condition holds.
 bool TaintsNode(const config::v1::Health& config, const std::string& check);
-// Bytes that must be free: below them nothing new comes.
+// Bytes that must be free: with less, the node takes no new tasks.
 int64_t MinFreeBytes(const config::v1::Health& config);
-// What a check's condition does by the configuration.
+// The configured effect of a check's condition.
 v1::NodeCondition::Effect EffectOfCheck(const config::v1::Health& config, const std::string& check);
-// Whether a device that fails it is not given out.
+// Whether a device that fails the check is not schedulable.
 bool TakesDevice(const config::v1::Health& config, const std::string& check);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Who an agent is, as its journal says.
+// The agent's identity, from its journal.
 #ifndef BERTH_CLIENTS_AGENT_IDENTITY_H_
 #define BERTH_CLIENTS_AGENT_IDENTITY_H_
 
@@ -9,9 +9,9 @@
 
 namespace berth {
 
-// The agent's id is for the life of the state directory: `new_id` for one that has none yet. True
-// if this is another boot than the last one, so that nothing of before runs any more. On an error
-// the agent must end.
+// The agent's id lasts for the life of the state directory: `new_id` is used if there is none yet.
+// Returns true if the machine was rebooted, so that no earlier task runs. On an error the agent
+// must end.
 absl::StatusOr<bool> KeepIdentity(FileJournal& journal, const std::string& boot_id,
                                   const std::string& new_id);
 

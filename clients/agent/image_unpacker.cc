@@ -49,14 +49,14 @@ absl::Status SpawnProgram(const std::string& program, const std::string& argumen
 absl::Status HowItEnded(int wait_status, const std::string& words) {
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) return absl::OkStatus();
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kImagesFault)
-    return JobsFault(absl::FailedPreconditionError(words));
+    return BlameJob(absl::FailedPreconditionError(words));
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kNoRoom)
-    return NobodysFault(absl::ResourceExhaustedError(words));
+    return BlameNobody(absl::ResourceExhaustedError(words));
   if (!words.empty()) return absl::UnavailableError(words);
   return absl::UnavailableError(
       WIFSIGNALED(wait_status)
-          ? absl::StrCat("unpacking it was ended by signal ", WTERMSIG(wait_status))
-          : absl::StrCat("unpacking it ended with code ", WEXITSTATUS(wait_status)));
+          ? absl::StrCat("berth-image was killed by signal ", WTERMSIG(wait_status))
+          : absl::StrCat("berth-image exited with code ", WEXITSTATUS(wait_status)));
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ void ImageUnpacker::CleanUp(agent::v1::ImageRequest request) {
   if (!Spawn(work, request).ok()) works_.pop_back();
 }
 
-// Who only waits for its turn ends by SIGTERM; who unpacks does not.
+// SIGTERM ends a process that waits for its turn, but not one that unpacks.
 void ImageUnpacker::Forget(const TaskId& id) {
   for (Work& work : works_) {
     if (!work.wishes.empty() && work.wishes.front().id == id) {
@@ -107,7 +107,7 @@ void ImageUnpacker::Forget(const TaskId& id) {
 absl::Status ImageUnpacker::Spawn(Work& work, const agent::v1::ImageRequest& request) {
   std::string json;
   if (!google::protobuf::util::MessageToJsonString(request, &json).ok())
-    return absl::InternalError("an image's name that is no UTF-8");
+    return absl::InternalError("the name of the image is not valid UTF-8");
   int pipe[2];
   if (pipe2(pipe, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
   const absl::Status status = SpawnProgram(program_, json, pipe[1], &work.pid);
@@ -156,7 +156,7 @@ std::vector<ImageUnpacker::Result> ImageUnpacker::Poll() {
   return std::exchange(results_, {});
 }
 
-// Its output ends when it does.
+// The output ends when the process does.
 void ImageUnpacker::Read(Work& work) {
   char buffer[4096];
   ssize_t n;
@@ -167,8 +167,8 @@ void ImageUnpacker::Read(Work& work) {
   if (n == 0) OnEnd(work);
 }
 
-// What failed for one task failed for all that waited with it, but for one that was forgotten:
-// that may be why it failed.
+// An error for one task applies to all tasks that wait with it, unless that task was forgotten:
+// that may have caused the error.
 void ImageUnpacker::OnEnd(Work& work) {
   close(work.output);
   work.output = -1;

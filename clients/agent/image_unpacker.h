@@ -1,6 +1,6 @@
-// Has images of OCI layouts unpacked by berth-image, a process each, so that the agent goes on
-// meanwhile. Tasks that want the same image wait for the same process; each then gets one of its
-// own, which finds the image there and keeps it for the task.
+// Unpacks images of OCI layouts with berth-image, in one process per image, so that the agent is
+// not blocked. Tasks that need the same image wait for the same process; each then gets its own
+// process, which finds the image and keeps it for the task.
 #ifndef BERTH_CLIENTS_AGENT_IMAGE_UNPACKER_H_
 #define BERTH_CLIENTS_AGENT_IMAGE_UNPACKER_H_
 
@@ -19,21 +19,21 @@
 
 namespace berth {
 
-// Not thread-safe. Destroying it leaves the processes running: what they unpack is found later.
+// Not thread-safe. The destructor leaves processes running: their results are found later.
 class ImageUnpacker {
  public:
   struct Result {
     TaskId id;
-    absl::Status status;  // OK: the request's link is there
+    absl::Status status;  // OK: the request's link exists
   };
   // `program`: the path of berth-image.
   static absl::StatusOr<std::unique_ptr<ImageUnpacker>> Create(std::string program);
   ~ImageUnpacker();
 
-  // A result follows, later. `name`: the image, for messages.
+  // A result follows later. `name`: the image, for messages.
   void Begin(const TaskId& id, const std::string& name, agent::v1::ImageRequest request);
-  // What is being unpacked is unpacked to the end all the same, for who comes later; if it is this
-  // task's turn already, a result follows, and who gets it removes the link.
+  // Unpacking continues for later tasks. If it is already this task's turn, a result follows, and
+  // the receiver must remove the link.
   void Forget(const TaskId& id);
   // No result follows.
   void CleanUp(agent::v1::ImageRequest request);
@@ -50,8 +50,8 @@ class ImageUnpacker {
   };
   struct Work {
     std::string image;       // layout and tag; empty: cleaning up
-    std::list<Wish> wishes;  // the process works for the first
-    bool forgotten = false;  // the first is not wanted any more
+    std::list<Wish> wishes;  // the process serves the first
+    bool forgotten = false;  // the first is no longer needed
     pid_t pid = -1;
     int output = -1;
     std::string words;

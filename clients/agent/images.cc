@@ -18,7 +18,7 @@
 namespace berth {
 namespace {
 
-// A JSON string. Bytes above 127 are passed on: the text is UTF-8, as protobuf's strings are.
+// A JSON string. Bytes above 127 are passed through: the text is UTF-8, like protobuf's strings.
 std::string Quote(absl::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -77,13 +77,13 @@ bool IsDirectory(const std::string& path) {
 
 bool IsLayout(const std::string& path) { return access((path + "/oci-layout").c_str(), F_OK) == 0; }
 
-// Where the name leads; "" if that is no directory.
+// The directory that the name leads to; "" if it is not a directory.
 absl::StatusOr<std::string> PathInStore(const std::string& directory, absl::string_view name) {
   std::string path = directory;
   bool there = true;
   for (const absl::string_view part : absl::StrSplit(name, '/')) {
     if (part.empty() || part[0] == '.' || part.find('\0') != absl::string_view::npos)
-      return absl::InvalidArgumentError(absl::StrCat("image ", name, ": this is no name"));
+      return absl::InvalidArgumentError(absl::StrCat("image ", name, ": not a valid name"));
     absl::StrAppend(&path, "/", part);
     there = there && IsDirectory(path);
   }
@@ -92,15 +92,15 @@ absl::StatusOr<std::string> PathInStore(const std::string& directory, absl::stri
 
 absl::Status NoSuchImage(const std::string& directory, const std::string& name) {
   const bool tagged = name.rfind(':') != std::string::npos && !absl::EndsWith(name, ":");
-  return absl::NotFoundError(absl::StrCat(
-      "image ", name, " is not in this node's ", directory, "; skopeo copy docker://REGISTRY/",
-      name, " oci:", directory, "/", name, tagged ? "" : ":latest", " puts it there"));
+  return absl::NotFoundError(absl::StrCat("image ", name, " is not in this node's ", directory,
+                                          "; add it with skopeo copy ", "docker://REGISTRY/", name,
+                                          " oci:", directory, "/", name, tagged ? "" : ":latest"));
 }
 
 absl::StatusOr<FoundImage> Find(const std::string& directory, const std::string& name) {
   if (directory.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("image ", name, ": this node has no images (images.directory of its agent)"));
+        absl::StrCat("image ", name, ": this node has no images (set images.directory)"));
   }
   auto path = PathInStore(directory, name);
   if (!path.ok()) return path.status();
@@ -120,10 +120,10 @@ absl::StatusOr<FoundImage> Find(const std::string& directory, const std::string&
 
 }  // namespace
 
-// What the name of an image leads to is the job's choice.
+// The job chose the name, so errors are the job's fault.
 absl::StatusOr<FoundImage> FindImage(const std::string& directory, const std::string& name) {
   absl::StatusOr<FoundImage> found = Find(directory, name);
-  return found.ok() ? found : JobsFault(found.status());
+  return found.ok() ? found : BlameJob(found.status());
 }
 
 absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::string& link) {
@@ -144,7 +144,7 @@ absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::strin
   return image;
 }
 
-// No capabilities, and none to be gained; only the processes and the mounts are apart.
+// No capabilities, and none can be gained; only processes and mounts are isolated.
 std::string ContainerConfig(const ContainerSpec& spec) {
   return absl::StrCat(
       "{\"ociVersion\":\"1.0.0\",\"process\":{\"terminal\":false,\"user\":{\"uid\":", spec.user.uid,

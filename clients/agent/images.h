@@ -1,11 +1,11 @@
-// Tasks in images: the node's store, and what crun is told.
+// Tasks in images: the node's image store, and the configuration of crun.
 //
-// An image is a directory below images.directory, named exactly as the job names it, with its files
-// in NAME/rootfs or, without that, in NAME; or an OCI layout there: NAME, or the tag TAG of the
-// layout NAME if the job says NAME:TAG. A layout is unpacked into the cache (clients/images) when a
-// task is prepared. An image is shared by all tasks and read-only. Inside, a task has /tmp,
-// /run/berth/work (where it starts), /run/berth/scratch and /run/berth/hostfile of its own, the
-// node's network, its own processes, and the devices that it was given.
+// An image is a directory below images.directory with exactly the name that the job uses. Its files
+// are in NAME/rootfs or, without that, in NAME. Or it is an OCI layout there: NAME, or tag TAG of
+// the layout NAME if the job says NAME:TAG. A layout is unpacked into the cache (clients/images)
+// when a task is prepared. An image is shared by all tasks and read-only. Inside, a task has its
+// own /tmp, /run/berth/work (where it starts), /run/berth/scratch and /run/berth/hostfile, the
+// node's network, its own processes, and its allocated devices.
 #ifndef BERTH_CLIENTS_AGENT_IMAGES_H_
 #define BERTH_CLIENTS_AGENT_IMAGES_H_
 
@@ -22,22 +22,22 @@ inline constexpr char kImageWork[] = "/run/berth/work";
 inline constexpr char kImageScratch[] = "/run/berth/scratch";
 inline constexpr char kImageHostfile[] = "/run/berth/hostfile";
 
-// One of the two.
+// Either a directory or a layout.
 struct FoundImage {
   std::string rootfs;
-  std::string layout, tag;  // an OCI layout, and the tag in it; no tag: the layout's own
+  std::string layout, tag;  // an OCI layout and its tag; no tag: the layout's default
 };
-// INVALID_ARGUMENT for a name that leads elsewhere ("..", "/x"), NOT_FOUND for one that is not
-// there. Links are not followed.
+// INVALID_ARGUMENT for a name that leads elsewhere ("..", "/x"), NOT_FOUND if it does not exist.
+// Links are not followed.
 absl::StatusOr<FoundImage> FindImage(const std::string& directory, const std::string& name);
 
-// What a task in an image starts from.
+// The starting point of a task in an image.
 struct TaskImage {
   std::string rootfs;
   Environment env;                // of the image itself
-  std::string working_directory;  // likewise; empty: none
+  std::string working_directory;  // of the image itself; empty: none
 };
-// The image of the cache to which CACHE/used/LINK points. NOT_FOUND if there is no such link.
+// The cached image to which CACHE/used/LINK points. NOT_FOUND if there is no such link.
 absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::string& link);
 
 struct Bind {
@@ -50,7 +50,7 @@ struct ContainerSpec {
   std::string working_directory;
   TaskUser user;
   std::vector<Bind> binds;
-  std::string shm = "/dev/shm";  // what is its /dev/shm
+  std::string shm = "/dev/shm";  // the source of its /dev/shm
 };
 // config.json of the OCI runtime specification.
 std::string ContainerConfig(const ContainerSpec& spec);

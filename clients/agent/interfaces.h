@@ -1,7 +1,7 @@
-// What the agent's logic needs from the world. Each has a real implementation and a simulated one.
+// The external dependencies of the agent's logic. Each has a real and a simulated implementation.
 //
-// Nobody calls back into the logic from inside one of these calls: what happens is handed in later,
-// as an event.
+// No implementation calls back into the logic from inside one of these calls: results are passed in
+// later, as events.
 #ifndef BERTH_CLIENTS_AGENT_INTERFACES_H_
 #define BERTH_CLIENTS_AGENT_INTERFACES_H_
 
@@ -23,19 +23,19 @@ namespace berth {
 // Both clocks at one moment.
 struct Instant {
   absl::Duration steady;  // Clock::Steady
-  absl::Time wall;        // Clock::Now; for people and for ages across restarts
+  absl::Time wall;        // Clock::Now; for display, and for ages across restarts
 };
 
 // The stream to the server. At most one connection at a time.
 class ServerLink {
  public:
   virtual ~ServerLink() = default;
-  // Messages may be sent at once; OnDisconnected follows if it fails, now or later. Only without a
-  // connection.
+  // Messages may be sent at once; if the connection fails, now or later, OnDisconnected follows.
+  // Call only without a connection.
   virtual void Connect() = 0;
-  // Queues a message of the present connection; never blocks. Dropped without one.
+  // Queues a message on the current connection; never blocks. Dropped without a connection.
   virtual void Send(const v1::AgentMessage& message) = 0;
-  // Ends the connection; no event of it follows. Nothing without one.
+  // Ends the connection; none of its events follow. No-op without one.
   virtual void Disconnect() = 0;
   // Bytes queued and not yet taken by the transport: log chunks wait while there are many.
   virtual size_t QueuedBytes() const = 0;
@@ -44,61 +44,60 @@ class ServerLink {
 class Journal {
  public:
   virtual ~Journal() = default;
-  // Durable when it returns. RESOURCE_EXHAUSTED: the disk is full and nothing was written. Any
-  // other error: nothing is known about the disk, the agent must end (its tasks live on).
+  // Durable on return. RESOURCE_EXHAUSTED: the disk is full and nothing was written. Any other
+  // error: the state of the disk is unknown and the agent must end (its tasks keep running).
   virtual absl::Status Append(const std::vector<agent::v1::JournalRecord>& records) = 0;
-  // Written with the next Append; lost if there is none. For what would merely be done again.
+  // Written with the next Append; lost if there is none. For records that can be repeated.
   virtual void AppendLater(agent::v1::JournalRecord record) = 0;
 };
 
 struct TaskEvent {
   enum class Kind {
     kPrepared,
-    kRefused,  // could not prepare or exec it (`fault` says whose fault that is): the command never
-               // began, and nothing is left of it
+    kRefused,  // could not prepare or exec it (`fault` says who is to blame): the command never
+               // began, and nothing remains of it
     kRunning,
-    kExited,  // nothing is left of it
+    kExited,  // no process of it remains
   };
   TaskId id;
   Kind kind = Kind::kPrepared;
-  int port = 0;  // kPrepared, if one was asked for
+  int port = 0;  // kPrepared, if one was requested
   int exit_code = 0;
   int exit_signal = 0;
   v1::TaskReport::Cause cause = v1::TaskReport::CAUSE_UNSPECIFIED;
   std::string message;
   v1::TaskReport::Fault fault = v1::TaskReport::NODE;  // kRefused
-  bool has_output = false;  // kRefused: a prolog wrote something; its directory is kept like others
-  std::string
-      node_problem;  // kRefused, kExited: what its end tells of the node (the epilog failed)
+  bool has_output = false;   // kRefused: a prolog wrote output; keep the directory
+  std::string node_problem;  // kRefused, kExited: a problem of the node (the epilog failed)
 };
 
-// Runs tasks. Every Prepare, Start and Adopt is answered by events, in order, ending with kRefused
-// or kExited (unless discarded before Start).
+// Runs tasks. Events follow every Prepare, Start and Adopt, in order, ending with kRefused or
+// kExited (unless discarded before Start).
 class TaskRunner {
  public:
   virtual ~TaskRunner() = default;
-  // Makes ready: directory, user, port. kPrepared or kRefused follows.
+  // Prepares the task: directory, user, port. kPrepared or kRefused follows.
   virtual void Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) = 0;
-  // Gives back what Prepare took. No event follows.
+  // Releases what Prepare took. No event follows.
   virtual void Discard(const TaskId& id) = 0;
-  // kRunning, kRefused or kExited follows. `launch` is whole.
+  // kRunning, kRefused or kExited follows. `launch` is complete.
   virtual void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) = 0;
   // `signal` is a name such as "SIGTERM"; SIGKILL follows after `grace`. A later call can only
-  // shorten the grace. kExited follows, with `cause` unless the task had ended by itself.
+  // shorten the grace. kExited follows, with `cause` unless the task had already ended.
   virtual void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
                     v1::TaskReport::Cause cause) = 0;
-  // Takes over what an earlier agent process left: a prepared task (no event), or a started one
+  // Takes over a task from an earlier agent process: a prepared task (no event), or a started one
   // (kRunning if it runs, and kExited in any case, now or later).
   virtual void Adopt(const agent::v1::TaskRecord& record) = 0;
-  // Removes what an ended task left, logs too.
+  // Removes the leftovers of an ended task, including logs.
   virtual void Remove(const TaskId& id) = 0;
-  // Tells the supervisors, too, until when (on the steady clock) strict tasks may run: until
-  // `deadline`. Supervisors of versions that know of no longer leases go by `soon`, which is at
-  // most that. False: they could not be told, and go by what they were told before.
+  // Sets the deadline (on the steady clock) until which strict tasks may run, for supervisors as
+  // well. Supervisors of versions without longer leases use `soon`, which is at most `deadline`.
+  // False: the supervisors could not be updated and keep the earlier deadline.
   virtual bool SetLease(absl::Duration soon, absl::Duration deadline) = 0;
 };
 
-// Commands inside running tasks. What they say comes as ExecOutput, later.
+// Commands inside running tasks. Their output arrives later as ExecOutput.
 class ExecRunner {
  public:
   virtual ~ExecRunner() = default;
@@ -106,7 +105,7 @@ class ExecRunner {
   virtual void Input(const v1::ExecInput& input) = 0;
   // Ends the commands inside a task.
   virtual void EndTask(const TaskId& id) = 0;
-  // Ends all of them; nothing more is told of any.
+  // Ends all commands; nothing more is reported about them.
   virtual void Clear() = 0;
 };
 
@@ -114,31 +113,31 @@ class ExecRunner {
 class GpuDivider {
  public:
   virtual ~GpuDivider() = default;
-  // May do so later; must not call back into the logic before it returns.
+  // May act later; must not call back into the logic before it returns.
   virtual void Divide(const v1::DivideGpu& wish) = 0;
 };
 
-// A place in the output of one task.
+// A position in the output of one task.
 class LogCursor {
  public:
   struct Piece {
-    std::string data;  // empty: nothing more at present
+    std::string data;  // empty: nothing more for now
     v1::LogStream stream = v1::STDOUT;
     // When the first byte was written, if the request asks for times and it is known.
     std::optional<int64_t> unix_ms = {};
   };
   virtual ~LogCursor() = default;
-  // At most `max_bytes`, of one stream, and of one time if the request asks for times.
+  // At most `max_bytes` of one stream, and of one time if the request asks for times.
   virtual absl::StatusOr<Piece> Read(size_t max_bytes) = 0;
-  // Behind what was read: a request `from` here goes on as this cursor would.
+  // The position after the data read: a request `from` here continues like this cursor.
   virtual v1::LogPosition Next() const = 0;
 };
 
 class LogSource {
  public:
   virtual ~LogSource() = default;
-  // The task, streams and place of the request. LOG_STREAM_UNSPECIFIED = both, in the order
-  // written; neither tail_lines nor from = all that is kept.
+  // Opens the task, streams and position of the request. LOG_STREAM_UNSPECIFIED = both, in the
+  // order written; neither tail_lines nor from = all remaining output.
   virtual absl::StatusOr<std::unique_ptr<LogCursor>> Open(const v1::ReadLog& request) = 0;
 };
 

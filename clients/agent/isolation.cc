@@ -37,9 +37,9 @@ constexpr int64_t kDefaultImageBytes = int64_t{64} << 30;
 constexpr int64_t kDefaultCacheBytes = int64_t{256} << 30;
 constexpr int64_t kDefaultMinFreeBytes = int64_t{256} << 20;  // of health.minFree
 constexpr int64_t kLeastSharedMemoryBytes = int64_t{64} << 20;
-constexpr int64_t kPidsApart = 2048;  // PIDs of one task before those of the next one of its job
-constexpr int64_t kPidRanges = 14;    // that fit below the least pid_max, 32768
-constexpr uint64_t kFirstProject = 0x42000000;  // project quotas of tasks: so many from here on
+constexpr int64_t kPidSpacing = 2048;  // PIDs of one task before those of the job's next task
+constexpr int64_t kPidRanges = 14;     // that fit below the smallest pid_max, 32768
+constexpr uint64_t kFirstProject = 0x42000000;  // first project id for task quotas
 constexpr uint64_t kProjects = 0x01000000;
 constexpr int64_t kLeastQuotaInodes = 100'000;
 
@@ -58,7 +58,7 @@ absl::Status MakeOwned(const std::string& path, const TaskUser& user) {
   return ErrnoStatus(errno, absl::StrCat("chown ", path));
 }
 
-// 0: no bound. More than its part for who asked for little: small tasks have many files, too.
+// 0: no limit. Small requests get more than their share: small tasks also have many files.
 int64_t QuotaInodes(const std::string& directory, int64_t bytes) {
   const std::optional<DiskSpace> space = ReadDiskSpace(directory);
   if (!space || space->inodes == 0) return 0;
@@ -116,20 +116,20 @@ absl::Status Isolation::InitGroups() {
                         absl::StrCat("cgroups: ", groups.status().message()));
   } else {
     warnings_.push_back(absl::StrCat(
-        "no control groups: tasks are held to plain limits only, and one that uses more memory or "
-        "CPU than it asked for takes it from others: ",
+        "no control groups: only plain limits apply to tasks, and a task that uses more memory or "
+        "CPU than it requested takes it from other tasks: ",
         groups.status().message()));
   }
   const bool has_devices =
       !nvidia_.minors.empty() || !config_.device_access().empty() || access("/dev/kfd", F_OK) == 0;
-  if (groups_ != nullptr && !groups_->bars_devices() && has_devices) {
-    warnings_.push_back(absl::StrCat("tasks can open the devices of other tasks, if they try: ",
-                                     groups_->why_devices_are_open()));
+  if (groups_ != nullptr && !groups_->denies_devices() && has_devices) {
+    warnings_.push_back(absl::StrCat("tasks can open the devices of other tasks: ",
+                                     groups_->device_denial_error()));
   }
   return absl::OkStatus();
 }
 
-// Over a state directory below /tmp a private /tmp would hide the task's own directory.
+// With a state directory below /tmp, a private /tmp would hide the task's own directory.
 absl::Status Isolation::InitNamespaces() {
   const std::string shm = state_directory_ + "/shm";
   const bool hidden = IsBelow(state_directory_, "/tmp") || IsBelow(state_directory_, "/var/tmp");
@@ -140,14 +140,14 @@ absl::Status Isolation::InitNamespaces() {
   std::vector<std::string> missing;
   if (!config_.shared_tmp() && !private_tmp_) missing.push_back("/tmp (TMPDIR is their own)");
   if (!config_.shared_pid() && !private_pids_)
-    missing.push_back("processes (those of one user can read and end each other)");
+    missing.push_back("processes (those of one user can read and kill each other)");
   if (!config_.shared_shm() && !private_shm_) missing.push_back("/dev/shm");
   if (geteuid() == 0 && mkdir(shm.c_str(), 0700) != 0 && errno != EEXIST)
     return ErrnoStatus(errno, absl::StrCat("create ", shm));
   if (missing.empty()) return absl::OkStatus();
   const std::string text = absl::StrCat(
       "tasks share the machine's ", absl::StrJoin(missing, ", "), ": ",
-      error != 0 ? absl::StrCat("this agent may not make namespaces: ", std::strerror(error))
+      error != 0 ? absl::StrCat("this agent may not create namespaces: ", std::strerror(error))
                  : "the state directory is below /tmp");
   if (config_.require_namespaces()) return absl::FailedPreconditionError(text);
   warnings_.push_back(text);
@@ -164,7 +164,7 @@ void Isolation::SetDevices(const google::protobuf::RepeatedPtrField<v1::Device>&
                            const DiscoveredDevices& found) {
   nvidia_ = ReadNvidiaFiles();
   nvidia_.mig = found.mig;
-  const bool barred = groups_ != nullptr && groups_->bars_devices();
+  const bool barred = groups_ != nullptr && groups_->denies_devices();
   access_ = AccessOf(config_, devices, found.amd, barred);
 }
 
@@ -186,7 +186,7 @@ absl::StatusOr<TaskUser> Isolation::Check(const v1::TaskLaunch& launch) const {
   absl::StatusOr<TaskUser> user = users_.Find(launch.run_as());
   if (!user.ok() || launch.image().empty()) return user;
   if (geteuid() != 0)
-    return JobsFault(absl::FailedPreconditionError("only an agent that is root can run images"));
+    return BlameJob(absl::FailedPreconditionError("images require an agent that runs as root"));
   return user;
 }
 
@@ -200,7 +200,7 @@ std::string Isolation::ImageLink(const TaskId& id) const {
   return absl::StrCat(config_.node_name(), "-", ToString(id));
 }
 
-// Twice what the node is drained for: images must not be what brings it there.
+// Twice the drain threshold: images must not cause a drain.
 agent::v1::ImageRequest Isolation::ImageDefaults() const {
   const config::v1::Images& images = config_.images();
   const auto or_else = [](int64_t given, int64_t otherwise) {
@@ -217,7 +217,7 @@ agent::v1::ImageRequest Isolation::ImageDefaults() const {
   return request;
 }
 
-absl::StatusOr<std::optional<agent::v1::ImageRequest>> Isolation::ImageToUnpack(
+absl::StatusOr<std::optional<agent::v1::ImageRequest>> Isolation::UnpackRequest(
     const TaskId& id, const v1::TaskLaunch& launch) const {
   if (launch.image().empty()) return std::nullopt;
   const auto image = FindImage(config_.images().directory(), launch.image());
@@ -230,7 +230,7 @@ absl::StatusOr<std::optional<agent::v1::ImageRequest>> Isolation::ImageToUnpack(
   return request;
 }
 
-std::optional<agent::v1::ImageRequest> Isolation::ImageCleaning() const {
+std::optional<agent::v1::ImageRequest> Isolation::CleanupRequest() const {
   if (config_.images().directory().empty() || geteuid() != 0) return std::nullopt;
   return ImageDefaults();
 }
@@ -244,13 +244,13 @@ absl::StatusOr<TaskImage> Isolation::Image(const TaskId& id, const v1::TaskLaunc
   return TaskImage{.rootfs = image->rootfs, .env = {}, .working_directory = ""};
 }
 
-void Isolation::KeepImagesOf(const std::set<TaskId>& tasks) const {
+void Isolation::ReleaseImagesExcept(const std::set<TaskId>& tasks) const {
   std::set<std::string> kept;
   for (const TaskId& id : tasks) kept.insert(ImageLink(id));
   std::error_code ignored;
   for (const auto& link : std::filesystem::directory_iterator(ImageCache() + "/used", ignored)) {
     const std::string name = link.path().filename();
-    absl::string_view id = name;  // "12-0-1", if it is one of this node
+    absl::string_view id = name;  // "12-0-1", if it is a task of this node
     const bool ours = absl::ConsumePrefix(&id, config_.node_name() + "-") &&
                       std::count(id.begin(), id.end(), '-') == 2;
     if (ours && !kept.contains(name)) unlink(link.path().c_str());
@@ -294,7 +294,7 @@ std::vector<DiskArea> Isolation::DiskAreas(const TaskId& id, const v1::TaskLaunc
   return areas;
 }
 
-// Several agents may share a disk: whose number a project has is looked up, and only begun there.
+// Several agents may share a disk: the search for a free project id only starts at this one.
 absl::Status Isolation::SetQuotas(const TaskId& id, const v1::TaskLaunch& launch,
                                   const std::string& directory) const {
   if (!quotas_ && !scratch_quotas_) return absl::OkStatus();
@@ -334,7 +334,7 @@ absl::Status Isolation::FillContext(const TaskId& id, const v1::TaskLaunch& laun
 absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
                              const std::string& directory, const Environment& hook_environment,
                              SupervisorSpec* spec) const {
-  const absl::StatusOr<TaskUser> user = Check(launch);  // again: the machine may have changed
+  const absl::StatusOr<TaskUser> user = Check(launch);  // again: the users may have changed
   if (!user.ok()) return user.status();
   spec->user = user->account;
   spec->allow_root = config_.allow_root_tasks();
@@ -357,8 +357,8 @@ std::string Isolation::SharedMemoryDirectory(const TaskId& id) const {
   return absl::StrCat(state_directory_, "/shm/", ToString(job));
 }
 
-// CUDA takes a handle from another process only if that has another PID, so tasks of one job count
-// theirs from different numbers on. A client of MPS talks to the server on the machine through the
+// CUDA imports a handle from another process only if its PID differs, so tasks of one job number
+// their PIDs from different offsets. A client of MPS talks to the machine's server through the
 // machine's /dev/shm.
 void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
                                const std::string& directory, const TaskUser& user,
@@ -369,7 +369,7 @@ void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
     spec->var_tmp = directory + "/var-tmp";
   }
   spec->own_pids = private_pids_ && !image;  // crun makes its own
-  spec->first_pid = kPidsApart * (launch.local_rank() % kPidRanges);
+  spec->first_pid = kPidSpacing * (launch.local_rank() % kPidRanges);
   const bool mps = config_.sharing().mode() == config::v1::Sharing::MPS;
   if (private_shm_ && !(mps && launch.device_uuids_size() > 0)) {
     const int64_t otherwise = config_.max_shared_memory_bytes() > 0
@@ -399,8 +399,8 @@ void Isolation::RemoveUnusedSharedMemory() const {
   }
 }
 
-// Without a group: RLIMIT_DATA bounds what a process writes to, not what it only reserves. A task
-// with devices has none, because their drivers map far more than they use.
+// Without a group, RLIMIT_DATA limits what a process writes to, not what it only reserves. A task
+// with devices has no such limit, because drivers map far more than they use.
 absl::Status Isolation::FillGroup(const TaskId& id, const v1::TaskLaunch& launch,
                                   SupervisorSpec* spec) const {
   spec->memory_bytes = launch.memory_bytes();
@@ -413,7 +413,7 @@ absl::Status Isolation::FillGroup(const TaskId& id, const v1::TaskLaunch& launch
   auto group = groups_->Make(id, {.cpu_millis = launch.cpu_millis(),
                                   .memory_bytes = launch.memory_bytes(),
                                   .cpuset = launch.cpuset(),
-                                  .denied_devices = OthersDevices(launch, nvidia_, access_)});
+                                  .denied_devices = DeniedDevices(launch, nvidia_, access_)});
   if (!group.ok()) return group.status();
   spec->groups = *std::move(group);
   return absl::OkStatus();
@@ -428,14 +428,14 @@ void Isolation::FillHooks(const Environment& environment, SupervisorSpec* spec) 
   if (!spec->prolog.empty() || !spec->epilog.empty()) spec->hook_env = ToEntries(environment);
 }
 
-// What crun is told of the task: config.json of its bundle.
+// Writes crun's description of the task: config.json of its bundle.
 absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& launch,
                                     const std::string& directory, const TaskUser& user,
                                     const SupervisorSpec& spec) const {
   const auto image = Image(id, launch);
   if (!image.ok()) return image.status();
   ContainerSpec container{.rootfs = image->rootfs,
-                          .argv = ExpandCommand(spec.argv, spec.env),  // root alone reads the file
+                          .argv = ExpandCommand(spec.argv, spec.env),  // only root can read it
                           .env = spec.env,
                           .working_directory = spec.directory,
                           .user = user,
@@ -456,8 +456,8 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
   return ErrnoStatus(error, absl::StrCat("write ", bundle, "/config.json"));
 }
 
-// The runtime is started as root in the task's group and gets nothing of the job's environment but
-// the mark by which its processes are found.
+// The runtime is started as root in the task's group. From the job's environment it gets only the
+// variable that marks its processes.
 absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& launch,
                                       const std::string& directory, const TaskUser& user,
                                       SupervisorSpec* spec) const {

@@ -1,8 +1,7 @@
-// What keeps a task apart from the others on its node: its user, control group, processes, /tmp,
-// shared memory, scratch directory, image, and the node's own programs around it. Fills in what a
-// supervisor is told.
+// Isolates a task from the others on its node: user, control group, processes, /tmp, shared memory,
+// scratch directory, image, and the node's hooks. Fills in the supervisor's specification.
 //
-//   TASK_DIR/  work/ tmp/ var-tmp/ scratch/   of the task's user; all but work/ go with the task
+//   TASK_DIR/  work/ tmp/ var-tmp/ scratch/   the task user's; all but work/ go with the task
 //              bundle/config.json             of a task in an image
 #ifndef BERTH_CLIENTS_AGENT_ISOLATION_H_
 #define BERTH_CLIENTS_AGENT_ISOLATION_H_
@@ -30,52 +29,52 @@ namespace berth {
 
 class Isolation {
  public:
-  // Of the agent's configuration, complete and checked: node_name, task_user, allow_root_tasks,
+  // From the agent's configuration, complete and checked: node_name, task_user, allow_root_tasks,
   // task_users, cgroups, shared_tmp, shared_pid, shared_shm, scratch_directory, hooks, images.
   // FAILED_PRECONDITION if control groups or namespaces are required and cannot be used, NOT_FOUND
-  // for a task_user that is not there.
+  // for a task_user that does not exist.
   static absl::StatusOr<std::unique_ptr<Isolation>> Create(const config::v1::Agent& config,
                                                            const std::string& state_directory);
 
-  // Whether the task can be run as it asks, and the user it would run as.
+  // Whether the task can run as it requests, and as which user.
   absl::StatusOr<TaskUser> Check(const v1::TaskLaunch& launch) const;
-  // The image that must be unpacked before Fill, and what berth-image is told for that; nothing for
-  // a task without image or with an unpacked one.
-  absl::StatusOr<std::optional<agent::v1::ImageRequest>> ImageToUnpack(
+  // The image that must be unpacked before Fill, as a request for berth-image; nothing for a task
+  // without an image or with an unpacked one.
+  absl::StatusOr<std::optional<agent::v1::ImageRequest>> UnpackRequest(
       const TaskId& id, const v1::TaskLaunch& launch) const;
-  // That the cache of images is cleaned up; nothing without images.
-  std::optional<agent::v1::ImageRequest> ImageCleaning() const;
-  // What a task in an image starts from.
+  // The request to clean up the image cache; nothing without images.
+  std::optional<agent::v1::ImageRequest> CleanupRequest() const;
+  // The starting point of a task in an image.
   absl::StatusOr<TaskImage> Image(const TaskId& id, const v1::TaskLaunch& launch) const;
-  // Images that tasks other than these use may go from now on. For what an earlier agent left.
-  void KeepImagesOf(const std::set<TaskId>& tasks) const;
-  // The directories of a task, in `directory`, which is there.
+  // Releases the images of all other tasks, for leftovers of an earlier agent.
+  void ReleaseImagesExcept(const std::set<TaskId>& tasks) const;
+  // Creates the directories of a task in `directory`, which exists.
   absl::Status MakeDirectories(const TaskId& id, const v1::TaskLaunch& launch,
                                const std::string& directory) const;
-  // Where the task finds them, for its environment: user, home, scratch, tmp.
+  // Fills in the task's user, home, scratch and tmp for its environment.
   absl::Status FillContext(const TaskId& id, const v1::TaskLaunch& launch,
                            EnvironmentContext* context) const;
-  // Turns what to run (argv, env and directory of `spec`) into how: user, group, mounts, hooks,
-  // and, for an image, the container. Makes the control group.
+  // Completes `spec`, which has argv, env and directory, with user, group, mounts, hooks and, for
+  // an image, the container. Creates the control group.
   absl::Status Fill(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
                     const Environment& hook_environment, SupervisorSpec* spec) const;
-  // What the task writes to, and how much of that it may use.
+  // Where the task writes to, with its limits.
   std::vector<DiskArea> DiskAreas(const TaskId& id, const v1::TaskLaunch& launch,
                                   const std::string& directory) const;
-  // Removes the task's directory, and what else it has on disks.
+  // Removes the task's directory and its other data on disks.
   void RemoveDirectory(const std::string& directory) const;
-  // Of jobs that have no task here any more, if an earlier agent was killed before it removed it.
+  // Removes shared memory of jobs without tasks here, left by an earlier agent that was killed.
   void RemoveUnusedSharedMemory() const;
-  // What is outside of the task's directory, when nothing of the task is left or it was never
-  // started.
+  // Removes what is outside of the task's directory, once no process of the task remains or if it
+  // was never started.
   void Remove(const TaskId& id) const;
 
-  // The node's devices may be others now; `found` is where the last discovery told of them.
+  // Call when the node's devices may have changed; `found` is the result of the last discovery.
   void SetDevices(const google::protobuf::RepeatedPtrField<v1::Device>& devices,
                   const DiscoveredDevices& found);
 
-  // What operators should know: why there are no control groups, or no private /tmp. Empty: all
-  // that was asked for is there.
+  // Warnings for operators: why there are no control groups, or no private /tmp. Empty: everything
+  // that was requested is available.
   const std::vector<std::string>& warnings() const { return warnings_; }
   std::string description() const;
 
@@ -110,7 +109,7 @@ class Isolation {
   bool private_tmp_ = false;
   bool private_pids_ = false;
   bool private_shm_ = false;
-  bool quotas_ = false;          // the kernel bounds what tasks use of the state directory's disk
+  bool quotas_ = false;          // the kernel limits usage of the state directory's disk
   bool scratch_quotas_ = false;  // and of the scratch directory's
   std::unique_ptr<ControlGroups> groups_;
   NvidiaFiles nvidia_;

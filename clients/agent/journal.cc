@@ -10,8 +10,7 @@ namespace berth {
 namespace {
 
 constexpr size_t kHeaderBytes = 8;
-constexpr uint64_t kGrowth =
-    4;  // compacted when this many times larger than just after the last time
+constexpr uint64_t kGrowth = 4;  // compacted at this multiple of the size after the last compaction
 
 void PutU32(uint32_t value, std::string* out) {
   for (int shift = 0; shift < 32; shift += 8)
@@ -25,8 +24,8 @@ uint32_t GetU32(absl::string_view bytes) {
   return value;
 }
 
-// The payload of the frame at the start of `bytes`, or nothing if there is no intact one. A payload
-// is never empty.
+// The payload of the frame at the start of `bytes`, or nothing if it is not intact. A payload is
+// never empty.
 absl::string_view FrameAt(absl::string_view bytes) {
   if (bytes.size() < kHeaderBytes) return {};
   const size_t length = GetU32(bytes);
@@ -74,7 +73,7 @@ absl::Status FileJournal::Load() {
     const absl::string_view payload = FrameAt(rest);
     if (payload.empty() && AnyFrameIn(rest.substr(1))) {
       return absl::DataLossError(
-          absl::StrCat(Path(), ": damaged at byte ", size_, ", with intact records behind it"));
+          absl::StrCat(Path(), ": damaged at byte ", size_, ", with intact records after it"));
     }
     if (payload.empty()) break;  // torn
     agent::v1::JournalBatch batch;
@@ -85,7 +84,7 @@ absl::Status FileJournal::Load() {
     if (state_.identity.version() > kJournalVersion) {
       return absl::FailedPreconditionError(
           absl::StrCat(Path(), ": written by a newer agent (format ", state_.identity.version(),
-                       ", this one knows ", kJournalVersion, ")"));
+                       ", this agent supports ", kJournalVersion, ")"));
     }
     size_ += kHeaderBytes + payload.size();
     rest.remove_prefix(kHeaderBytes + payload.size());
@@ -109,7 +108,7 @@ absl::Status FileJournal::Append(const std::vector<agent::v1::JournalRecord>& re
   const std::string frame = EncodeFrame(batch.SerializeAsString());
   absl::Status status = file_->Append(frame);
   if (absl::IsResourceExhausted(status)) {
-    // Take back the part that was written; if even that fails the file is unknown.
+    // Remove the partial write; if even that fails, the state of the file is unknown.
     if (absl::Status cut = file_->Truncate(size_); !cut.ok()) broken_ = cut;
     return broken_.ok() ? status : broken_;
   }
@@ -121,7 +120,7 @@ absl::Status FileJournal::Append(const std::vector<agent::v1::JournalRecord>& re
   if (size_ < compact_at_) return absl::OkStatus();
   const absl::Status compacted = Compact();
   if (absl::IsResourceExhausted(compacted))
-    return absl::OkStatus();  // the old file is whole; later again
+    return absl::OkStatus();  // the old file is intact; retried later
   return compacted;
 }
 

@@ -1,9 +1,8 @@
 // The agent's journal in one file (format: proto/berth/agent/v1/journal.proto).
 //
-// Append = one frame, one write, one fsync. A torn last frame is cut off when opening; a damaged
-// frame with an intact one behind it is not torn but corrupt, and refused. When the file has grown
-// to several times what it says, it is written anew: temporary file, fsync, rename, fsync of the
-// directory.
+// Append = one frame, one write, one fsync. A torn last frame is cut off on opening; a damaged
+// frame followed by an intact one is corruption and is refused. When the file has grown to several
+// times its content, it is rewritten: temporary file, fsync, rename, fsync of the directory.
 #ifndef BERTH_CLIENTS_AGENT_JOURNAL_H_
 #define BERTH_CLIENTS_AGENT_JOURNAL_H_
 
@@ -25,19 +24,19 @@ inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
 class FileJournal final : public Journal {
  public:
   struct Options {
-    size_t compact_bytes = size_t{4} << 20;  // never before the file has this size
+    size_t compact_bytes = size_t{4} << 20;  // minimum file size for compaction
   };
-  // Opens DIRECTORY/journal, or begins one. DATA_LOSS if it is corrupt, FAILED_PRECONDITION if a
-  // newer agent wrote it; both name file and offset or version. `disk` must outlive it.
+  // Opens or creates DIRECTORY/journal. DATA_LOSS if it is corrupt, FAILED_PRECONDITION if a newer
+  // agent wrote it; both name the file and the offset or version. `disk` must outlive it.
   static absl::StatusOr<std::unique_ptr<FileJournal>> Open(Disk& disk, const std::string& directory,
                                                            Options options);
 
-  // The fold of everything written.
+  // The fold of all records written.
   const JournalState& state() const { return state_; }
 
   absl::Status Append(const std::vector<agent::v1::JournalRecord>& records) override;
   void AppendLater(agent::v1::JournalRecord record) override;
-  // Writes what AppendLater left, for a clean end.
+  // Writes pending AppendLater records, for a clean end.
   absl::Status Flush() { return Append({}); }
 
   uint64_t size() const { return size_; }
@@ -56,10 +55,10 @@ class FileJournal final : public Journal {
   uint64_t size_ = 0;
   uint64_t compact_at_ = 0;
   agent::v1::JournalBatch later_;
-  absl::Status broken_;  // after an error that leaves the file unknown
+  absl::Status broken_;  // after an error that leaves the file in an unknown state
 };
 
-// Keeps nothing: for simulated nodes, which never restart.
+// Stores nothing: for simulated nodes, which never restart.
 class NullJournal final : public Journal {
  public:
   absl::Status Append(const std::vector<agent::v1::JournalRecord>&) override {
@@ -68,7 +67,7 @@ class NullJournal final : public Journal {
   void AppendLater(agent::v1::JournalRecord) override {}
 };
 
-// One frame around `payload`.
+// Returns `payload` as one frame.
 std::string EncodeFrame(absl::string_view payload);
 
 }  // namespace berth

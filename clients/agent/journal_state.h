@@ -1,4 +1,4 @@
-// What a journal says: the fold of its records.
+// The content of a journal: the fold of its records.
 #ifndef BERTH_CLIENTS_AGENT_JOURNAL_STATE_H_
 #define BERTH_CLIENTS_AGENT_JOURNAL_STATE_H_
 
@@ -10,7 +10,7 @@
 
 namespace berth {
 
-// Version 1 knows no incarnations; a journal is of it until its agent has met one.
+// Version 1 has no incarnations; a journal has version 1 until its agent has seen one.
 inline constexpr uint32_t kJournalVersion = 2;
 
 struct JournalState {

@@ -82,7 +82,7 @@ void TrimOutput(const std::string& tasks_directory, const std::set<std::string>&
     ++tasks;
   }
   if (tasks == 0) return;
-  LogInfo("output of tasks that ended first was removed, to make room",
+  LogInfo("removed the oldest output of ended tasks to free space",
           {{"tasks", tasks}, {"bytes", removed}, {"kept_bytes", kept}});
 }
 

@@ -16,7 +16,7 @@ namespace {
 bool ReadStat(const std::string& proc, char* state, int* session) {
   std::string text;
   if (ReadWholeFile(proc + "/stat", &text) != 0) return false;
-  const size_t name_end = text.rfind(')');  // the name may hold anything
+  const size_t name_end = text.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos) return false;
   return std::sscanf(text.c_str() + name_end + 1, " %c %*d %*d %d", state, session) == 2;
 }

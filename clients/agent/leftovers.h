@@ -1,4 +1,4 @@
-// Processes that outlived their supervisor.
+// Kills processes that outlived their supervisor.
 #ifndef BERTH_CLIENTS_AGENT_LEFTOVERS_H_
 #define BERTH_CLIENTS_AGENT_LEFTOVERS_H_
 
@@ -8,8 +8,9 @@
 
 namespace berth {
 
-// SIGKILL to every process of the session `session` (0 = none), and to every one with `marker`
-// ("NAME=value") in its environment. Returns how many were found; call again until it is 0.
+// Sends SIGKILL to every process of the session `session` (0 = none), and to every process with
+// `marker` ("NAME=value") in its environment. Returns how many were found; call again until it is
+// 0.
 int KillLeftovers(const std::string& marker, pid_t session);
 
 }  // namespace berth

@@ -46,8 +46,8 @@ class Segments {
     const std::vector<int64_t> positions = List();
     return positions.empty() ? 0 : positions.back() + Size(positions.back());
   }
-  // Up to `units` from `*position` on, of one segment; moves *position forward over what rotation
-  // removed. Empty at the end.
+  // Up to `units` from `*position`, within one segment; advances *position past segments removed by
+  // rotation. Empty at the end.
   std::string Read(int64_t* position, int64_t units) const {
     for (const int64_t start : List()) {
       *position = std::max(*position, start);
@@ -87,14 +87,14 @@ class Segments {
   const int64_t unit_;
 };
 
-// A run of output of one stream.
+// A contiguous run of one stream's output.
 struct Run {
   int stream = 0;
   int64_t begin = 0;
   int64_t end = 0;
 };
 
-// Bytes [*begin, end) of a stream; *begin moves forward over what rotation removed.
+// Bytes [*begin, end) of a stream; advances *begin past segments removed by rotation.
 std::string ReadRange(const Segments& segments, int64_t* begin, int64_t end) {
   std::string data;
   while (*begin + static_cast<int64_t>(data.size()) < end) {
@@ -111,9 +111,9 @@ std::string ReadRange(const Segments& segments, int64_t* begin, int64_t end) {
   return data;
 }
 
-// Goes back from run.end over line ends until *lines lines are behind it; where their text begins.
-// *lines becomes what is still missing, 0 = found. *at_end: a line end as the very last byte ends
-// the last line, and begins none.
+// Walks back from run.end until *lines line ends are passed; returns where their text begins. Sets
+// *lines to the number still missing, 0 = found. *at_end: a line end as the very last byte ends the
+// last line and does not start one.
 int64_t WalkBack(const Segments& segments, const Run& run, int64_t* lines, bool* at_end) {
   for (int64_t end = run.end; end > run.begin;) {
     const int64_t wanted = std::max(run.begin, end - kBlockBytes);
@@ -131,20 +131,19 @@ int64_t WalkBack(const Segments& segments, const Run& run, int64_t* lines, bool*
 
 uint64_t LittleEndian(const std::string& bytes, size_t at) {
   uint64_t value = 0;
-  for (size_t i = sizeof value; i-- > 0;)
-    value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
+  for (size_t i = sizeof value; i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
   return value;
 }
 
-// When the output of one stream was written, for a reader that goes forward.
+// Returns when a stream's output was written, for a reader that moves forward.
 class Times {
  public:
   Times(const std::string& directory, const std::string& stream)
       : records_(directory, "times." + stream, kTimeRecordBytes) {}
 
   struct Step {
-    std::optional<int64_t> unix_ms;  // of the byte asked for; none where no record of it is kept
-    int64_t end = INT64_MAX;         // the first byte with another time, as far as is known
+    std::optional<int64_t> unix_ms;  // of the requested byte; none if no record of it remains
+    int64_t end = INT64_MAX;         // the first byte known to have another time
   };
   Step At(int64_t offset) {
     if (next_ == 0 || offset < offset_ || next_ < records_.First()) Search(offset);
@@ -174,7 +173,7 @@ class Times {
     return Record{static_cast<int64_t>(LittleEndian(bytes, 0)),
                   static_cast<int64_t>(LittleEndian(bytes, sizeof(uint64_t)))};
   }
-  // The last record at or before `offset`, or the first one that is kept, comes next.
+  // Makes the last record at or before `offset`, or else the first remaining one, the next record.
   void Search(int64_t offset) {
     int64_t first = records_.First();
     for (int64_t end = records_.End(); end - first > 1;) {
@@ -187,12 +186,12 @@ class Times {
   }
 
   Segments records_;
-  int64_t next_ = 0;  // the record behind that of time_
+  int64_t next_ = 0;  // the record after that of time_
   int64_t offset_ = 0;
   std::optional<int64_t> time_;
 };
 
-// One stream, or both along the order records.
+// Reads one stream, or both in the order of the order records.
 class FileCursor final : public LogCursor {
  public:
   FileCursor(const std::string& directory, v1::LogStream stream, bool times)
@@ -205,7 +204,7 @@ class FileCursor final : public LogCursor {
     times_.emplace_back(directory, "stderr");
   }
 
-  // Runs of output that are before it are passed over when they are met.
+  // Runs before `position` are skipped when they are reached.
   void SeekTo(const v1::LogPosition& position) {
     offsets_[0] = std::max<int64_t>(position.stdout_bytes(), 0);
     offsets_[1] = std::max<int64_t>(position.stderr_bytes(), 0);
@@ -231,7 +230,7 @@ class FileCursor final : public LogCursor {
     const int64_t max = static_cast<int64_t>(max_bytes);
     if (!both_) return ReadStream(only_, max);
     for (;;) {
-      // Asked first: with another run behind it, this one's end is final when it is read.
+      // Checked first: if another run follows, this run's end is final when it is read.
       const bool another = order_.End() > record_ + 1;
       const std::string record = order_.Read(&record_, 1);
       if (record.size() < kOrderRecordBytes) return Piece{};
@@ -241,7 +240,7 @@ class FileCursor final : public LogCursor {
       if (offsets_[stream] < end) {
         Piece piece = ReadStream(stream, std::min(max, end - offsets_[stream]));
         if (!piece.data.empty()) return piece;
-        offsets_[stream] = end;  // rotated away
+        offsets_[stream] = end;  // removed by rotation
       }
       if (!another) return Piece{};
       ++record_;
@@ -261,11 +260,12 @@ class FileCursor final : public LogCursor {
     piece.stream = stream == 1 ? v1::STDERR : v1::STDOUT;
     piece.data = streams_[stream].Read(&offsets_[stream], max);
     if (!times_.empty() && !piece.data.empty()) {
-      // Behind the reading: the records of all that was read are there.
+      // After the read: the records of everything that was read exist.
       const Times::Step step = times_[static_cast<size_t>(stream)].At(offsets_[stream]);
       piece.unix_ms = step.unix_ms;
       const int64_t same = step.end - offsets_[stream];
-      if (same < static_cast<int64_t>(piece.data.size())) piece.data.resize(static_cast<size_t>(same));
+      if (same < static_cast<int64_t>(piece.data.size()))
+        piece.data.resize(static_cast<size_t>(same));
     }
     offsets_[stream] += static_cast<int64_t>(piece.data.size());
     return piece;
@@ -292,7 +292,7 @@ class FileCursor final : public LogCursor {
 
   Segments streams_[2];
   Segments order_;
-  std::vector<Times> times_;  // by stream; none: not asked for
+  std::vector<Times> times_;  // by stream; empty: not requested
   const bool both_;
   const int only_;
   int64_t offsets_[2] = {0, 0};
@@ -300,7 +300,7 @@ class FileCursor final : public LogCursor {
   int64_t first_record_ = 0;
 };
 
-// The task has ended, and what it wrote was removed to make room: kept_output.h.
+// Whether the task has ended and its output was removed to free space: kept_output.h.
 bool WasTrimmed(const std::string& directory) {
   const SupervisorStatus status = ReadStatus(directory);
   const bool had = status.has_output && status.phase != SupervisorStatus::kRunning;
@@ -316,7 +316,7 @@ absl::StatusOr<std::unique_ptr<LogCursor>> LogFiles::Open(const v1::ReadLog& req
       absl::StrCat(tasks_directory_, "/", ToString(ToTaskId(request.key())));
   struct stat info;
   if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || WasTrimmed(directory)) {
-    return absl::NotFoundError("this node has no output of the task (any more)");
+    return absl::NotFoundError("this node has no output of the task (it may have been removed)");
   }
   auto cursor = std::make_unique<FileCursor>(directory, request.stream(), request.times());
   cursor->SeekTo(request.from());

@@ -1,4 +1,5 @@
-// Reads what supervisors captured (supervisor/log_writer.h), while it is written and rotated.
+// Reads output captured by supervisors (supervisor/log_writer.h), even while it is written and
+// rotated.
 #ifndef BERTH_CLIENTS_AGENT_LOG_FILES_H_
 #define BERTH_CLIENTS_AGENT_LOG_FILES_H_
 
@@ -10,8 +11,8 @@
 
 namespace berth {
 
-// Output of the tasks below `tasks_directory`, each in its directory ToString(id). Output that
-// rotation removed before it was read is skipped. NOT_FOUND for a task without a directory.
+// Output of the tasks below `tasks_directory`, each in its directory ToString(id). Skips output
+// that rotation removed before it was read. NOT_FOUND for a task without a directory.
 class LogFiles final : public LogSource {
  public:
   explicit LogFiles(std::string tasks_directory);

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kMaxRounds = 16;
 constexpr absl::Duration kFollowInterval =
-    absl::Milliseconds(200);  // how often a follower looks for more
+    absl::Milliseconds(200);  // how often a follower checks for more
 constexpr absl::Duration kFullInterval =
-    absl::Milliseconds(10);  // how often a full link is looked at
+    absl::Milliseconds(10);  // how often a full link is checked
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void LogPump::Pump(absl::Duration now, absl::FunctionRef<size_t()> queued_bytes)
   next_ = now;
 }
 
-// has_ended is asked before reading: what was written before the end is then certain to be read.
+// Calls has_ended before reading, so that everything written before the end is read.
 LogPump::Step LogPump::SendNext(uint64_t number, Request& request) {
   const bool last = !request.follow || has_ended_(request.id);
   auto piece = request.cursor->Read(kMaxLogChunkBytes);

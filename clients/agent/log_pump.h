@@ -1,9 +1,9 @@
-// Answers ReadLog: reads task output piece by piece and sends it while the link takes more. First,
-// at once, comes an empty piece that tells the position from which it reads.
+// Serves ReadLog: reads task output in pieces and sends it while the link accepts more. The first
+// piece is sent at once, is empty, and has the start position.
 //
-// Flow is bounded: nothing is read while the link has more than kMaxQueuedLogBytes queued, and a
-// pump round sends at most one piece of each request, so that reports and heartbeats are never far
-// behind. No thread, clock or IO.
+// Flow is bounded: nothing is read while the link has more than kMaxQueuedLogBytes queued, and one
+// round sends at most one piece per request, so that reports and heartbeats are not delayed. No
+// thread, clock or IO.
 #ifndef BERTH_CLIENTS_AGENT_LOG_PUMP_H_
 #define BERTH_CLIENTS_AGENT_LOG_PUMP_H_
 
@@ -24,7 +24,7 @@ inline constexpr size_t kMaxQueuedLogBytes = size_t{256} << 10;
 class LogPump {
  public:
   using SendChunk = absl::AnyInvocable<void(v1::LogChunk)>;
-  // Whether a task has ended (or is unknown): a follow ends there, once everything is read.
+  // Whether a task has ended (or is unknown): then a follow ends once everything is read.
   using HasEnded = absl::AnyInvocable<bool(const TaskId&) const>;
 
   LogPump(LogSource& source, HasEnded has_ended, SendChunk send);
@@ -34,7 +34,7 @@ class LogPump {
   void Clear() { requests_.clear(); }
   // Sends while queued_bytes() allows, up to kMaxRounds rounds.
   void Pump(absl::Duration now, absl::FunctionRef<size_t()> queued_bytes);
-  // When Pump is worth calling next; infinite without requests.
+  // When to call Pump next; infinite without requests.
   absl::Duration NextWake() const { return requests_.empty() ? absl::InfiniteDuration() : next_; }
 
  private:

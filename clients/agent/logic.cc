@@ -7,7 +7,7 @@
 namespace berth {
 namespace {
 
-constexpr absl::Duration kSlowRetry = absl::Seconds(30);  // an operator has to do something first
+constexpr absl::Duration kSlowRetry = absl::Seconds(30);  // an operator must act first
 constexpr size_t kMaxUnackedHeartbeats = 64;
 
 absl::Duration ToDuration(const google::protobuf::Duration& d) {
@@ -50,7 +50,7 @@ AgentLogic::AgentLogic(Options options, ServerLink& link, Journal& journal, Task
 void AgentLogic::Begin(Instant now, const Recovered& recovered) {
   book_.Recover(now, recovered.journal, recovered.rebooted);
   lease_deadline_ = recovered.lease_deadline;
-  // Whatever is left of it may be of a longer lease, which the first Welcome ends.
+  // The remainder may belong to a longer lease, which the first Welcome ends.
   if (lease_deadline_) held_ = std::max(held_, *lease_deadline_ - now.steady);
   // Strict tasks without a known lease must not run on unbounded.
   if (!lease_deadline_ && book_.live() > 0) lease_deadline_ = now.steady;
@@ -58,7 +58,7 @@ void AgentLogic::Begin(Instant now, const Recovered& recovered) {
   Connect(now);
 }
 
-// Hello goes out at once; whether anybody is there shows in the answer.
+// Sends Hello at once; the response shows whether the server is there.
 void AgentLogic::Connect(Instant now) {
   if (ForeignEnded()) foreign_until_.reset();
   link_.Connect();
@@ -83,7 +83,7 @@ void AgentLogic::Connect(Instant now) {
 }
 
 void AgentLogic::OnServerMessage(Instant now, const v1::ServerMessage& message) {
-  CheckLease(now);  // before a Start that lay in a buffer while this machine slept
+  CheckLease(now);  // before a Start that was buffered while this machine slept
   switch (message.message_case()) {
     case v1::ServerMessage::kWelcome:
       return OnWelcome(now, message.welcome());
@@ -126,21 +126,21 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
       if (execs_ != nullptr) execs_->Input(message.exec_input());
       return;
     default:
-      return;  // of a newer server: nothing that this agent announced
+      return;  // from a newer server: a feature that this agent did not announce
   }
 }
 
-// A Welcome counts as the ack of Hello, and only for this connection: a second one must bring a
-// newer epoch.
+// A Welcome acknowledges Hello, for this connection only: a second Welcome must bring a newer
+// epoch.
 void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   if (state_ == State::kRegistered && welcome.epoch() <= epoch_) return;
   if (state_ != State::kHelloSent && state_ != State::kRegistered) return;
   if (!Join(now, welcome)) return;
   if (welcome.has_lease()) lease_ = ToDuration(welcome.lease());
   if (!TakeLease(now, hello_sent_, lease_)) {
-    // No message of the new epoch may say that the longer lease is gone.
+    // Without the lease file, no message of the new epoch may end the longer lease.
     link_.Disconnect();
-    return Retry(now, absl::ZeroDuration(), "the lease of a Welcome could not be taken");
+    return Retry(now, absl::ZeroDuration(), "cannot write the lease granted by Welcome");
   }
   last_acked_ = {0, hello_sent_};
   state_ = State::kRegistered;
@@ -150,16 +150,16 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
     heartbeat_interval_ = ToDuration(welcome.heartbeat_interval());
   heartbeat_interval_ = std::max(heartbeat_interval_, absl::Milliseconds(10));
   unacked_heartbeats_.clear();
-  // The first beat comes at a random part of the interval: nodes that registered together spread
-  // out.
+  // The first heartbeat comes at a random part of the interval, to spread out nodes that registered
+  // together.
   heartbeat_at_ = now.steady + heartbeat_interval_ * random_.Unit();
   for (const v1::TaskKey& key : welcome.forget()) book_.Forget(now, ToTaskId(key));
   for (const v1::TaskReport& report : book_.Unacked()) SendReport(report);
   SendConditions();
 }
 
-// False: not while foreign tasks live. Nothing was said with the new epoch, so the server takes
-// nothing for gone yet.
+// Returns false while foreign tasks live. Nothing was sent with the new epoch, so the server does
+// not treat them as gone yet.
 bool AgentLogic::Join(Instant now, const v1::Welcome& welcome) {
   const StoreMembership store = {.cluster_id = welcome.cluster_id(),
                                  .incarnation = welcome.incarnation(),
@@ -173,9 +173,9 @@ bool AgentLogic::Join(Instant now, const v1::Welcome& welcome) {
     foreign_until_.reset();
     return true;
   }
-  foreign_until_ = now.steady + kForeignPatience;
+  foreign_until_ = now.steady + kForeignTimeout;
   link_.Disconnect();
-  Retry(now, absl::ZeroDuration(), "tasks of another incarnation of the cluster are being ended");
+  Retry(now, absl::ZeroDuration(), "ending tasks of another incarnation of the cluster");
   deadline_ = *foreign_until_;
   return false;
 }
@@ -184,7 +184,7 @@ void AgentLogic::RefuseLog(const v1::ReadLog& request) {
   v1::AgentMessage message;
   message.mutable_log()->set_request(request.request());
   message.mutable_log()->set_end(true);
-  message.mutable_log()->set_error("the task is of another incarnation of the cluster");
+  message.mutable_log()->set_error("the task belongs to another incarnation of the cluster");
   Send(std::move(message));
 }
 
@@ -194,8 +194,8 @@ void AgentLogic::OpenExec(const v1::OpenExec& request) {
   v1::ExecOutput end;
   end.set_request(request.request());
   end.set_end(true);
-  end.set_error(execs_ == nullptr ? "this agent runs no commands inside tasks"
-                                  : "the task does not run");
+  end.set_error(execs_ == nullptr ? "this agent does not support commands inside tasks"
+                                  : "the task is not running");
   OnExecOutput(std::move(end));
 }
 
@@ -214,7 +214,7 @@ void AgentLogic::SetConditions(v1::NodeConditions conditions) {
 void AgentLogic::SetInventory(Instant now, v1::NodeInventory inventory) {
   book_.SetDevices(DeviceBounds(inventory));
   inventory_ = std::move(inventory);
-  if (state_ == State::kWaiting) return;  // the next Hello has it
+  if (state_ == State::kWaiting) return;  // the next Hello includes it
   CheckLease(now);
   link_.Disconnect();
   pump_.Clear();
@@ -245,7 +245,7 @@ void AgentLogic::OnDisconnected(Instant now, absl::string_view reason) {
   Retry(now, absl::ZeroDuration(), reason);
 }
 
-// Full jitter, so that the agents of a restarted server spread out.
+// Full jitter, to spread out the agents of a restarted server.
 void AgentLogic::Retry(Instant now, absl::Duration at_least, absl::string_view reason) {
   state_ = State::kWaiting;
   last_error_ = std::string(reason);
@@ -254,8 +254,8 @@ void AgentLogic::Retry(Instant now, absl::Duration at_least, absl::string_view r
   if (execs_ != nullptr) execs_->Clear();
 }
 
-// Between two heartbeats the server repeats the last ack with a longer lease: it wants to know that
-// it was heard.
+// Between two heartbeats, the server repeats the last ack with a longer lease: it needs
+// confirmation that the agent received it.
 void AgentLogic::OnHeartbeatAck(Instant now, const v1::HeartbeatAck& ack) {
   const bool repeated = ack.sequence() == last_acked_.sequence;
   while (!unacked_heartbeats_.empty() && unacked_heartbeats_.front().sequence <= ack.sequence()) {
@@ -267,7 +267,7 @@ void AgentLogic::OnHeartbeatAck(Instant now, const v1::HeartbeatAck& ack) {
   absl::Duration length = lease_;
   if (ack.has_lease())
     length = std::clamp(ToDuration(ack.lease()), lease_, std::max(lease_, kLongestLease));
-  if (repeated && !ack.has_lease() && held_ <= lease_) return;  // again: no longer
+  if (repeated && !ack.has_lease() && held_ <= lease_) return;  // repeated, with no longer lease
   TakeLease(now, last_acked_.when, length);
   if (repeated && ack.has_lease()) SendHeartbeat(now);
 }
@@ -280,17 +280,17 @@ bool AgentLogic::TakeLease(Instant now, absl::Duration from, absl::Duration leng
   const absl::Duration soon = std::min(deadline, std::max(from, now.steady) + lease_);
   if (!runner_.SetLease(soon, deadline) && shorter) return false;
   lease_deadline_ = deadline;
-  told_soon_ = soon;
+  legacy_deadline_ = soon;
   held_ = length;
   fenced_ = false;
   return true;
 }
 
 void AgentLogic::StepLease(Instant now) {
-  if (fenced_ || !lease_deadline_ || told_soon_ >= *lease_deadline_) return;
-  if (now.steady < told_soon_ - lease_ / 2) return;
-  told_soon_ = std::min(*lease_deadline_, now.steady + lease_);
-  runner_.SetLease(told_soon_, *lease_deadline_);
+  if (fenced_ || !lease_deadline_ || legacy_deadline_ >= *lease_deadline_) return;
+  if (now.steady < legacy_deadline_ - lease_ / 2) return;
+  legacy_deadline_ = std::min(*lease_deadline_, now.steady + lease_);
+  runner_.SetLease(legacy_deadline_, *lease_deadline_);
 }
 
 bool AgentLogic::LeaseHolds(Instant now) const {
@@ -335,14 +335,14 @@ void AgentLogic::Tick(Instant now) {
     case State::kHelloSent:
       if (now.steady < deadline_) break;
       link_.Disconnect();
-      Retry(now, absl::ZeroDuration(), "no answer to Hello");
+      Retry(now, absl::ZeroDuration(), "no response to Hello");
       break;
     case State::kRegistered:
-      // Beats that nobody acks for a whole lease: the stream is dead, whatever the transport
-      // thinks.
+      // No heartbeat was acknowledged for a whole lease: the stream is dead, whatever the transport
+      // reports.
       if (!unacked_heartbeats_.empty() && now.steady >= unacked_heartbeats_.front().when + lease_) {
         link_.Disconnect();
-        Retry(now, absl::ZeroDuration(), "heartbeats are not acked");
+        Retry(now, absl::ZeroDuration(), "heartbeats are not acknowledged");
         break;
       }
       if (now.steady >= heartbeat_at_) SendHeartbeat(now);
@@ -355,7 +355,7 @@ absl::Duration AgentLogic::NextWake() const {
   absl::Duration next = book_.NextWake();
   if (lease_deadline_ && !fenced_) {
     next = std::min(next, *lease_deadline_);
-    if (told_soon_ < *lease_deadline_) next = std::min(next, told_soon_ - lease_ / 2);
+    if (legacy_deadline_ < *lease_deadline_) next = std::min(next, legacy_deadline_ - lease_ / 2);
   }
   if (state_ == State::kWaiting || state_ == State::kHelloSent) next = std::min(next, deadline_);
   if (state_ == State::kWaiting && ForeignEnded()) next = absl::ZeroDuration();

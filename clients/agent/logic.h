@@ -1,15 +1,15 @@
-// The agent of one node as a state machine: events in, calls of the small interfaces out.
+// The agent of one node as a state machine: events in, calls to the small interfaces out.
 //
 //   Connect, Hello -> Welcome(epoch, lease) -> heartbeats, reports | Prepare, Start,
 //   Kill, ReadLog, OpenExec
 //        ^                                                        |
 //        '---------- back-off with full jitter <------ OnDisconnected, Refused, silence
 //
-// The lease counts on the steady clock from when the heartbeat that was acked was *sent* (Hello
-// counts as the first one). When it lapses, strict tasks are killed, whatever the connection looks
-// like; the supervisors know the deadline too, and keep it while no agent runs.
+// The lease counts on the steady clock from when the acknowledged heartbeat was *sent* (Hello
+// counts as the first). When it lapses, strict tasks are killed, regardless of the connection; the
+// supervisors know the deadline too, and enforce it while no agent runs.
 //
-// No thread, clock, randomness or IO of its own: a simulation runs thousands from one seed. Not
+// No thread, clock, randomness or IO: a simulation runs thousands of these from one seed. Not
 // thread-safe; calls must not nest.
 #ifndef BERTH_CLIENTS_AGENT_LOGIC_H_
 #define BERTH_CLIENTS_AGENT_LOGIC_H_
@@ -29,19 +29,18 @@
 
 namespace berth {
 
-// A Welcome of another store, or of another incarnation of it: foreign tasks are fenced first, and
-// the agent registers when they are gone, at the latest after kForeignPatience. Only then does the
-// server take them for gone, and start again what it had under the same names.
+// If a Welcome comes from another store, or another incarnation of it, foreign tasks are fenced
+// first, and the agent registers when they are gone, at the latest after kForeignTimeout. Only
+// then does the server treat them as gone and restart the tasks with the same names.
 //
-// Well within a lease: a server that comes back in time must find the agent before the agent has to
-// kill its strict tasks.
+// kReconnect: well within a lease, so that a server that returns in time finds the agent before the
+// agent has to kill its strict tasks.
 inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(250),
                                            .max_backoff = absl::Seconds(2)};
-// And no more than half the lease, which counts from Hello: a Welcome that comes later brings next
-// to nothing of it.
+// At most half the lease, which counts from Hello: a later Welcome leaves almost none of it.
 inline constexpr absl::Duration kMaxHelloTimeout = absl::Seconds(10);
-inline constexpr absl::Duration kForeignPatience = absl::Minutes(1);  // twice their grace
-// No server is away for longer: whatever one grants, this is what the agent takes.
+inline constexpr absl::Duration kForeignTimeout = absl::Minutes(1);  // twice their grace
+// The longest lease that the agent accepts: no planned outage of the server is longer.
 inline constexpr absl::Duration kLongestLease = absl::Hours(24);
 
 class AgentLogic {
@@ -54,8 +53,8 @@ class AgentLogic {
     v1::NodeInventory inventory;
     absl::Duration keep_ended = absl::Hours(24);
   };
-  // What was found on disk. lease_deadline: on the steady clock of this boot, if one was ever
-  // granted in it.
+  // State found on disk. lease_deadline: on the steady clock of this boot, if a lease was granted
+  // in it.
   struct Recovered {
     JournalState journal;
     bool rebooted = false;
@@ -65,23 +64,23 @@ class AgentLogic {
   AgentLogic(Options options, ServerLink& link, Journal& journal, TaskRunner& runner,
              LogSource& logs, Random& random);
 
-  // Once, first: adopts what is there and connects.
+  // Call once, first: adopts recovered tasks and connects.
   void Begin(Instant now, const Recovered& recovered);
   void OnServerMessage(Instant now, const v1::ServerMessage& message);
   void OnDisconnected(Instant now, absl::string_view reason);
   void OnTaskEvent(Instant now, const TaskEvent& event);
-  // Before Begin: who runs commands inside tasks. Without, they are answered with an error.
+  // Before Begin: sets the runner of commands inside tasks. Without one, they fail with an error.
   void SetExecRunner(ExecRunner* execs) { execs_ = execs; }
-  // Before Begin: who divides GPUs. Without, the server's wishes are passed over.
+  // Before Begin: sets the divider of GPUs. Without one, the server's requests are ignored.
   void SetGpuDivider(GpuDivider* divider) { divider_ = divider; }
   void OnExecOutput(v1::ExecOutput output);
-  // All that is wrong with the node; told at once, and after each registration.
+  // All conditions of the node; reported at once, and after each registration.
   void SetConditions(v1::NodeConditions conditions);
-  // What the node has from now on. The server learns it by a new registration: of an agent that has
-  // one this ends the connection, and with it the logs that are followed and the commands inside
-  // tasks, but no task.
+  // The node's inventory from now on. The server gets it by a new registration: if the agent is
+  // registered, this ends the connection, and with it followed logs and commands inside tasks, but
+  // no task.
   void SetInventory(Instant now, v1::NodeInventory inventory);
-  // Does what is due. To be called at NextWake, or earlier; more often does no harm.
+  // Does what is due. Call at NextWake or earlier; extra calls do no harm.
   void Tick(Instant now);
   absl::Duration NextWake() const;  // on the steady clock
 
@@ -89,11 +88,11 @@ class AgentLogic {
   bool registered() const { return state_ == State::kRegistered; }
   uint64_t epoch() const { return epoch_; }
   size_t live_tasks() const { return book_.live(); }
-  // Some task has the device, or waits for it.
+  // Whether a task has the device, or waits for it.
   bool DeviceInUse(const std::string& uuid) const { return book_.DeviceInUse(uuid); }
   // Why the last connection ended; for the log.
   const std::string& last_error() const { return last_error_; }
-  // Not OK: the journal failed; end the process (tasks live on) and start again.
+  // Not OK: the journal failed; end the process (tasks keep running) and restart.
   const absl::Status& fatal() const { return book_.fatal(); }
 
  private:
@@ -115,11 +114,11 @@ class AgentLogic {
   void OnHeartbeatAck(Instant now, const v1::HeartbeatAck& ack);
   void OnTaskMessage(Instant now, const v1::ServerMessage& message);
   void SendHeartbeat(Instant now);
-  // The lease that the server granted last, of this length, from when that message was sent. False:
-  // it is shorter than what the agent holds, and could not be told to the supervisors, or was over
-  // when it came: then the longer one holds.
+  // Takes the last lease that the server granted, of this length, counted from when that message
+  // was sent. False: it is shorter than the current lease, and the supervisors could not be
+  // updated, or it had already expired: then the longer one remains in force.
   bool TakeLease(Instant now, absl::Duration from, absl::Duration length);
-  // Older supervisors look at the near end of a long lease only: moves it on.
+  // Older supervisors only read a near deadline: moves it forward during a long lease.
   void StepLease(Instant now);
   void CheckLease(Instant now);
   bool LeaseHolds(Instant now) const;
@@ -138,25 +137,25 @@ class AgentLogic {
   ExecRunner* execs_ = nullptr;
   GpuDivider* divider_ = nullptr;
   v1::NodeInventory inventory_;
-  std::optional<v1::NodeConditions> conditions_;  // absent: nobody has looked yet
+  std::optional<v1::NodeConditions> conditions_;  // absent: not checked yet
 
   State state_ = State::kWaiting;
   std::string last_error_;
   uint64_t epoch_ = 0;
   Backoff backoff_;
-  absl::Duration deadline_;  // of the present state: reconnect at, give up Hello at
+  absl::Duration deadline_;  // of the current state: when to reconnect, or give up on Hello
   absl::Duration heartbeat_at_;
   absl::Duration heartbeat_interval_ = absl::Seconds(5);
   absl::Duration lease_ = absl::Seconds(15);
   absl::Duration hello_sent_;
   uint64_t heartbeat_sequence_ = 0;
   std::deque<Sent> unacked_heartbeats_;
-  Sent last_acked_{0, absl::ZeroDuration()};      // sequence 0: Hello, by Welcome
+  Sent last_acked_{0, absl::ZeroDuration()};      // sequence 0: Hello, acknowledged by Welcome
   std::optional<absl::Duration> lease_deadline_;  // of the last lease
   absl::Duration held_ = absl::Seconds(15);       // its length
-  absl::Duration told_soon_;                      // what older supervisors go by
-  bool fenced_ = false;                           // what the last lapse demands was done
-  std::optional<absl::Duration> foreign_until_;   // foreign tasks are waited for
+  absl::Duration legacy_deadline_;                // the deadline for older supervisors
+  bool fenced_ = false;                           // the last lapse was handled
+  std::optional<absl::Duration> foreign_until_;   // the wait for foreign tasks ends
 };
 
 }  // namespace berth

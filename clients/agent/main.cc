@@ -1,4 +1,4 @@
-// berth-agent: runs the tasks of one node, or with --simulate plays many nodes.
+// berth-agent: runs the tasks of one node, or simulates many nodes with --simulate.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ struct Flags {
   std::string topology;
 };
 
-// Waited for by the main thread, or by a thread that stops the loop.
+// Signals that the main thread, or a thread that stops the loop, waits for.
 sigset_t StopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -47,7 +47,7 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// And the one by which the agent looks at its devices anew.
+// Also includes the signal that makes the agent scan its devices.
 sigset_t AgentSignals() {
   sigset_t signals = StopSignals();
   sigaddset(&signals, SIGHUP);
@@ -56,7 +56,7 @@ sigset_t AgentSignals() {
 
 int Fail(const absl::Status& status) {
   std::cerr << "berth-agent: " << status.message() << "\n";
-  return absl::IsInvalidArgument(status) ? kExitUsage : 1;  // of a bad configuration
+  return absl::IsInvalidArgument(status) ? kExitUsage : 1;  // invalid configuration
 }
 
 // Every task needs a few descriptors.
@@ -67,7 +67,7 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// A program that is installed beside this one.
+// The path of a program that is installed in the same directory.
 std::string Beside(const char* program) {
   std::error_code ignored;
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / program;
@@ -77,7 +77,7 @@ std::string ProbeOf(const Flags& flags) {
   return flags.probe.empty() ? Beside("berth-probe") : flags.probe;
 }
 
-// What a flag says does not stand in the file.
+// A value from a flag has no position in the configuration file.
 void TakeFlag(const std::string& value, const char* field, ConfigPlaces* places, std::string* out) {
   if (value.empty()) return;
   *out = value;
@@ -123,7 +123,7 @@ absl::StatusOr<config::v1::Agent> ReadConfig(const Flags& flags, ConfigPlaces* p
   }
   TakeFlag(flags.server, "server", places, config.mutable_server());
   TakeFlag(flags.node_name, "node_name", places, config.mutable_node_name());
-  if (!flags.state_directory.empty()) {  // as the shell that it was written in means it
+  if (!flags.state_directory.empty()) {  // relative to the working directory, as in a shell
     TakeFlag(std::filesystem::absolute(flags.state_directory), "state_directory", places,
              config.mutable_state_directory());
   }
@@ -145,11 +145,11 @@ int RunDiscover(const Flags& flags) {
   return std::cout.good() ? 0 : 1;
 }
 
-// Memory, where the configuration names none, is what the machine has without its GPUs'.
+// If the configuration sets no memory, it is the host memory without GPU memory.
 DiscoveredDevices FindDevices(const Flags& flags, bool memory_declared, config::v1::Agent* config) {
   if (!memory_declared) config->clear_memory_bytes();
   DiscoveredDevices found = DiscoverInto(ProbeOf(flags), config);
-  SetAgentDefaults(config);  // memory, if discovery could not tell
+  SetAgentDefaults(config);  // memory, if discovery did not find it
   for (const std::string& line : found.lines)
     LogWarn("devices", {{"node", config->node_name()}, {"warning", line}});
   LogInfo("devices", {{"node", config->node_name()}, {"registered", config->devices_size()}});
@@ -193,12 +193,12 @@ int RunAgent(const Flags& flags) {
   });
   const absl::Status status = (*loop)->Run();
   if (!status.ok()) {
-    LogError("the agent ends, its tasks live on", {{"error", status}});
+    LogError("agent failed, tasks keep running", {{"error", status}});
     FlushLog();
-    _exit(1);  // the stopper waits for a signal that need not come
+    _exit(1);  // the stopper waits for a signal that may never come
   }
   stopper.join();
-  LogInfo("stopped, tasks live on", {{"node", config.node_name()}});
+  LogInfo("stopped, tasks keep running", {{"node", config.node_name()}});
   return 0;
 }
 
@@ -211,21 +211,21 @@ int Main(int argc, char** argv) {
   app.add_option("--node-name", flags.node_name, "default: the host name");
   app.add_option("--state-dir", flags.state_directory, "default: /var/lib/berth-agent");
   app.add_option("--supervisor", flags.supervisor,
-                 "berth-supervisor; default: beside this program");
-  app.add_option("--probe", flags.probe, "berth-probe; default: beside this program");
+                 "path of berth-supervisor; default: next to berth-agent");
+  app.add_option("--probe", flags.probe, "path of berth-probe; default: next to berth-agent");
   app.add_option("--topology", flags.topology,
-                 "NCCL or hwloc XML: where devices sit, when the machine hides it");
+                 "NCCL or hwloc XML with device positions, for machines that hide them");
   CLI::Option* discover = app.add_flag("--discover", flags.discover,
-                                       "show the devices and their distances; needs no server");
+                                       "print the devices and their distances, without a server");
   app.add_option("--from", flags.discovery.from,
-                 "of a saved machine: hwloc or NCCL XML, or a folder with copies of /proc and /sys")
+                 "read a saved machine: hwloc or NCCL XML, or a copy of /proc and /sys")
       ->needs(discover);
   app.add_option("-o,--output", flags.discovery.output, "table (default) or json")->needs(discover);
   app.add_option("--compare", flags.discovery.compare,
-                 "check the distances against this output of nvidia-smi topo -m")
+                 "compare distances with this saved output of nvidia-smi topo -m")
       ->needs(discover);
   app.add_option("--simulate", flags.simulate,
-                 "play the nodes of this file (berth.config.v1.Simulation)")
+                 "simulate the nodes of this file (berth.config.v1.Simulation)")
       ->excludes("--config")
       ->excludes("--discover")
       ->excludes("--topology")
@@ -236,9 +236,9 @@ int Main(int argc, char** argv) {
   LogForGrpc(LogLevel::kDebug);
   const bool runs_tasks = !flags.discover && flags.simulate.empty();
   const sigset_t signals = runs_tasks ? AgentSignals() : StopSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of a file fails: as on a full disk
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails as on a full disk
   if (flags.discover) return RunDiscover(flags);
   return flags.simulate.empty() ? RunAgent(flags) : RunSimulation(flags);
 }

@@ -18,7 +18,7 @@ bool IsPortBindable(int port) {
   const int on = 1;
   const int off = 0;
   setsockopt(any, SOL_SOCKET, SO_REUSEADDR, &on,
-             sizeof on);  // TIME_WAIT is no hindrance, a listener is
+             sizeof on);  // ports in TIME_WAIT are free, those with a listener are not
   int result = -1;
   if (v6) {
     setsockopt(any, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);

@@ -1,4 +1,4 @@
-// Rendezvous ports of the tasks on this node: unique among them, and free when given out.
+// Rendezvous ports of the tasks on this node: unique among them, and free when assigned.
 #ifndef BERTH_CLIENTS_AGENT_PORT_ALLOCATOR_H_
 #define BERTH_CLIENTS_AGENT_PORT_ALLOCATOR_H_
 
@@ -10,7 +10,7 @@
 
 namespace berth {
 
-// Whether a TCP socket could be bound to `port` on every address now.
+// Whether a TCP socket can be bound to `port` on every address now.
 bool IsPortBindable(int port);
 
 // Not thread-safe.
@@ -18,13 +18,13 @@ class PortAllocator {
  public:
   using Probe = absl::AnyInvocable<bool(int port)>;
 
-  // Ports first..last. Ports are tried in turn, so that one just released rests for a while.
+  // Ports first..last. Ports are tried in turn, so that a released port rests for a while.
   PortAllocator(int first, int last, Probe probe = IsPortBindable);
 
-  // The task's port; the same one if it has one already. RESOURCE_EXHAUSTED if none is free.
+  // The task's port; the same one if it already has one. RESOURCE_EXHAUSTED if none is free.
   absl::StatusOr<int> Reserve(const TaskId& id);
-  // Takes over a port that an earlier agent process gave out. The task may have bound it: not
-  // probed.
+  // Takes over a port that an earlier agent process assigned. Not probed: the task may have bound
+  // it.
   void Adopt(const TaskId& id, int port);
   void Release(const TaskId& id);
 

@@ -36,8 +36,8 @@ namespace {
 
 constexpr absl::Duration kRecheckInterval = absl::Seconds(1);
 constexpr int kMaxEvents = 64;
-// A task that uses more of the disk than it may has no longer, whatever it asked for: it may be
-// filling the disk meanwhile.
+// The maximum grace of a task that exceeds its disk limit, whatever it requested: it may keep
+// filling the disk in the meantime.
 constexpr absl::Duration kMaxDiskGrace = absl::Seconds(10);
 
 int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
@@ -54,13 +54,13 @@ absl::Duration StopGrace(const v1::TaskLaunch& launch) {
   return absl::Seconds(grace.seconds()) + absl::Nanoseconds(grace.nanos());
 }
 
-// A supervisor that passes over reasons ends its task all the same, and does not name them.
+// A supervisor that ignores reasons still ends its task, but does not name the reason.
 TaskEvent BlamedEvent(TaskEvent event, const SupervisorStatus& status, const std::string& blame) {
   const bool told = status.takes_reasons || absl::StrContains(event.message, blame);
   if (blame.empty() || told || event.cause != v1::TaskReport::CAUSE_UNSPECIFIED) return event;
   absl::StrAppend(&event.message, event.message.empty() ? "" : "; ", blame);
   if (event.exit_code != 0) return event;
-  event.exit_signal = SIGKILL;  // it has failed, however it ended
+  event.exit_signal = SIGKILL;  // a failure, however it ended
   event.exit_code = 128 + SIGKILL;
   return event;
 }
@@ -146,7 +146,7 @@ std::string ProcessRunner::Directory(const TaskId& id) const {
 absl::Status ProcessRunner::MakeDirectory(const TaskId& id, const v1::TaskLaunch& launch) {
   const std::string directory = Directory(id);
   options_.isolation->RemoveDirectory(
-      directory);  // of a Prepare that was not journaled before a crash
+      directory);  // left by a Prepare that was not journaled before a crash
   const std::string control = directory + "/control";
   if (mkdir(directory.c_str(), 0711) != 0)
     return ErrnoStatus(errno, absl::StrCat("create ", directory));
@@ -171,7 +171,7 @@ void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool
 
 absl::Status ProcessRunner::MakeReady(const TaskId& id, const v1::TaskLaunch& launch,
                                       TaskEvent prepared) {
-  auto image = options_.isolation->ImageToUnpack(id, launch);
+  auto image = options_.isolation->UnpackRequest(id, launch);
   if (!image.ok()) return image.status();
   if (image->has_value()) {
     unpacking_[id] = std::move(prepared);
@@ -187,7 +187,7 @@ void ProcessRunner::PollImages() {
   for (const ImageUnpacker::Result& result : images_->Poll()) {
     const auto found = unpacking_.find(result.id);
     if (found == unpacking_.end()) {
-      options_.isolation->Remove(result.id);  // discarded meanwhile: it keeps no image
+      options_.isolation->Remove(result.id);  // discarded in the meantime: release its image
       continue;
     }
     TaskEvent prepared = std::move(found->second);
@@ -201,9 +201,9 @@ void ProcessRunner::PollImages() {
 
 void ProcessRunner::CleanUp(const std::set<TaskId>& tasks) {
   options_.isolation->RemoveUnusedSharedMemory();
-  auto request = options_.isolation->ImageCleaning();
+  auto request = options_.isolation->CleanupRequest();
   if (!request.has_value()) return;
-  options_.isolation->KeepImagesOf(tasks);
+  options_.isolation->ReleaseImagesExcept(tasks);
   images_->CleanUp(*std::move(request));
 }
 
@@ -245,7 +245,7 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
     context.image = std::move(image->env);
   }
   const Environment environment = BuildEnvironment(id, launch, start, context);
-  spec.argv.assign(launch.command().begin(), launch.command().end());  // expanded before exec
+  spec.argv.assign(launch.command().begin(), launch.command().end());  // expanded just before exec
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
   spec.log_file_bytes = options_.log_file_bytes;
   spec.log_files = options_.log_files;
@@ -261,14 +261,14 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   return spec;
 }
 
-// What the node's own programs get: nothing that the job chose.
+// The environment of prolog and epilog: nothing in it comes from the job.
 Environment ProcessRunner::HookEnvironment(const TaskId& id, const v1::TaskLaunch& launch,
                                            const v1::Start& start) const {
   v1::TaskLaunch plain = launch;
   plain.clear_env();
   EnvironmentContext context = options_.context;
   context.task_directory = Directory(id);
-  options_.isolation->FillContext(id, launch, &context).IgnoreError();  // asked just before
+  options_.isolation->FillContext(id, launch, &context).IgnoreError();  // checked just before
   Environment environment = BuildEnvironment(id, plain, start, context);
   environment["BERTH_USER"] = context.user;
   environment.erase("TMPDIR");
@@ -288,7 +288,7 @@ void ProcessRunner::Start(const TaskId& id, const v1::TaskLaunch& launch, const 
   Refuse(id, status);
 }
 
-// The lock is taken here and handed over, so that at no moment a supervisor lives without it.
+// The agent takes the lock and hands it over, so that no supervisor ever runs without it.
 absl::Status ProcessRunner::Spawn(const TaskId& id, const SupervisorSpec& spec, Live* live) {
   const std::string directory = Directory(id);
   if (absl::Status status = WriteTextFile(directory + "/spec", EncodeSpec(spec), 0600);
@@ -333,9 +333,8 @@ void ProcessRunner::Watch(const TaskId& id, Live* live) {
   if (live->watch >= 0)
     by_watch_[live->watch] = id;
   else
-    recheck_.insert(id);  // out of watches
-  // Read and write: opens at once, and what is written waits for a supervisor that has not opened
-  // its end yet.
+    recheck_.insert(id);  // out of inotify watches
+  // Read and write: opens at once, and data waits for a supervisor that has not opened its end yet.
   live->control_fd = open((Directory(id) + "/control").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
 }
 
@@ -375,12 +374,12 @@ void ProcessRunner::WatchDisk(const TaskId& id, const v1::TaskLaunch& launch,
 
 void ProcessRunner::EndCulprits() {
   uint64_t count;
-  if (read(disk_fd_, &count, sizeof count) < 0) return;  // nobody was found
+  if (read(disk_fd_, &count, sizeof count) < 0) return;  // no culprit was found
   for (const DiskCulprit& culprit : disk_->Take()) {
     const auto found = live_.find(culprit.id);
     if (found == live_.end()) continue;
     found->second.blame = culprit.message;
-    LogWarn("a task is ended for what it uses of the disk",
+    LogWarn("ending a task that exceeds its disk limit",
             {{"task", ToString(culprit.id)}, {"reason", culprit.message}});
     Command(culprit.id, found->second.stop_signal, found->second.stop_grace,
             v1::TaskReport::CAUSE_UNSPECIFIED, culprit.message);
@@ -400,14 +399,14 @@ void ProcessRunner::Command(const TaskId& id, int signal, absl::Duration grace,
   const std::string line =
       absl::StrCat(signal, " ", std::max<int64_t>(absl::ToInt64Milliseconds(grace), 0), " ",
                    static_cast<int>(cause), reason.empty() ? "" : " ", reason, "\n");
-  // A full FIFO means a supervisor that does not read, with earlier orders to stop in it.
+  // A full FIFO means that the supervisor is not reading, and earlier stop orders are in it.
   if (write(found->second.control_fd, line.data(), line.size()) < 0) return;
 }
 
 void ProcessRunner::Remove(const TaskId& id) { RemoveAll(id); }
 
 // Eight aligned bytes of one page: readers see the old or the new value. A supervisor reads the
-// longer one first, so that it finds one of the two whichever is written meanwhile.
+// longer lease first, so it sees one of the two even during a write.
 bool ProcessRunner::SetLease(absl::Duration soon, absl::Duration deadline) {
   const int64_t soon_ns = absl::ToInt64Nanoseconds(soon);
   const int64_t longer_ns = deadline > soon ? absl::ToInt64Nanoseconds(deadline) : 0;
@@ -469,14 +468,15 @@ std::vector<TaskEvent> ProcessRunner::Poll() {
   return std::exchange(events_, {});
 }
 
-// A status file says that the command runs; the end is told by the end of the supervisor itself.
+// A status file shows that the command runs; the exit of the supervisor shows the end.
 void ProcessRunner::CheckStatus(const TaskId& id) {
   const auto found = live_.find(id);
   if (found == live_.end()) return;
   Live& live = found->second;
   const SupervisorStatus status = ReadStatus(Directory(id));
   if (live.pid_fd < 0) {
-    // The lock is asked after the pid was pinned: held, the pid is still the supervisor's.
+    // The lock is checked after the pid was pinned: if it is held, the pid is still the
+    // supervisor's.
     const bool pinned =
         status.supervisor_pid > 0 && Pin(id, static_cast<pid_t>(status.supervisor_pid), &live);
     if (!IsLocked(Directory(id))) return OnSupervisorEnd(id);
@@ -487,10 +487,10 @@ void ProcessRunner::CheckStatus(const TaskId& id) {
       recheck_.insert(id);
   }
   if (status.phase != SupervisorStatus::kRunning || live.running) return;
-  TellRunning(id, live);
+  ReportRunning(id, live);
 }
 
-void ProcessRunner::TellRunning(const TaskId& id, Live& live) {
+void ProcessRunner::ReportRunning(const TaskId& id, Live& live) {
   live.running = live.begun = true;
   TaskEvent event;
   event.id = id;
@@ -507,7 +507,7 @@ void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
     live.child = false;
   }
   const SupervisorStatus status = ReadStatus(Directory(id));
-  if (status.pid > 0 && !live.running) TellRunning(id, live);  // a short one
+  if (status.pid > 0 && !live.running) ReportRunning(id, live);  // a short task
   if (status.phase == SupervisorStatus::kExited)
     return Finish(id, BlamedEvent(ExitedEvent(status), status, live.blame));
   if (status.phase == SupervisorStatus::kRefused) {
@@ -523,18 +523,18 @@ void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
   OnSupervisorLost(id, live);
 }
 
-// The command never began: the agent ended before it spawned a supervisor, or that ended before it
-// wrote that it begins. An older agent's supervisors did not write it.
+// The command never began: the agent ended before it spawned a supervisor, or the supervisor ended
+// before it recorded the beginning. Supervisors of older agents did not record it.
 bool ProcessRunner::NeverBegan(const TaskId& id, const Live& live) const {
   if (live.begun || ReadStatus(Directory(id)).phase != SupervisorStatus::kNone) return false;
   std::string text;
   SupervisorSpec spec;
   const bool spawned = ReadWholeFile(Directory(id) + "/spec", &text) == 0 &&
-                       DecodeSpec(text, &spec) && !spec.argv.empty();  // else it was not finished
+                       DecodeSpec(text, &spec) && !spec.argv.empty();  // otherwise it is incomplete
   return !spawned || spec.marks_beginning;
 }
 
-// Nothing is reported before nothing is left.
+// Reports only when no process of the task remains.
 void ProcessRunner::OnSupervisorLost(const TaskId& id, Live& live) {
   Unpin(live);
   recheck_.insert(id);

@@ -1,16 +1,15 @@
-// Runs tasks as processes, each under a berth-supervisor of its own (supervisor/supervisor.h).
+// Runs tasks as processes, each with its own berth-supervisor (supervisor/supervisor.h).
 //
 //   STATE/tasks/JOB-TASK-ATTEMPT/   spec lock control status hostfile work/ stdout.* stderr.*
-//                                   order.*, and what isolation.h makes
-//   STATE/lease                     until when strict tasks may run; supervisors watch it
-//   STATE/lease.longer              the same for a lease that is longer than usual; 0 or absent:
-//   none
+//                                   order.*, and the files of isolation.h
+//   STATE/lease                     deadline of strict tasks; supervisors watch it
+//   STATE/lease.longer              deadline of a longer lease; 0 or absent: none
 //
 // The runner watches an epoll descriptor (pidfds of supervisors, inotify for their status files)
-// and never polls. Adoption after a restart of the agent: a held lock means that the supervisor
-// lives; else the status file tells the end; without one the supervisor was lost, and what remains
-// of the task is killed before that is reported: as a refused start if the supervisor had not yet
-// written that the command begins.
+// and never polls. Adoption after a restart of the agent: if the lock is held, the supervisor
+// lives; otherwise the status file has the end; without one, the supervisor was lost. What remains
+// of the task is then killed before that is reported: as a refused start if the supervisor had not
+// yet recorded that the command begins.
 #ifndef BERTH_CLIENTS_AGENT_PROCESS_RUNNER_H_
 #define BERTH_CLIENTS_AGENT_PROCESS_RUNNER_H_
 
@@ -35,7 +34,7 @@
 
 namespace berth {
 
-// Not thread-safe. Destroying it leaves the tasks running.
+// Not thread-safe. The destructor leaves the tasks running.
 class ProcessRunner final : public TaskRunner {
  public:
   struct Options {
@@ -48,11 +47,11 @@ class ProcessRunner final : public TaskRunner {
     int64_t log_files = 4;
     EnvironmentContext context;  // the node's part
     std::shared_ptr<const Isolation> isolation;
-    int64_t min_free_bytes = 0;  // of a disk that counts as nearly full
+    int64_t min_free_bytes = 0;  // with less free, a disk counts as nearly full
     absl::Duration disk_interval = kDiskLookInterval;
     int64_t kept_output_bytes = 0;  // of all ended tasks; 0: a tenth of the file system
   };
-  // NOT_FOUND without the supervisor program; errors of the state directory.
+  // NOT_FOUND without the supervisor program; otherwise errors of the state directory.
   static absl::StatusOr<std::unique_ptr<ProcessRunner>> Create(Options options);
   ~ProcessRunner() override;
 
@@ -63,39 +62,39 @@ class ProcessRunner final : public TaskRunner {
             v1::TaskReport::Cause cause) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
-  // After all that an earlier agent left was adopted: images are kept for these tasks only, and
-  // shared memory for those that run.
+  // Call after adopting everything that an earlier agent left: releases images of all other tasks,
+  // and shared memory of tasks that do not run.
   void CleanUp(const std::set<TaskId>& tasks);
   bool SetLease(absl::Duration soon, absl::Duration deadline) override;
-  // Whether tasks that start from now on are told that they have no GPU.
+  // Whether tasks that start from now on get variables that hide GPUs from them.
   void SetHasGpus(bool has_gpus) { options_.context.has_gpus = has_gpus; }
 
-  // DiskWatch's. From any thread.
+  // From DiskWatch. From any thread.
   bool DiskIsExhausted() const { return disk_->Exhausted(); }
 
   // Readable when Poll has something to do.
   int fd() const { return epoll_fd_; }
-  // Looks at what happened; the events since the last call, in order.
+  // Collects events since the last call, in order.
   std::vector<TaskEvent> Poll();
-  // How long until Poll is worth calling without fd() being readable.
+  // How long until Poll must be called even if fd() is not readable.
   absl::Duration PollInterval() const;
 
   std::string tasks_directory() const { return options_.state_directory + "/tasks"; }
-  // The lease that the last agent process left, if it was written in this boot.
+  // The lease written by the last agent process, if it was in this boot.
   static std::optional<absl::Duration> ReadLease(const std::string& state_directory);
 
  private:
   struct Live {
     pid_t supervisor = 0;  // also its session
-    bool child = false;    // of this process: to be reaped
+    bool child = false;    // child of this process: to be reaped
     int pid_fd = -1;
     int control_fd = -1;
     int watch = -1;
-    bool running = false;  // kRunning was told
+    bool running = false;  // kRunning was reported
     bool begun = false;    // the command is known to have begun
     int stop_signal = 0;
     absl::Duration stop_grace;
-    std::string blame;  // it was told to end for this
+    std::string blame;  // the reason for ending it
   };
 
   explicit ProcessRunner(Options options);
@@ -114,7 +113,7 @@ class ProcessRunner final : public TaskRunner {
   void OnSupervisorEnd(const TaskId& id);
   void OnSupervisorLost(const TaskId& id, Live& live);
   bool NeverBegan(const TaskId& id, const Live& live) const;
-  void TellRunning(const TaskId& id, Live& live);
+  void ReportRunning(const TaskId& id, Live& live);
   void Unpin(Live& live);
   void Finish(const TaskId& id, TaskEvent event);
   void Refuse(const TaskId& id, const absl::Status& status);
@@ -137,14 +136,14 @@ class ProcessRunner final : public TaskRunner {
   std::map<int, TaskId> by_watch_;
   std::map<int, TaskId> by_pid_fd_;
   std::unique_ptr<ImageUnpacker> images_;
-  std::map<TaskId, TaskEvent> unpacking_;  // kPrepared of each, for when its image is there
-  std::set<TaskId> recheck_;               // no descriptor tells of them: looked at each second
+  std::map<TaskId, TaskEvent> unpacking_;  // kPrepared of each, sent once its image is ready
+  std::set<TaskId> recheck_;               // without a descriptor: checked every second
   std::vector<TaskEvent> events_;
-  int disk_fd_ = -1;                 // readable when the watch has found somebody
-  std::unique_ptr<DiskWatch> disk_;  // last, as its thread uses the rest
+  int disk_fd_ = -1;                 // readable when the watch has found culprits
+  std::unique_ptr<DiskWatch> disk_;  // last, because its thread uses the other members
 };
 
-// "SIGTERM", "TERM", "15" -> 15; 0 for what is none.
+// "SIGTERM", "TERM", "15" -> 15; 0 if it is not a signal.
 int SignalNumber(const std::string& name);
 
 }  // namespace berth

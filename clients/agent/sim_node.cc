@@ -17,7 +17,7 @@ constexpr char kRunTimeVariable[] = "BERTH_SIM_RUN_TIME";
 constexpr int kFirstPort = 20000;
 constexpr int kPorts = 5000;
 
-// "1m30s", or a number of seconds; false for anything else.
+// Parses "1m30s", or a number of seconds; false for anything else.
 bool ParseRunTime(const std::string& text, absl::Duration* out) {
   double seconds = 0;
   if (absl::SimpleAtod(text, &seconds))
@@ -60,7 +60,7 @@ absl::Status AddTopology(const config::v1::SimulatedNodes& nodes, v1::NodeInvent
   };
   const int gpus = of_kind("gpu"), nics = of_kind("nic");
   if (gpus + nics != inventory->devices_size()) {
-    return absl::InvalidArgumentError("deviceTopology is for nodes with GPUs and NICs alone");
+    return absl::InvalidArgumentError("deviceTopology requires nodes with GPUs and NICs only");
   }
   auto topology =
       PresetTopology(*preset, gpus, nics, nodes.cpu_millis() / 1000, nodes.memory_bytes());
@@ -145,7 +145,7 @@ void SimRunner::Kill(const TaskId& id, const std::string& signal, absl::Duration
   after_(absl::ZeroDuration(), std::move(exited));
 }
 
-void SimRunner::Adopt(const agent::v1::TaskRecord&) {}  // there never is a journal to adopt from
+void SimRunner::Adopt(const agent::v1::TaskRecord&) {}  // there is no journal to adopt from
 void SimRunner::Remove(const TaskId&) {}
 
 bool SimRunner::Accept(const TaskEvent& event) {

@@ -17,7 +17,7 @@
 
 namespace berth {
 
-// How the tasks of a kind of node behave.
+// How tasks behave on one kind of node.
 struct SimBehaviour {
   absl::Duration run_time = absl::Seconds(1);
   absl::Duration run_time_jitter;
@@ -25,12 +25,12 @@ struct SimBehaviour {
   double refusal_rate = 0;
   absl::Duration prepare_delay;
   absl::Duration start_delay;
-  std::function<void(const TaskId&)> on_prepare = nullptr;  // told of each that comes
+  std::function<void(const TaskId&)> on_prepare = nullptr;  // called for each Prepare
 };
 SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes);
 
-// NAME-KIND-0, ... for each declared kind.
-// INVALID_ARGUMENT if the device topology is not known, or of other devices.
+// Devices are named NAME-KIND-0, ... for each declared kind. INVALID_ARGUMENT if the device
+// topology is unknown, or for other devices.
 absl::StatusOr<v1::NodeInventory> SimInventory(const std::string& name,
                                                const config::v1::SimulatedNodes& nodes);
 
@@ -39,8 +39,8 @@ struct SimCounters {
   uint64_t started = 0;
 };
 
-// Tasks that take time and nothing else. Their ends come from `after`, which hands the event in
-// after a delay.
+// Tasks that only take time. Their end events go through `after`, which delivers the event after a
+// delay.
 class SimRunner final : public TaskRunner {
  public:
   using After = absl::AnyInvocable<void(absl::Duration delay, TaskEvent event)>;
@@ -55,7 +55,7 @@ class SimRunner final : public TaskRunner {
   void Remove(const TaskId& id) override;
   bool SetLease(absl::Duration, absl::Duration) override { return true; }
 
-  // Whether a delayed event is still to happen: a killed task does not end twice.
+  // Whether a delayed event still applies: a killed task does not end twice.
   bool Accept(const TaskEvent& event);
 
  private:

@@ -25,7 +25,7 @@ constexpr size_t kShards = 2;
 constexpr size_t kNodesPerConnection = 100;
 constexpr absl::Duration kConnectSpacing =
     absl::Microseconds(200);                             // between nodes of a shard, at the start
-constexpr absl::Duration kKeepEnded = absl::Seconds(2);  // nothing has logs here
+constexpr absl::Duration kKeepEnded = absl::Seconds(2);  // simulated tasks have no logs
 constexpr absl::Duration kLongest = absl::Hours(1);
 
 }  // namespace
@@ -43,13 +43,13 @@ class SimShard {
 
  private:
   struct Node;
-  // A task's event, or (without one) a look at the node's logic.
+  // A task's event, or (without one) a call of the node's Tick.
   struct Timer {
     absl::Duration at;
     uint64_t sequence = 0;
     Node* node = nullptr;
     std::optional<TaskEvent> event;
-    bool operator<(const Timer& other) const {  // the heap's top is its greatest
+    bool operator<(const Timer& other) const {  // the top of the heap is its maximum
       return std::tie(other.at, other.sequence) < std::tie(at, sequence);
     }
   };
@@ -58,7 +58,7 @@ class SimShard {
   void Push(absl::Duration at, Node* node, std::optional<TaskEvent> event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(Node& node, const TaskEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // After anything was done to a node: what happens without delay, and when to look again.
+  // Call after any change of a node: handles immediate events and schedules the next Tick.
   void Settle(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Serve(Timer timer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop();
@@ -70,11 +70,11 @@ class SimShard {
   std::priority_queue<Timer> timers_ ABSL_GUARDED_BY(mutex_);
   uint64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration wait_until_ ABSL_GUARDED_BY(mutex_);  // of the thread
-  absl::CondVar earlier_;                              // than wait_until_: a timer came in
+  absl::CondVar earlier_;                              // signals a timer earlier than wait_until_
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   NullJournal journal_;
   NoLogs logs_;
-  std::vector<std::unique_ptr<Node>> nodes_;  // fixed once running
+  std::vector<std::unique_ptr<Node>> nodes_;  // fixed after the start
   std::thread thread_;
 };
 
@@ -100,7 +100,7 @@ struct SimShard::Node final : public LinkEvents {
     logic.OnDisconnected(Now(), reason);
     shard.Settle(*this);
   }
-  // Called by the runner, from inside the logic, under the mutex.
+  // Called by the runner inside the logic, under the mutex.
   void After(absl::Duration delay, TaskEvent event) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (delay <= absl::ZeroDuration()) {
       at_once.push_back(std::move(event));
@@ -114,7 +114,7 @@ struct SimShard::Node final : public LinkEvents {
   GrpcLink link;
   AgentLogic logic;
   std::vector<TaskEvent> at_once;
-  absl::Duration wake = absl::InfiniteDuration();  // of the earliest look that is in the heap
+  absl::Duration wake = absl::InfiniteDuration();  // of the earliest Tick in the heap
   bool begun = false;
 };
 
@@ -148,7 +148,7 @@ SimShard::~SimShard() {
     absl::MutexLock lock(&mutex_);
     for (const std::unique_ptr<Node>& node : nodes_) node->link.Disconnect();
   }
-  nodes_.clear();  // waits for gRPC, whose threads may still want the mutex
+  nodes_.clear();  // waits for gRPC, whose threads may still need the mutex
 }
 
 void SimShard::Push(absl::Duration at, Node* node, std::optional<TaskEvent> event) {
@@ -175,7 +175,7 @@ void SimShard::Serve(Timer timer) {
   if (timer.event) {
     Deliver(node, *timer.event);
   } else {
-    if (timer.at != node.wake) return;  // an earlier look replaced it
+    if (timer.at != node.wake) return;  // an earlier Tick replaced it
     node.wake = absl::InfiniteDuration();
     if (node.begun) {
       node.logic.Tick(Now());
@@ -187,7 +187,7 @@ void SimShard::Serve(Timer timer) {
   Settle(node);
 }
 
-// The mutex is given up after every timer: messages must not wait for a whole burst.
+// The mutex is released after every timer: messages must not wait for a whole burst.
 void SimShard::Loop() {
   for (;;) {
     absl::MutexLock lock(&mutex_);
@@ -226,7 +226,7 @@ struct PlannedNode {
   std::string name;
   const config::v1::SimulatedNodes* nodes;
   const SimBehaviour* behaviour;
-  std::string rack;  // "" = in none
+  std::string rack;  // "" = none
 };
 
 constexpr char kRackLabel[] = "topology.berth/rack";
@@ -234,7 +234,7 @@ constexpr char kRackLabel[] = "topology.berth/rack";
 absl::Status CheckNodes(const config::v1::SimulatedNodes& nodes) {
   for (const double rate : {nodes.failure_rate(), nodes.refusal_rate()}) {
     if (!(rate >= 0 && rate <= 1)) {
-      return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": a rate must be within 0..1"));
+      return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": rates must be within 0..1"));
     }
   }
   if (nodes.rack_size() < 0) {
@@ -258,8 +258,8 @@ absl::StatusOr<std::vector<PlannedNode>> PlanNodes(const config::v1::Simulation&
                                                    std::vector<SimBehaviour>* behaviours) {
   std::vector<PlannedNode> planned;
   std::set<std::string> names;
-  int racks = 0;                                                  // of all sets
-  behaviours->reserve(static_cast<size_t>(config.nodes_size()));  // pointers into it stay
+  int racks = 0;                                                  // across all sets
+  behaviours->reserve(static_cast<size_t>(config.nodes_size()));  // keeps pointers into it valid
   for (const config::v1::SimulatedNodes& nodes : config.nodes()) {
     if (absl::Status status = CheckNodes(nodes); !status.ok()) return status;
     auto expanded = ExpandNamePattern(nodes.name());
@@ -268,7 +268,7 @@ absl::StatusOr<std::vector<PlannedNode>> PlanNodes(const config::v1::Simulation&
     for (size_t i = 0; i < expanded->size(); ++i) {
       const std::string& name = (*expanded)[i];
       if (!names.insert(name).second) {
-        return absl::InvalidArgumentError(absl::StrCat("node ", name, " stands twice"));
+        return absl::InvalidArgumentError(absl::StrCat("node ", name, " is listed twice"));
       }
       const auto size = static_cast<size_t>(nodes.rack_size());
       if (size > 0 && i % size == 0) ++racks;
@@ -299,7 +299,7 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
   for (size_t i = 0; i < connections; ++i)
     channels.push_back(MakeAgentChannel(config.server(), credentials));
   const uint64_t seed = config.seed() != 0 ? config.seed() : 1;
-  const std::string boot_id = NewAgentId();  // nothing of an earlier process runs any more
+  const std::string boot_id = NewAgentId();  // no task of an earlier process is running
   for (size_t i = 0; i < kShards; ++i) {
     simulation->shards_.push_back(std::make_unique<SimShard>(seed + i, boot_id));
   }

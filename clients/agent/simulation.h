@@ -1,9 +1,9 @@
-// Plays any number of nodes from one process, each a real AgentLogic on a real stream, with a
+// Simulates any number of nodes in one process, each a real AgentLogic on a real stream, with a
 // runner that only waits.
 //
-// Nodes are dealt to a few shards. A shard is a mutex, a heap of timers and one thread that serves
-// them; messages are handled on gRPC's threads under the same mutex, so a task start costs no hop
-// between threads.
+// Nodes are distributed over a few shards. A shard is a mutex, a heap of timers and one thread that
+// serves them; messages are handled on gRPC's threads under the same mutex, so that a task start
+// needs no thread switch.
 #ifndef BERTH_CLIENTS_AGENT_SIMULATION_H_
 #define BERTH_CLIENTS_AGENT_SIMULATION_H_
 
@@ -32,9 +32,9 @@ class Simulation {
     size_t registered = 0;
     size_t running = 0;    // tasks, now
     uint64_t started = 0;  // tasks, ever
-    std::string trouble;   // why one of the nodes is not registered; empty if there is none to tell
+    std::string trouble;   // why one of the nodes is not registered; empty: unknown or none
   };
-  // Starts to connect at once. INVALID_ARGUMENT for what the file gets wrong. `on_prepare` is
+  // Starts to connect at once. INVALID_ARGUMENT for an invalid configuration. `on_prepare` is
   // called for each Prepare that a node gets, on any thread, and must be quick.
   static absl::StatusOr<std::unique_ptr<Simulation>> Create(
       const config::v1::Simulation& config,
@@ -46,7 +46,7 @@ class Simulation {
 
  private:
   Simulation();
-  std::vector<SimBehaviour> behaviours_;  // shards point into it
+  std::vector<SimBehaviour> behaviours_;  // shards have pointers into it
   std::vector<std::unique_ptr<SimShard>> shards_;
 };
 

@@ -1,4 +1,4 @@
-// berth-supervisor TASK_DIR: holds one task (supervisor/supervisor.h). Spawned by berth-agent, with
+// berth-supervisor TASK_DIR: holds one task (supervisor/supervisor.h). Spawned by berth-agent with
 // the lock of the directory as fd 3.
 // berth-supervisor --exec|--exec-tty TASK_DIR COMMAND...: becomes a command inside the task
 // (supervisor/enter.h).
@@ -22,6 +22,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: berth-supervisor TASK_DIR (spawned by berth-agent)\n");
     return 2;
   }
-  fcntl(berth::kSupervisorLockFd, F_SETFD, FD_CLOEXEC);  // held for as long as this process lives
+  fcntl(berth::kSupervisorLockFd, F_SETFD, FD_CLOEXEC);  // held for the life of this process
   return berth::Supervisor(argv[1]).Run();
 }

@@ -39,7 +39,7 @@ TaskReport ExitReport(const TaskEvent& event) {
 
 constexpr int kWholeDevice = 1000;  // thousandths
 
-// As it was asked for: of computing power, or of memory alone.
+// As requested: a share of compute, or of memory only.
 int ShareOf(const v1::TaskLaunch& launch, int device) {
   const auto at = [device](const google::protobuf::RepeatedField<int32_t>& shares) {
     const int share = device < shares.size() ? shares.Get(device) : 0;
@@ -106,7 +106,7 @@ void TaskBook::Recover(Instant now, const JournalState& state, bool rebooted) {
   MarkForeign(now);
 }
 
-// Ids of incarnation 0 tell nothing of their store: its name does, where it is known.
+// Ids of incarnation 0 do not identify their store: its name does, if it is known.
 bool TaskBook::IsForeign(const TaskId& id, const Entry& entry) const {
   if (id.incarnation != store_.incarnation) return true;
   const std::string& cluster = entry.record.cluster_id();
@@ -119,7 +119,7 @@ void TaskBook::MarkForeign(Instant now) {
     if (!entry.foreign && IsForeign(id, entry)) foreign.push_back(id);
   }
   for (const TaskId& id : foreign) MakeForeign(now, id, tasks_.at(id));
-  // Their ids may come again.
+  // The other store may reuse their ids.
   for (auto entry = tasks_.begin(); entry != tasks_.end();) {
     const TaskId id = entry->first;
     const bool mine = id.incarnation == store_.incarnation;
@@ -132,7 +132,7 @@ void TaskBook::MarkForeign(Instant now) {
 
 void TaskBook::MakeForeign(Instant now, const TaskId& id, Entry& entry) {
   entry.foreign = true;
-  Ack(entry.record.report().report_id());  // nobody waits for it any more
+  Ack(entry.record.report().report_id());  // nobody waits for it
   entry.silent = true;
   if (!IsLive(entry.record)) return;
   ++foreign_live_;
@@ -152,7 +152,7 @@ void TaskBook::Join(Instant now, const StoreMembership& store) {
   MarkForeign(now);
 }
 
-// With the next record: if that is lost, the next Welcome says it again.
+// Saved with the next record: if that is lost, the next Welcome repeats it.
 void TaskBook::SaveIdentity() {
   identity_.set_cluster_id(store_.cluster_id);
   identity_.set_incarnation(store_.incarnation);
@@ -189,10 +189,10 @@ void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allo
     return AddEnded(now, id, RefusedReport("the agent's lease has lapsed"));
   }
   if (live_ >= kMaxLiveTasks) {
-    // The server knows the bound; more than it knows of are here for moments only.
+    // The server knows this limit; tasks that it does not know of are here only for a moment.
     return AddEnded(
         now, id,
-        RefusedReport(absl::StrCat("the node has ", live_, " tasks already"), TaskReport::NOBODY));
+        RefusedReport(absl::StrCat("the node already has ", live_, " tasks"), TaskReport::NOBODY));
   }
   Entry& entry = tasks_[id];
   *entry.record.mutable_key() = message.key();
@@ -210,7 +210,7 @@ void TaskBook::Start(Instant now, const v1::Start& message) {
   if (found == tasks_.end()) {
     if (SupersededByNewer(id)) return;
     return AddEnded(now, id,
-                    RefusedReport("Start without Prepare: this agent does not know the task"));
+                    RefusedReport("Start without Prepare: the agent does not know this task"));
   }
   Entry& entry = found->second;
   if (entry.record.phase() == TaskRecord::PHASE_UNSPECIFIED) {
@@ -230,7 +230,7 @@ void TaskBook::Kill(Instant now, const v1::Kill& message) {
   if (found == tasks_.end()) {
     return AddEnded(
         now, id,
-        MakeReport(TaskReport::EXITED, TaskReport::KILLED, "nothing of it is on this node"));
+        MakeReport(TaskReport::EXITED, TaskReport::KILLED, "the task is not on this node"));
   }
   Entry& entry = found->second;
   if (!IsLive(entry.record)) return Resend(entry);
@@ -246,7 +246,7 @@ void TaskBook::Forget(Instant now, const TaskId& id) {
   const auto found = tasks_.find(id);
   if (found == tasks_.end()) return;
   Entry& entry = found->second;
-  if (entry.foreign) return;  // it has its grace
+  if (entry.foreign) return;  // its grace period is already running
   entry.silent = true;
   if (!IsLive(entry.record)) {
     Ack(entry.record.report().report_id());
@@ -292,7 +292,7 @@ void TaskBook::OnEvent(Instant now, const TaskEvent& event) {
     case TaskEvent::Kind::kPrepared:
       return OnPrepared(now, event, entry);
     case TaskEvent::Kind::kRunning: {
-      if (entry.record.phase() == TaskRecord::RUNNING) return;  // adopted: known already
+      if (entry.record.phase() == TaskRecord::RUNNING) return;  // adopted: already known
       entry.record.set_phase(TaskRecord::RUNNING);
       TaskReport report = MakeReport(TaskReport::RUNNING);
       report.set_reserved_port(entry.record.port());
@@ -300,8 +300,8 @@ void TaskBook::OnEvent(Instant now, const TaskEvent& event) {
     }
     case TaskEvent::Kind::kRefused:
       End(now, event.id, entry, RefusedReport(event.message, event.fault));
-      // Its end is in the journal; nothing of it is worth a directory. Without room in the journal
-      // the directory stays, from which a restarted agent learns of the end.
+      // The journal has its end, so its directory is not needed. If the journal was full, the
+      // directory stays: a restarted agent reads the end from it.
       if (!event.has_output && !entry.unsaved) runner_.Remove(event.id);
       return;
     case TaskEvent::Kind::kExited:
@@ -319,8 +319,8 @@ void TaskBook::OnPrepared(Instant now, const TaskEvent& event, Entry& entry) {
   Report(now, event.id, entry, std::move(report));
 }
 
-// The journal has STARTING, synced, before the runner is told: whatever crashes, the key never
-// starts again.
+// The journal has STARTING, synced, before the runner gets the task: whatever crashes, the key is
+// never started again.
 void TaskBook::DoStart(Instant now, const TaskId& id, Entry& entry) {
   v1::TaskLaunch launch = entry.record.launch();
   entry.record.mutable_launch()->clear_command();
@@ -342,9 +342,9 @@ bool TaskBook::SupersededByNewer(const TaskId& id) const {
          after->first.job_uid == id.job_uid && after->first.task == id.task;
 }
 
-// A device may still be in the hands of a task that the server has forgotten and that is being
-// killed: worth waiting for (the server's prepare_timeout bounds it). Any other holder is a
-// contradiction that the server must hear of.
+// A device may still be held by a task that the server has forgotten and that is being killed: wait
+// for it (the server's prepare_timeout limits the wait). Any other holder is a contradiction that
+// is reported to the server.
 TaskBook::Devices TaskBook::CheckDevices(const TaskId& id, const Entry& entry,
                                          std::string* why) const {
   Devices result = Devices::kFree;
@@ -441,8 +441,8 @@ void TaskBook::End(Instant now, const TaskId& id, Entry& entry, TaskReport repor
   if (!waiting_.empty()) RetryWaiting(now);
 }
 
-// Durable, then sent. Without room in the journal it is sent all the same: what the disk knows
-// (STARTING, and the supervisor's status file) leads a restarted agent to the same report.
+// Durable, then sent. If the journal is full, it is sent anyway: from the disk (STARTING, and the
+// supervisor's status file) a restarted agent derives the same report.
 void TaskBook::Report(Instant now, const TaskId& id, Entry& entry, TaskReport report) {
   if (entry.record.report().report_id() != 0) unacked_.erase(entry.record.report().report_id());
   *report.mutable_key() = entry.record.key();
@@ -481,9 +481,10 @@ void TaskBook::Ack(uint64_t report_id) {
   unacked_.erase(found);
 }
 
-// A task in STARTING has told at most that it is prepared: Hello says so, so that the server does
-// not miss it. Likewise one that is being prepared and then starts without being told: for the
-// server it is starting already. Of others that are being prepared the server asks again.
+// A task in STARTING has reported at most that it is prepared: Hello repeats that, so that the
+// server does not miss it. The same holds for a task in preparation that starts without a Start
+// message: the server treats it as starting already. The server asks again about other tasks in
+// preparation.
 std::vector<TaskReport> TaskBook::HelloReports() const {
   std::vector<TaskReport> reports;
   for (const auto& [id, entry] : tasks_) {
@@ -528,7 +529,7 @@ void TaskBook::Tick(Instant now) {
       --unsaved_;
     }
   }
-  // An unacked one goes to the back: the server must hear of it first.
+  // An unacknowledged one moves to the back: the server must receive its report first.
   for (size_t left = ended_.size(); left > 0; --left) {
     const auto [when, id] = ended_.front();
     if (when + options_.keep_ended > now.steady && ended_.size() <= kMaxEndedTasks) return;

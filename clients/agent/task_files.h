@@ -1,5 +1,4 @@
-// The files of a task's directory, as the agent reads and writes them (supervisor/spec.h has what
-// is in them).
+// Reads and writes the files of a task's directory (their contents: supervisor/spec.h).
 #ifndef BERTH_CLIENTS_AGENT_TASK_FILES_H_
 #define BERTH_CLIENTS_AGENT_TASK_FILES_H_
 
@@ -13,21 +12,21 @@
 
 namespace berth {
 
-// Whether somebody holds the lock of a task's directory.
+// Whether a process holds the lock of a task's directory.
 bool IsLocked(const std::string& directory);
 
-// Empty ones if there is none, or none that can be read.
+// Empty if the file is missing or cannot be read.
 SupervisorStatus ReadStatus(const std::string& directory);
 SupervisorSpec ReadSpec(const std::string& directory);
 
-// kExited, as the status tells it.
+// The kExited event for the status.
 TaskEvent ExitedEvent(const SupervisorStatus& status);
 
-// Replaced in place; links are not followed.
+// Overwrites in place; links are not followed.
 absl::Status WriteTextFile(const std::string& path, const std::string& text, mode_t mode);
 
-// With all that is in it. libstdc++ 12 walks with openat and O_NOFOLLOW: a task's user cannot lead
-// it out of the directory.
+// Removes the directory recursively. libstdc++ 12 walks with openat and O_NOFOLLOW: a task's user
+// cannot redirect it.
 void RemoveTree(const std::string& path);
 
 }  // namespace berth

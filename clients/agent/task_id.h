@@ -1,4 +1,4 @@
-// One start of one task: what everything in the agent is keyed by.
+// One start of one task: the key of everything in the agent.
 #ifndef BERTH_CLIENTS_AGENT_TASK_ID_H_
 #define BERTH_CLIENTS_AGENT_TASK_ID_H_
 
@@ -16,9 +16,9 @@ struct TaskId {
   uint64_t job_uid = 0;
   uint32_t task = 0;  // index in the job
   uint32_t attempt = 0;
-  uint64_t incarnation = 0;  // of the store that started it; 0: of a version that knew none
+  uint64_t incarnation = 0;  // of the store that started it; 0: its version had none
 
-  // Attempts of one task follow each other; so do the tasks of one incarnation.
+  // Attempts of one task are adjacent in this order, and so are the tasks of one incarnation.
   auto operator<=>(const TaskId& other) const {
     return std::tie(incarnation, job_uid, task, attempt) <=>
            std::tie(other.incarnation, other.job_uid, other.task, other.attempt);
@@ -42,8 +42,8 @@ inline v1::TaskKey ToKey(const TaskId& id) {
   return key;
 }
 
-// "12-0-1.1795575600000", and "12-0-1" of incarnation 0: the names of the task's directory, control
-// groups, image link and container, and a log field.
+// "12-0-1.1795575600000", and "12-0-1" for incarnation 0: used in names of the task's directory,
+// control groups, image link and container, and as a log field.
 inline std::string ToString(const TaskId& id) {
   const std::string name = absl::StrCat(id.job_uid, "-", id.task, "-", id.attempt);
   return id.incarnation == 0 ? name : absl::StrCat(name, ".", id.incarnation);

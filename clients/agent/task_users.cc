@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMaxGroups = 65536;  // the kernel's NGROUPS_MAX
 
-// Of getpwnam; anything else says that there is no such user.
+// Errors of getpwnam; any other error means that there is no such user.
 bool CannotLookUp(int error) {
   return error == EINTR || error == EIO || error == EMFILE || error == ENFILE || error == ENOMEM ||
          error == ERANGE || error == ETIMEDOUT || error == ECONNREFUSED;
@@ -50,11 +50,11 @@ TaskUser Itself() {
 
 }  // namespace
 
-// A name that only this job asks for is what it brought along.
+// A name that only this job requests is the job's fault.
 absl::StatusOr<TaskUser> TaskUsers::Find(const std::string& run_as) const {
   absl::StatusOr<TaskUser> user = Look(run_as);
   if (user.ok() || run_as.empty() || absl::IsUnavailable(user.status())) return user;
-  return JobsFault(user.status());
+  return BlameJob(user.status());
 }
 
 absl::StatusOr<TaskUser> TaskUsers::Look(const std::string& run_as) const {
@@ -63,7 +63,7 @@ absl::StatusOr<TaskUser> TaskUsers::Look(const std::string& run_as) const {
     const auto found = accounts_.find(run_as);
     if (found == accounts_.end()) {
       return absl::PermissionDeniedError(
-          absl::StrCat("this node runs no tasks as ", run_as, ": its taskUsers do not have it"));
+          absl::StrCat("this node runs no tasks as ", run_as, ": not in the agent's taskUsers"));
     }
     account = found->second.empty() ? run_as : found->second;
   }
@@ -86,11 +86,11 @@ absl::StatusOr<TaskUser> TaskUsers::Look(const std::string& run_as) const {
   }
   if (user.uid == 0 && !allow_root_) {
     return absl::PermissionDeniedError(
-        "tasks must not run as root here: allowRootTasks is not set");
+        "tasks must not run as root on this node: allowRootTasks is not set");
   }
   if (geteuid() != 0 && user.uid != geteuid()) {
     return absl::PermissionDeniedError(
-        absl::StrCat("only an agent that is root can run tasks as ", user.name));
+        absl::StrCat("only an agent that runs as root can run tasks as ", user.name));
   }
   return user;
 }

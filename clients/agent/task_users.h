@@ -1,6 +1,5 @@
-// Which users of this machine tasks run as: the agent's task_user, or what its task_users say for
-// the name that a job asks for. Nothing that a job says is looked up in the machine's user
-// database.
+// The users that tasks run as: the agent's task_user, or the entry of its task_users for the name
+// that a job requests. No name from a job is looked up in the machine's user database directly.
 #ifndef BERTH_CLIENTS_AGENT_TASK_USERS_H_
 #define BERTH_CLIENTS_AGENT_TASK_USERS_H_
 
@@ -15,11 +14,11 @@
 namespace berth {
 
 struct TaskUser {
-  std::string account;  // empty: who the agent is, and stays
-  std::string name;     // for people and USER
+  std::string account;  // empty: the agent's own user
+  std::string name;     // for messages and USER
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups;  // all of them, `gid` too
+  std::vector<gid_t> groups;  // all groups, including `gid`
   std::string home;
 };
 
@@ -31,9 +30,9 @@ class TaskUsers {
         accounts_(std::move(accounts)),
         allow_root_(allow_root) {}
 
-  // The user for TaskLaunch.run_as. PERMISSION_DENIED for a name that the configuration does not
-  // have, for root unless it is allowed, and for others than itself if the agent is not root;
-  // NOT_FOUND for an account that the machine does not have.
+  // The user for TaskLaunch.run_as. PERMISSION_DENIED for a name that the configuration lacks, for
+  // root unless it is allowed, and for any other user if the agent is not root; NOT_FOUND for an
+  // account that does not exist.
   absl::StatusOr<TaskUser> Find(const std::string& run_as) const;
 
  private:

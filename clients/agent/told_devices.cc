@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kSmallPart = 16;
 
-// None of these messages has maps: equal values are equal bytes.
+// None of these messages has maps: equal values serialize to equal bytes.
 template <class Messages>
 std::string TextOf(const Messages& messages) {
   std::string text;

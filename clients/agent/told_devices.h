@@ -1,5 +1,5 @@
-// What of a node's inventory makes the agent register anew when it changes: its devices, how they
-// are connected, the fabric they are part of, and taints.
+// The parts of a node's inventory whose change makes the agent register again: devices, their
+// topology, their fabric, and taints.
 #ifndef BERTH_CLIENTS_AGENT_TOLD_DEVICES_H_
 #define BERTH_CLIENTS_AGENT_TOLD_DEVICES_H_
 
@@ -9,13 +9,12 @@
 
 namespace berth {
 
-// Which parts differ, for people: "devices, taints"; "" = none, and the server needs to hear
-// nothing. The topology is that of devices: without any it does not count.
+// The parts that differ, for logs: "devices, taints"; "" = none, so that no registration is needed.
+// The topology counts only if there are devices.
 std::string ChangedDevices(const v1::NodeInventory& before, const v1::NodeInventory& now);
 
-// Virtual machines are given and taken memory all the time (ballooning), and with it the sizes of
-// their NUMA nodes change a little from look to look. What differs by at most a sixteenth stays as
-// it was.
+// Virtual machines gain and lose memory all the time (ballooning), so the sizes of their NUMA nodes
+// change slightly between scans. A difference of at most a sixteenth is ignored.
 void KeepMemory(const v1::DeviceTopology& before, v1::DeviceTopology* now);
 
 }  // namespace berth

@@ -20,7 +20,7 @@ namespace berth {
 namespace {
 
 constexpr int64_t kBlockBytes = 512;
-constexpr int kMaxDescriptors = 100'000;  // of one process
+constexpr int kMaxDescriptors = 100'000;  // per process
 
 // Line "flags:\t0100001" of fdinfo, in octal.
 bool IsOpenForWriting(const std::string& process, const std::string& descriptor) {
@@ -32,14 +32,14 @@ bool IsOpenForWriting(const std::string& process, const std::string& descriptor)
   return (flags & O_ACCMODE) != O_RDONLY;
 }
 
-// Not all file systems tell; then all its files count.
+// Not all file systems report this; otherwise all files of the task count.
 bool WasMadeBefore(const struct statx& info, absl::Time began) {
   if ((info.stx_mask & STATX_BTIME) == 0) return false;
   return absl::FromUnixSeconds(info.stx_btime.tv_sec) + absl::Nanoseconds(info.stx_btime.tv_nsec) <
          began;
 }
 
-// The task's user may have put links into the path meanwhile: they are not followed.
+// The task's user may have put links into the path in the meantime: they are not followed.
 int64_t BytesOf(const std::string& path, uint64_t device, uint64_t inode) {
   open_how how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;

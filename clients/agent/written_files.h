@@ -1,5 +1,5 @@
-// Files that a task writes outside of its own directories. Nobody else tells whose they are, so its
-// processes are asked what they have open.
+// Finds files that a task writes outside its own directories. Nothing else records their owner, so
+// the open files of its processes are read.
 #ifndef BERTH_CLIENTS_AGENT_WRITTEN_FILES_H_
 #define BERTH_CLIENTS_AGENT_WRITTEN_FILES_H_
 
@@ -13,8 +13,8 @@
 
 namespace berth {
 
-inline constexpr size_t kMaxWrittenFiles = 1000;          // that are remembered of one task
-inline constexpr int64_t kLeastWrittenBytes = 256 << 10;  // smaller ones are passed over
+inline constexpr size_t kMaxWrittenFiles = 1000;          // remembered per task
+inline constexpr int64_t kLeastWrittenBytes = 256 << 10;  // smaller ones are ignored
 
 class WrittenFiles {
  public:
@@ -23,10 +23,10 @@ class WrittenFiles {
     std::string largest;  // path
   };
 
-  // Remembers which files the processes of this control group have open for writing. Those made
-  // before `began` are passed over: who knows when they grew.
+  // Records which files the processes of this control group have open for writing. Files created
+  // before `began` are ignored: when they grew is unknown.
   void Note(const std::string& group, absl::Time began);
-  // What those of this device use that are there still, and are not below these directories.
+  // Sums the remaining files on this device that are not below these directories.
   Sum Outside(uint64_t device, const std::vector<std::string>& directories) const;
 
  private:

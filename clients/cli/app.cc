@@ -18,9 +18,9 @@ namespace berth {
 namespace {
 
 constexpr char kFooter[] = R"(
-Exit codes: 0 done; 1 refused by the server; 2 wrong command line; 3 not found;
-4 wrong manifest or value; 5 server not reachable or overloaded; 6 not implemented;
-10 the job waited for did not succeed; 11 it had not ended in time.)";
+Exit codes: 0 success; 1 refused by the server; 2 invalid command line; 3 not found;
+4 invalid manifest or value; 5 server unreachable or overloaded; 6 not implemented;
+10 the awaited job did not succeed; 11 it did not end before --timeout.)";
 
 const std::map<std::string, Format> kFormats = {{"table", Format::kTable},
                                                 {"wide", Format::kWide},
@@ -43,22 +43,24 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_option("--server", client.server, "HOST:PORT; default 127.0.0.1:7070")
       ->envname("BERTH_SERVER")
       ->group(global);
-  app.add_option("--tls-certificate", client.tls.certificate, "PEM file")
+  app.add_option("--tls-certificate", client.tls.certificate, "PEM file: client certificate")
       ->envname("BERTH_TLS_CERTIFICATE")
       ->group(global);
-  app.add_option("--tls-key", client.tls.key, "PEM file")->envname("BERTH_TLS_KEY")->group(global);
-  app.add_option("--tls-ca", client.tls.ca, "PEM file: who may vouch for the server")
+  app.add_option("--tls-key", client.tls.key, "PEM file: key of the client certificate")
+      ->envname("BERTH_TLS_KEY")
+      ->group(global);
+  app.add_option("--tls-ca", client.tls.ca, "PEM file: CA certificates to verify the server with")
       ->envname("BERTH_TLS_CA")
       ->group(global);
   app.add_option_function<std::string>(
          "--request-timeout",
          [&client](const std::string& text) { client.timeout = DurationFrom(text); },
-         "of one request with its retries; default 30s")
+         "limit for one request including retries; default 30s")
       ->check(kIsDuration)
       ->group(global);
   app.add_flag(
          "--unsynced", client.unsynced,
-         "show what is not on the server's disk yet, too: a slow disk then holds up no reading")
+         "also show what is not on the server's disk yet; reads then do not wait for a slow disk")
       ->group(global);
   app.add_option_function<std::string>(
          "--output,-o",
@@ -69,8 +71,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
          "table, wide, json, yaml or name")
       ->check(CLI::IsMember(Keys(kFormats)))
       ->group(global);
-  app.add_flag("--no-headers", options.no_headers, "tables without their first line")
-      ->group(global);
+  app.add_flag("--no-headers", options.no_headers, "omit the header line of tables")->group(global);
   app.add_option_function<std::string>(
          "--color", [&options](const std::string& name) { options.color = kColorModes.at(name); },
          "auto, always or never")
@@ -78,8 +79,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
       ->group(global);
 }
 
-// The word that is no command where one was expected, with the nearest one; "" if something else is
-// wrong.
+// The unknown command with the nearest known one; "" if the error is another one.
 std::string UnknownCommand(const CLI::App& app) {
   const CLI::App* place = &app;
   while (!place->get_subcommands().empty()) place = place->get_subcommands().front();
@@ -92,7 +92,7 @@ std::string UnknownCommand(const CLI::App& app) {
   return UnknownWord("unknown command", left.front(), known);
 }
 
-// "job list", as it was understood.
+// The parsed command, such as "job list".
 std::string CommandOf(const CLI::App& app) {
   std::string command;
   for (const CLI::App* place = &app; !place->get_subcommands().empty();) {
@@ -109,7 +109,7 @@ int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) 
     return static_cast<int>(ExitCode::kUsage);
   }
   try {
-    std::reverse(arguments->begin(), arguments->end());  // as CLI11 takes them
+    std::reverse(arguments->begin(), arguments->end());  // CLI11 takes them in reverse order
     app.parse(*arguments);
   } catch (const CLI::ParseError& error) {
     const std::string unknown = error.get_exit_code() == 0 ? "" : UnknownCommand(app);
@@ -130,7 +130,7 @@ int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) 
   session.out().flush();
   if (session.saw_unsynced()) {
     session.Warn(
-        "the server's disk is slow: some of this is not on it yet, and a crash may undo it");
+        "the server's disk is slow: some of this is not on disk yet, and a crash may undo it");
   }
   return static_cast<int>(code);
 }
@@ -152,7 +152,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
 }
 
 int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
-  // What stands behind the first "--" is the command of a task, and none of ours.
+  // The words after the first "--" are the command of a task.
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   const std::vector<std::string> ours(arguments.begin(), dashes);
   const std::vector<std::string> command(dashes == arguments.end() ? dashes : dashes + 1,
@@ -162,7 +162,7 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   CLI::App app("Berth: batch scheduler for AI clusters", "berth");
   app.footer(kFooter);
   app.require_subcommand(1);
-  app.fallthrough();  // global options may stand anywhere
+  app.fallthrough();  // global options may appear anywhere
   app.set_version_flag("--version", std::string("berth ") + kBerthVersion);
   AddGlobalOptions(app, session.options);
   AddAllCommands(app, session, command);

@@ -1,4 +1,4 @@
-// `berth`, the command line, as a function: tests run it with a server and streams of their own.
+// The `berth` command line as a function. Tests run it with their own server and streams.
 #ifndef BERTH_CLIENTS_CLI_APP_H_
 #define BERTH_CLIENTS_CLI_APP_H_
 
@@ -9,8 +9,8 @@
 
 namespace berth {
 
-// `arguments` without the program's name. Gives the exit code (exit_code.h). Blocks as long as the
-// command does.
+// `arguments` excludes the name of the program. Returns the exit code (exit_code.h). Blocks until
+// the command ends.
 int RunBerth(const std::vector<std::string>& arguments, const CliIo& io);
 
 }  // namespace berth

@@ -29,8 +29,8 @@ using HyperNodeStub = v1::HyperNodeService::StubInterface;
 constexpr char kRootQueue[] = "root";
 using Manifests = std::vector<const Manifest*>;
 
-// Which fields that `wanted` sets are not so in `current`. `partial`: below, too, only what
-// `wanted` sets counts.
+// The fields set in `wanted` that differ in `current`. `partial`: in nested messages, too, only the
+// fields set in `wanted` are compared.
 std::vector<std::string> Differences(const Message& wanted, const Message& current, bool partial) {
   std::vector<const FieldDescriptor*> set;
   wanted.GetReflection()->ListFields(wanted, &set);
@@ -62,13 +62,12 @@ bool SplitPath(absl::string_view path, absl::string_view list, size_t* index,
   return true;
 }
 
-// The path as it is written in a manifest, where the specification's keys stand at the top.
+// The path as written in a manifest, where the keys of the spec are at the top level.
 std::string ManifestPath(absl::string_view path) {
   return std::string(absl::StripPrefix(path, "spec."));
 }
 
-// Of a status that is about one field and says so in its text only: "jobs[0].spec.run_as: not
-// allowed".
+// For a status that names its field only in the text, such as "jobs[0].spec.run_as: not allowed".
 std::vector<Violation> ViolationOfText(const absl::Status& status) {
   const absl::string_view text = status.message();
   const size_t end = text.find(": ");
@@ -85,10 +84,10 @@ ExitCode FinishLocated(Session& session, const absl::Status& status,
   std::vector<Violation> violations = ViolationsOf(status);
   if (violations.empty()) violations = ViolationOfText(status);
   if (violations.empty()) return session.Finish(status);
-  std::set<std::string> told;  // jobs of an array are wrong in the same way
+  std::set<std::string> printed;  // all jobs of an array have the same errors
   for (const Violation& violation : violations) {
     const std::string line = Visible(locate(violation));
-    if (told.insert(line).second) session.err() << line << "\n";
+    if (printed.insert(line).second) session.err() << line << "\n";
   }
   return ExitCodeOf(status);
 }
@@ -122,8 +121,7 @@ absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
   v1::UpdateQueueRequest update;
   v1::QueueSpec wanted = queue.spec();
   const std::string& parent = current->spec().parent();
-  if (wanted.parent() == kRootQueue && parent.empty())
-    wanted.clear_parent();  // two ways to say the same
+  if (wanted.parent() == kRootQueue && parent.empty()) wanted.clear_parent();  // both mean the root
   for (const std::string& name : Differences(wanted, current->spec(), false)) {
     update.mutable_update_mask()->add_paths("spec." + name);
   }
@@ -137,7 +135,7 @@ absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
 }
 
 using SpecsByName = std::map<std::string, v1::HyperNodeSpec>;
-constexpr size_t kAskedOneByOne = 16;
+constexpr size_t kMaxGetCalls = 16;
 
 absl::StatusOr<SpecsByName> AllSpecs(Client& client) {
   SpecsByName all;
@@ -152,10 +150,10 @@ absl::StatusOr<SpecsByName> AllSpecs(Client& client) {
   return all;
 }
 
-// What each of them is now, perhaps among others; nothing for those that are not there.
+// The present specs of `wanted`, possibly among others. Missing HyperNodes are left out.
 absl::StatusOr<SpecsByName> PresentSpecs(Session& session, Client& client,
                                          const Manifests& wanted) {
-  if (wanted.size() > kAskedOneByOne) return AllSpecs(client);
+  if (wanted.size() > kMaxGetCalls) return AllSpecs(client);
   SpecsByName present;
   for (const Manifest* manifest : wanted) {
     v1::GetHyperNodeRequest request;
@@ -167,7 +165,7 @@ absl::StatusOr<SpecsByName> PresentSpecs(Session& session, Client& client,
   return present;
 }
 
-// As the server would keep it, with defaults filled in.
+// The spec as the server would store it, with defaults filled in.
 v1::HyperNodeSpec Completed(v1::HyperNodeSpec spec) {
   if (spec.kind().empty()) spec.set_kind("network");
   if (spec.health() == v1::HyperNodeSpec::HEALTH_UNSPECIFIED)
@@ -221,15 +219,15 @@ absl::StatusOr<v1::SubmitJobsResponse> Submit(Session& session, const Manifests&
 
 std::string NameOrUnknown(const std::string& name) { return name.empty() ? "?" : name; }
 
-// Says on standard error which of them can never start as things are.
-void WarnOfNever(Session& session, const v1::SubmitJobsResponse& response) {
+// Warns about jobs that can never start on the cluster as it is.
+void WarnAboutUnstartable(Session& session, const v1::SubmitJobsResponse& response) {
   for (const auto& job : response.jobs()) {
     if (!job.has_never()) continue;
     session.Warn(absl::StrCat("job/", NameOrUnknown(job.name()), " ", HumanReason(job.never())));
   }
 }
 
-// A job that is there already: unchanged, updated, or refused.
+// A job that exists: unchanged, updated or refused.
 ExitCode ApplyToExisting(Session& session, const Manifest& manifest, const v1::Job& current) {
   static const std::set<std::string> kMayChange = {"priority", "labels", "walltime"};
   const std::vector<std::string> differences =
@@ -255,7 +253,7 @@ ExitCode ApplyToExisting(Session& session, const Manifest& manifest, const v1::J
   return FinishSubmit(session, status, {&manifest});
 }
 
-// Parts the jobs that exist from those that do not, and sees to the first.
+// Applies the jobs that exist, and collects the others in `missing`.
 ExitCode ApplyExisting(Session& session, const Manifests& jobs, Manifests* missing) {
   ExitCode first = ExitCode::kOk;
   for (const Manifest* manifest : jobs) {
@@ -279,9 +277,9 @@ bool HasObject(const Session& session) {
   return session.options.format == Format::kJson || session.options.format == Format::kYaml;
 }
 
-// A line for each job; what -o json and yaml show is told when all is done.
-void SaySubmitted(Session& session, const Manifests& jobs, const SubmitOptions& options,
-                  const v1::SubmitJobsResponse& response) {
+// Prints a line for each job. The output of -o json and yaml follows when all jobs are done.
+void ReportSubmitted(Session& session, const Manifests& jobs, const SubmitOptions& options,
+                     const v1::SubmitJobsResponse& response) {
   if (options.dry_run && options.print_manifests) {
     for (const Manifest* job : jobs) session.NextDocument() << WriteManifest(job->job);
   } else if (options.dry_run && !HasObject(session)) {
@@ -290,16 +288,16 @@ void SaySubmitted(Session& session, const Manifests& jobs, const SubmitOptions& 
   } else if (!HasObject(session)) {
     for (const auto& job : response.jobs()) Say(session, "job", job.name(), "submitted");
   }
-  WarnOfNever(session, response);
+  WarnAboutUnstartable(session, response);
 }
 
-// Adds to `all` what the server answers.
-ExitCode SubmitAndSay(Session& session, const Manifests& jobs, const SubmitOptions& options,
-                      v1::SubmitJobsResponse* all) {
+// Adds the response of the server to `all`.
+ExitCode SubmitAndReport(Session& session, const Manifests& jobs, const SubmitOptions& options,
+                         v1::SubmitJobsResponse* all) {
   if (jobs.empty()) return ExitCode::kOk;
   const absl::StatusOr<v1::SubmitJobsResponse> response = Submit(session, jobs, options);
   if (!response.ok()) return FinishSubmit(session, response.status(), jobs);
-  SaySubmitted(session, jobs, options, *response);
+  ReportSubmitted(session, jobs, options, *response);
   all->MergeFrom(*response);
   return ExitCode::kOk;
 }
@@ -313,7 +311,7 @@ void PrintSubmitted(Session& session, const v1::SubmitJobsResponse& all) {
 ExitCode ApplyJobs(Session& session, const Manifests& jobs) {
   const absl::StatusOr<v1::SubmitJobsResponse> response = Submit(session, jobs, SubmitOptions());
   if (response.ok()) {
-    SaySubmitted(session, jobs, SubmitOptions(), *response);
+    ReportSubmitted(session, jobs, SubmitOptions(), *response);
     return ExitCode::kOk;
   }
   if (!absl::IsAlreadyExists(response.status()))
@@ -321,11 +319,11 @@ ExitCode ApplyJobs(Session& session, const Manifests& jobs) {
   Manifests missing;
   v1::SubmitJobsResponse all;
   const ExitCode existing = ApplyExisting(session, jobs, &missing);
-  const ExitCode submitted = SubmitAndSay(session, missing, SubmitOptions(), &all);
+  const ExitCode submitted = SubmitAndReport(session, missing, SubmitOptions(), &all);
   return existing == ExitCode::kOk ? submitted : existing;
 }
 
-// `each` for at most kJobsPerCall at a time, until one fails.
+// Calls `each` with at most kJobsPerCall jobs at a time, until it fails.
 ExitCode InChunks(const Manifests& jobs, const std::function<ExitCode(const Manifests&)>& each) {
   for (size_t at = 0; at < jobs.size(); at += kJobsPerCall) {
     const size_t end = std::min(jobs.size(), at + kJobsPerCall);
@@ -374,7 +372,7 @@ absl::StatusOr<std::vector<Manifest>> ReadManifestFiles(Session& session,
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   if (all.empty())
     return absl::InvalidArgumentError(
-        absl::StrCat(absl::StrJoin(files, ", "), ": no manifest in it"));
+        absl::StrCat(absl::StrJoin(files, ", "), ": contains no manifest"));
   return all;
 }
 
@@ -400,7 +398,7 @@ ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests
       continue;
     }
     const ExitCode code = FinishQueue(session, CreateOrUpdate(session, manifest.queue), manifest);
-    if (code != ExitCode::kOk) return code;  // what follows may need this queue
+    if (code != ExitCode::kOk) return code;  // later manifests may need this queue
   }
   return InChunks(jobs, [&](const Manifests& chunk) { return ApplyJobs(session, chunk); });
 }
@@ -428,7 +426,7 @@ ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
       continue;
     }
     session.err() << job.Locate("")
-                  << ": only jobs can be submitted; for the rest use berth apply -f\n";
+                  << ": only jobs can be submitted; use berth apply -f for other kinds\n";
     return ExitCode::kInvalid;
   }
   const bool prints = options.dry_run && options.print_manifests;
@@ -436,7 +434,7 @@ ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
     return PlanManifest(session, *pointers.front());
   v1::SubmitJobsResponse all;
   const ExitCode code = InChunks(pointers, [&](const Manifests& chunk) {
-    return SubmitAndSay(session, chunk, options, &all);
+    return SubmitAndReport(session, chunk, options, &all);
   });
   if (!prints) PrintSubmitted(session, all);
   for (const auto& job : all.jobs()) {

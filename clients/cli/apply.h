@@ -1,4 +1,4 @@
-// Manifests to the server: queues and HyperNodes made or changed, jobs submitted.
+// Sends manifests to the server: creates or updates queues and HyperNodes, submits jobs.
 #ifndef BERTH_CLIENTS_CLI_APPLY_H_
 #define BERTH_CLIENTS_CLI_APPLY_H_
 
@@ -11,36 +11,36 @@
 
 namespace berth {
 
-inline constexpr size_t kJobsPerCall = 1000;  // the server's default bound
+inline constexpr size_t kJobsPerCall = 1000;  // the server's default limit
 
-// Reads all files ("-" = standard input), telling warnings and errors. Nothing is given out if any
-// is wrong.
+// Reads all files ("-" = standard input) and prints warnings. If any file is wrong, returns all
+// errors and no manifest.
 absl::StatusOr<std::vector<Manifest>> ReadManifestFiles(Session& session,
                                                         const std::vector<std::string>& files,
                                                         const ManifestOptions& options);
-// Tells what ReadManifestFiles found wrong.
+// Prints the errors of ReadManifestFiles.
 ExitCode FinishReading(Session& session, const absl::Status& status);
 
-// HyperNodes first, all of them or none; then queues, in the order written; then jobs, all or none
-// for each thousand. Jobs that exist are left alone if they say the same, get the new priority and
-// labels if only those differ, and are an error otherwise.
+// HyperNodes first, all or none; then queues, in the order written; then jobs, all or none for each
+// thousand. Jobs that exist stay unchanged if nothing differs, are updated if only priority, labels
+// and walltime differ, and are an error otherwise.
 ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests);
 
-// HyperNodes alone, all or none: INVALID for manifests of other kinds. With `dry_run` nothing is
+// HyperNodes only, all or none; kInvalid for manifests of other kinds. With `dry_run` nothing is
 // stored.
 ExitCode ApplyHyperNodes(Session& session, const std::vector<Manifest>& manifests, bool dry_run);
 
 struct SubmitOptions {
-  bool dry_run = false;          // nothing is stored; of a single job it is told where it would go
-  bool print_manifests = false;  // with dry_run: instead, the manifests that would be accepted
+  bool dry_run = false;          // nothing is stored; prints where a single job would run
+  bool print_manifests = false;  // with dry_run: prints the accepted manifests instead
   std::string request_id;
 };
-// The jobs of all manifests, as one call for each thousand. Fills `names` with those given by the
-// server.
+// Submits the jobs of all manifests, in one call for each thousand. Adds the names of the submitted
+// jobs to `names`.
 ExitCode SubmitManifests(Session& session, const std::vector<Manifest>& jobs,
                          const SubmitOptions& options, std::vector<std::string>* names);
 
-// Tells an error of SubmitJobs for these jobs, each violation with the place of its field where
+// Prints an error of SubmitJobs for these jobs, each violation with the position of its field if
 // that is known.
 ExitCode FinishSubmit(Session& session, const absl::Status& status,
                       const std::vector<const Manifest*>& jobs);

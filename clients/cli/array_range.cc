@@ -40,14 +40,14 @@ bool ParseRange(absl::string_view text, Range* range) {
 absl::StatusOr<std::vector<int32_t>> ParseArrayRange(absl::string_view text) {
   if (const size_t percent = text.find('%'); percent != absl::string_view::npos) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a limit of jobs that run at a time (", text.substr(percent),
-                     ") is not built; leave it out, and give the queue a maxRunningJobs"));
+        absl::StrCat("a limit of jobs that run at the same time (", text.substr(percent),
+                     ") is not supported; remove it and set maxRunningJobs of the queue"));
   }
   std::set<int32_t> indexes;
   for (absl::string_view part : absl::StrSplit(text, ',')) {
     Range range;
     if (!ParseRange(part, &range)) {
-      return absl::InvalidArgumentError(absl::StrCat("expected indexes of 0 to ", kMaxArrayIndex,
+      return absl::InvalidArgumentError(absl::StrCat("expected indexes from 0 to ", kMaxArrayIndex,
                                                      " such as 0-9, 1,3,5 or 0-100:10, got \"",
                                                      text, "\""));
     }
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<int32_t>> ParseArrayRange(absl::string_view text) {
       indexes.insert(index);
       if (indexes.size() <= kJobsPerCall) continue;
       return absl::InvalidArgumentError(absl::StrCat(
-          "more than ", kJobsPerCall, " jobs; an array is submitted whole, in one call"));
+          "more than ", kJobsPerCall, " jobs; an array is submitted in one call: split it"));
     }
   }
   return std::vector<int32_t>(indexes.begin(), indexes.end());

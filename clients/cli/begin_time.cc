@@ -19,7 +19,7 @@ struct WordUnit {
   const char* word;
   absl::Duration length;
 };
-// Words of at and sbatch; short ones ("10m") are those of durations everywhere.
+// Unit words of at and sbatch. Short units ("10m") are parsed like other durations.
 const WordUnit kWordUnits[] = {
     {"", absl::Seconds(1)},        {"second", absl::Seconds(1)},   {"seconds", absl::Seconds(1)},
     {"minute", absl::Minutes(1)},  {"minutes", absl::Minutes(1)},  {"hour", absl::Hours(1)},

@@ -1,4 +1,4 @@
-// Times to begin at, as users of at and sbatch write them.
+// Parses begin times in the syntax of at and sbatch.
 #ifndef BERTH_CLIENTS_CLI_BEGIN_TIME_H_
 #define BERTH_CLIENTS_CLI_BEGIN_TIME_H_
 
@@ -8,10 +8,10 @@
 
 namespace berth {
 
-// What stands for a time, by the clock `now` and in `zone` where none is written:
-//   now, now+1hour, +10m, now+90       a number alone counts seconds, as sbatch has it
+// Parses a time relative to `now`, in `zone` if the text names none:
+//   now, now+1hour, +10m, now+90       a plain number is in seconds, as in sbatch
 //   2026-12-01T10:00, 2026-12-01T10:00:30Z, 2026-12-01
-//   16:00, noon, midnight              the next time that it is so
+//   16:00, noon, midnight              the next such time
 //   today, tomorrow, tomorrow+2hours, tomorrowT08:00
 // INVALID_ARGUMENT for anything else, with examples.
 absl::StatusOr<absl::Time> ParseBeginTime(absl::string_view text, absl::Time now,

@@ -1,5 +1,5 @@
-// Verbs that take one or more names. Each name is tried and each error told; the exit code is that
-// of the first (ForEachName).
+// Commands that take one or more names. Every name is tried and every error printed; the exit code
+// is that of the first error (ForEachName).
 #ifndef BERTH_CLIENTS_CLI_BY_NAME_H_
 #define BERTH_CLIENTS_CLI_BY_NAME_H_
 
@@ -20,7 +20,7 @@ CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
                    const std::string& description,
                    std::function<ExitCode(Session&, const Names&)> run);
 
-// A method of the API that takes a name, among other things, and gives the resource.
+// A method of the API that takes a name and returns the resource.
 template <class Stub, class Request, class T>
 using NamedCall = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, T*);
 
@@ -31,7 +31,7 @@ absl::StatusOr<T> CallByName(Session& session, NamedCall<Stub, Request, T> metho
   return session.Call(method, request);
 }
 
-// Those that are there are printed together.
+// Prints the resources that exist, together.
 template <class Stub, class Request, class T>
 ExitCode GetByName(Session& session, const Names& names, NamedCall<Stub, Request, T> get,
                    const Shape<T>& shape) {
@@ -45,9 +45,9 @@ ExitCode GetByName(Session& session, const Names& names, NamedCall<Stub, Request
   return code;
 }
 
-// Pages of text with an empty line between them, or with -o json, yaml and name the resources.
-// `text(resource)` gives a page, or an error; `more(resource)` a message whose fields the object
-// has besides its own, or an error.
+// Prints pages of text with an empty line between them, or the resources with -o json, yaml and
+// name. `text(resource)` returns a page or an error; `more(resource)` returns a message whose
+// fields are added to the object, or an error.
 template <class Stub, class Request, class T, class Text, class More>
 ExitCode DescribeByName(Session& session, const Names& names, NamedCall<Stub, Request, T> get,
                         const char* noun, const Text& text, const More& more) {
@@ -75,7 +75,7 @@ ExitCode DescribeByName(Session& session, const Names& names, NamedCall<Stub, Re
   return code;
 }
 
-// Nothing besides the resource itself.
+// Adds no fields to the object.
 template <class Stub, class Request, class T, class Text>
 ExitCode DescribeByName(Session& session, const Names& names, NamedCall<Stub, Request, T> get,
                         const char* noun, const Text& text) {
@@ -84,7 +84,7 @@ ExitCode DescribeByName(Session& session, const Names& names, NamedCall<Stub, Re
   });
 }
 
-// `change` with `request` for each name; `done` says what was done.
+// Calls `change` with `request` for each name. `done` describes the result, such as "cancelled".
 template <class Stub, class Request, class T>
 ExitCode ChangeByName(Session& session, const Names& names, NamedCall<Stub, Request, T> change,
                       const std::string& done, const Shape<T>& shape,
@@ -96,7 +96,7 @@ ExitCode ChangeByName(Session& session, const Names& names, NamedCall<Stub, Requ
   });
 }
 
-// `remove(client, name)` gives an absl::Status.
+// `remove(client, name)` returns an absl::Status.
 template <class Remove>
 ExitCode DeleteByName(Session& session, const Names& names, const char* noun,
                       const Remove& remove) {

@@ -61,16 +61,17 @@ std::string InfoText(const v1::ClusterInfo& info, const Session& session) {
   page.Add("Accepts work", Paint(accepting, session.colors()));
   const bool newest = info.store_format() == info.newest_store_format();
   if (info.has_pause()) {
-    page.Add("Paused", absl::StrCat("berthd may be away for ", HumanDuration(LeftOf(info.pause())),
+    page.Add("Paused", absl::StrCat("berthd may be down for ", HumanDuration(LeftOf(info.pause())),
                                     "; ", HoldersText(info.pause())));
   }
   for (const std::string& problem : info.problems()) {
     page.Add("Problem", Paint({problem, Color::kRed}, session.colors()));
   }
-  page.Add("Store format", absl::StrCat(info.store_format(),
-                                        newest ? ""
-                                               : absl::StrCat(", of ", info.newest_store_format(),
-                                                              ": berth cluster finalize")));
+  page.Add("Store format",
+           absl::StrCat(info.store_format(),
+                        newest ? ""
+                               : absl::StrCat(", newest ", info.newest_store_format(),
+                                              ": berth cluster finalize")));
   page.Add("Revision", absl::StrCat(info.revision()));
   page.Add("Nodes", Counts(info.nodes()));
   page.Add("Jobs", Counts(info.jobs()));
@@ -134,12 +135,12 @@ ExitCode Finalize(Session& session, bool dry_run) {
   } else if (session.options.format == Format::kYaml) {
     session.out() << YamlOf(*response);
   } else if (response->format_before() == response->format()) {
-    session.out() << "the store has format " << response->format() << " already\n";
+    session.out() << "the store already has format " << response->format() << "\n";
   } else {
-    session.out() << (dry_run ? "would go" : "went") << " from store format "
+    session.out() << (dry_run ? "would upgrade" : "upgraded") << " from store format "
                   << response->format_before() << " to " << response->format()
-                  << (dry_run ? "; no older berthd could open it then\n"
-                              : "; no older berthd can open it now\n");
+                  << (dry_run ? "; older versions of berthd could not open it any more\n"
+                              : "; older versions of berthd can no longer open it\n");
   }
   return ExitCode::kOk;
 }
@@ -162,13 +163,13 @@ ExitCode Backup(Session& session, const std::string& name) {
       break;
     default:
       session.out() << response->directory() << ", " << HumanBytes(response->bytes())
-                    << ", revision " << response->revision()
-                    << "\nto go back to it: berthd --restore " << response->directory() << "\n";
+                    << ", revision " << response->revision() << "\nto restore it: berthd --restore "
+                    << response->directory() << "\n";
   }
   return ExitCode::kOk;
 }
 
-// Agents confirm within milliseconds; those that are away never do.
+// Agents confirm within milliseconds; disconnected agents never do.
 absl::StatusOr<v1::ClusterPause> AwaitHolders(Session& session) {
   const absl::Time end = session.Now() + kConfirmWithin;
   for (;;) {
@@ -198,7 +199,7 @@ ExitCode Pause(Session& session, const std::string& length) {
   } else if (session.options.format == Format::kYaml) {
     session.out() << YamlOf(*pause);
   } else {
-    session.out() << "paused: berthd may be away for " << HumanDuration(LeftOf(response->pause()))
+    session.out() << "paused: berthd may be down for " << HumanDuration(LeftOf(response->pause()))
                   << "; " << HoldersText(*pause) << "\n";
   }
   return ExitCode::kOk;
@@ -225,35 +226,35 @@ ExitCode Version(Session& session, bool client_only) {
 }  // namespace
 
 void AddClusterCommands(CLI::App& app, Session& session) {
-  CLI::App& noun = *AddNoun(app, "cluster", "the whole");
-  AddCommand(noun, session, "info", "what there is, and what it does", Info);
+  CLI::App& noun = *AddNoun(app, "cluster", "inspect and administer the cluster");
+  AddCommand(noun, session, "info", "show state and capacity of the cluster", Info);
   auto dry_run = std::make_shared<bool>(false);
-  CLI::App* reload =
-      AddCommand(noun, session, "reload", "let the server read its configuration again",
-                 [dry_run](Session& s) { return Reload(s, *dry_run); });
-  reload->add_flag("--dry-run", *dry_run, "only tell what would change");
+  CLI::App* reload = AddCommand(noun, session, "reload", "let the server reload its configuration",
+                                [dry_run](Session& s) { return Reload(s, *dry_run); });
+  reload->add_flag("--dry-run", *dry_run, "only print what would change");
   auto finalize_dry_run = std::make_shared<bool>(false);
   CLI::App* finalize =
-      AddCommand(noun, session, "finalize", "after an upgrade: no way back to the version before",
+      AddCommand(noun, session, "finalize", "complete an upgrade; there is no way back afterwards",
                  [finalize_dry_run](Session& s) { return Finalize(s, *finalize_dry_run); });
-  finalize->add_flag("--dry-run", *finalize_dry_run, "only tell what would change");
+  finalize->add_flag("--dry-run", *finalize_dry_run, "only print what would change");
   auto backup_name = std::make_shared<std::string>();
-  CLI::App* backup = AddCommand(noun, session, "backup", "copy the store while the server runs",
+  CLI::App* backup = AddCommand(noun, session, "backup", "back up the store while the server runs",
                                 [backup_name](Session& s) { return Backup(s, *backup_name); });
-  backup->alias("snapshot");  // what berth-sim whatif begins with
-  backup->add_option("name", *backup_name, "of the backup; default: the time");
+  backup->alias("snapshot");  // the input of berth-sim whatif
+  backup->add_option("name", *backup_name, "name of the backup; default: the time");
   auto pause_length = std::make_shared<std::string>();
   CLI::App* pause = AddCommand(noun, session, "pause",
-                               "before berthd is stopped: let tasks run on for longer without it",
+                               "let tasks run longer without berthd, before it is stopped",
                                [pause_length](Session& s) { return Pause(s, *pause_length); });
   pause->alias("maintenance");
-  pause->add_option("--for", *pause_length, "how long it may be away; default 30m")
+  pause->add_option("--for", *pause_length, "how long berthd may be down; default 30m")
       ->check(kIsDuration);
-  AddCommand(noun, session, "resume", "end a pause before its time", Resume);
+  AddCommand(noun, session, "resume", "end a pause early", Resume);
   auto client_only = std::make_shared<bool>(false);
-  CLI::App* version = AddCommand(app, session, "version", "of this program and of the server",
-                                 [client_only](Session& s) { return Version(s, *client_only); });
-  version->add_flag("--client", *client_only, "do not ask the server");
+  CLI::App* version =
+      AddCommand(app, session, "version", "print the versions of this program and of the server",
+                 [client_only](Session& s) { return Version(s, *client_only); });
+  version->add_flag("--client", *client_only, "print only the version of this program");
 }
 
 }  // namespace berth

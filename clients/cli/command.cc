@@ -85,7 +85,7 @@ ExitCode WatchList(Session& session, const v1::WatchRequest& subject,
   for (;;) {
     bool shown = false;
     absl::Status problem;
-    // The watch begins before the list is read, so that no change falls between the two.
+    // The watch starts before the list is read, so that no change falls between the two.
     const auto see = [&](const v1::WatchResponse& response) {
       if (shown) return response.events().empty();
       shown = true;

@@ -1,4 +1,4 @@
-// How commands are declared: one leaf of the CLI11 tree each, with a function that runs it.
+// Declares commands. Each is one leaf of the CLI11 tree, with a function that runs it.
 #ifndef BERTH_CLIENTS_CLI_COMMAND_H_
 #define BERTH_CLIENTS_CLI_COMMAND_H_
 
@@ -14,7 +14,7 @@
 
 namespace berth {
 
-// The whole tree. `session` outlives `app`; `command` is what stood behind "--".
+// Adds the whole tree. `session` must outlive `app`; `command` is what follows "--".
 void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);
 
 // The nouns.
@@ -23,7 +23,7 @@ void AddQueueCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
 void AddHyperNodeCommands(CLI::App& app, Session& session);  // and topology
 void AddClusterCommands(CLI::App& app, Session& session);
-// apply and submit; `command` is what stood behind "--".
+// apply and submit; `command` is what follows "--".
 void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);
 
 // exec; `command` likewise.
@@ -33,22 +33,23 @@ CLI::App* AddNoun(CLI::App& app, const std::string& name, const std::string& des
 CLI::App* AddCommand(CLI::App& noun, Session& session, const std::string& name,
                      const std::string& description, Action action);
 
-// Checks of option values, and what they mean. The readers CHECK nothing: the checks ran before.
+// Validators of option values, and functions that read them. The readers check nothing: the
+// validators ran before.
 extern const CLI::Validator kIsDuration;  // "1h30m"
 extern const CLI::Validator kIsKeyValue;  // "key=value"
 absl::Duration DurationFrom(const std::string& text);
 std::pair<std::string, std::string> KeyValueFrom(const std::string& text);
 
-// Runs `each` for every name, tells every error, and gives the first code that is not OK.
+// Runs `each` for every name, prints every error, and returns the first code that is not kOk.
 ExitCode ForEachName(Session& session, const std::vector<std::string>& names,
                      const std::function<absl::Status(const std::string&)>& each);
 
-// Shows a list again whenever something of `subject` changes, at most once a second, until
-// interrupted or the server refuses. `show` fetches and prints it once.
+// Prints a list again whenever something of `subject` changes, at most once a second, until
+// interrupted or refused by the server. `show` fetches and prints the list once.
 ExitCode WatchList(Session& session, const v1::WatchRequest& subject,
                    const std::function<absl::Status()>& show);
 
-// What a change did: "job/x cancelled" for people, the resource itself for -o json and yaml.
+// Prints the result of a change: "job/x cancelled" for people, the resource for -o json and yaml.
 template <class T>
 void PrintChanged(Session& session, const T& resource, const std::string& verb,
                   const Shape<T>& shape) {

@@ -71,7 +71,7 @@ class Walker {
   CommandWalk walk_;
 };
 
-// As a POSIX shell reads it back.
+// Quotes a word for a POSIX shell.
 std::string Quoted(const std::string& word) {
   constexpr char kPlain[] =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
@@ -106,7 +106,7 @@ bool IsFlag(const CLI::Option& option) { return option.get_items_expected_max() 
 std::string SubmitHint(const CLI::App& root, const std::vector<std::string>& words) {
   const CommandWalk walk = WalkCommandLine(root, words);
   if (walk.dashes || walk.place->get_name() != "submit" || walk.positionals.empty()) return "";
-  // What stands behind an unknown option may be its value.
+  // The word after an unknown option may be its value.
   if (walk.unknown_option || LooksLikeManifest(walk.positionals.front())) return "";
   std::string line = "berth";
   for (size_t i = 0; i < words.size(); ++i) {

@@ -1,5 +1,5 @@
-// How far a command line, perhaps unfinished, goes into the tree of commands. Nothing is run, and
-// nothing is refused.
+// Follows a command line, possibly unfinished, through the tree of commands. Runs nothing and
+// refuses nothing.
 #ifndef BERTH_CLIENTS_CLI_COMMAND_WALK_H_
 #define BERTH_CLIENTS_CLI_COMMAND_WALK_H_
 
@@ -15,24 +15,23 @@ struct CommandWalk {
   const CLI::App* place = nullptr;         // the command that the words name so far
   const CLI::Option* pending = nullptr;    // its value comes next
   std::vector<std::string> positionals;    // words that are neither commands nor options
-  std::optional<size_t> first_positional;  // where the first of them stands
-  bool unknown_option = false;             // one that is none of the command's stands before that
-  bool dashes = false;                     // "--" was there: what follows is a task's command
+  std::optional<size_t> first_positional;  // index of the first of them
+  bool unknown_option = false;             // an unknown option precedes it
+  bool dashes = false;                     // "--" was found: a task's command follows
   std::vector<std::pair<const CLI::Option*, std::string>> values;  // of options, as given
 };
 
 // `root` outlives the result. Words do not include the program's name.
 CommandWalk WalkCommandLine(const CLI::App& root, const std::vector<std::string>& words);
 
-// The option of this name ("--queue", "-q"), of the command or of those above it; null if there is
+// The option with this name ("--queue", "-q") of the command or of its parents; null if there is
 // none.
 const CLI::Option* FindOption(const CLI::App& place, const std::string& name);
 
-// Whether it is given without a value.
+// Whether the option takes no value.
 bool IsFlag(const CLI::Option& option);
 
-// For `submit` of words that are no file: how to submit them as a command; "" for other command
-// lines.
+// If the words after `submit` are not a file: how to submit them as a command. Otherwise "".
 std::string SubmitHint(const CLI::App& root, const std::vector<std::string>& words);
 
 }  // namespace berth

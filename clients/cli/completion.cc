@@ -22,7 +22,7 @@ struct Candidate {
   std::string description;
 };
 
-// What a word may become. Only texts that begin with `prefix` are kept.
+// The completions of a word. Only texts that begin with `prefix` are kept.
 class Candidates {
  public:
   Candidates(std::string before, std::string prefix)
@@ -62,7 +62,7 @@ std::vector<std::string> Choices(const CLI::Option& option) {
   return absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
 }
 
-// Whose names the value is, or "".
+// The noun whose names complete the value, or "".
 std::string NounOfValue(const CLI::App& place, const CLI::Option& option) {
   if (option.get_positional()) {
     if (option.get_name() == "JOB") return "job";
@@ -86,17 +86,17 @@ bool TakesFile(const CLI::Option& option) {
   return option.check_name("--directory");
 }
 
-// Of what has ended, these make nothing else.
+// These commands are useless for jobs that have ended.
 bool WantsActive(const CLI::App& place) {
   static const auto& verbs =
       *new std::set<std::string>{"cancel", "suspend", "wait", "explain", "estimate", "exec"};
   return verbs.count(place.get_name()) > 0;
 }
 
-// Takes the words' own --server and certificates, so that names are those of the cluster that is
-// meant. Values that are wrong leave what was there.
+// Applies --server and the TLS options of the command line, so that names come from the right
+// cluster. Invalid values change nothing.
 void TakeGlobalOptions(CLI::App& app, const CommandWalk& walk) {
-  std::vector<std::string> line = {"version"};  // a command that needs nothing
+  std::vector<std::string> line = {"version"};  // a command without required options
   for (const auto& [option, value] : walk.values) {
     const auto& of_root = app.get_options();
     if (std::find(of_root.begin(), of_root.end(), option) == of_root.end()) continue;
@@ -118,7 +118,7 @@ void AddOptions(const CLI::App& app, Candidates* found) {
   }
 }
 
-// True if a file is meant.
+// True if a file name is expected.
 bool AddValues(CLI::App& app, const CommandWalk& walk, const CLI::Option& option, Session& session,
                Candidates* found) {
   for (const std::string& choice : Choices(option)) found->Add(choice);
@@ -133,7 +133,7 @@ bool AddValues(CLI::App& app, const CommandWalk& walk, const CLI::Option& option
   return false;
 }
 
-// The positional argument that comes next; null if there is none.
+// The next positional argument; null if there is none.
 const CLI::Option* NextPositional(const CommandWalk& walk) {
   const CLI::Option* last = nullptr;
   size_t at = 0;
@@ -146,7 +146,7 @@ const CLI::Option* NextPositional(const CommandWalk& walk) {
   return takes_more ? last : nullptr;
 }
 
-// True if a file is meant.
+// True if a file name is expected.
 bool AddWords(CLI::App& app, const CommandWalk& walk, Session& session, Candidates* found) {
   if (absl::StartsWith(found->prefix(), "-")) {
     AddOptions(*walk.place, found);
@@ -164,7 +164,7 @@ bool AddWords(CLI::App& app, const CommandWalk& walk, Session& session, Candidat
 }
 
 // The words before the last one, with the noun first ("get job" -> "job get"). They stay as they
-// are where the last one may still become the type.
+// are if the last one may still become the type.
 std::vector<std::string> Before(const CLI::App& app, std::vector<std::string> words) {
   if (words.empty()) return words;
   const absl::StatusOr<std::vector<std::string>> ordered = NounFirst(app, words);
@@ -199,8 +199,7 @@ ExitCode Complete(CLI::App& app, const std::vector<std::string>& words, Session&
 }
 
 void AddCompletionCommand(CLI::App& app, Session& session) {
-  CLI::App* completion =
-      app.add_subcommand("completion", "a script that completes this program's command lines");
+  CLI::App* completion = app.add_subcommand("completion", "print a script for shell completion");
   completion->require_subcommand(1);
   const auto add = [&](const char* shell, const char* help, const char* script) {
     AddCommand(*completion, session, shell, help, [script](Session& s) {

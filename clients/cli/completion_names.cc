@@ -6,7 +6,7 @@
 namespace berth {
 namespace {
 
-constexpr size_t kMaxNamePatternBytes = 128;  // of the server
+constexpr size_t kMaxNamePatternBytes = 128;  // limit of the server
 
 class NameFinder {
  public:
@@ -46,7 +46,7 @@ class NameFinder {
   std::vector<std::string> names_;
 };
 
-// "ll" -> "ll*", for the server; "" if it takes no such pattern.
+// "ll" -> "ll*", a pattern for the server; "" if the server does not accept it.
 std::string PatternOf(const std::string& prefix) {
   constexpr char kOfNames[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
   const bool plain = prefix.find_first_not_of(kOfNames) == std::string::npos;

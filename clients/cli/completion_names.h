@@ -1,4 +1,4 @@
-// Names of what the server has, for completion.
+// Names of the resources of the server, for completion.
 #ifndef BERTH_CLIENTS_CLI_COMPLETION_NAMES_H_
 #define BERTH_CLIENTS_CLI_COMPLETION_NAMES_H_
 
@@ -10,8 +10,8 @@
 namespace berth {
 
 // Names of a noun ("job", "queue", "node", "hypernode") that begin with `prefix`: at most
-// kMaxCompletedNames of them, and those that came within kNamesTimeout. Of jobs the newest first,
-// and with `active_only` those that have not ended.
+// kMaxCompletedNames, received within kNamesTimeout. Jobs are newest first; with `active_only`,
+// jobs that have ended are left out.
 std::vector<std::string> NamesOf(Session& session, const std::string& noun,
                                  const std::string& prefix, bool active_only);
 

@@ -1,11 +1,11 @@
-// What makes each shell ask `berth __complete WORD...` (completion.h).
+// Scripts with which each shell calls `berth __complete WORD...` (completion.h).
 #ifndef BERTH_CLIENTS_CLI_COMPLETION_SCRIPTS_H_
 #define BERTH_CLIENTS_CLI_COMPLETION_SCRIPTS_H_
 
 namespace berth {
 
-// bash parts words at "=" and ":", which are put together again; of what comes back only the last
-// part is wanted.
+// bash splits words at "=" and ":". The script joins them again, and strips all but the last part
+// from each completion.
 inline constexpr char kBashCompletion[] =
     R"sh(# bash completion for berth:  source <(berth completion bash)
 _berth() {

@@ -11,7 +11,7 @@
 namespace berth {
 namespace {
 
-// "gpu0": its kind, and its number among the devices of that.
+// "gpu0": the kind and the number within that kind.
 std::vector<std::string> ShortNames(const v1::Node& node) {
   std::map<std::string, int> numbers;
   std::vector<std::string> names;
@@ -39,7 +39,7 @@ std::vector<Word> States(const v1::Node& node) {
   return states;
 }
 
-// The rows of NUMA nodes that have devices.
+// Adds a row for each NUMA node with devices; returns the rows by NUMA node.
 std::map<int32_t, size_t> AddNumaNodes(const v1::NodeInventory& inventory, Table* table) {
   std::map<int32_t, size_t> rows;
   for (const v1::NumaNode& numa : inventory.topology().numa_nodes()) {
@@ -59,7 +59,7 @@ std::map<int32_t, size_t> AddNumaNodes(const v1::NodeInventory& inventory, Table
   return rows;
 }
 
-// The way from a to b, a != b; nullptr if it is not known.
+// The link between a and b, a != b; nullptr if unknown.
 const v1::DeviceLink* LinkOf(const v1::NodeInventory& inventory, int a, int b) {
   const v1::DeviceTopology& topology = inventory.topology();
   const auto low = static_cast<size_t>(std::min(a, b));
@@ -81,7 +81,7 @@ std::string Cell(const v1::NodeInventory& inventory, int a, int b) {
   return link->count() > 0 ? absl::StrCat("NV", link->count()) : "NV";
 }
 
-// Those that stand in rows: all but NICs, that have a known way to any.
+// The devices with a row: all but NICs that have a known link to any other device.
 std::vector<int> Rows(const v1::NodeInventory& inventory) {
   std::vector<int> rows;
   for (int a = 0; a < inventory.devices_size(); ++a) {

@@ -1,4 +1,4 @@
-// The devices of one node, and how they are connected, for people.
+// Tables of the devices of one node and of the links between them.
 #ifndef BERTH_CLIENTS_CLI_DEVICE_TABLE_H_
 #define BERTH_CLIENTS_CLI_DEVICE_TABLE_H_
 
@@ -9,12 +9,12 @@
 
 namespace berth {
 
-// A row for each device, below its NUMA node where the node tells of these.
+// A row for each device, below its NUMA node if the node reports NUMA nodes.
 Table DeviceTable(const v1::Node& node);
 
-// A row for each GPU and the like, a column for each device that any of them has a known way to:
-// NV and the number of links, PIX, ... The rows of devices in use are marked. Empty if no way is
-// known.
+// A row for each GPU or other accelerator, a column for each device with a known link to any of
+// them: NV and the number of links, PIX, ... The rows of devices in use are marked. Empty if no
+// link is known.
 //
 //         gpu0  gpu1  nic0
 //   gpu0  X     NV18  PIX   in use

@@ -1,7 +1,7 @@
-// berth exec JOB -- COMMAND...: one more command inside a task that runs.
+// berth exec JOB -- COMMAND...: runs another command inside a running task.
 //
-// This thread prints what the command says; another sends it standard input. A terminal is put into
-// raw mode for the time, so that every key reaches the command.
+// This thread prints the output of the command; another thread sends standard input. Meanwhile, a
+// terminal is in raw mode, so that every key reaches the command.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -41,7 +41,7 @@ bool WindowSize(v1::TerminalSize* size) {
   return true;
 }
 
-// Raw as long as it lives.
+// Puts the terminal into raw mode during its lifetime.
 class RawTerminal {
  public:
   explicit RawTerminal(bool wanted) : raw_(wanted && tcgetattr(STDIN_FILENO, &before_) == 0) {
@@ -61,7 +61,7 @@ class RawTerminal {
   const bool raw_;
 };
 
-// Sends standard input until its end, the stream's, or Stop.
+// Sends standard input until that ends, the stream ends, or the destructor runs.
 class InputPump {
  public:
   InputPump(Stream* stream, const ExecArguments& arguments)
@@ -145,10 +145,10 @@ ExitCode Exec(Session& session, const ExecArguments& arguments,
   }
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = (*client)->stub<v1::JobService>().Exec(&context);
-  stream->Write(first);  // what is wrong with the stream, Finish tells
+  stream->Write(first);  // Finish returns the error of the stream
   std::optional<int> exit_code;
   v1::ExecResponse answer;
-  if (stream->Read(&answer)) {  // it runs
+  if (stream->Read(&answer)) {  // the command is running
     const RawTerminal raw(arguments.terminal);
     const InputPump input(stream.get(), arguments);
     do {
@@ -167,20 +167,20 @@ void AddExecCommand(CLI::App& app, Session& session, const std::vector<std::stri
   auto arguments = std::make_shared<ExecArguments>();
   CLI::App* exec =
       AddCommand(app, session, "exec",
-                 "run a command inside a running task: exec JOB -- COMMAND...; exits as it does",
+                 "run a command inside a running task: exec JOB -- COMMAND...; exits with its code",
                  [arguments, command](Session& s) {
                    SplitTask(&arguments->job, &arguments->task);
                    return Exec(s, *arguments, command);
                  });
-  // "NAME" is completed with names of the noun, and "exec" alone is none.
+  // "NAME" is completed with names of the noun, and "exec" at the top level has no noun.
   exec->add_option(app.get_parent() == nullptr ? "JOB" : "NAME", arguments->job,
                    "job, or job/JOB/TASK")
       ->required()
       ->transform(JobOrTaskName());
   exec->add_option("--task", arguments->task, "GROUP-INDEX; default: rank 0")
       ->transform(TaskName());
-  exec->add_flag("--terminal,-t", arguments->terminal, "give it a terminal");
-  exec->add_flag("--no-input,-n", arguments->no_input, "give it no standard input");
+  exec->add_flag("--terminal,-t", arguments->terminal, "give the command a terminal");
+  exec->add_flag("--no-input,-n", arguments->no_input, "give the command no standard input");
 }
 
 }  // namespace berth

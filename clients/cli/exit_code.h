@@ -1,4 +1,5 @@
-// Exit codes of `berth`: part of its interface, documented in docs/cli.md and never renumbered.
+// Exit codes of `berth`: part of its interface, documented in docs/users/commands.md and never
+// renumbered.
 #ifndef BERTH_CLIENTS_CLI_EXIT_CODE_H_
 #define BERTH_CLIENTS_CLI_EXIT_CODE_H_
 
@@ -8,14 +9,14 @@ namespace berth {
 
 enum class ExitCode : int {
   kOk = 0,
-  kRefused = 1,   // the server said no: wrong state, name in use, changed meanwhile, not permitted
-  kUsage = 2,     // the command line is wrong
-  kNotFound = 3,  // no such job, queue or node
-  kInvalid = 4,   // a manifest or value is wrong, or a file cannot be read
-  kUnavailable = 5,    // the server cannot be reached, or is overloaded, until the time-out
+  kRefused = 1,        // wrong state, name in use, changed concurrently, not permitted
+  kUsage = 2,          // the command line is wrong
+  kNotFound = 3,       // no such job, queue or node
+  kInvalid = 4,        // a manifest or value is wrong, or a file cannot be read
+  kUnavailable = 5,    // the server cannot be reached, or is overloaded, until the timeout
   kUnimplemented = 6,  // this server does not have the feature
-  kJobFailed = 10,     // the job that was waited for failed or was cancelled
-  kWaitTimeout = 11,   // it had not ended when --timeout was over
+  kJobFailed = 10,     // the awaited job failed or was cancelled
+  kWaitTimeout = 11,   // the job did not end before --timeout
 };
 
 inline ExitCode ExitCodeOf(const absl::Status& status) {

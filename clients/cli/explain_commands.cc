@@ -12,7 +12,7 @@ namespace {
 
 using ExplainStub = v1::ExplainService::StubInterface;
 
-// One question for each name: a document of -o json or yaml, or `text(answer)`.
+// One call for each name. Prints a document with -o json or yaml, otherwise `text(answer)`.
 template <class Request, class Response, class Text>
 ExitCode AskByName(Session& session, const Names& names,
                    grpc::Status (ExplainStub::*method)(grpc::ClientContext*, const Request&,
@@ -42,7 +42,7 @@ ExitCode AskByName(Session& session, const Names& names,
   });
 }
 
-// Each job as if it alone were submitted.
+// Plans each job as if it were submitted alone.
 ExitCode PlanFiles(Session& session, const Names& files, const ManifestOptions& options) {
   const auto manifests = ReadManifestFiles(session, files, options);
   if (!manifests.ok()) return FinishReading(session, manifests.status());
@@ -62,16 +62,16 @@ ExitCode PlanFiles(Session& session, const Names& files, const ManifestOptions& 
 void AddPlan(CLI::App& noun, Session& session) {
   auto files = std::make_shared<Names>();
   auto ignored = std::make_shared<Names>();
-  CLI::App* plan =
-      AddCommand(noun, session, "plan", "where jobs of manifests would go, each submitted alone",
-                 [=](Session& s) {
-                   ManifestOptions options;
-                   options.ignored.insert(ignored->begin(), ignored->end());
-                   return PlanFiles(s, *files, options);
-                 });
+  CLI::App* plan = AddCommand(noun, session, "plan",
+                              "show where the jobs of manifests would run, each submitted alone",
+                              [=](Session& s) {
+                                ManifestOptions options;
+                                options.ignored.insert(ignored->begin(), ignored->end());
+                                return PlanFiles(s, *files, options);
+                              });
   plan->add_option("--file,-f", *files, "manifests; - is standard input")->required();
   plan->add_option("--ignore", *ignored,
-                   "leave out this key of Volcano manifests, with a warning; may be repeated")
+                   "ignore this key of Volcano manifests, with a warning; may be repeated")
       ->delimiter(',')
       ->allow_extra_args(false);
 }
@@ -79,14 +79,14 @@ void AddPlan(CLI::App& noun, Session& session) {
 }  // namespace
 
 void AddExplainCommands(CLI::App& noun, Session& session) {
-  AddNames(noun, session, "explain", "why jobs wait, and what would start them",
+  AddNames(noun, session, "explain", "show why jobs are pending, and what would start them",
            [](Session& s, const Names& names) {
              return AskByName(s, names, &ExplainStub::ExplainJob,
                               [&](const std::string&, const v1::ExplainJobResponse& answer) {
                                 return ExplanationText(answer, s);
                               });
            });
-  AddNames(noun, session, "estimate", "when jobs that wait will start",
+  AddNames(noun, session, "estimate", "estimate when pending jobs will start",
            [](Session& s, const Names& names) {
              return AskByName(s, names, &ExplainStub::EstimateJob,
                               [&](const std::string& name, const v1::EstimateJobResponse& answer) {

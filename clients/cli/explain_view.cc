@@ -32,7 +32,7 @@ std::string AtTime(const google::protobuf::Timestamp& time, const Session& sessi
 }
 
 std::string EstimateSentence(const v1::EstimateJobResponse& estimate, const Session& session) {
-  if (!estimate.unknown().empty()) return "cannot be said: " + estimate.unknown();
+  if (!estimate.unknown().empty()) return "unknown: " + estimate.unknown();
   if (!estimate.has_latest()) return "";
   const absl::TimeZone zone = session.io().time_zone;
   std::string text = estimate.history_jobs() == 0
@@ -41,11 +41,11 @@ std::string EstimateSentence(const v1::EstimateJobResponse& estimate, const Sess
                          : absl::StrCat("about ", AtTime(estimate.likely(), session), ", between ",
                                         HumanTime(true, estimate.earliest(), zone), " and ",
                                         HumanTime(true, estimate.latest(), zone),
-                                        estimate.predicted() ? ", predicted by " : ", judged by ",
-                                        Count(estimate.history_jobs(), "job"), " that ended");
+                                        estimate.predicted() ? ", predicted from " : ", based on ",
+                                        Count(estimate.history_jobs(), "ended job"));
   if (estimate.jobs_before() > 0) {
     absl::StrAppend(&text, "; ", Count(estimate.jobs_before(), "job"),
-                    estimate.jobs_before() == 1 ? " goes first" : " go first");
+                    estimate.jobs_before() == 1 ? " starts first" : " start first");
   }
   return text;
 }
@@ -54,24 +54,23 @@ std::string ReasonSentence(const v1::WaitReason& reason, const Session& session)
   return HumanReasonUntil(reason, session.io().time_zone);
 }
 
-// "bert is Pending, 2nd of 5 jobs that wait in its queue. It waits because: ...; ..."
+// "bert is Pending, 2nd of 5 pending jobs in its queue.\nReasons: ...; ..."
 std::string Opening(const v1::ExplainJobResponse& answer, const Session& session) {
   std::string text =
       absl::StrCat(answer.job(), " is ", Paint(JobStateWord(answer.state()), session.colors()));
   if (answer.reasons().empty()) return absl::StrCat(text, ": it waits for nothing.\n");
   if (answer.position() > 0) {
     absl::StrAppend(&text, ", ", Ordinal(answer.position()), " of ",
-                    Count(answer.queue_jobs(), "job"), " in its queue that ",
-                    answer.queue_jobs() == 1 ? "waits" : "wait");
+                    Count(answer.queue_jobs(), "pending job"), " in its queue");
   }
   std::vector<std::string> reasons;
   for (const v1::WaitReason& reason : answer.reasons()) {
     reasons.push_back(ReasonSentence(reason, session));
   }
-  return absl::StrCat(text, ".\nIt waits because: ", absl::StrJoin(reasons, "; "), ".\n");
+  return absl::StrCat(text, ".\nReasons: ", absl::StrJoin(reasons, "; "), ".\n");
 }
 
-// Constraints that reject nothing are left out, unless all is asked for.
+// Constraints that reject nothing are shown only with -o wide.
 std::string ConstraintTable(const v1::GroupConstraints& group, const Session& session) {
   Table table({{"CONSTRAINT"},
                {"NODES", Column::kRight},
@@ -92,13 +91,13 @@ std::string ConstraintTable(const v1::GroupConstraints& group, const Session& se
   return table.Render(style);
 }
 
-// "free and labels together bar it"
+// "free and labels together block it"
 std::string BlockingSentence(const v1::GroupConstraints& group) {
   const auto& names = group.blocking();
   if (names.empty()) return "";
-  if (names.size() == 1) return absl::StrCat(names[0], " alone bars it");
+  if (names.size() == 1) return absl::StrCat(names[0], " alone blocks it");
   const std::string first = absl::StrJoin(names.begin(), names.end() - 1, ", ");
-  return absl::StrCat(first, " and ", names[names.size() - 1], " together bar it");
+  return absl::StrCat(first, " and ", names[names.size() - 1], " together block it");
 }
 
 std::string GroupText(const v1::GroupConstraints& group, const Session& session) {
@@ -170,13 +169,13 @@ std::string RemedyAction(const v1::Remedy& remedy, const Session& session) {
 
 std::string RemedyTable(const v1::ExplainJobResponse& answer, const Session& session) {
   if (answer.remedies().empty() && !answer.groups().empty())
-    return "no single change that is known of\n";
+    return "no single change is known that would start it\n";
   if (answer.remedies().empty()) return "";
   Table table({{"CHANGE"}, {"EFFECT"}});
   for (const v1::Remedy& remedy : answer.remedies()) {
     const bool later = !remedy.starts_now() && remedy.kind() != v1::Remedy::WAIT;
     table.AddRow({{RemedyAction(remedy, session)},
-                  {absl::StrCat(remedy.detail(), later ? "; not at once" : "")}});
+                  {absl::StrCat(remedy.detail(), later ? "; not immediately" : "")}});
   }
   TableStyle style = session.table_style();
   style.headers = false;
@@ -188,10 +187,10 @@ std::string RemedyTable(const v1::ExplainJobResponse& answer, const Session& ses
 std::string ExplanationText(const v1::ExplainJobResponse& answer, const Session& session) {
   Page page;
   for (const v1::GroupConstraints& group : answer.groups()) {
-    page.AddSection(absl::StrCat("Group ", group.group(), " (", Count(group.needed_tasks(), "task"),
-                                 group.needed_tasks() == 1 ? " waits" : " wait", ", room now for ",
-                                 group.tasks_left(), ")"),
-                    GroupText(group, session));
+    page.AddSection(
+        absl::StrCat("Group ", group.group(), " (", Count(group.needed_tasks(), "pending task"),
+                     ", room now for ", group.tasks_left(), ")"),
+        GroupText(group, session));
   }
   for (const v1::TopologyScope& scope : answer.topology()) {
     page.AddSection("Topology of " + ScopeName(scope), ScopeText(scope, session));
@@ -209,7 +208,7 @@ std::string ExplanationText(const v1::ExplainJobResponse& answer, const Session&
 std::string EstimateText(const std::string& job, const v1::EstimateJobResponse& estimate,
                          const Session& session) {
   const std::string sentence = EstimateSentence(estimate, session);
-  if (sentence.empty()) return absl::StrCat(job, " does not wait\n");
+  if (sentence.empty()) return absl::StrCat(job, " is not pending\n");
   return absl::StrCat(job, " starts: ", sentence, "\n");
 }
 

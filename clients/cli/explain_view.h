@@ -1,4 +1,4 @@
-// Answers to questions about jobs as people see them.
+// Formats explanations and estimates of jobs for people.
 #ifndef BERTH_CLIENTS_CLI_EXPLAIN_VIEW_H_
 #define BERTH_CLIENTS_CLI_EXPLAIN_VIEW_H_
 
@@ -9,9 +9,9 @@
 
 namespace berth {
 
-// Why it waits, with numbers; what would start it.
+// Why the job is pending, with numbers, and what would start it.
 std::string ExplanationText(const v1::ExplainJobResponse& answer, const Session& session);
-// When it starts; `job` names it.
+// When the job starts. `job` is its name.
 std::string EstimateText(const std::string& job, const v1::EstimateJobResponse& estimate,
                          const Session& session);
 

@@ -65,7 +65,7 @@ std::string Needs(const v1::WaitReason& reason) {
 
 std::string BeyondLimit(const v1::WaitReason& reason) {
   const std::string& unit = reason.resource();
-  return absl::StrCat("can never start: asks for ", unit, " ", HumanAmount(unit, reason.needed()),
+  return absl::StrCat("can never start: requests ", unit, " ", HumanAmount(unit, reason.needed()),
                       ", the limit of queue ", reason.queue(), " is ",
                       HumanAmount(unit, reason.limit()));
 }
@@ -83,38 +83,38 @@ std::string ReasonText(const v1::WaitReason& reason) {
     case v1::WaitReason::NO_MATCHING_NODE:
       return "no node matches";
     case v1::WaitReason::NEVER_FITS:
-      return "never fits: " + Needs(reason) + " when all is idle";
+      return "never fits: " + Needs(reason) + " on an idle cluster";
     case v1::WaitReason::DEPENDENCY:
-      return absl::StrCat("waits for job ", reason.job());
+      return absl::StrCat("waiting for job ", reason.job());
     case v1::WaitReason::START_TIME:
       return "start time not reached";
     case v1::WaitReason::USER_HOLD:
       return "held by its user";
     case v1::WaitReason::RETRY_BACKOFF:
-      return "waits before the next retry";
+      return "waiting before the next retry";
     case v1::WaitReason::NOT_CONSIDERED:
-      return "its turn has not come";
+      return "not considered yet";
     case v1::WaitReason::QUEUE_RUNNING_JOBS:
-      return absl::StrCat("queue ", reason.queue(), " runs its ", reason.limit(),
-                          " jobs at a time");
+      return absl::StrCat("queue ", reason.queue(), " already runs its limit of ", reason.limit(),
+                          " jobs");
     case v1::WaitReason::GROUP_DEPENDENCY:
-      return "waits for another group";
+      return "waiting for another group";
     case v1::WaitReason::NODE_FENCING:
-      return "waits until a silent node is certain to have stopped";
+      return "waiting until a silent node is fenced";
     case v1::WaitReason::NON_PREEMPTIBLE_QUOTA:
       return absl::StrCat("not preemptible: queue ", reason.queue(), " deserves ",
                           reason.resource(), " ", HumanAmount(reason.resource(), reason.limit()),
                           " (", Needs(reason), ")");
     case v1::WaitReason::GUARANTEE_KEPT:
-      return "kept for other queues: " + Needs(reason);
+      return "guaranteed to other queues: " + Needs(reason);
     case v1::WaitReason::BEHIND_HEAD:
       return absl::StrCat("behind job ", reason.job());
     case v1::WaitReason::RESERVED:
-      return absl::StrCat("kept for job ", reason.job(), ": ", Needs(reason));
+      return absl::StrCat("reserved for job ", reason.job(), ": ", Needs(reason));
     case v1::WaitReason::WAITS_FOR_BETTER_TIER:
-      return "a better tier of its topology will be free soon";
+      return "waiting for a better topology tier, which will be free soon";
     case v1::WaitReason::JOB_AFFINITY:
-      return "no place by its affinity";
+      return "no node satisfies its affinity";
     default:
       return "";
   }

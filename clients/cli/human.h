@@ -1,4 +1,4 @@
-// Numbers, times and states as people read them. Rounded: never to be read back.
+// Formats numbers, times and states for people. The texts are rounded: never parse them.
 #ifndef BERTH_CLIENTS_CLI_HUMAN_H_
 #define BERTH_CLIENTS_CLI_HUMAN_H_
 
@@ -20,7 +20,7 @@ namespace berth {
 
 enum class Color { kNone, kGreen, kYellow, kRed, kBlue, kGray };
 
-// A word and the colour that its meaning asks for.
+// A word and its color.
 struct Word {
   std::string text;
   Color color = Color::kNone;
@@ -35,10 +35,10 @@ std::string HumanCpu(int64_t millis);
 // "cpu 96, memory 1Ti, gpu 8"; "-" for nothing.
 std::string HumanResources(const v1::ResourceList& list);
 std::string HumanResources(const v1::ResourceRequest& request);
-// An amount of a resource as WaitReason names it: cores for "cpu", bytes for "memory", else a
-// count.
+// An amount of a resource as WaitReason names it: cores for "cpu", bytes for "memory",
+// otherwise a count.
 std::string HumanAmount(const std::string& resource, double amount);
-// Of devices and the like: "8", "2.5".
+// A count of devices: "8", "2.5".
 std::string HumanCount(double count);
 
 absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
@@ -48,7 +48,7 @@ std::string HumanAge(bool has, const google::protobuf::Timestamp& timestamp, abs
 // "2026-11-20 14:05:00", or "-".
 std::string HumanTime(bool has, const google::protobuf::Timestamp& timestamp, absl::TimeZone zone);
 
-// "FifoStrict"; "-" for the value 0, which says nothing.
+// "FifoStrict"; "-" for the unspecified value 0.
 std::string HumanEnum(const google::protobuf::EnumDescriptor* type, int value);
 template <class Enum>
 std::string HumanEnum(Enum value) {
@@ -58,16 +58,15 @@ std::string HumanEnum(Enum value) {
 Word JobStateWord(v1::JobState state);
 Word TaskStateWord(v1::TaskState state);
 Word QueueStateWord(v1::QueueState state);
-// With its marks: "Ready,Cordoned".
+// With its flags: "Ready,Cordoned".
 Word NodeStateWord(const v1::NodeStatus& status);
 bool HasEnded(v1::JobState state);
 
 // One sentence: "needs 64 gpu, 32 free".
 std::string HumanReason(const v1::WaitReason& reason);
-// The same with ", until 2026-11-20 14:05:00", if that is known and not said already.
+// HumanReason with ", until 2026-11-20 14:05:00", if that is known and not in the text already.
 std::string HumanReasonUntil(const v1::WaitReason& reason, absl::TimeZone zone);
-// What one should know of a node: why it takes nothing new, or that it backs off, until when and
-// why.
+// Why a node accepts no new tasks, or until when it backs off and why.
 std::string NodeReason(const v1::NodeStatus& status, absl::Time now, absl::TimeZone zone);
 
 }  // namespace berth

@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<v1::HyperNode>> FetchAll(Session& session, const std:
 
 // ---- hypernode
 
-// What --tier, --node and the others say.
+// The values of --tier, --node and the other options.
 struct SpecArguments {
   std::string name;
   std::optional<int32_t> tier;
@@ -66,7 +66,7 @@ void AddMembers(const SpecArguments& arguments, v1::HyperNodeSpec* spec) {
   add(arguments.children, Member::HYPER_NODE, exact);
 }
 
-// What is given replaces what was; of members any replace all.
+// Given values replace the present ones. Any given member replaces all present members.
 void Fill(const SpecArguments& arguments, v1::HyperNodeSpec* spec) {
   if (arguments.tier.has_value()) spec->set_tier(*arguments.tier);
   if (arguments.tier_name.has_value()) spec->set_tier_name(*arguments.tier_name);
@@ -120,10 +120,10 @@ void AddSpecOptions(CLI::App* command, SpecArguments& arguments) {
   command->add_option("NAME", arguments.name, "HyperNode")
       ->required()
       ->transform(NameOf("hypernode"));
-  AddValue(command, "--tier", arguments.tier, "1 is closest; above that of every member");
-  AddValue(command, "--tier-name", arguments.tier_name, "such as rack");
-  AddValue(command, "--bandwidth-gbps", arguments.bandwidth, "of a member's link to it");
-  AddValue(command, "--latency-us", arguments.latency, "of that link");
+  AddValue(command, "--tier", arguments.tier, "1 is closest; above the tier of every member");
+  AddValue(command, "--tier-name", arguments.tier_name, "name of the tier, such as rack");
+  AddValue(command, "--bandwidth-gbps", arguments.bandwidth, "bandwidth of each member's link");
+  AddValue(command, "--latency-us", arguments.latency, "latency of that link");
   command
       ->add_option_function<std::string>(
           "--health", [&arguments](const std::string& text) { arguments.health = text; },
@@ -133,10 +133,10 @@ void AddSpecOptions(CLI::App* command, SpecArguments& arguments) {
   const auto members = [&](const char* option, std::vector<std::string>& list, const char* help) {
     return command->add_option(option, list, help)->allow_extra_args(false);
   };
-  members("--node", arguments.nodes, "a member by name; may be repeated, as the next three")
+  members("--node", arguments.nodes, "a node as member; may be repeated, as the next three")
       ->transform(NameOf("node"));
   members("--regex", arguments.regexes, "nodes whose whole name matches (RE2)");
-  members("--label,-l", arguments.labels, "nodes with KEY=VALUE, several joined by ','");
+  members("--label,-l", arguments.labels, "nodes with label KEY=VALUE, several joined by ','");
   members("--child", arguments.children, "a HyperNode as member")->transform(NameOf("hypernode"));
 }
 
@@ -151,32 +151,33 @@ void AddList(CLI::App& noun, Session& session) {
   auto kind = std::make_shared<std::string>();
   auto source = std::make_shared<std::string>();
   CLI::App* list =
-      AddCommand(noun, session, "list", "all HyperNodes, by kind and name", [=](Session& s) {
+      AddCommand(noun, session, "list", "list all HyperNodes by kind and name", [=](Session& s) {
         if (!*watch) return s.Finish(ListOnce(s, *kind, *source));
         v1::WatchRequest subject;
         subject.set_nodes(true);
         subject.set_hyper_nodes(true);
         return WatchList(s, subject, [&] { return ListOnce(s, *kind, *source); });
       });
-  list->add_option("--kind,-k", *kind, "only of this tree");
-  list->add_option("--source", *source, "only what is kept by import/NAME or agents");
-  list->add_flag("--watch,-w", *watch, "show the list again at every change");
+  list->add_option("--kind,-k", *kind, "only HyperNodes of this tree");
+  list->add_option("--source", *source, "only HyperNodes of this source: import/NAME or agents");
+  list->add_flag("--watch,-w", *watch, "print the list again after every change");
 }
 
 void AddApply(CLI::App& noun, Session& session) {
   auto files = std::make_shared<Names>();
   auto dry_run = std::make_shared<bool>(false);
-  CLI::App* apply = AddCommand(
-      noun, session, "apply", "make HyperNodes as manifests say, all or none", [=](Session& s) {
-        const auto manifests = ReadManifestFiles(s, *files, ManifestOptions());
-        return manifests.ok() ? ApplyHyperNodes(s, *manifests, *dry_run)
-                              : FinishReading(s, manifests.status());
-      });
+  CLI::App* apply =
+      AddCommand(noun, session, "apply", "create or update HyperNodes from manifests, all or none",
+                 [=](Session& s) {
+                   const auto manifests = ReadManifestFiles(s, *files, ManifestOptions());
+                   return manifests.ok() ? ApplyHyperNodes(s, *manifests, *dry_run)
+                                         : FinishReading(s, manifests.status());
+                 });
   apply
       ->add_option("--file,-f", *files,
                    "manifests, one or more documents each; - is standard input")
       ->required();
-  apply->add_flag("--dry-run", *dry_run, "only ask whether they would be accepted");
+  apply->add_flag("--dry-run", *dry_run, "only check whether they would be accepted");
 }
 
 // ---- topology
@@ -215,40 +216,40 @@ void AddTopologyCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "topology", "the trees of performance domains");
   auto kind = std::make_shared<std::string>();
   auto watch = std::make_shared<bool>(false);
-  CLI::App* show = AddCommand(noun, session, "show", "each tree with its nodes and what is free",
-                              [=](Session& s) {
-                                if (!*watch) return s.Finish(Show(s, *kind));
-                                v1::WatchRequest subject;
-                                subject.set_nodes(true);
-                                subject.set_hyper_nodes(true);
-                                return WatchList(s, subject, [&] { return Show(s, *kind); });
-                              });
+  CLI::App* show =
+      AddCommand(noun, session, "show", "show trees with nodes and free devices", [=](Session& s) {
+        if (!*watch) return s.Finish(Show(s, *kind));
+        v1::WatchRequest subject;
+        subject.set_nodes(true);
+        subject.set_hyper_nodes(true);
+        return WatchList(s, subject, [&] { return Show(s, *kind); });
+      });
   show->add_option("--kind,-k", *kind, "only this tree");
-  show->add_flag("--watch,-w", *watch, "show it again at every change");
-  AddNames(noun, session, "describe", "all about domains", DescribeAll);
+  show->add_flag("--watch,-w", *watch, "print it again after every change");
+  AddNames(noun, session, "describe", "show details of domains", DescribeAll);
 }
 
 }  // namespace
 
 void AddHyperNodeCommands(CLI::App& app, Session& session) {
-  CLI::App& noun = *AddNoun(app, "hypernode", "performance domains between nodes: racks, spines");
+  CLI::App& noun = *AddNoun(app, "hypernode", "performance domains of nodes: racks, spines");
   AddList(noun, session);
-  AddNames(noun, session, "get", "HyperNodes by name", [](Session& s, const Names& names) {
+  AddNames(noun, session, "get", "show HyperNodes by name", [](Session& s, const Names& names) {
     return GetByName(s, names, &HyperNodeStub::GetHyperNode, HyperNodeShape());
   });
-  AddNames(noun, session, "describe", "all about HyperNodes", DescribeAll);
+  AddNames(noun, session, "describe", "show details of HyperNodes", DescribeAll);
   auto created = std::make_shared<SpecArguments>();
-  CLI::App* create = AddCommand(noun, session, "create", "make a HyperNode",
+  CLI::App* create = AddCommand(noun, session, "create", "create a HyperNode",
                                 [created](Session& s) { return Create(s, *created); });
   AddSpecOptions(create, *created);
-  AddValue(create, "--kind,-k", created->kind, "which tree; default network");
-  AddValue(create, "--source", created->source, "who keeps it; default: you");
+  AddValue(create, "--kind,-k", created->kind, "tree it belongs to; default network");
+  AddValue(create, "--source", created->source, "what maintains it; default: you");
   auto updated = std::make_shared<SpecArguments>();
   AddSpecOptions(AddCommand(noun, session, "update",
-                            "change what is given; members that are given replace all",
+                            "change the given fields; given members replace all members",
                             [updated](Session& s) { return Update(s, *updated); }),
                  *updated);
-  AddNames(noun, session, "delete", "remove HyperNodes; their nodes stay",
+  AddNames(noun, session, "delete", "delete HyperNodes; their nodes remain",
            [](Session& s, const Names& names) {
              return DeleteByName(s, names, "hypernode",
                                  [](Client& client, const std::string& name) {

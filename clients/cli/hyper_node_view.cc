@@ -38,7 +38,7 @@ std::string Amounts(const Devices& devices, bool free) {
   return absl::StrJoin(parts, ", ");
 }
 
-// Of the kind of which there are most.
+// The usage bar of the most numerous kind of devices.
 std::string BarOf(const Devices& devices) {
   const auto most = std::max_element(devices.begin(), devices.end(),
                                      [](const v1::DomainDevices& a, const v1::DomainDevices& b) {
@@ -173,7 +173,7 @@ class TreeTable {
   std::map<std::pair<std::string, std::string>, std::vector<const v1::HyperNode*>> children_;
 };
 
-// "spine-1 > rack-01": from the top to it.
+// "spine-1 > rack-01": the path from the top.
 std::string PathOf(const v1::HyperNode& hyper_node, const std::vector<v1::HyperNode>& all) {
   std::map<std::string, const v1::HyperNode*> by_name;
   for (const v1::HyperNode& one : all) by_name[one.name()] = &one;
@@ -232,7 +232,7 @@ std::string DescribeDomain(const v1::HyperNode& hyper_node, const std::vector<v1
   if (spec.bandwidth_gbps() > 0)
     page.Add("Bandwidth", absl::StrCat(spec.bandwidth_gbps(), " Gb/s"));
   if (spec.latency_us() > 0) page.Add("Latency", absl::StrCat(spec.latency_us(), "us"));
-  page.Add("Kept by", spec.source().empty() ? "hand" : spec.source());
+  page.Add("Source", spec.source().empty() ? "manual" : spec.source());
   page.AddSection("Members", MembersText(spec));
   std::vector<v1::HyperNode> children;
   for (const v1::HyperNode& one : all) {

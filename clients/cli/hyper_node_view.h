@@ -1,4 +1,4 @@
-// HyperNodes as people see them: a list, a tree with what is free in it, a page.
+// Formats HyperNodes for people: a list, a tree with free devices, a page.
 #ifndef BERTH_CLIENTS_CLI_HYPER_NODE_VIEW_H_
 #define BERTH_CLIENTS_CLI_HYPER_NODE_VIEW_H_
 
@@ -11,10 +11,10 @@
 namespace berth {
 
 Shape<v1::HyperNode> HyperNodeShape();
-// Every kind's tree, from the root down. `all_nodes`: of the cluster; those in no HyperNode of a
-// kind stand in a row of their own.
+// The tree of every kind, from the root down. `all_nodes`: nodes of the cluster. Nodes in no
+// HyperNode of a kind are counted in a separate row.
 Table TopologyTable(const std::vector<v1::HyperNode>& hyper_nodes, int64_t all_nodes);
-// `all`: of its kind.
+// `all`: all HyperNodes of its kind.
 std::string DescribeDomain(const v1::HyperNode& hyper_node, const std::vector<v1::HyperNode>& all,
                            const Session& session);
 // "[########------]": how much of `capacity` is in use.

@@ -86,7 +86,7 @@ struct UpdateArguments {
   std::vector<std::string> labels;
 };
 
-// One job of those named.
+// Updates one of the named jobs.
 absl::Status UpdateOne(Session& session, const UpdateArguments& arguments,
                        const std::string& name) {
   v1::UpdateJobRequest request;
@@ -97,7 +97,7 @@ absl::Status UpdateOne(Session& session, const UpdateArguments& arguments,
     request.mutable_update_mask()->add_paths("spec.priority");
   }
   if (!arguments.labels.empty()) {
-    // The mask covers the whole map: labels that are not named stay, so they are sent again.
+    // The mask covers the whole map. To keep labels that are not named, send them again.
     v1::GetJobRequest get;
     get.set_name(name);
     session.exact_answers = true;  // the labels are sent back
@@ -135,7 +135,7 @@ ExitCode Update(Session& session, const UpdateArguments& arguments, const Names&
                      [&](const std::string& name) { return UpdateOne(session, arguments, name); });
 }
 
-// What still runs when a cancel or a suspend is answered.
+// The tasks that are still running when a cancel or suspend returns.
 int32_t TasksBeingStopped(const v1::Job& job) {
   int32_t tasks = 0;
   for (const v1::GroupStatus& group : job.status().groups()) {
@@ -170,7 +170,7 @@ ExitCode Cancel(Session& session, const Names& names, const CancelArguments& arg
     return absl::OkStatus();
   });
   if (!arguments.wait || stopping.empty()) return code;
-  // Cancelled is what was asked for: any end of the job is a good one.
+  // The user asked for an end: any end of the job is a success.
   const ExitCode ended = WaitForJobs(session, stopping, WaitFor::kAll, absl::InfiniteDuration());
   return code == ExitCode::kOk && ended != ExitCode::kJobFailed ? ended : code;
 }
@@ -188,26 +188,26 @@ void AddCancel(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<CancelArguments>();
   v1::CancelJobRequest* pattern = &arguments->request;
   CLI::App* cancel = AddSelecting(
-      noun, session, {"cancel", Among::kActive, true}, "stop jobs for good",
+      noun, session, {"cancel", Among::kActive, true}, "cancel jobs: stop them for good",
       [arguments](Session& s, const Names& names) { return Cancel(s, names, *arguments); });
   cancel->add_flag_function(
       "--force", [pattern](int64_t) { pattern->set_force(true); },
-      "kill at once, without grace, and do not wait for nodes that are silent");
-  cancel->add_flag("--wait", arguments->wait, "until nothing of the jobs runs any more");
+      "kill at once, without grace, and do not wait for silent nodes");
+  cancel->add_flag("--wait", arguments->wait, "wait until no task of the jobs is running");
   cancel->add_option_function<std::string>(
       "--reason", [pattern](const std::string& reason) { pattern->set_reason(reason); },
-      "told to whoever looks");
+      "reason that users see");
 }
 
 void AddChanges(CLI::App& noun, Session& session) {
   AddCancel(noun, session);
   AddSelecting(noun, session, {"suspend", Among::kActive, true}, "stop jobs until they are resumed",
                Suspend);
-  AddSelecting(noun, session, {"resume", Among::kSuspended, true}, "let suspended jobs go on",
+  AddSelecting(noun, session, {"resume", Among::kSuspended, true}, "resume suspended jobs",
                [](Session& s, const Names& names) {
                  return ChangeByName(s, names, &JobStub::ResumeJob, "resumed", JobShape());
                });
-  AddSelecting(noun, session, {"delete", Among::kEnded, true}, "forget jobs that have ended",
+  AddSelecting(noun, session, {"delete", Among::kEnded, true}, "delete jobs that have ended",
                [](Session& s, const Names& names) {
                  return DeleteByName(s, names, "job", [](Client& client, const std::string& name) {
                    return client.DeleteJob(name);
@@ -215,13 +215,13 @@ void AddChanges(CLI::App& noun, Session& session) {
                });
 }
 
-// By names and patterns only: its --label sets one.
+// Selects by names and patterns only, because --label sets a label here.
 void AddUpdate(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<UpdateArguments>();
   auto selection = std::make_shared<JobSelection>();
   const SelectingVerb verb = {"update", Among::kActive, true};
   CLI::App* update = AddCommand(
-      noun, session, verb.name, "change jobs' priority, walltime or labels", [=](Session& s) {
+      noun, session, verb.name, "change priority, walltime or labels of jobs", [=](Session& s) {
         return RunSelected(s, verb, *selection, [&](Session& same, const Names& names) {
           return Update(same, *arguments, names);
         });
@@ -230,7 +230,7 @@ void AddUpdate(CLI::App& noun, Session& session) {
   update->add_option_function<int32_t>(
       "--priority", [arguments](int32_t priority) { arguments->priority = priority; },
       "higher goes first");
-  update->add_option("--walltime", arguments->walltime, "longest run of one start, as 5h, or none")
+  update->add_option("--walltime", arguments->walltime, "longest run of one start: 5h, or none")
       ->check(kIsWalltime);
   update->add_option("--label,-l", arguments->labels, "set a label; KEY= removes it")
       ->allow_extra_args(false)
@@ -242,37 +242,38 @@ void AddWait(CLI::App& noun, Session& session) {
   auto any = std::make_shared<bool>(false);
   CLI::App* wait = AddSelecting(
       noun, session, {"wait", Among::kActive, false},
-      "until jobs have ended; exit code 0 if they succeeded", [=](Session& s, const Names& names) {
+      "wait until jobs have ended; exit code 0 if they succeeded",
+      [=](Session& s, const Names& names) {
         return WaitForJobs(s, names, *any ? WaitFor::kAny : WaitFor::kAll,
                            timeout->empty() ? absl::InfiniteDuration() : DurationFrom(*timeout));
       });
-  wait->add_flag("--any", *any, "until one of them has ended; default: all of them");
+  wait->add_flag("--any", *any, "wait until one of them has ended; default: all of them");
   wait->add_option("--timeout", *timeout, "give up after this time (exit code 11)")
       ->check(kIsDuration);
 }
 
 void AddTasksAndWatch(CLI::App& noun, Session& session) {
   auto name = std::make_shared<std::string>();
-  CLI::App* tasks = AddCommand(noun, session, "tasks", "where each task runs, and how it ended",
+  CLI::App* tasks = AddCommand(noun, session, "tasks", "show where each task runs and how it ended",
                                [name](Session& s) { return ShowTasks(s, *name); });
   tasks->add_option("NAME", *name, "job")->required()->transform(NameOf("job"));
   auto names = std::make_shared<Names>();
-  CLI::App* watch =
-      AddCommand(noun, session, "watch", "a line for each change, until the jobs named have ended",
-                 [names](Session& s) { return FollowJobs(s, *names); });
+  CLI::App* watch = AddCommand(noun, session, "watch",
+                               "print a line for each change, until the named jobs have ended",
+                               [names](Session& s) { return FollowJobs(s, *names); });
   watch->add_option("NAME", *names, "jobs; default: all")->transform(NameOf("job"));
 }
 
 }  // namespace
 
 void AddJobCommands(CLI::App& app, Session& session) {
-  CLI::App& noun = *AddNoun(app, "job", "what runs and what waits");
+  CLI::App& noun = *AddNoun(app, "job", "inspect and control jobs");
   AddJobList(noun, session);
-  AddSelecting(noun, session, {"get", Among::kAny, false}, "jobs by name",
+  AddSelecting(noun, session, {"get", Among::kAny, false}, "show jobs by name",
                [](Session& s, const Names& names) {
                  return GetByName(s, names, &JobStub::GetJob, JobShape());
                });
-  AddSelecting(noun, session, {"describe", Among::kAny, false}, "all about jobs, with their tasks",
+  AddSelecting(noun, session, {"describe", Among::kAny, false}, "show details of jobs and tasks",
                [](Session& s, const Names& names) {
                  return DescribeByName(
                      s, names, &JobStub::GetJob, "job",

@@ -32,7 +32,7 @@ v1::ListJobsRequest HistoryRequest(const HistoryArguments& arguments) {
   return request;
 }
 
-// Page by page as they come: a history may be long.
+// Prints page by page, because a history may be long.
 absl::Status History(Session& session, const HistoryArguments& arguments) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
@@ -41,7 +41,7 @@ absl::Status History(Session& session, const HistoryArguments& arguments) {
         for (const v1::Job& job : page.jobs()) {
           session.out() << WriteJson(job) << "\n";
         }
-        return session.out().good();  // else nobody reads any more
+        return session.out().good();  // false: the reader is gone
       });
 }
 
@@ -50,14 +50,14 @@ absl::Status History(Session& session, const HistoryArguments& arguments) {
 void AddJobHistory(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<HistoryArguments>();
   CLI::App* history = AddCommand(noun, session, "history",
-                                 "jobs that have ended, a JSON object a line, for berth-sim replay",
+                                 "print ended jobs, one JSON object a line, for berth-sim replay",
                                  [arguments](Session& s) {
                                    s.exact_answers = true;  // JSON escapes by its own rules
                                    return s.Finish(History(s, *arguments));
                                  });
-  history->add_option("--queue,-q", arguments->queue, "only of this queue")
+  history->add_option("--queue,-q", arguments->queue, "only jobs of this queue")
       ->transform(NameOf("queue"));
-  history->add_option("--label,-l", arguments->labels, "only with this label; may be repeated")
+  history->add_option("--label,-l", arguments->labels, "only jobs with this label; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
 }

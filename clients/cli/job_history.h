@@ -1,4 +1,4 @@
-// berth job history: jobs that have ended, for berth-sim replay (docs/replay.md).
+// berth job history: jobs that have ended, for berth-sim replay (docs/developers/replay.md).
 #ifndef BERTH_CLIENTS_CLI_JOB_HISTORY_H_
 #define BERTH_CLIENTS_CLI_JOB_HISTORY_H_
 

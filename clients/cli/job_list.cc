@@ -33,7 +33,7 @@ absl::Time Ended(const v1::Job& job) {
   return job.status().has_end_time() ? ToTime(job.status().end_time()) : absl::InfinitePast();
 }
 
-// By --sort; equal ones stay newest first.
+// The orders of --sort. Equal jobs stay newest first.
 const std::map<std::string, Before>& Orders() {
   static const auto* orders = new std::map<std::string, Before>{
       {kNewestFirst, [](const v1::Job& a, const v1::Job& b) { return a.uid() > b.uid(); }},
@@ -73,7 +73,7 @@ absl::Status ListOnce(Session& session, const ListArguments& arguments) {
   const Format format = session.options.format;
   const bool table = format == Format::kTable || format == Format::kWide;
   if (jobs->empty() && table && active && arguments.selection.states.empty()) {
-    session.err() << "no active jobs; --all shows those that have ended, too\n";
+    session.err() << "no active jobs; --all also shows jobs that have ended\n";
     return absl::OkStatus();
   }
   Print(session, *jobs, false, JobShape());
@@ -89,23 +89,23 @@ ExitCode List(Session& session, const ListArguments& arguments) {
 
 void AddJobList(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<ListArguments>();
-  CLI::App* list = AddCommand(noun, session, "list", "jobs that have not ended, newest first",
+  CLI::App* list = AddCommand(noun, session, "list", "list jobs that have not ended, newest first",
                               [arguments](Session& s) { return List(s, *arguments); });
   AddJobFilters(*list, &arguments->selection);
   list->add_option("--name", arguments->selection.names,
-                   "only with such a name, as in 'train-*'; may be repeated")
+                   "only jobs with this name or pattern, such as 'train-*'; may be repeated")
       ->allow_extra_args(false)
       ->transform(NameOf("job"));
   CLI::Option* all = list->add_flag("--all,-A", arguments->selection.all,
-                                    "also jobs that have ended; --state asks for some of them");
+                                    "also jobs that have ended; --state selects some of them");
   list->add_flag("--active,-a", arguments->active, "only jobs that have not ended: the default")
       ->excludes(all);
   list->add_option("--sort", arguments->sort,
                    "age (newest first), end, name, priority, queue, start, state or user")
       ->check(CLI::IsMember(OrderNames()));
-  list->add_flag("--reverse,-r", arguments->reverse, "the other way round: oldest first");
-  list->add_flag("--watch,-w", arguments->watch, "show the list again at every change");
-  list->add_option("--limit", arguments->limit, "at most so many")->check(WholeNumber<int64_t>(1));
+  list->add_flag("--reverse,-r", arguments->reverse, "reverse the order: oldest first");
+  list->add_flag("--watch,-w", arguments->watch, "print the list again after every change");
+  list->add_option("--limit", arguments->limit, "at most N jobs")->check(WholeNumber<int64_t>(1));
 }
 
 }  // namespace berth

@@ -1,4 +1,5 @@
-// berth job logs NAME: the output of one task as it is, or of several in lines with their names.
+// berth job logs NAME: prints the output of one task unchanged, or of several in lines with their
+// names.
 #include "clients/cli/job_logs.h"
 
 #include <fnmatch.h>
@@ -30,7 +31,7 @@ bool IsOneName(const Names& tasks) {
   return tasks.size() == 1 && tasks[0].find_first_of("*?[") == std::string::npos;
 }
 
-// The tasks that are asked for, by name, and how many of these have not started.
+// The selected tasks, and how many of them have not started.
 struct Chosen {
   Names names;
   size_t not_started = 0;
@@ -71,11 +72,11 @@ ExitCode PrintOne(Session& session, const v1::ReadLogsRequest& request) {
   return session.Finish((*client)->ReadLogs(request, [&](const v1::ReadLogsResponse& answer) {
     session.out() << answer.data();
     session.out().flush();
-    return session.out().good();  // else nobody reads any more
+    return session.out().good();  // false: the reader is gone
   }));
 }
 
-// "[worker-0]  ", in a colour of the task's own on a terminal.
+// "[worker-0]  ", on a terminal in a color for each task.
 std::string Prefix(const Session& session, const Chosen& chosen, size_t task) {
   constexpr Color kColors[] = {Color::kBlue, Color::kGreen, Color::kYellow, Color::kGray,
                                Color::kRed};
@@ -95,9 +96,9 @@ ExitCode PrintSeveral(Session& session, const LogArguments& arguments, const Cho
     std::ostream& out = session.out();
     out << Prefix(session, chosen, line.task);
     if (arguments.timestamps) {
-      out << (line.time.has_value() ? absl::FormatTime("%Y-%m-%dT%H:%M:%E1S%Ez ", *line.time,
-                                                       session.io().time_zone)
-                                    : "- ");
+      out << (line.time.has_value()
+                  ? absl::FormatTime("%Y-%m-%dT%H:%M:%E1S%Ez ", *line.time, session.io().time_zone)
+                  : "- ");
     }
     out << line.text << "\n" << std::flush;
     return out.good();
@@ -113,9 +114,8 @@ ExitCode PrintSeveral(Session& session, const LogArguments& arguments, const Cho
 
 std::string Wrong(const LogArguments& arguments, const Chosen& chosen) {
   if (arguments.request.follow() && chosen.names.size() > kMaxLogStreams) {
-    return absl::StrCat("at most ", kMaxLogStreams,
-                        " tasks can be followed at once, and these are ", chosen.names.size(),
-                        ": choose some with --task, as in 'worker-[0-9]'");
+    return absl::StrCat("at most ", kMaxLogStreams, " tasks can be followed at once, not ",
+                        chosen.names.size(), ": select some with --task, such as 'worker-[0-9]'");
   }
   return "";
 }
@@ -138,10 +138,10 @@ ExitCode Logs(Session& session, LogArguments arguments) {
   if (!chosen.ok()) return session.Finish(chosen.status());
   const size_t all = chosen->names.size() + chosen->not_started;
   if (all == 0 && !arguments.tasks.empty()) {
-    session.err() << "berth: no task of job " << arguments.job << " has such a name\n";
+    session.err() << "berth: no task of job " << arguments.job << " has this name\n";
     return ExitCode::kNotFound;
   }
-  // One task, or none that has started: the server says it best.
+  // One task, or none has started: the server returns the best error.
   if ((plain && all == 1) || chosen->names.empty()) {
     if (!chosen->names.empty()) arguments.request.set_task(chosen->names[0]);
     return PrintOne(session, arguments.request);
@@ -166,32 +166,33 @@ void AddJobLogs(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<LogArguments>();
   v1::ReadLogsRequest* request = &arguments->request;  // kept by the action
   CLI::App* logs = AddCommand(noun, session, "logs",
-                              "output of all tasks of a job, in lines with their names, or of one",
+                              "print the output of one task, or of all in lines with their names",
                               [arguments](Session& s) { return Logs(s, *arguments); });
   logs->add_option("NAME", arguments->job, "job, or job/JOB/TASK")
       ->required()
       ->transform(JobOrTaskName());
   logs->add_flag_function(
-      "--follow,-f", [request](int64_t) { request->set_follow(true); }, "until the tasks end");
+      "--follow,-f", [request](int64_t) { request->set_follow(true); },
+      "print new output until the tasks end");
   logs->add_option("--task,-t", arguments->tasks,
                    "GROUP-INDEX, or a pattern; may be repeated; default: all")
       ->allow_extra_args(false)
       ->transform(TaskName());
   logs->add_option_function<int64_t>(
           "--tail", [request](int64_t lines) { request->set_tail_lines(lines); },
-          "only the last so many lines of each task")
+          "only the last N lines of each task")
       ->check(WholeNumber<int64_t>(1));
   logs->add_option_function<uint32_t>(
           "--attempt", [request](uint32_t attempt) { request->set_attempt(attempt); },
-          "default: the latest")
+          "attempt of the task; default: the latest")
       ->check(WholeNumber<uint32_t>(1));
   logs->add_option("--stream", arguments->stream, "stdout or stderr; default: both")
       ->check(CLI::IsMember({"stdout", "stderr"}));
   logs->add_flag("--prefix", arguments->prefix,
-                 "the task's name before each line, also of a single task");
+                 "print the task's name before each line, also for a single task");
   logs->add_flag("--timestamps", arguments->timestamps,
-                 "when each line was written, by the clock of its node, within 0.1 s; \"-\" where "
-                 "that is not known");
+                 "print when each line was written, by the clock of its node, within 0.1 s; \"-\" "
+                 "if unknown");
 }
 
 }  // namespace berth

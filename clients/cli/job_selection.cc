@@ -23,7 +23,7 @@ const CLI::Validator kIsJobState(
     },
     "STATE");
 
-// What the server understands of name patterns: one, without [.
+// The server supports only one name pattern, without [.
 bool IsPlainPattern(const Names& names) {
   return names.size() == 1 && names[0].size() <= 128 && names[0].find('[') == std::string::npos;
 }
@@ -51,7 +51,7 @@ v1::JobFilter FilterOf(const JobSelection& selection, Among among, absl::Time si
   return filter;
 }
 
-// What the server's filter does not say, or says more coarsely.
+// Conditions that the filter of the server lacks, or applies more coarsely.
 bool Matches(const JobSelection& selection, const v1::Job& job, absl::Time since) {
   if (ToTime(job.status().submit_time()) < since) return false;
   return selection.names.empty() || NameMatches(selection.names, job.name());
@@ -67,8 +67,8 @@ ExitCode Nothing(Session& session, const JobSelection& selection) {
   return named ? ExitCode::kNotFound : ExitCode::kOk;
 }
 
-// "--all" or "'*'", if nothing else chooses.
-std::string EveryOf(const JobSelection& selection) {
+// "--all" or "'*'", if nothing else restricts the selection.
+std::string SelectAllText(const JobSelection& selection) {
   if (selection.has_filter()) return "";
   if (selection.names.empty()) return selection.all ? "--all" : "";
   const bool every = std::any_of(selection.names.begin(), selection.names.end(), MatchesEveryName);
@@ -83,21 +83,21 @@ bool IsMatching(const JobSelection& selection) {
 }  // namespace
 
 void AddJobFilters(CLI::App& command, JobSelection* selection) {
-  command.add_option("--queue,-q", selection->queue, "only of this queue")
+  command.add_option("--queue,-q", selection->queue, "only jobs of this queue")
       ->transform(NameOf("queue"));
-  command.add_option("--user,-u", selection->user, "only those accounted to this user");
-  command.add_option("--node", selection->node, "only those that hold a place on this node now")
+  command.add_option("--user,-u", selection->user, "only jobs accounted to this user");
+  command.add_option("--node", selection->node, "only jobs with tasks on this node now")
       ->transform(NameOf("node"));
   command
-      .add_option("--state,-s", selection->states, "only in these states, as in running,pending")
+      .add_option("--state,-s", selection->states, "only in these states, such as running,pending")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(kIsJobState);
-  command.add_option("--label,-l", selection->labels, "only with this label; may be repeated")
+  command.add_option("--label,-l", selection->labels, "only jobs with this label; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
   command
-      .add_option("--since", selection->since, "only those submitted in the last so long, as 2h")
+      .add_option("--since", selection->since, "only jobs submitted within this time, such as 2h")
       ->check(kIsDuration);
 }
 
@@ -126,11 +126,11 @@ ExitCode SelectJobs(Session& session, const JobSelection& selection, Among among
   if (!IsMatching(selection)) {
     *chosen = selection.names;
     if (!chosen->empty()) return ExitCode::kOk;
-    session.err() << "berth: name jobs, or match them by 'PATTERN*', --queue, --user, --node, "
+    session.err() << "berth: no jobs selected: give names, 'PATTERN*', --queue, --user, --node, "
                      "--state, --label, --since or --all\n";
     return ExitCode::kUsage;
   }
-  // Exact names that stand beside patterns are tried as they are, unless a filter is to judge them.
+  // Exact names next to patterns are used unchanged, unless a filter restricts them.
   JobSelection patterns = selection;
   if (!selection.has_filter() && !selection.all) {
     patterns.names.clear();
@@ -153,18 +153,19 @@ ExitCode RunSelected(Session& session, const SelectingVerb& verb, const JobSelec
   const ExitCode code = SelectJobs(session, selection, verb.among, &names);
   if (code != ExitCode::kOk || names.empty()) return code;
   if (!verb.changes || !IsMatching(selection)) return run(session, names);
-  return RunMatched(session, {verb.name, "job", EveryOf(selection), selection.yes}, names, run);
+  return RunMatched(session, {verb.name, "job", SelectAllText(selection), selection.yes}, names,
+                    run);
 }
 
 void AddSelectionNames(CLI::App& command, const SelectingVerb& verb, JobSelection* selection) {
-  command.add_option("NAME", selection->names, "jobs, or patterns of names ('train-*')")
+  command.add_option("NAME", selection->names, "names of jobs, or patterns ('train-*')")
       ->transform(NameOf("job"));
   command.add_flag("--all", selection->all,
                    verb.among == Among::kActive      ? "every job that has not ended"
                    : verb.among == Among::kEnded     ? "every job that has ended"
                    : verb.among == Among::kSuspended ? "every suspended job"
                                                      : "every job");
-  if (verb.changes) command.add_flag("--yes,-y", selection->yes, "do not ask");
+  if (verb.changes) command.add_flag("--yes,-y", selection->yes, "do not ask for confirmation");
 }
 
 CLI::App* AddSelecting(CLI::App& noun, Session& session, const SelectingVerb& verb,

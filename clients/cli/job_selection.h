@@ -1,8 +1,8 @@
-// Which jobs a command is about: names, name patterns, and filters.
+// Selects the jobs of a command by names, name patterns and filters.
 //
-//   berth job cancel a 'train-*'          these
-//   berth job cancel --user ann           all active ones of ann
-//   berth job cancel 'train-*' --queue q  those that are both
+//   berth job cancel a 'train-*'          these jobs
+//   berth job cancel --user ann           all active jobs of ann
+//   berth job cancel 'train-*' --queue q  jobs that match both
 #ifndef BERTH_CLIENTS_CLI_JOB_SELECTION_H_
 #define BERTH_CLIENTS_CLI_JOB_SELECTION_H_
 
@@ -16,7 +16,7 @@
 
 namespace berth {
 
-// What a command can be about, if --state does not say: cancel takes no job that has ended.
+// The jobs that a command accepts if --state is not given: cancel takes no job that has ended.
 enum class Among { kAny, kActive, kEnded, kSuspended };
 
 struct JobSelection {
@@ -26,9 +26,9 @@ struct JobSelection {
   std::string node;
   std::vector<std::string> states;
   std::vector<std::string> labels;
-  std::string since;  // submitted in the last so long, as text
+  std::string since;  // submitted within this time, as text
   bool all = false;
-  bool yes = false;  // do not ask
+  bool yes = false;  // do not ask for confirmation
 
   bool has_filter() const {
     return !queue.empty() || !user.empty() || !node.empty() || !states.empty() || !labels.empty() ||
@@ -39,19 +39,19 @@ struct JobSelection {
 // --queue, --user, --node, --state, --label, --since.
 void AddJobFilters(CLI::App& command, JobSelection* selection);
 
-// The jobs of the selection that are `among`, newest first, and at most `limit` of them.
+// The selected jobs that are `among`, newest first, at most `limit`.
 absl::StatusOr<std::vector<v1::Job>> FindJobs(Session& session, const JobSelection& selection,
                                               Among among, size_t limit = SIZE_MAX);
 
-// The names that the command is about. Names as they are given need no question to the server.
-// Codes other than kOk: nothing was selected, and standard error says why.
+// The names of the selected jobs. Exact names need no call to the server. Codes other than kOk:
+// nothing was selected, and standard error says why.
 ExitCode SelectJobs(Session& session, const JobSelection& selection, Among among, Names* chosen);
 
-// What a verb does with the jobs that were selected.
+// A verb and the jobs that it accepts.
 struct SelectingVerb {
   std::string name;
   Among among = Among::kAny;
-  bool changes = false;  // matches of patterns and filters are asked about (matched.h)
+  bool changes = false;  // matches of patterns and filters need confirmation (matched.h)
 };
 ExitCode RunSelected(Session& session, const SelectingVerb& verb, const JobSelection& selection,
                      const std::function<ExitCode(Session&, const Names&)>& run);

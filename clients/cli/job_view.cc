@@ -15,7 +15,7 @@ namespace berth {
 namespace {
 
 constexpr size_t kReasonWidth = 100;
-// A page shows at most so many tasks; of each kind that there is, a few.
+// A page shows at most this many tasks, and a few of each kind.
 constexpr size_t kDescribedTasks = 20;
 constexpr size_t kOfEachKind = 5;
 
@@ -34,13 +34,13 @@ int64_t Replicas(const v1::Job& job) {
   return count;
 }
 
-// "3/4": tasks that run or have succeeded, of all.
-std::string WellOfAll(const v1::Job& job) {
+// "3/4": tasks that are running or have succeeded, of all.
+std::string RunningOrSucceeded(const v1::Job& job) {
   return absl::StrCat(TasksInState(job, "RUNNING") + TasksInState(job, "SUCCEEDED"), "/",
                       Replicas(job));
 }
 
-// What one should know next: why it waits, or what became of it.
+// Why the job is pending, or how it ended.
 std::string Reason(const v1::Job& job) {
   const v1::JobStatus& status = job.status();
   if (!status.reasons().empty()) return HumanReason(status.reasons(0));
@@ -71,7 +71,7 @@ Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
                {"RETRIES", Column::kRight | Column::kWide},
                {"LABELS", Column::kWide},
                {"REASON", Column::kShorten}});
-  // A terminal's width decides, where there is one.
+  // On a terminal, the width of the terminal decides.
   const bool whole = session.options.format == Format::kWide || session.io().width != 0;
   const absl::Time now = session.Now();
   for (const v1::Job& job : jobs) {
@@ -79,7 +79,7 @@ Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
     table.AddRow({{job.name()},
                   {job.spec().queue()},
                   JobStateWord(status.state()),
-                  {WellOfAll(job)},
+                  {RunningOrSucceeded(job)},
                   {absl::StrCat(job.spec().priority())},
                   {HumanAge(status.has_submit_time(), status.submit_time(), now)},
                   {RunTime(status, now)},
@@ -200,8 +200,7 @@ void AddSharing(const v1::Job& job, const Session& session, Page* page) {
   page->Add("Evictions", EvictionsText(job.status(), session));
 }
 
-// Kinds of tasks, by how much one wants to see them: in trouble, waiting or starting, running,
-// done.
+// Kinds of tasks, the most interesting first: failed, pending or starting, running, done.
 constexpr size_t kTaskKinds = 4;
 size_t KindOf(v1::TaskState state) {
   switch (state) {
@@ -218,9 +217,9 @@ size_t KindOf(v1::TaskState state) {
   }
 }
 
-// All of a few tasks. Of many, the first of each kind, then those that one most wants to see; in
-// the order given.
-std::vector<v1::Task> WorthShowing(const std::vector<v1::Task>& tasks) {
+// All tasks if there are few. Otherwise the first of each kind, then the most interesting ones, in
+// the given order.
+std::vector<v1::Task> MostInteresting(const std::vector<v1::Task>& tasks) {
   if (tasks.size() <= kDescribedTasks) return tasks;
   std::array<std::vector<size_t>, kTaskKinds> kinds;
   for (size_t i = 0; i < tasks.size(); ++i) kinds[KindOf(tasks[i].state())].push_back(i);
@@ -305,9 +304,9 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   TableStyle style = session.table_style();
   style.headers = true;
   page.AddSection("Conditions", ConditionsText(job.status()));
-  page.AddSection("Waits because", Reasons(job, session));
+  page.AddSection("Reasons", Reasons(job, session));
   page.AddSection("Groups", GroupTable(job).Render(style));
-  const std::vector<v1::Task> shown = WorthShowing(tasks);
+  const std::vector<v1::Task> shown = MostInteresting(tasks);
   page.AddSection("Tasks", TaskTable(shown, session).Render(style));
   std::string text = page.Text();
   if (shown.size() < tasks.size()) {

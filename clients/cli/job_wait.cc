@@ -20,12 +20,12 @@ absl::StatusOr<v1::Job> GetJob(Session& session, const std::string& name) {
   return session.Call(&JobStub::GetJob, request);
 }
 
-constexpr size_t kToldUnended = 10;  // jobs that a time-out names
+constexpr size_t kMaxListedUnended = 10;  // jobs that a timeout lists
 
-// Follows jobs from what they are now to their ends.
+// Follows jobs from their present states to their ends.
 class JobsWaiter {
  public:
-  // `ended` gets each job once, when it has.
+  // `ended` is called once for each job, when the job has ended.
   JobsWaiter(Session& session, const std::vector<std::string>& names, WaitFor what,
              std::function<void(const v1::Job&)> ended)
       : session_(session), what_(what), ended_(std::move(ended)) {
@@ -34,8 +34,8 @@ class JobsWaiter {
   }
 
   absl::Status Wait(absl::Duration timeout) {
-    // Asked first with the usual time-out, so that an unknown job or an absent server is told at
-    // once.
+    // The first look has the usual timeout, so that an unknown job or an unreachable server is
+    // reported at once.
     const absl::Status known = LookAtAll();
     if (!known.ok() || Done()) return known;
     const absl::StatusOr<Client*> client = session_.client();
@@ -78,7 +78,7 @@ class JobsWaiter {
     return absl::OkStatus();
   }
 
-  // False = no more of it.
+  // Returns false to end the watch.
   bool See(const v1::WatchResponse& response) {
     if (!begun_) {
       begun_ = true;  // jobs may have changed before the watch began
@@ -114,7 +114,7 @@ class JobsWaiter {
   absl::Status problem_;
 };
 
-void TellEnd(Session& session, const v1::Job& job) {
+void PrintEnd(Session& session, const v1::Job& job) {
   session.out() << "job/" << job.name() << " "
                 << Paint(JobStateWord(job.status().state()), session.colors());
   if (!job.status().message().empty()) session.out() << ": " << job.status().message();
@@ -168,25 +168,26 @@ void PrintEvent(Session& session, const v1::ChangeEvent& event) {
 ExitCode WaitForJobs(Session& session, const std::vector<std::string>& names, WaitFor what,
                      absl::Duration timeout) {
   const Format format = session.options.format;
-  const bool as_told = format == Format::kTable || format == Format::kWide;
+  const bool as_text = format == Format::kTable || format == Format::kWide;
   std::vector<v1::Job> jobs;
   ExitCode code = ExitCode::kOk;
   JobsWaiter waiter(session, names, what, [&](const v1::Job& job) {
     if (job.status().state() != v1::JOB_SUCCEEDED) code = ExitCode::kJobFailed;
-    if (as_told) TellEnd(session, job);
+    if (as_text) PrintEnd(session, job);
     jobs.push_back(job);
   });
   const absl::Status status = waiter.Wait(timeout);
-  if (!as_told && !jobs.empty()) Print(session, jobs, names.size() == 1, JobShape());
+  if (!as_text && !jobs.empty()) Print(session, jobs, names.size() == 1, JobShape());
   if (!absl::IsDeadlineExceeded(status)) return status.ok() ? code : session.Finish(status);
-  size_t told = 0;
+  size_t printed = 0;
   for (const auto& [name, state] : waiter.open()) {
-    if (told++ == kToldUnended) break;
+    if (printed++ == kMaxListedUnended) break;
     session.err() << "berth: job " << name << " has not ended: " << JobStateWord(state).text
                   << "\n";
   }
-  if (waiter.open().size() > kToldUnended) {
-    session.err() << "berth: nor have " << waiter.open().size() - kToldUnended << " more\n";
+  if (waiter.open().size() > kMaxListedUnended) {
+    session.err() << "berth: " << waiter.open().size() - kMaxListedUnended
+                  << " more have not ended\n";
   }
   return ExitCode::kWaitTimeout;
 }

@@ -11,14 +11,14 @@ namespace berth {
 
 enum class WaitFor { kAll, kAny };
 
-// Waits until all of the jobs have ended, or one of them, and tells of each how, as it ends. kOk if
-// those that ended Succeeded, kJobFailed if one did not, kWaitTimeout after `timeout`.
+// Waits until all of the jobs, or one of them, have ended, and prints how each ended. kOk if all
+// that ended Succeeded, kJobFailed if one did not, kWaitTimeout after `timeout`.
 ExitCode WaitForJobs(Session& session, const std::vector<std::string>& names, WaitFor what,
                      absl::Duration timeout);
 ExitCode WaitForJob(Session& session, const std::string& name, absl::Duration timeout);
 
-// Prints a line (with -o json an object) for each change of these jobs, or of all if none is named;
-// ends when every named job has.
+// Prints a line (with -o json an object) for each change of these jobs, or of all jobs if none is
+// named. Returns when every named job has ended.
 ExitCode FollowJobs(Session& session, const std::vector<std::string>& names);
 
 }  // namespace berth

@@ -15,13 +15,13 @@
 namespace berth {
 namespace {
 
-// Makes lines of pieces. The two streams of a task do not tear each other's.
+// Joins pieces to lines. The two streams of a task do not break the lines of each other.
 class LineSplitter {
  public:
   using Time = std::optional<absl::Time>;
   using Push = absl::FunctionRef<bool(Time, std::string)>;
 
-  // False when `push` says so.
+  // Returns false if `push` did.
   bool Take(const v1::ReadLogsResponse& piece, Push push) {
     Part& part = parts_[piece.stream()];
     const std::string& data = piece.data();
@@ -37,7 +37,7 @@ class LineSplitter {
     }
     return true;
   }
-  // What has no newline at its end.
+  // Pushes the text without a newline at the end.
   void End(Push push) {
     for (auto& [stream, part] : parts_) {
       if (!part.text.empty()) push(part.time, std::exchange(part.text, ""));
@@ -49,15 +49,15 @@ class LineSplitter {
     Time time;
     std::string text;
   };
-  std::map<v1::LogStream, Part> parts_;  // of lines whose end is still to come
+  std::map<v1::LogStream, Part> parts_;  // of incomplete lines
 };
 
-// Lines that were read and not printed yet, by task. Thread-safe.
+// Lines that were read but not printed yet, by task. Thread-safe.
 class LineQueue {
  public:
   explicit LineQueue(size_t tasks) : tasks_(tasks) {}
 
-  // Waits while the task has too much in it. False once nobody reads any more.
+  // Waits while the buffer of the task is full. Returns false once the queue is closed.
   bool Push(LogLine line) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     Task& task = tasks_[line.task];
@@ -74,7 +74,7 @@ class LineQueue {
     absl::MutexLock lock(&mutex_);
     tasks_[task].done = true;
   }
-  // Waits for the next line to print; false when there are no more.
+  // Waits for the next line to print. Returns false when there are no more.
   bool Pop(LogLine* line) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -103,7 +103,7 @@ class LineQueue {
   };
   static constexpr int64_t kWait = -1, kEnd = -2;
 
-  // The next that has lines, behind the one before.
+  // The next task with lines after the last one.
   int64_t NextTask() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     bool open = false;
     for (size_t i = 0; i < tasks_.size(); ++i) {
@@ -121,7 +121,7 @@ class LineQueue {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// One task's log, in lines, on a thread of its own.
+// Reads the log of one task, in lines, on its own thread.
 class TaskReader {
  public:
   TaskReader(const ClientOptions& options, const ClientEnvironment& environment, uint64_t seed,
@@ -154,9 +154,7 @@ class TaskReader {
     splitter_.End(push_);
     queue_->Done(task_);
   }
-  bool Take(const v1::ReadLogsResponse& piece) {
-    return splitter_.Take(piece, push_);
-  }
+  bool Take(const v1::ReadLogsResponse& piece) { return splitter_.Take(piece, push_); }
 
   Random random_;
   const ClientEnvironment environment_;
@@ -164,10 +162,10 @@ class TaskReader {
   const size_t task_;
   LineQueue* const queue_;
   LineSplitter splitter_;
-  const std::function<bool(LineSplitter::Time, std::string)> push_ =
-      [this](LineSplitter::Time time, std::string text) {
-        return queue_->Push({task_, time, std::move(text)});
-      };
+  const std::function<bool(LineSplitter::Time, std::string)> push_ = [this](LineSplitter::Time time,
+                                                                            std::string text) {
+    return queue_->Push({task_, time, std::move(text)});
+  };
   StreamStop stop_;
   absl::Status status_;
   std::thread thread_;

@@ -20,7 +20,7 @@ size_t TerminalWidth() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::setlocale(LC_CTYPE, "");   // widths of what is not ASCII
+  std::setlocale(LC_CTYPE, "");   // for the width of non-ASCII text
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe ends the output, not the program in mid-request
   berth::SilenceGrpc();
   const char* no_color = std::getenv("NO_COLOR");

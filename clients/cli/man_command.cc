@@ -18,7 +18,7 @@ struct Page {
   std::string text;
 };
 
-// One of the program, and one of each of its commands.
+// One page for the program, and one for each of its commands.
 std::vector<Page> Pages(const CLI::App& app) {
   ManPageOptions options{.name = "berth", .synopsis = "berth", .date = ManPageDate()};
   std::vector<Page> pages;
@@ -69,13 +69,13 @@ ExitCode Show(Session& session, const std::vector<Page>& pages, const std::strin
 void AddManCommand(CLI::App& app, Session& session) {
   auto command = std::make_shared<std::string>();
   auto directory = std::make_shared<std::string>();
-  CLI::App* man = AddCommand(app, session, "man", "a manual page: berth man job | man -l -",
+  CLI::App* man = AddCommand(app, session, "man", "print a manual page: berth man job | man -l -",
                              [&app, command, directory](Session& s) {
                                const std::vector<Page> pages = Pages(app);
                                return directory->empty() ? Show(s, pages, *command)
                                                          : Write(s, pages, *directory);
                              });
-  man->add_option("COMMAND", *command, "of berth; default: the page about all");
+  man->add_option("COMMAND", *command, "command of berth; default: the overview");
   man->add_option("--directory", *directory, "write all pages into this folder instead");
 }
 

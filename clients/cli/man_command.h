@@ -1,4 +1,4 @@
-// berth man: the manual pages of this program.
+// berth man: prints the manual pages of this program.
 #ifndef BERTH_CLIENTS_CLI_MAN_COMMAND_H_
 #define BERTH_CLIENTS_CLI_MAN_COMMAND_H_
 
@@ -8,7 +8,7 @@
 
 namespace berth {
 
-// To be added last; both arguments outlive the parsing.
+// Add it last; both arguments must outlive parsing.
 void AddManCommand(CLI::App& app, Session& session);
 
 }  // namespace berth

@@ -15,7 +15,7 @@ namespace {
 using Convert = void (*)(const YamlNode& document, const ManifestOptions& options,
                          YamlErrors* errors, YamlErrors* skipped, Manifest* manifest);
 
-// Takes the keys that stand beside the spec's own out of a flat document.
+// The keys of the spec in a flat document, without those of the header.
 YamlNode SpecOf(const YamlNode& document, const std::vector<std::string>& header) {
   YamlNode spec;
   spec.kind = document.kind;
@@ -28,7 +28,7 @@ YamlNode SpecOf(const YamlNode& document, const std::vector<std::string>& header
   return spec;
 }
 
-// Of a HyperNode: its spec has a `kind`, too, which is that of the tree.
+// The spec of a HyperNode also has a `kind`: that of the tree.
 constexpr char kTreeKind[] = "treeKind";
 constexpr char kUsualTree[] = "network";
 
@@ -96,7 +96,7 @@ constexpr KindOfManifest kKinds[] = {
     {"topology.volcano.sh/v1alpha1", "HyperNode", ReadVolcanoHyperNode},
 };
 
-// The text of a required key at the top of a document.
+// A required key at the top of a document. If it is missing, adds an error and returns null.
 const YamlNode* Required(const YamlNode& document, const char* key, const char* write,
                          YamlErrors* errors) {
   const YamlNode* node = document.Find(key);
@@ -132,7 +132,7 @@ Convert FindConvert(const YamlNode& document, YamlErrors* errors) {
   return nullptr;
 }
 
-// What is known of the path, or of the nearest one around it.
+// The value of the path, or of the nearest enclosing path that has one.
 template <class Value>
 Value FindEnclosing(const std::map<std::string, Value>& values, absl::string_view path,
                     Value fallback) {
@@ -154,7 +154,7 @@ void AppendComments(absl::string_view title, const google::protobuf::Message& me
   }
 }
 
-// "KEY: TEXT\n", with the same quoting as everywhere; nothing for an empty text.
+// "KEY: TEXT\n", with the usual quoting; "" for an empty text.
 std::string WriteKey(absl::string_view key, const std::string& text) {
   v1::Job job;
   job.set_name(text);

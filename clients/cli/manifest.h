@@ -1,7 +1,7 @@
 // Manifests: YAML documents that describe jobs, queues and HyperNodes, Berth's own or Volcano's
-// (docs/manifests.md).
+// (docs/users/jobs.md).
 //
-// A manifest knows where each of its fields stood, so that what the server finds wrong is told as
+// A manifest records the position of each field, so that errors of the server are reported with
 // FILE:LINE:COLUMN.
 #ifndef BERTH_CLIENTS_CLI_MANIFEST_H_
 #define BERTH_CLIENTS_CLI_MANIFEST_H_
@@ -29,16 +29,17 @@ struct Manifest {
   std::string file;
   YamlPosition position;    // of the document
   YamlPositions positions;  // of fields, by path: "name", "spec.groups[1].replicas"
-  // Of the quick form, which has no file: the option that set the field of a path, "--replicas".
+  // For the quick form, which has no file: the option that set each field, by path, such as
+  // "--replicas".
   std::map<std::string, std::string> options;
 
   const std::string& name() const {
     if (kind == Kind::kHyperNode) return hyper_node.name();
     return kind == Kind::kJob ? job.name() : queue.name();
   }
-  // "FILE:LINE:COLUMN" of the field, or of the nearest one around it that was written.
+  // "FILE:LINE:COLUMN" of the field, or of the nearest enclosing field in the file.
   std::string Locate(absl::string_view path) const;
-  // The option that set the field or what it is part of, or "".
+  // The option that set the field or an enclosing field, or "".
   std::string Option(absl::string_view path) const;
 };
 
@@ -47,16 +48,16 @@ YamlPosition FindPosition(const YamlPositions& positions, absl::string_view path
                           YamlPosition fallback);
 
 struct ManifestOptions {
-  std::set<std::string> ignored;  // keys of Volcano manifests that are left out instead of refused
+  std::set<std::string> ignored;  // keys of Volcano manifests to ignore instead of refuse
 };
 
-// All documents in `text`. INVALID_ARGUMENT with every error, a line each. `warnings` gets a line
-// for each key left out.
+// Reads all documents in `text`. INVALID_ARGUMENT with every error, one per line. Adds a line to
+// `warnings` for each ignored key.
 absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl::string_view file,
                                                     const ManifestOptions& options,
                                                     std::vector<std::string>* warnings);
 
-// Berth's own form, which reads back to the same job or queue. What the server keeps beside it
+// Berth's own form, which reads back to the same resource. The state that the server keeps for it
 // follows as comments.
 std::string WriteManifest(const v1::Job& job);
 std::string WriteManifest(const v1::Queue& queue);

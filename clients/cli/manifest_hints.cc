@@ -21,7 +21,7 @@ struct Habit {
   const char* hint;  // $0 is the value
 };
 
-// Names of the same amount elsewhere.
+// Names of the same resource in other systems.
 struct ResourceName {
   const char* key;
   const char* berth;
@@ -42,7 +42,7 @@ constexpr ResourceName kResourceNames[] = {
 
 constexpr Habit kJobHabits[] = {
     {"metadata", "a Berth manifest has none: write name: and labels: at the top"},
-    {"spec", "a Berth manifest has none: write its keys at the top, beside name:"},
+    {"spec", "a Berth manifest has none: write its keys at the top, next to name:"},
     {"job-name", "write name: $0"},
     {"jobName", "write name: $0"},
     {"account", "write user: $0, or choose a queue: with queue:"},
@@ -55,14 +55,14 @@ constexpr Habit kJobHabits[] = {
     {"backoffLimit", "write maxRetries: $0"},
     {"retries", "write maxRetries: $0"},
     {"restarts", "write maxRetries: $0"},
-    {"restartPolicy", "write maxRetries: 3, or nothing for none"},
+    {"restartPolicy", "write maxRetries: 3, or omit it for no retries"},
     {"priorityClassName", "Berth has no classes: write priority: and a number"},
     {"schedulerName", "leave it out"},
     {"begin", "write startAfter: 2026-12-01T10:00:00Z"},
     {"startTime", "write startAfter: 2026-12-01T10:00:00Z"},
     {"dependency", "write dependencies: [{job: NAME, condition: AfterOk}]"},
     {"depends", "write dependencies: [{job: NAME, condition: AfterOk}]"},
-    {"dependsOn", "of a job: write dependencies: [{job: NAME, condition: AfterOk}]"},
+    {"dependsOn", "for a job, write dependencies: [{job: NAME, condition: AfterOk}]"},
     {"after", "write dependencies: [{job: NAME, condition: AfterOk}]"},
     {"array", "use berth submit --array 0-9 -- COMMAND"},
     {"hold", "write suspended: true"},
@@ -102,17 +102,17 @@ constexpr Habit kGroupHabits[] = {
     {"nodeLabels", "write nodeSelector: {matchLabels: {KEY: value}}"},
     {"nodelist", "write nodeSelector: {matchLabels: {KEY: value}}"},
     {"nodeName", "write nodeSelector: {matchLabels: {KEY: value}}"},
-    {"securityContext", "write runAs: USER at the top, beside name:"},
-    {"volumes", "not built: a task sees the files of its node"},
-    {"volumeMounts", "not built: a task sees the files of its node"},
+    {"securityContext", "write runAs: USER at the top, next to name:"},
+    {"volumes", "not supported: a task sees the files of its node"},
+    {"volumeMounts", "not supported: a task sees the files of its node"},
     {"ports", "leave it out: MASTER_PORT is a free port of rank 0's node"},
     {"requests", "write resources: {cpu: 1, memory: 1Gi}"},
     {"limits", "write resources: {cpu: 1, memory: 1Gi}"},
 };
 
 constexpr Habit kResourceHabits[] = {
-    {"requests", "what a task asks for is what it may use: write its keys here, as in cpu: 1"},
-    {"limits", "what a task asks for is what it may use: write its keys here, as in cpu: 1"},
+    {"requests", "a task may use what it requests: write the keys here, such as cpu: 1"},
+    {"limits", "a task may use what it requests: write the keys here, such as cpu: 1"},
     {"claims", "write gpu: 1"},
 };
 
@@ -143,11 +143,10 @@ bool IsNumber(absl::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
 }
 
-// Slurm's amounts of memory are in megabytes; "3G" is one thing to people and another to disks.
+// In Slurm, plain numbers are megabytes. "3G" may mean powers of 1000 or of 1024.
 std::string MemoryHint(const std::string& berth, const std::string& text) {
   if (IsNumber(text)) {
-    return absl::Substitute("write $0: $1Mi, or $0: $1Gi; a number alone counts bytes", berth,
-                            text);
+    return absl::Substitute("write $0: $1Mi, or $0: $1Gi; a plain number is in bytes", berth, text);
   }
   const bool decimal = !text.empty() && absl::StrContains("KMGT", text.substr(text.size() - 1));
   if (!decimal || !ParseBytes(text).ok()) return absl::Substitute("write $0: $1", berth, text);
@@ -162,7 +161,7 @@ std::string ResourceHint(absl::string_view berth, const YamlNode& value) {
   return absl::Substitute("write $0: $1", berth, count);
 }
 
-// Amounts that stand beside `resources`, or two levels above.
+// Amounts written next to `resources`, or two levels above.
 std::string MisplacedResource(absl::string_view berth, const YamlNode& value, bool in_group) {
   std::string text = ResourceHint(berth, value);
   text = text.substr(std::string("write ").size());
@@ -178,7 +177,7 @@ std::string JobHint(const YamlNode& key, const YamlNode& value) {
   if (const auto berth = BerthResource(key.text); !berth.empty())
     return MisplacedResource(berth, value, false);
   if (key.text == "resources" || IsField(*v1::TaskGroup::descriptor(), key.text))
-    return absl::StrCat("it belongs to a group: write it below groups:, beside the group's name:");
+    return absl::StrCat("it belongs to a group: write it below groups:, next to the group's name:");
   if (const Habit* habit = Find(kGroupHabits, key.text))
     return absl::StrCat("below groups: ", absl::Substitute(habit->hint, TextOf(value)));
   return "";
@@ -190,9 +189,9 @@ std::string GroupHint(const YamlNode& key, const YamlNode& value) {
   if (const Habit* habit = Find(kGroupHabits, key.text))
     return absl::Substitute(habit->hint, TextOf(value));
   if (IsField(*v1::JobSpec::descriptor(), key.text))
-    return "it belongs to the job: write it at the top, beside name: and queue:";
+    return "it belongs to the job: write it at the top, next to name: and queue:";
   if (const Habit* habit = Find(kJobHabits, key.text))
-    return absl::StrCat("at the top, beside name: ", absl::Substitute(habit->hint, TextOf(value)));
+    return absl::StrCat("at the top, next to name: ", absl::Substitute(habit->hint, TextOf(value)));
   return "";
 }
 
@@ -239,7 +238,8 @@ YamlNode* FindMutable(YamlNode* map, absl::string_view key) {
   return nullptr;
 }
 
-// The lists and maps below `node` by these keys, one after the other; items of lists as well.
+// The lists and maps reached from `node` through these keys, one after the other; also items of
+// lists.
 std::vector<const YamlNode*> Below(const YamlNode& node, const std::vector<const char*>& keys) {
   std::vector<const YamlNode*> found = {&node};
   for (const char* key : keys) {
@@ -273,7 +273,7 @@ std::string ApiVersionHint(absl::string_view api_version) {
   for (const char* kubernetes : {"v1", "batch/v1", "apps/v1", "kubeflow.org/v1",
                                  "kubeflow.org/v2beta1", "jobset.x-k8s.io/v1alpha2"}) {
     if (api_version != kubernetes) continue;
-    return "of Kubernetes, only Volcano's kinds are read: write apiVersion: berth/v1, kind: Job, "
+    return "Berth reads only Volcano's Kubernetes kinds: write apiVersion: berth/v1, kind: Job, "
            "name: and groups:, or use berth submit -- COMMAND";
   }
   return "";
@@ -283,9 +283,9 @@ std::string FileHint(absl::string_view text, absl::string_view file) {
   if (!absl::StartsWith(text, "#!")) return "";
   const absl::string_view path_prefix = absl::StrContains(file, "/") ? "" : "./";
   const bool slurm = absl::StrContains(text, "\n#SBATCH");
-  return absl::StrCat("a script is no manifest; to run it, write: berth submit -- ", path_prefix,
+  return absl::StrCat("a script is not a manifest; to run it, write: berth submit -- ", path_prefix,
                       file,
-                      slurm ? " (#SBATCH lines are not read: give berth's options before --)" : "");
+                      slurm ? " (#SBATCH lines are ignored: give options of berth before --)" : "");
 }
 
 void PrepareJob(YamlNode* spec, YamlErrors* errors) {

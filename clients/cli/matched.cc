@@ -67,7 +67,7 @@ ExitCode RunMatched(Session& session, const MatchedChange& change, const Names& 
   const ExitCode done = run(session, names);
   if (names.size() > 1) {
     session.err() << "berth: " << change.verb << ": " << Count(change, names)
-                  << (done == ExitCode::kOk ? "" : ", not all of them") << "\n";
+                  << (done == ExitCode::kOk ? "" : ", some failed") << "\n";
   }
   return done;
 }

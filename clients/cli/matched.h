@@ -1,4 +1,4 @@
-// Changing what patterns and filters match: it is asked about first, and counted afterwards.
+// Changes of everything that patterns and filters match: confirmed first, counted afterwards.
 #ifndef BERTH_CLIENTS_CLI_MATCHED_H_
 #define BERTH_CLIENTS_CLI_MATCHED_H_
 
@@ -20,12 +20,12 @@ bool NameMatches(const Names& patterns, const std::string& name);
 struct MatchedChange {
   std::string verb;
   std::string noun;   // "job"
-  std::string every;  // "--all" or "'*'", where nothing else selects; "" where something does
-  bool yes = false;   // do not ask
+  std::string every;  // "--all" or "'*'", if nothing else restricts the selection; otherwise ""
+  bool yes = false;   // do not ask for confirmation
 };
 
-// Runs `run` with the names, which were matched and not given. On a terminal more than one is asked
-// about. A script is not asked, but needs --yes for `every`. kUsage if nothing was done.
+// Runs `run` with the names, which were matched, not given. On a terminal, more than one needs
+// confirmation. A script is not asked, but needs --yes for `every`. kUsage if nothing was done.
 ExitCode RunMatched(Session& session, const MatchedChange& change, const Names& names,
                     const std::function<ExitCode(Session&, const Names&)>& run);
 

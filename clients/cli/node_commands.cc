@@ -15,7 +15,7 @@ namespace {
 
 using NodeStub = v1::NodeService::StubInterface;
 
-constexpr size_t kDescribedTasks = 20;  // that a page shows
+constexpr size_t kDescribedTasks = 20;  // on a page
 
 // "free/capacity" of one resource.
 std::string FreeOf(const std::string& resource, int64_t free, int64_t capacity) {
@@ -137,7 +137,7 @@ absl::Status ListOnce(Session& session, const v1::ListNodesRequest& request) {
 void AddList(CLI::App& noun, Session& session) {
   auto watch = std::make_shared<bool>(false);
   auto labels = std::make_shared<Names>();
-  CLI::App* list = AddCommand(noun, session, "list", "all nodes, by name", [=](Session& s) {
+  CLI::App* list = AddCommand(noun, session, "list", "list all nodes by name", [=](Session& s) {
     v1::ListNodesRequest request;
     for (const std::string& label : *labels) {
       const auto pair = KeyValueFrom(label);
@@ -148,22 +148,22 @@ void AddList(CLI::App& noun, Session& session) {
     subject.set_nodes(true);
     return WatchList(s, subject, [&] { return ListOnce(s, request); });
   });
-  list->add_option("--label,-l", *labels, "only with this label; may be repeated")
+  list->add_option("--label,-l", *labels, "only nodes with this label; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
-  list->add_flag("--watch,-w", *watch, "show the list again at every change");
+  list->add_flag("--watch,-w", *watch, "print the list again after every change");
 }
 
 void AddSteering(CLI::App& noun, Session& session) {
   auto cordon = std::make_shared<v1::CordonNodeRequest>();
-  AddSelectingNodes(noun, session, "cordon", "give nodes nothing new",
+  AddSelectingNodes(noun, session, "cordon", "stop placing tasks on nodes",
                     [cordon](Session& s, const Names& names) {
                       return ChangeByName(s, names, &NodeStub::CordonNode, "cordoned", NodeShape(),
                                           *cordon);
                     })
       ->add_option_function<std::string>(
           "--reason", [cordon](const std::string& reason) { cordon->set_reason(reason); },
-          "told to whoever looks");
+          "reason that users see");
   auto drain = std::make_shared<v1::DrainNodeRequest>();
   CLI::App* drains = AddSelectingNodes(
       noun, session, "drain", "cordon nodes and requeue their jobs",
@@ -172,12 +172,12 @@ void AddSteering(CLI::App& noun, Session& session) {
       });
   drains->add_option_function<std::string>(
       "--reason", [drain](const std::string& reason) { drain->set_reason(reason); },
-      "told to whoever looks");
+      "reason that users see");
   drains->add_flag_function(
       "--wait-for-jobs", [drain](int64_t) { drain->set_wait_for_jobs(true); },
-      "let what runs end by itself");
+      "let running tasks finish");
   AddSelectingNodes(
-      noun, session, "uncordon", "give nodes work again", [](Session& s, const Names& names) {
+      noun, session, "uncordon", "place tasks on nodes again", [](Session& s, const Names& names) {
         return ChangeByName(s, names, &NodeStub::UncordonNode, "uncordoned", NodeShape());
       });
 }
@@ -185,12 +185,12 @@ void AddSteering(CLI::App& noun, Session& session) {
 }  // namespace
 
 void AddNodeCommands(CLI::App& app, Session& session) {
-  CLI::App& noun = *AddNoun(app, "node", "the machines");
+  CLI::App& noun = *AddNoun(app, "node", "inspect and control nodes");
   AddList(noun, session);
-  AddNames(noun, session, "get", "nodes by name", [](Session& s, const Names& names) {
+  AddNames(noun, session, "get", "show nodes by name", [](Session& s, const Names& names) {
     return GetByName(s, names, &NodeStub::GetNode, NodeShape());
   });
-  AddNames(noun, session, "describe", "all about nodes, with their devices",
+  AddNames(noun, session, "describe", "show details of nodes and their devices",
            [](Session& s, const Names& names) {
              return DescribeByName(
                  s, names, &NodeStub::GetNode, "node",
@@ -203,7 +203,7 @@ void AddNodeCommands(CLI::App& app, Session& session) {
            });
   AddNodeTasks(noun, session);
   AddSteering(noun, session);
-  AddNames(noun, session, "delete", "forget nodes that are gone and empty",
+  AddNames(noun, session, "delete", "delete nodes that are gone and have no tasks",
            [](Session& s, const Names& names) {
              return DeleteByName(s, names, "node", [](Client& client, const std::string& name) {
                return client.DeleteNode(name);

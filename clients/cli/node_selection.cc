@@ -26,7 +26,8 @@ bool IsMatching(const NodeSelection& selection) {
          std::any_of(selection.names.begin(), selection.names.end(), IsPattern);
 }
 
-// Adds the nodes that match one of the patterns, or any name if there is none, and all the labels.
+// Adds the nodes that have all the labels and match one of the patterns, or any name if there is no
+// pattern.
 absl::Status AddMatches(Session& session, const Names& patterns, const Names& labels,
                         Names* chosen) {
   const absl::StatusOr<Client*> client = session.client();
@@ -49,7 +50,7 @@ absl::Status AddMatches(Session& session, const Names& patterns, const Names& la
 
 absl::StatusOr<Names> FindNodes(Session& session, const NodeSelection& selection) {
   Names chosen, patterns;
-  // Exact names that stand beside patterns are tried as they are, unless a label is to judge them.
+  // Exact names next to patterns are used unchanged, unless a label restricts them.
   for (const std::string& name : selection.names) {
     const bool exact = selection.labels.empty() && !IsPattern(name);
     (exact ? chosen : patterns).push_back(name);
@@ -73,7 +74,7 @@ ExitCode RunSelected(Session& session, const std::string& verb, const NodeSelect
                      const std::function<ExitCode(Session&, const Names&)>& run) {
   if (!IsMatching(selection)) {
     if (!selection.names.empty()) return run(session, selection.names);
-    session.err() << "berth: name nodes, or match them by 'PATTERN*' or --label\n";
+    session.err() << "berth: no nodes selected: give names, 'PATTERN*' or --label\n";
     return ExitCode::kUsage;
   }
   const absl::StatusOr<Names> names = FindNodes(session, selection);
@@ -94,12 +95,12 @@ CLI::App* AddSelectingNodes(CLI::App& noun, Session& session, const std::string&
                                  [selection, verb, run = std::move(run)](Session& s) {
                                    return RunSelected(s, verb, *selection, run);
                                  });
-  command->add_option("NAME", selection->names, "nodes, or patterns of names ('n[0-3]*')")
+  command->add_option("NAME", selection->names, "names of nodes, or patterns ('n[0-3]*')")
       ->transform(NameOf("node"));
-  command->add_option("--label,-l", selection->labels, "only with this label; may be repeated")
+  command->add_option("--label,-l", selection->labels, "nodes with this label; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
-  command->add_flag("--yes,-y", selection->yes, "do not ask");
+  command->add_flag("--yes,-y", selection->yes, "do not ask for confirmation");
   return command;
 }
 

@@ -78,7 +78,7 @@ Table NodeTaskTable(const v1::ListTasksResponse& tasks, size_t most, const Sessi
 }
 
 void AddNodeTasks(CLI::App& noun, Session& session) {
-  AddNames(noun, session, "tasks", "what runs on nodes, with its devices", ShowTasks);
+  AddNames(noun, session, "tasks", "show the tasks on nodes with their devices", ShowTasks);
 }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// The forms of -o for any list of resources.
+// The formats of -o for any list of resources.
 #ifndef BERTH_CLIENTS_CLI_OUTPUT_H_
 #define BERTH_CLIENTS_CLI_OUTPUT_H_
 
@@ -16,14 +16,15 @@ std::string JsonOf(const google::protobuf::Message& message);
 // One object with the fields of both.
 std::string JsonOf(const google::protobuf::Message& message,
                    const google::protobuf::Message& besides);
-// Likewise, with a newline at the end; not a manifest (manifest.h), but with all that JSON has.
+// Likewise, with a newline at the end. It is not a manifest (manifest.h): it has all fields of the
+// JSON.
 std::string YamlOf(const google::protobuf::Message& message);
 
-// Texts that were made for -o: pages with an empty line between them; with -o json one object
-// (`single`) or an array, with -o yaml documents, with -o name lines.
+// Prints texts that are formatted for -o: pages with an empty line between them; with -o json one
+// object (`single`) or an array, with -o yaml documents, with -o name lines.
 void PrintDocuments(Session& session, const std::vector<std::string>& documents, bool single);
 
-// How a kind of resource is shown.
+// How to print a kind of resource.
 template <class T>
 struct Shape {
   const char* noun;  // "job": names are "job/NAME"
@@ -31,7 +32,8 @@ struct Shape {
   std::function<std::string(const T&)> yaml;
 };
 
-// Writes the resources as -o says. `single`: one was asked for by name, so JSON is no array.
+// Prints the resources in the format of -o. `single`: one was requested by name, so JSON is not an
+// array.
 template <class T>
 void Print(Session& session, const std::vector<T>& resources, bool single, const Shape<T>& shape) {
   std::ostream& out = session.out();

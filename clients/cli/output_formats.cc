@@ -20,7 +20,7 @@ const std::map<Format, std::string>& Names() {
 
 using Formats = std::vector<Format>;
 
-// Every command: tests/unit/cli/cli_formats_test.cc misses none.
+// Every command: tests/unit/cli/cli_formats_test.cc checks that none is missing.
 const std::map<std::string, Formats>& All() {
   using F = Format;
   static const Formats none, json = {F::kJson}, events = {F::kTable, F::kJson}, text = {F::kTable},
@@ -102,8 +102,8 @@ std::string FormatRefusal(const std::string& command, Format format) {
     if (one == format) return "";
     known.push_back(Names().at(one));
   }
-  return absl::StrCat(command, " has no -o ", Names().at(format),
-                      known.empty() ? "" : absl::StrCat("; it has ", absl::StrJoin(known, ", ")));
+  return absl::StrCat(command, " does not support -o ", Names().at(format),
+                      known.empty() ? "" : absl::StrCat("; use ", absl::StrJoin(known, ", ")));
 }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Which values of -o a command has. What it does not have is refused, rather than ignored.
+// The values of -o that each command supports. Others are refused rather than ignored.
 #ifndef BERTH_CLIENTS_CLI_OUTPUT_FORMATS_H_
 #define BERTH_CLIENTS_CLI_OUTPUT_FORMATS_H_
 
@@ -9,11 +9,11 @@
 
 namespace berth {
 
-// Those of `command` ("job logs"), which may be none; null for a command that is not known here:
-// all are refused.
+// The formats of `command` ("job logs"), possibly none; null for an unknown command, for which all
+// are refused.
 const std::vector<Format>* FormatsOf(const std::string& command);
 
-// "" if `command` ("job logs") has the format, else what is wrong.
+// "" if `command` ("job logs") supports the format, otherwise the error.
 std::string FormatRefusal(const std::string& command, Format format);
 
 }  // namespace berth

@@ -49,7 +49,7 @@ void AddTask(const v1::PlannedTask& task, NodeShare* share) {
                         task.device_uuids().end());
 }
 
-// In the order of the first task on each.
+// In the order of the first task on each node.
 std::vector<NodeShare> ByNode(const PlannedTasks& tasks) {
   std::vector<NodeShare> shares;
   std::map<std::string, size_t> index;
@@ -116,7 +116,7 @@ std::string OnNodes(const std::string& what, const std::vector<NodeShare>& share
 
 std::string PlanText(const v1::PlanJobResponse& plan, const Session& session) {
   if (plan.exhausted()) {
-    return "Where it would go cannot be said: finding out costs more than one question may.\n";
+    return "Where it would run is unknown: planning exceeds the budget of one request.\n";
   }
   Page page;
   const std::vector<NodeShare> placed = ByNode(plan.placements());
@@ -125,13 +125,13 @@ std::string PlanText(const v1::PlanJobResponse& plan, const Session& session) {
     page.AddSection(OnNodes("Starts now", placed), NodeTable(placed, session));
   }
   if (!nominated.empty()) {
-    page.AddSection(OnNodes("Waits for what is being released", nominated),
+    page.AddSection(OnNodes("Waits for resources being released", nominated),
                     NodeTable(nominated, session));
   }
   page.AddSection("Evicts", EvictionTable(plan, session));
-  page.AddSection("Waits because", BlockerLines(plan, session));
+  page.AddSection("Pending because", BlockerLines(plan, session));
   if (plan.has_reservation()) {
-    page.AddSection("Kept for it", ReservationText(plan.reservation(), session));
+    page.AddSection("Reserved", ReservationText(plan.reservation(), session));
   }
   return page.Text();
 }

@@ -10,11 +10,12 @@
 
 namespace berth {
 
-// Asks the server and tells. kOk if it would be accepted, though it may have to wait; what is wrong
-// with it is told as FinishSubmit does.
+// Asks the server and prints the plan. kOk if the job would be accepted, even if it would be
+// pending. Errors are printed as by FinishSubmit.
 ExitCode PlanManifest(Session& session, const Manifest& manifest);
 
-// Nodes with what they would get; else what the job would wait for. Whom it would evict.
+// The nodes with their tasks, or the reasons why the job would be pending; and the jobs that it
+// would evict.
 std::string PlanText(const v1::PlanJobResponse& plan, const Session& session);
 
 }  // namespace berth

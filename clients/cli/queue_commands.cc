@@ -28,7 +28,7 @@ absl::Status ListOnce(Session& session) {
   return status;
 }
 
-// `queue`: it and those below it; empty: all.
+// `queue`: this queue and its descendants; empty: all.
 ExitCode Shares(Session& session, const std::string& queue) {
   v1::ListQueueSharesRequest request;
   request.set_queue(queue);
@@ -54,7 +54,7 @@ ExitCode Shares(Session& session, const std::string& queue) {
   return ExitCode::kOk;
 }
 
-// What --parent, --limit and the others say: the fields given, and their mask.
+// The values of --parent, --limit and the other options: the given fields, and their mask.
 struct SpecArguments {
   std::string name;
   v1::QueueSpec spec;
@@ -64,7 +64,7 @@ struct SpecArguments {
   std::vector<std::string> labels;
 };
 
-// Options whose value is read as a manifest's would be.
+// Options whose value is read as in a manifest.
 struct ValueOption {
   const char* option;
   const char* key;    // in a manifest
@@ -72,19 +72,19 @@ struct ValueOption {
   const char* help;
 };
 constexpr ValueOption kValueOptions[] = {
-    {"--weight", "weight", "weight", "share of what is left beyond deserved, 0..65535; default 1"},
+    {"--weight", "weight", "weight", "share of the rest beyond deserved, 0..65535; default 1"},
     {"--priority", "priority", "priority", "among siblings, higher first; default 0"},
     {"--reclaimable", "reclaimable", "reclaimable",
-     "true or false: what it borrowed may be taken back; default true"},
+     "true or false: borrowed resources may be reclaimed; default true"},
     {"--order", "order", "order", "fifo-skip or fifo-strict"},
     {"--user-fairness", "userFairness", "user_fairness", "none or drf"},
     {"--defaults", "defaults", "defaults",
-     "of jobs that do not say it: '{cpu: 1, memory: 2Gi, walltime: 1h}', each left out if unset"},
+     "for jobs that do not set them: '{cpu: 1, memory: 2Gi, walltime: 1h}'; each is optional"},
     {"--strategy", "strategy", "strategy", "of its jobs: binpack, spread or colocate"},
     {"--device-strategy", "deviceStrategy", "device_strategy",
      "of its jobs, for shares of the devices of one node: binpack or spread"},
     {"--surplus-only", "surplusOnly", "surplus_only",
-     "true or false: of its jobs only surplus tasks are stopped for others; default false"}};
+     "true or false: only surplus tasks of its jobs are evicted for others; default false"}};
 
 // "--limit gpu=64" means what "limit: {gpu: 64}" means in a manifest.
 absl::Status ReadAmounts(const std::vector<std::string>& amounts, const std::string& field,
@@ -175,9 +175,9 @@ void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arg
     command->add_option(option, list, help)->allow_extra_args(false)->check(kIsKeyValue);
   };
   amounts("--limit", arguments->limit,
-          "hard cap, as in cpu=96, memory=1Ti or gpu=64; may be repeated");
-  amounts("--deserved", arguments->deserved, "entitled; others may borrow it while it is idle");
-  amounts("--guarantee", arguments->guarantee, "set aside; nobody else may use it");
+          "hard cap, such as cpu=96, memory=1Ti or gpu=64; may be repeated");
+  amounts("--deserved", arguments->deserved, "entitlement; others may borrow it while it is idle");
+  amounts("--guarantee", arguments->guarantee, "set aside; no other queue may use it");
   for (const ValueOption& value : kValueOptions) {
     command->add_option_function<std::string>(
         value.option,
@@ -198,13 +198,13 @@ void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arg
             help)
         ->check(WholeNumber(0));
   };
-  number("--max-jobs", "spec.max_jobs", "jobs that have not ended; 0 = no bound",
+  number("--max-jobs", "spec.max_jobs", "jobs that have not ended; 0 = no limit",
          &v1::QueueSpec::set_max_jobs);
-  number("--max-running-jobs", "spec.max_running_jobs", "jobs that hold resources; 0 = no bound",
+  number("--max-running-jobs", "spec.max_running_jobs", "jobs that hold resources; 0 = no limit",
          &v1::QueueSpec::set_max_running_jobs);
-  number("--max-tasks", "spec.max_tasks", "tasks of jobs that have not ended; 0 = no bound",
+  number("--max-tasks", "spec.max_tasks", "tasks of jobs that have not ended; 0 = no limit",
          &v1::QueueSpec::set_max_tasks);
-  command->add_option("--label,-l", arguments->labels, "all its labels; may be repeated")
+  command->add_option("--label,-l", arguments->labels, "replaces all labels; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
 }
@@ -212,50 +212,50 @@ void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arg
 }  // namespace
 
 void AddQueueCommands(CLI::App& app, Session& session) {
-  CLI::App& noun = *AddNoun(app, "queue", "the tree that shares the cluster");
+  CLI::App& noun = *AddNoun(app, "queue", "the tree of queues that share the cluster");
   auto watch = std::make_shared<bool>(false);
-  CLI::App* list = AddCommand(noun, session, "list", "all queues, as a tree", [watch](Session& s) {
+  CLI::App* list = AddCommand(noun, session, "list", "list queues as a tree", [watch](Session& s) {
     if (!*watch) return s.Finish(ListOnce(s));
     v1::WatchRequest subject;
     subject.set_queues(true);
     return WatchList(s, subject, [&s] { return ListOnce(s); });
   });
-  list->add_flag("--watch,-w", *watch, "show the list again at every change");
-  AddNames(noun, session, "get", "queues by name", [](Session& s, const Names& names) {
+  list->add_flag("--watch,-w", *watch, "print the list again after every change");
+  AddNames(noun, session, "get", "show queues by name", [](Session& s, const Names& names) {
     return GetByName(s, names, &QueueStub::GetQueue, QueueShape());
   });
-  AddNames(noun, session, "describe", "all about queues", [](Session& s, const Names& names) {
+  AddNames(noun, session, "describe", "show details of queues", [](Session& s, const Names& names) {
     return DescribeByName(s, names, &QueueStub::GetQueue, "queue",
                           [&](const v1::Queue& queue) { return DescribeQueue(queue, s); });
   });
   auto top = std::make_shared<std::string>();
   CLI::App* shares =
-      AddCommand(noun, session, "shares", "what queues hold, borrow and are entitled to, and why",
+      AddCommand(noun, session, "shares", "show what queues hold, borrow and deserve, and why",
                  [top](Session& s) { return Shares(s, *top); });
-  shares->add_option("NAME", *top, "this queue and those below it; default: all")
+  shares->add_option("NAME", *top, "this queue and its descendants; default: all")
       ->transform(NameOf("queue"));
   auto created = std::make_shared<SpecArguments>();
-  CLI::App* create = AddCommand(noun, session, "create", "make a queue",
+  CLI::App* create = AddCommand(noun, session, "create", "create a queue",
                                 [created](Session& s) { return Create(s, *created); });
   create
       ->add_option_function<std::string>(
           "--parent", [created](const std::string& parent) { created->spec.set_parent(parent); },
-          "default: the root")
+          "parent queue; default: the root")
       ->transform(NameOf("queue"));
   AddSpecOptions(create, created);
   auto updated = std::make_shared<SpecArguments>();
-  AddSpecOptions(AddCommand(noun, session, "update", "change what is given",
+  AddSpecOptions(AddCommand(noun, session, "update", "change the given fields",
                             [updated](Session& s) { return Update(s, *updated); }),
                  updated);
-  AddNames(noun, session, "delete", "remove empty queues", [](Session& s, const Names& names) {
+  AddNames(noun, session, "delete", "delete empty queues", [](Session& s, const Names& names) {
     return DeleteByName(s, names, "queue", [](Client& client, const std::string& name) {
       return client.DeleteQueue(name);
     });
   });
-  AddNames(noun, session, "open", "take and start jobs", [](Session& s, const Names& names) {
+  AddNames(noun, session, "open", "accept and start jobs", [](Session& s, const Names& names) {
     return ChangeByName(s, names, &QueueStub::OpenQueue, "opened", QueueShape());
   });
-  AddNames(noun, session, "close", "take and start no more jobs; what runs goes on",
+  AddNames(noun, session, "close", "stop accepting and starting jobs; running jobs continue",
            [](Session& s, const Names& names) {
              return ChangeByName(s, names, &QueueStub::CloseQueue, "closed", QueueShape());
            });

@@ -17,7 +17,7 @@ const char* Reclaimable(const v1::QueueSpec& spec) {
   return spec.has_reclaimable() && !spec.reclaimable() ? "no" : "yes";
 }
 
-// Adds queues below their parents, by name. A queue whose parent is not listed stands at the top.
+// Adds queues below their parents, by name. A queue whose parent is not listed is at the top.
 class TreeTable {
  public:
   explicit TreeTable(const std::vector<v1::Queue>& queues)

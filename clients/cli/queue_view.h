@@ -1,4 +1,4 @@
-// Queues as people see them: a tree.
+// Formats queues for people, as a tree.
 #ifndef BERTH_CLIENTS_CLI_QUEUE_VIEW_H_
 #define BERTH_CLIENTS_CLI_QUEUE_VIEW_H_
 

@@ -19,7 +19,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// The options that set what the server may find wrong.
+// The option that sets each field, for errors of the server.
 const std::map<std::string, std::string>& OptionsByField() {
   static const auto& options = *new std::map<std::string, std::string>{
       {"name", "--name"},
@@ -81,7 +81,7 @@ v1::DeviceRequest* AddDevice(const std::string& kind, int32_t count, v1::TaskGro
   return device;
 }
 
-// So many whole ones, or a share of one.
+// Whole GPUs, or a share of one.
 void AddGpus(const QuickForm& form, Manifest* manifest) {
   const bool share = !form.gpu_share.empty(), memory = !form.gpu_memory.empty();
   if (form.gpus == 0 && !share && !memory) return;
@@ -108,7 +108,7 @@ void SetResources(const QuickForm& form, Manifest* manifest) {
   }
 }
 
-// As in a manifest, one string with blanks is a line for the shell.
+// As in a manifest, one string with blanks is a shell command.
 void SetCommand(const Strings& command, v1::TaskGroup* group) {
   if (command.size() == 1 && command[0].find_first_of(" \t\n") != std::string::npos) {
     group->add_command("/bin/sh");
@@ -203,7 +203,7 @@ absl::StatusOr<std::vector<Manifest>> ArrayOf(const Manifest& one, const std::st
   const absl::StatusOr<std::vector<int32_t>> indexes = ParseArrayRange(text);
   if (!indexes.ok()) return Wrong("--array", indexes.status());
   const std::string name = one.job.name();
-  if (name.empty()) return absl::InvalidArgumentError("--array: name the array, with --name");
+  if (name.empty()) return absl::InvalidArgumentError("--array: give the array a name with --name");
   std::vector<Manifest> manifests;
   for (const int32_t index : *indexes) {
     Manifest& manifest = manifests.emplace_back(one);
@@ -218,7 +218,7 @@ absl::StatusOr<std::vector<Manifest>> ArrayOf(const Manifest& one, const std::st
   return manifests;
 }
 
-// Adds options of the quick form; any of them marks the command line as such.
+// Adds options of the quick form. Each of them marks the command line as quick form.
 class QuickOptions {
  public:
   QuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form)
@@ -248,7 +248,7 @@ class QuickOptions {
     return Add<Strings>(option, help, [values](const Strings& given) { *values = given; })
         ->allow_extra_args(false);
   }
-  // With "=false" it says the contrary.
+  // "=false" negates it.
   void Switch(const char* option, const char* help, std::function<void(bool)> set) {
     const auto marked = [form = form_, set](int64_t count) {
       form->used = true;
@@ -270,18 +270,18 @@ class QuickOptions {
   std::shared_ptr<QuickForm> form_;
 };
 
-// What each task takes.
+// Resources of each task.
 void AddResourceOptions(QuickOptions& add, QuickForm* a) {
   add.Number("--gpus,-g", "GPUs of each task", [a](int32_t v) { a->gpus = v; })
       ->check(WholeNumber(1));
-  add.Text("--gpu-share", "part of one GPU for each task, as in 0.5",
+  add.Text("--gpu-share", "part of one GPU for each task, such as 0.5",
            [a](const std::string& v) { a->gpu_share = v; })
       ->check(RealNumber(0.001, 0.999));
   add.Text("--gpu-memory",
-           "least memory of each GPU; without --gpus and --gpu-share so much of one",
+           "least memory of each GPU; without --gpus and --gpu-share: this much of one GPU",
            [a](const std::string& v) { a->gpu_memory = v; })
       ->check(IsQuantity<ParseBytes>("BYTES"));
-  add.List("--device", "devices of each task, as in nic=8; may be repeated", &a->devices)
+  add.List("--device", "devices of each task, such as nic=8; may be repeated", &a->devices)
       ->check(kIsDeviceCount);
   add.Text("--cpu,-c", "cores of each task", [a](const std::string& v) { a->cpu = v; })
       ->check(IsQuantity<ParseCpuMillis>("CORES"));
@@ -291,22 +291,22 @@ void AddResourceOptions(QuickOptions& add, QuickForm* a) {
       ->check(IsQuantity<ParseBytes>("BYTES"));
 }
 
-// Where tasks go, who they are, and when.
+// Nodes, image, user, start time and array.
 void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
   add.List("--node-selector", "only on nodes with this label; may be repeated", &a->node_labels)
       ->check(kIsKeyValue);
-  add.Text("--topology", "MODE:TIER: all tasks in one HyperNode, as in hard:rack or soft:2",
+  add.Text("--topology", "MODE:TIER: all tasks in one HyperNode, such as hard:rack or soft:2",
            [a](const std::string& v) { a->topology = v; });
-  add.Text("--image", "of the nodes' image stores",
+  add.Text("--image", "image in the image stores of the nodes",
            [a](const std::string& v) { a->group.set_image(v); });
-  add.Text("--run-as", "user of the nodes, if the server lets you",
+  add.Text("--run-as", "user on the nodes, if the server permits it",
            [a](const std::string& v) { a->job.mutable_spec()->set_run_as(v); });
-  add.Switch("--preemptible", "may be evicted for others; --preemptible=false: may not",
+  add.Switch("--preemptible", "may be evicted for other jobs; --preemptible=false: may not",
              [a](bool v) { a->job.mutable_spec()->set_preemptible(v); });
-  add.Text("--begin", "not before: +10m, now+1hour, 16:00, tomorrow, 2026-12-01T10:00",
+  add.Text("--begin", "earliest start: +10m, now+1hour, 16:00, tomorrow, 2026-12-01T10:00",
            [a](const std::string& v) { a->begin = v; });
   add.Text("--array",
-           "a job for each index, as in 0-9 or 1,3,5: NAME-INDEX, with BERTH_ARRAY_INDEX in its "
+           "a job NAME-INDEX for each index, such as 0-9 or 1,3,5, with BERTH_ARRAY_INDEX in its "
            "environment and the label berth.array=NAME",
            [a](const std::string& v) { a->array = v; });
 }
@@ -316,33 +316,33 @@ void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
 void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
   QuickForm* a = form.get();  // kept by the options
   QuickOptions add(submit, form);
-  add.Text("--name,-n", "default: given by the server",
+  add.Text("--name,-n", "name of the job; default: assigned by the server",
            [a](const std::string& v) { a->job.set_name(v); });
-  add.Text("--queue,-q", "default: default",
+  add.Text("--queue,-q", "queue of the job; default: default",
            [a](const std::string& v) { a->job.mutable_spec()->set_queue(v); })
       ->transform(NameOf("queue"));
   add.Text("--group", "name of the group; default: worker",
            [a](const std::string& v) { a->group.set_name(v); });
   add.Number("--replicas,-r", "tasks; default 1", [a](int32_t v) { a->group.set_replicas(v); })
       ->check(WholeNumber(1));
-  add.Number("--min-available", "tasks to start with; default: all",
+  add.Number("--min-available", "least number of tasks to start with; default: all",
              [a](int32_t v) { a->group.set_min_available(v); })
       ->check(WholeNumber(1));
   AddResourceOptions(add, a);
-  add.List("--env,-e", "environment; may be repeated", &a->env)->check(kIsKeyValue);
+  add.List("--env,-e", "environment variable; may be repeated", &a->env)->check(kIsKeyValue);
   add.List("--label,-l", "label; may be repeated", &a->labels)->check(kIsKeyValue);
-  add.List("--after", "start once this job succeeded; may be repeated", &a->after)
+  add.List("--after", "start after this job has succeeded; may be repeated", &a->after)
       ->transform(NameOf("job"));
   add.Text("--dir,-d", "working directory",
            [a](const std::string& v) { a->group.set_working_dir(v); });
-  add.Text("--walltime,-t", "longest run", [a](const std::string& v) { a->walltime = v; })
+  add.Text("--walltime,-t", "longest run time", [a](const std::string& v) { a->walltime = v; })
       ->check(kIsDuration);
   add.Number("--priority,-p", "higher goes first",
              [a](int32_t v) { a->job.mutable_spec()->set_priority(v); });
   add.Number("--retries", "restarts after failures",
              [a](int32_t v) { a->job.mutable_spec()->set_max_retries(v); })
       ->check(WholeNumber(0));
-  add.Flag("--hold", "suspended until berth job resume",
+  add.Flag("--hold", "submit it suspended, until berth job resume",
            [a] { a->job.mutable_spec()->set_suspended(true); });
   AddPlaceOptions(add, a);
 }

@@ -14,7 +14,7 @@
 namespace berth {
 
 struct QuickForm {
-  v1::Job job;          // what options set as it is
+  v1::Job job;          // fields that options set directly
   v1::TaskGroup group;  // likewise
   int32_t gpus = 0;
   std::string gpu_share;
@@ -34,11 +34,11 @@ struct QuickForm {
   bool used = false;  // any of its options was given
 };
 
-// `form` is filled while the command line is parsed, and lives as long as `submit`.
+// Parsing the command line fills `form`, which lives as long as `submit`.
 void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form);
 
-// The job that the options and the command describe, or the jobs of an array. Their manifests know
-// which option set which field. INVALID_ARGUMENT names the option that is wrong.
+// The job that the options and the command describe, or the jobs of an array. Their manifests
+// record which option set each field. INVALID_ARGUMENT names the wrong option.
 absl::StatusOr<std::vector<Manifest>> QuickJobs(const QuickForm& form,
                                                 const std::vector<std::string>& command,
                                                 absl::Time now, absl::TimeZone zone);

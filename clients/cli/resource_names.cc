@@ -23,8 +23,8 @@ const std::vector<Type>& Types() {
   return *types;
 }
 
-// Takes "TYPE/" off; gives what is wrong.
-std::string TakeTypeOff(const std::string& noun, std::string* name) {
+// Removes "TYPE/". Returns the error, or "".
+std::string StripType(const std::string& noun, std::string* name) {
   const size_t slash = name->find('/');
   if (slash == std::string::npos) return "";
   const std::string type = name->substr(0, slash);
@@ -33,7 +33,7 @@ std::string TakeTypeOff(const std::string& noun, std::string* name) {
     const std::string other = NounOf(type);
     const std::string is = other.empty() ? absl::StrCat("unknown type \"", type, "\"")
                                          : absl::StrCat("\"", *name, "\" is a ", other);
-    return absl::StrCat(is, "; this takes a ", noun, ": ", noun, "/", rest, " or ", rest);
+    return absl::StrCat(is, "; expected a ", noun, ": ", noun, "/", rest, " or ", rest);
   }
   *name = rest;
   return rest.empty() ? absl::StrCat("\"", type, "/\" names no ", noun) : "";
@@ -52,16 +52,16 @@ std::string NounOf(absl::string_view word) {
 
 CLI::Validator NameOf(const std::string& noun) {
   const std::string type = NounOf(noun).empty() ? "hypernode" : noun;
-  return CLI::Validator([type](std::string& name) { return TakeTypeOff(type, &name); }, "");
+  return CLI::Validator([type](std::string& name) { return StripType(type, &name); }, "");
 }
 
 CLI::Validator JobOrTaskName() {
   const auto take_off = [](std::string& name) -> std::string {
     const size_t slashes = static_cast<size_t>(std::count(name.begin(), name.end(), '/'));
-    if (slashes != 2) return slashes == 0 ? "" : TakeTypeOff("job", &name);
+    if (slashes != 2) return slashes == 0 ? "" : StripType("job", &name);
     const size_t last = name.rfind('/');
     std::string job = name.substr(0, last);
-    const std::string wrong = TakeTypeOff("job", &job);
+    const std::string wrong = StripType("job", &job);
     if (wrong.empty()) name = job + name.substr(last);
     return wrong;
   };

@@ -10,17 +10,18 @@
 
 namespace berth {
 
-// "jobs" -> "job"; "" for what is no type.
+// "jobs" -> "job"; "" if `word` is not a type.
 std::string NounOf(absl::string_view word);
 
-// For options that take names of `noun`: TYPE/ is taken off, and another type is refused. For nouns
-// without resources of their own ("topology": HyperNodes) the type is theirs.
+// For options that take names of `noun`: removes TYPE/, and refuses another type. Nouns without
+// resources ("topology") take HyperNodes.
 CLI::Validator NameOf(const std::string& noun);
 // Likewise for jobs and their tasks: "job/x/worker-0" becomes "x/worker-0", and "x" stays.
 CLI::Validator JobOrTaskName();
 // A task alone: "worker-0", also as "job/x/worker-0".
 CLI::Validator TaskName();
-// After JobOrTaskName: parts "x/worker-0" into a job and a task, which an explicit one overrides.
+// After JobOrTaskName: splits "x/worker-0" into a job and a task. An explicit task takes
+// precedence.
 void SplitTask(std::string* job, std::string* task);
 
 }  // namespace berth

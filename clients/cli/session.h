@@ -1,4 +1,4 @@
-// What every command of `berth` works with: the terminal, the global options, the client.
+// The context of every command of `berth`: the terminal, the global options, the client.
 #ifndef BERTH_CLIENTS_CLI_SESSION_H_
 #define BERTH_CLIENTS_CLI_SESSION_H_
 
@@ -20,7 +20,7 @@ namespace berth {
 enum class Format { kTable, kWide, kJson, kYaml, kName };
 enum class ColorMode { kAuto, kAlways, kNever };
 
-// The world outside. Everything referred to outlives the session.
+// The environment. Everything referred to must outlive the session.
 struct CliIo {
   std::ostream& out;
   std::ostream& err;
@@ -28,9 +28,9 @@ struct CliIo {
   bool no_color = false;  // NO_COLOR is set
   absl::TimeZone time_zone;
   ClientEnvironment environment;
-  std::istream* in = nullptr;  // answers to questions; asked only of a terminal
+  std::istream* in = nullptr;  // answers to questions; only a terminal is asked
   bool in_is_terminal = false;
-  size_t width = 0;  // of the terminal that `out` is, in columns; 0: none, or unknown
+  size_t width = 0;  // columns of the terminal `out`; 0: no terminal, or unknown
 };
 
 struct GlobalOptions {
@@ -42,7 +42,7 @@ struct GlobalOptions {
 };
 
 class Session;
-// A chosen command, run after the whole command line was understood.
+// The selected command. It runs after the whole command line is parsed.
 using Action = std::function<ExitCode(Session&)>;
 
 class Session {
@@ -59,11 +59,11 @@ class Session {
   bool colors() const;
   TableStyle table_style() const;
 
-  // Opened at the first call. What it answers is safe to show (support/visible_message.h), unless
-  // the format escapes by its own rules (JSON, YAML) or exact_answers is set.
+  // Connects at the first call. Responses are safe to print (support/visible_message.h), unless the
+  // format has its own escapes (JSON, YAML) or exact_answers is set.
   absl::StatusOr<Client*> client();
-  // As long as it is set: answers are compared or sent back, and what is shown of them goes through
-  // Visible.
+  // While set, responses are not changed, because they are compared or sent back; output must go
+  // through Visible.
   bool exact_answers = false;
   // client()->Call(...).
   template <class Stub, class Request, class Response>
@@ -75,13 +75,13 @@ class Session {
     return (*opened)->Call(method, request);
   }
 
-  // Where the next of the output's documents goes: those of YAML are parted by a line "---".
+  // Returns the stream for the next document of the output. YAML documents are separated by "---".
   std::ostream& NextDocument();
 
-  // Tells an error on standard error, each violation on a line of its own, and gives its exit code.
-  // OK is silent.
+  // Prints an error on standard error, one line for each violation, and returns its exit code.
+  // Prints nothing for OK.
   ExitCode Finish(const absl::Status& status);
-  // In one line, whatever is in the text.
+  // Prints a warning in one line, whatever the text contains.
   void Warn(absl::string_view text);
   bool saw_unsynced() const { return client_ != nullptr && client_->saw_unsynced(); }
 

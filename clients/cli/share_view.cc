@@ -28,7 +28,7 @@ std::vector<const v1::ResourceList*> ListsOf(const v1::QueueShares& shares) {
           &shares.demand(),    &shares.borrowed(),  &shares.lent()};
 }
 
-// Those of which any list has some: cpu and memory, then the others by name.
+// Resources with an amount in any list: cpu and memory, then the others by name.
 std::vector<std::string> ResourcesOf(const v1::QueueShares& shares) {
   std::set<std::string> others;
   for (const v1::ResourceList* list : ListsOf(shares)) {
@@ -54,7 +54,8 @@ std::string DominantText(const v1::QueueShares& shares) {
   return absl::StrFormat("%s %.0f%%", shares.dominant_resource(), shares.dominant_share() * 100);
 }
 
-// One row of a queue: of `resource`, or of none. What is said of the queue stands in the first.
+// One row of a queue, for `resource` or for none. Cells about the whole queue are only in the
+// first.
 std::vector<Word> Cells(const v1::QueueShares& shares, const std::string& resource, bool first) {
   std::vector<Word> cells = {{first ? shares.queue() : kBlank}, {resource}};
   for (const v1::ResourceList* list : ListsOf(shares)) {
@@ -83,7 +84,7 @@ Table ShareTable(const v1::ListQueueSharesResponse& shares) {
                {"LIMIT", Column::kRight | Column::kWide},
                {"DOMINANT", Column::kWide},
                {"WHY"}});
-  std::map<std::string, size_t> last_row;  // of each queue: what is below it hangs there
+  std::map<std::string, size_t> last_row;  // of each queue: the parent of its children
   for (const v1::QueueShares& queue : shares.shares()) {
     const auto parent = last_row.find(queue.parent());
     const absl::optional<size_t> below =

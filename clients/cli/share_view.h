@@ -1,4 +1,4 @@
-// What the queues are entitled to, as people see it.
+// Formats the shares of the queues for people.
 #ifndef BERTH_CLIENTS_CLI_SHARE_VIEW_H_
 #define BERTH_CLIENTS_CLI_SHARE_VIEW_H_
 
@@ -7,7 +7,7 @@
 
 namespace berth {
 
-// A tree of queues with a row for each resource that counts there.
+// A tree of queues with a row for each resource that has an amount there.
 Table ShareTable(const v1::ListQueueSharesResponse& shares);
 
 }  // namespace berth

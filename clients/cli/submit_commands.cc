@@ -68,24 +68,24 @@ ExitCode Submit(Session& session, const SubmitArguments& arguments, const String
 }
 
 constexpr char kIgnoreHelp[] =
-    "leave out this key of Volcano manifests, with a warning; may be repeated";
+    "ignore this key of Volcano manifests, with a warning; may be repeated";
 
 void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
   auto arguments = std::make_shared<SubmitArguments>();
   CLI::App* submit =
-      AddCommand(app, session, "submit", "submit jobs from manifests, or one from options",
+      AddCommand(app, session, "submit", "submit jobs from manifests, or one job from options",
                  [arguments, command](Session& s) { return Submit(s, *arguments, command); });
   submit->add_option("FILE", arguments->files, "manifests; - is standard input");
   submit->add_flag("--dry-run", arguments->options.dry_run,
-                   "only ask whether it would be accepted and, of one job, where it would go");
+                   "only check whether it would be accepted and, for one job, where it would run");
   submit->add_flag("--wait,-w", arguments->wait,
-                   "until it has ended; exit code 0 if it succeeded, 10 if not");
+                   "wait until it has ended; exit code 0 if it succeeded, 10 if not");
   submit
       ->add_option("--timeout", arguments->timeout,
                    "with --wait: give up after this time (exit code 11)")
       ->check(kIsDuration);
   submit->add_option("--request-id", arguments->options.request_id,
-                     "the same id never submits twice; default: a random one");
+                     "the same id never submits twice; default: a random id");
   submit->add_option("--ignore", arguments->ignored, kIgnoreHelp)
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -95,14 +95,15 @@ void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
 void AddApply(CLI::App& app, Session& session) {
   auto files = std::make_shared<Strings>();
   auto ignored = std::make_shared<Strings>();
-  CLI::App* apply = AddCommand(
-      app, session, "apply", "make HyperNodes, queues and jobs as manifests say", [=](Session& s) {
-        ManifestOptions options;
-        options.ignored.insert(ignored->begin(), ignored->end());
-        const auto manifests = ReadManifestFiles(s, *files, options);
-        return manifests.ok() ? ApplyManifests(s, *manifests)
-                              : FinishReading(s, manifests.status());
-      });
+  CLI::App* apply =
+      AddCommand(app, session, "apply",
+                 "create or update HyperNodes, queues and jobs from manifests", [=](Session& s) {
+                   ManifestOptions options;
+                   options.ignored.insert(ignored->begin(), ignored->end());
+                   const auto manifests = ReadManifestFiles(s, *files, options);
+                   return manifests.ok() ? ApplyManifests(s, *manifests)
+                                         : FinishReading(s, manifests.status());
+                 });
   apply
       ->add_option("--file,-f", *files,
                    "manifests, one or more documents each; - is standard input")

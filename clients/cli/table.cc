@@ -16,7 +16,7 @@ namespace berth {
 namespace {
 
 constexpr absl::string_view kGap = "  ";  // between columns
-constexpr size_t kLeastRoom = 16;         // a column of kShorten never gets less
+constexpr size_t kLeastRoom = 16;         // a kShorten column never gets less
 
 using TablePtr = std::unique_ptr<libscols_table, decltype(&scols_unref_table)>;
 
@@ -38,7 +38,7 @@ const char* Escape(Color color) {
   return nullptr;
 }
 
-// Children are told by their indent alone, as in a directory listing.
+// Only the indent marks children, as in a directory listing.
 void UseIndents(libscols_table* table) {
   libscols_symbols* symbols = scols_new_symbols();
   scols_symbols_set_branch(symbols, "  ");
@@ -53,7 +53,7 @@ TablePtr NewTable(const TableStyle& style) {
   scols_table_enable_noheadings(table.get(), style.headers ? 0 : 1);
   scols_table_enable_colors(table.get(), style.colors ? 1 : 0);
   scols_table_enable_noencoding(table.get(), 1);
-  // Columns are as wide as their content, but for those of kShorten on a terminal.
+  // Columns are as wide as their content, except kShorten columns on a terminal.
   scols_table_set_termforce(table.get(), SCOLS_TERMFORCE_NEVER);
   scols_table_set_column_separator(table.get(), kGap.data());
   UseIndents(table.get());
@@ -73,8 +73,8 @@ std::string WithoutTrailingBlanks(absl::string_view text) {
   return out;
 }
 
-// UTF-8 for this thread as long as it lives, whatever the locale of the process. In the locale "C"
-// libsmartcols 2.38 never comes to the end of a text that is not ASCII.
+// Sets UTF-8 for this thread during its lifetime, whatever the locale of the process. In the locale
+// "C", libsmartcols 2.38 loops forever on text that is not ASCII.
 class InUtf8 {
  public:
   InUtf8() : utf8_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {

@@ -1,4 +1,5 @@
-// Tables for people, laid out by libsmartcols. Rows may hang below other rows (the tree of queues).
+// Tables for people, laid out by libsmartcols. Rows may be children of other rows (the tree of
+// queues).
 #ifndef BERTH_CLIENTS_CLI_TABLE_H_
 #define BERTH_CLIENTS_CLI_TABLE_H_
 
@@ -13,14 +14,14 @@ namespace berth {
 struct Column {
   enum Flags { kPlain = 0, kRight = 1, kTree = 2, kWide = 4, kShorten = 8 };
   std::string name;
-  int flags = kPlain;  // kWide: only with -o wide; kShorten: gives way on a narrow terminal
+  int flags = kPlain;  // kWide: only with -o wide; kShorten: shortened on a narrow terminal
 };
 
 struct TableStyle {
   bool wide = false;
   bool headers = true;
   bool colors = false;
-  size_t width = 0;  // of the terminal: its columns of kShorten take what the others leave; 0: all
+  size_t width = 0;  // of the terminal: kShorten columns get the remaining width; 0: no limit
 };
 
 // A plain value: filled, then rendered.
@@ -28,11 +29,11 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // One word for each column, also for those that only -o wide shows. Gives the row's number, to
-  // hang others below.
+  // One word for each column, including kWide columns. Returns the number of the row, to add
+  // children to it.
   size_t AddRow(std::vector<Word> cells, absl::optional<size_t> parent = absl::nullopt);
   size_t row_count() const { return rows_.size(); }
-  // With a newline at the end of each line; no blanks there.
+  // Each line ends with a newline, without trailing blanks.
   std::string Render(const TableStyle& style) const;
 
  private:
@@ -40,14 +41,14 @@ class Table {
     std::vector<Word> cells;
     absl::optional<size_t> parent;  // earlier in the table
   };
-  // How many characters a column of kShorten may have.
+  // The width of a kShorten column in characters.
   size_t Room(const TableStyle& style) const;
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;
 };
 
-// The text in its colour, or as it is.
+// The text in its color, or unchanged.
 std::string Paint(const Word& word, bool colors);
 
 }  // namespace berth

@@ -21,7 +21,7 @@ using NodeStub = v1::NodeService::StubInterface;
 using HyperNodeStub = v1::HyperNodeService::StubInterface;
 using cli::v1::TopologyDifference;
 
-constexpr size_t kUsualMessageBytes = size_t{4} << 20;  // limits.message of a server, unless set
+constexpr size_t kUsualMessageBytes = size_t{4} << 20;  // default limits.message of a server
 
 struct ImportCommand {
   const TopologyFormat* format = nullptr;
@@ -34,7 +34,7 @@ struct ImportCommand {
   bool dry_run = false;
 };
 
-// --option, whether it was given, and whether the format has a use for it.
+// An option, whether it was given, and whether the format takes it.
 struct OptionUse {
   const char* option;
   bool given;
@@ -92,7 +92,7 @@ absl::Status ListHyperNodes(Session& session, std::vector<v1::HyperNode>* hyper_
       });
 }
 
-// Members that the server does not know: most often the source calls nodes by other names.
+// Lists members unknown to the server: most often the source has other names for the nodes.
 std::string UnknownNodes(const std::vector<v1::HyperNode>& wanted,
                          const std::vector<LabelledNode>& nodes) {
   std::set<std::string> known;
@@ -108,11 +108,11 @@ std::string UnknownNodes(const std::vector<v1::HyperNode>& wanted,
   }
   if (unknown.empty()) return "";
   return absl::StrCat(unknown.size(), " of ", members.size(),
-                      " nodes are not known to the server, and join when they come: ",
+                      " nodes are unknown to the server, and join when they register: ",
                       SomeOf({unknown.begin(), unknown.end()}));
 }
 
-// What is to change, from the files and the server.
+// Compares the files with the server.
 absl::StatusOr<TopologyDifference> FindDifference(Session& session, ImportCommand& command) {
   ImportInput& input = command.input;
   const bool needs_nodes = command.format->reads_labels || input.known_nodes_only;
@@ -122,7 +122,7 @@ absl::StatusOr<TopologyDifference> FindDifference(Session& session, ImportComman
   std::vector<v1::HyperNode> present;
   if (status.ok() && needs_nodes) status = ListNodes(session, &input.nodes);
   if (!status.ok()) return status;
-  // What is wrong with a file is told even when the server is away.
+  // Errors in a file are reported even if the server is unreachable.
   const auto imported = ReadTopology(*command.format, input, command.kind);
   if (!imported.ok()) return imported.status();
   status = ListHyperNodes(session, &present);
@@ -139,7 +139,7 @@ absl::StatusOr<TopologyDifference> FindDifference(Session& session, ImportComman
   return difference;
 }
 
-// All or nothing; with --dry-run the server says whether it would.
+// All or nothing. With --dry-run the server only validates.
 absl::Status Apply(Session& session, const TopologyDifference& difference) {
   v1::ApplyHyperNodesRequest request;
   for (const v1::HyperNode& made : difference.created()) *request.add_hyper_nodes() = made;
@@ -148,8 +148,8 @@ absl::Status Apply(Session& session, const TopologyDifference& difference) {
   if (request.hyper_nodes().empty() && request.delete_names().empty()) return absl::OkStatus();
   request.set_validate_only(difference.dry_run());
   if (const size_t bytes = request.ByteSizeLong(); bytes > kUsualMessageBytes) {
-    session.Warn(absl::StrCat("all of it at once are ", bytes,
-                              " bytes: the server's limits.message must be above that"));
+    session.Warn(absl::StrCat("the request has ", bytes,
+                              " bytes: limits.message of the server must be larger"));
   }
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
@@ -193,7 +193,7 @@ ExitCode Import(Session& session, ImportCommand& command) {
   if (!difference.ok()) return session.Finish(difference.status());
   for (const std::string& warning : difference->warnings()) session.Warn(warning);
   const absl::Status status = Apply(session, *difference);
-  // A refused difference is told too: it shows what the refusal is about.
+  // A refused difference is printed, too: it shows what was refused.
   PrintDifference(session, *difference);
   return session.Finish(status);
 }
@@ -201,7 +201,7 @@ ExitCode Import(Session& session, ImportCommand& command) {
 const CLI::Validator& IsDnsLabelText() {
   static const CLI::Validator validator(
       [](const std::string& text) -> std::string {
-        return IsDnsLabel(text) ? "" : absl::StrCat("\"", text, "\" is no DNS label");
+        return IsDnsLabel(text) ? "" : absl::StrCat("\"", text, "\" is not a DNS label");
       },
       "NAME");
   return validator;
@@ -211,7 +211,8 @@ const CLI::Validator& IsDnsLabelText() {
 const CLI::Validator& IsPrefix() {
   static const CLI::Validator validator(
       [](const std::string& text) -> std::string {
-        return IsDnsLabel(text + "x") ? "" : absl::StrCat("\"", text, "\" begins no DNS label");
+        return IsDnsLabel(text + "x") ? ""
+                                      : absl::StrCat("\"", text, "\" cannot begin a DNS label");
       },
       "TEXT");
   return validator;
@@ -221,7 +222,7 @@ std::string FormatHelp() {
   std::vector<std::string> lines;
   for (const TopologyFormat& format : TopologyFormats())
     lines.push_back(absl::StrCat(format.name, " (", format.description, ")"));
-  return absl::StrCat("what the files are: ", absl::StrJoin(lines, ", "));
+  return absl::StrCat("format of the files: ", absl::StrJoin(lines, ", "));
 }
 
 void AddOptions(CLI::App* app, ImportCommand* command) {
@@ -236,24 +237,24 @@ void AddOptions(CLI::App* app, ImportCommand* command) {
         for (const TopologyFormat& format : TopologyFormats()) known.emplace_back(format.name);
         return UnknownWord("unknown format", name, known);
       });
-  app->add_option("FILE", command->files, "several are read as one; - is standard input");
-  app->add_flag("--dry-run", command->dry_run, "tell the difference, change nothing");
+  app->add_option("FILE", command->files, "files to read as one; - is standard input");
+  app->add_flag("--dry-run", command->dry_run, "print the difference, change nothing");
   app->add_option("--name", command->name,
-                  "the import's: it keeps the HyperNodes of source import/NAME; default the format")
+                  "name of the import: it maintains source import/NAME; default: the format")
       ->check(IsDnsLabelText());
-  app->add_option("--kind", command->kind, "of the tree; default network, nvlink for nvlink")
+  app->add_option("--kind", command->kind, "kind of the tree; default network, nvlink for nvlink")
       ->check(IsDnsLabelText());
-  app->add_option("--prefix", command->naming.prefix, "put before each HyperNode's name")
+  app->add_option("--prefix", command->naming.prefix, "prefix of each HyperNode's name")
       ->check(IsPrefix());
-  app->add_option("--labels", command->input.labels, "keys, the coarsest first: zone,rack")
+  app->add_option("--labels", command->input.labels, "label keys, the coarsest first: zone,rack")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app->add_option("--topology", command->input.topologies, "which of those named in the file")
+  app->add_option("--topology", command->input.topologies, "only these topologies of the file")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app->add_option("--ports", command->ports_file, "CSV of lines node,guid: whose port a GUID is");
+  app->add_option("--ports", command->ports_file, "CSV of lines node,guid: the node of a GUID");
   app->add_flag("--known-nodes", command->input.known_nodes_only,
-                "leave out hosts that are no nodes of this cluster (storage, logins)");
+                "ignore hosts that are not nodes of this cluster (storage, logins)");
 }
 
 }  // namespace
@@ -265,7 +266,7 @@ void AddTopologyImportCommand(CLI::App& app, Session& session) {
       nouns.empty() ? AddNoun(app, "topology", "which nodes are near each other") : nouns.front();
   auto command = std::make_shared<ImportCommand>();
   CLI::App* import =
-      AddCommand(*noun, session, "import", "HyperNodes from a file, or from labels of nodes",
+      AddCommand(*noun, session, "import", "import HyperNodes from a file or from labels of nodes",
                  [command](Session& s) { return Import(s, *command); });
   AddOptions(import, command.get());
 }

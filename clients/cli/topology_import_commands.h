@@ -6,7 +6,8 @@
 
 namespace berth {
 
-// Below the noun `topology`, which is made if nobody did. `session` outlives `app`.
+// Adds it to the noun `topology`, which is created if it does not exist. `session` must outlive
+// `app`.
 void AddTopologyImportCommand(CLI::App& app, Session& session);
 
 }  // namespace berth

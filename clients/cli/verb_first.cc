@@ -13,7 +13,7 @@ std::vector<const CLI::App*> Commands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// Null if there is none of this name or alias.
+// The command with this name or alias; null if there is none.
 const CLI::App* Command(const CLI::App& app, const std::string& word) {
   for (const CLI::App* command : Commands(app)) {
     if (command->check_name(word)) return command;
@@ -21,7 +21,7 @@ const CLI::App* Command(const CLI::App& app, const std::string& word) {
   return nullptr;
 }
 
-// The nouns that have `verb`. The shells that have a completion are no verbs.
+// The nouns that have `verb`. The shells of completion are not verbs.
 std::vector<const CLI::App*> NounsWith(const CLI::App& app, const std::string& verb) {
   std::vector<const CLI::App*> nouns;
   for (const CLI::App* noun : Commands(app)) {
@@ -31,7 +31,8 @@ std::vector<const CLI::App*> NounsWith(const CLI::App& app, const std::string& v
   return nouns;
 }
 
-// Whose options may stand behind `verb`: also those of `list`, which `get` without names becomes.
+// The commands whose options may follow `verb`, including `list`: `get` without names becomes
+// `list`.
 std::vector<const CLI::App*> PlacesOf(const CLI::App& app, const std::string& verb,
                                       const std::vector<const CLI::App*>& nouns) {
   std::vector<const CLI::App*> places = {&app};
@@ -44,7 +45,7 @@ std::vector<const CLI::App*> PlacesOf(const CLI::App& app, const std::string& ve
   return places;
 }
 
-// Whether the option `word` of one of `places` takes the word behind it as its value.
+// Whether `word` is an option of one of `places` that takes the next word as its value.
 bool TakesNext(const std::string& word, const std::vector<const CLI::App*>& places) {
   for (const CLI::App* place : places) {
     const CLI::Option* option = place->get_option_no_throw(word);
@@ -53,8 +54,8 @@ bool TakesNext(const std::string& word, const std::vector<const CLI::App*>& plac
   return false;
 }
 
-// Where the first word at `from` or behind it is that is no option and no value of one; the end if
-// there is none.
+// Index of the first word from `from` on that is neither an option nor a value of one; the size of
+// `words` if there is none.
 size_t NextWord(const Words& words, size_t from, const std::vector<const CLI::App*>& places) {
   for (size_t i = from; i < words.size(); ++i) {
     if (words[i].size() < 2 || words[i][0] != '-') return i;

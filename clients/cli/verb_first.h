@@ -1,4 +1,4 @@
-// Command lines that put the verb first, as those of kubectl do: "get job x", "describe job/x".
+// Command lines that put the verb first, as in kubectl: "get job x", "describe job/x".
 #ifndef BERTH_CLIENTS_CLI_VERB_FIRST_H_
 #define BERTH_CLIENTS_CLI_VERB_FIRST_H_
 
@@ -10,11 +10,11 @@
 
 namespace berth {
 
-// The command line with its noun first, as `app` takes it:
+// Puts the noun first in a command line, as `app` expects:
 //   get job x, get job/x -> job get x, job get job/x
 //   get jobs             -> job list
 //   jobs list            -> job list
-// Others stay as they are. INVALID_ARGUMENT, saying what to type, for a verb without a type.
+// Others stay as they are. INVALID_ARGUMENT, with what to type, for a verb without a type.
 absl::StatusOr<std::vector<std::string>> NounFirst(const CLI::App& app,
                                                    std::vector<std::string> words);
 

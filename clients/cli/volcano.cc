@@ -44,16 +44,15 @@ YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* s
   read.ignored = options.ignored;
   read.skipped = skipped;
   read.hints = {
-      {"image", "Berth fetches no images, and a registry's is none of the nodes' own; remove it or pass "
-       "--ignore image"},
-      {"imagePullPolicy", "Berth fetches no images; remove it or pass --ignore imagePullPolicy"},
+      {"image", "Berth does not pull images; remove it or pass --ignore image"},
+      {"imagePullPolicy", "Berth does not pull images; remove it or pass --ignore imagePullPolicy"},
       {"plugins",
        "Berth always sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE; remove it or pass "
        "--ignore plugins"},
       {"initContainers", "run the preparation in the task's own command"},
       {"valueFrom", "write the value out"},
-      {"generateName", "give a name, or none for one of the server's choosing"},
-      {"status", "is the server's to tell; remove it or pass --ignore status"},
+      {"generateName", "give a name, or none to let the server choose one"},
+      {"status", "is set by the server; remove it or pass --ignore status"},
   };
   return read;
 }

@@ -1,5 +1,5 @@
-// Volcano's Job, Queue and HyperNode manifests as Berth's. What Berth cannot honour is an error at
-// its place; docs/manifests.md lists what each key becomes.
+// Volcano's Job, Queue and HyperNode manifests as Berth's. What Berth does not support is an
+// error at its position; docs/users/jobs.md lists what each key becomes.
 #ifndef BERTH_CLIENTS_CLI_VOLCANO_H_
 #define BERTH_CLIENTS_CLI_VOLCANO_H_
 
@@ -11,8 +11,8 @@
 
 namespace berth {
 
-// Fill `manifest` from one document, or add to `errors`. `skipped` is told of keys left out at the
-// user's word.
+// Fill `manifest` from one document, or add to `errors`. `skipped` gets the keys that the user
+// chose to ignore.
 void ReadVolcanoJob(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,
                     YamlErrors* skipped, Manifest* manifest);
 void ReadVolcanoQueue(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,
@@ -23,7 +23,8 @@ void ReadVolcanoHyperNode(const YamlNode& document, const ManifestOptions& optio
 
 // Volcano's tiers begin with 0, Berth's with 1: 0 becomes 1, all others stay what they are.
 inline int32_t BerthTier(int32_t volcano_tier) { return volcano_tier == 0 ? 1 : volcano_tier; }
-// Go's regular expressions match anywhere in a name, Berth's the whole of it: matches the same.
+// Go's regular expressions match anywhere in a name, Berth's match the whole name: returns an
+// equivalent one.
 std::string WholeNameRegex(const std::string& pattern);
 
 // Kubernetes' resource name -> Berth's: "cpu", "memory" or a device kind; "" = not supported.
@@ -32,7 +33,7 @@ std::string BerthResource(const std::string& name);
 absl::StatusOr<int64_t> ParseKubernetesAmount(const std::string& berth_resource,
                                               const std::string& text);
 
-// Refusals that deserve more words than "unsupported key".
+// Options with hints for keys that need more explanation than "unsupported key".
 YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* skipped,
                                    YamlPositions* positions);
 

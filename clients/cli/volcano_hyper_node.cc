@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-constexpr size_t kMaxCombinations = 64;  // that expressions of one selector may grow to
+constexpr size_t kMaxCombinations = 64;  // of the expressions of one selector
 
 class HyperNodeConverter {
  public:
@@ -86,7 +86,7 @@ class HyperNodeConverter {
     }
   }
 
-  // A member for each way to meet all of it: rack In (a, b), row In (1) is rack=a,row=1 and
+  // Adds a member for each combination: rack In (a, b), row In (1) is rack=a,row=1 and
   // rack=b,row=1.
   void ConvertLabels(const std::string& member, const std::string& path,
                      const volcano::v1::LabelSelector& in, v1::HyperNodeSpec* spec) {

@@ -104,7 +104,7 @@ class JobConverter {
   void Error(const std::string& path, const std::string& text) {
     errors_.Add(FindPosition(source_, path, out_.position), text);
   }
-  // What the server says about the one path stands at the other.
+  // Errors of the server at one path are reported at the other.
   void Place(const std::string& berth_path, const std::string& volcano_path) {
     out_.positions[berth_path] = FindPosition(source_, volcano_path, out_.position);
   }
@@ -121,21 +121,21 @@ class JobConverter {
     ConvertPreemptable("labels", metadata.labels());
     ConvertPreemptable("annotations", metadata.annotations());
     if (!metadata.namespace_().empty() && metadata.namespace_() != "default") {
-      Error("metadata.namespace", "Berth has no namespaces: remove it, or use a queue of its own");
+      Error("metadata.namespace", "Berth has no namespaces: remove it, or use a separate queue");
     }
   }
 
-  // Said by an annotation; in older manifests by a label.
+  // Set by an annotation, in older manifests by a label.
   void ConvertPreemptable(const std::string& where,
                           const google::protobuf::Map<std::string, std::string>& map) {
-    const auto said = map.find(kPreemptable);
-    if (said == map.end()) return;
+    const auto found = map.find(kPreemptable);
+    if (found == map.end()) return;
     const std::string path = absl::StrCat("metadata.", where, "[\"", kPreemptable, "\"]");
-    if (said->second != "true" && said->second != "false") {
+    if (found->second != "true" && found->second != "false") {
       return Error(path, absl::StrCat(kPreemptable, " must be \"true\" or \"false\", not \"",
-                                      said->second, "\""));
+                                      found->second, "\""));
     }
-    spec_.set_preemptible(said->second == "true");
+    spec_.set_preemptible(found->second == "true");
     Place("spec.preemptible", path);
   }
 
@@ -143,9 +143,9 @@ class JobConverter {
     if (name.empty()) return;
     int32_t priority = 0;
     if (!absl::SimpleAtoi(name, &priority)) {
-      return Error("spec.priority_class_name",
-                   absl::StrCat("Berth has no classes of priorities: write a number instead of \"",
-                                name, "\""));
+      return Error(
+          "spec.priority_class_name",
+          absl::StrCat("Berth has no priority classes: write a number instead of \"", name, "\""));
     }
     spec_.set_priority(priority);
     Place("spec.priority", "spec.priority_class_name");
@@ -237,7 +237,7 @@ class JobConverter {
   void ConvertDependsOn(const std::string& path, const volcano::v1::DependsOn& depends_on,
                         v1::TaskGroup* group) {
     const bool any = depends_on.iteration() != "all" && depends_on.name_size() > 1;
-    if (any) Error(path, "dependsOn several tasks needs \"iteration: all\"");
+    if (any) Error(path, "dependsOn of several tasks needs \"iteration: all\"");
     const std::string& iteration = depends_on.iteration();
     if (!iteration.empty() && iteration != "any" && iteration != "all") {
       Error(path + ".iteration", absl::StrCat("iteration \"", iteration, "\" is not any or all"));
@@ -297,7 +297,7 @@ class JobConverter {
     }
   }
 
-  // Berth sets variables as they are written.
+  // Berth sets environment variables exactly as written.
   void ConvertVariable(const std::string& path, const volcano::v1::EnvVar& in, v1::EnvVar* out) {
     out->set_name(in.name());
     out->set_value(in.value());
@@ -305,8 +305,8 @@ class JobConverter {
       Error(path, "$(NAME) in a variable is not supported: write the value out");
   }
 
-  // Berth knows one number for each resource: the larger of request and limit, which is what the
-  // task may use.
+  // Berth has one amount for each resource: the larger of request and limit, which the task may
+  // use.
   void ConvertResources(const std::string& path, const volcano::v1::Resources& in,
                         v1::ResourceRequest* out) {
     std::map<std::string, int64_t> amounts;

@@ -11,13 +11,13 @@
 namespace berth {
 namespace {
 
-// Longer deadlines than this are none: gRPC's own clock arithmetic ends before absl's does.
+// Longer deadlines count as none: gRPC's clock arithmetic overflows earlier than absl's.
 constexpr absl::Duration kLongestDeadline = absl::Hours(24 * 365);
-// How often a connection that was refused is tried again while somebody waits for it. gRPC's own
-// 1 s, growing to 2 minutes, would outlast ClientOptions::connect_patience.
+// How often a refused connection is retried while a call waits for it. gRPC's default of 1 s,
+// growing to 2 minutes, would exceed ClientOptions::connect_timeout.
 constexpr int kFirstReconnectMs = 100;
 constexpr int kMaxReconnectMs = 400;
-// A stream on which nothing comes finds out so that the server is gone.
+// Detects a dead server on an idle stream.
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 
@@ -28,7 +28,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& 
   if (!credentials.ok()) return credentials.status();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // Retry does that, and knows what may be repeated
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // Retry does that; it knows which calls are safe
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -85,17 +85,17 @@ void Client::NoteUnsynced(const grpc::ClientContext& context) {
   saw_unsynced_ |= context.GetServerTrailingMetadata().contains(kUnsyncedMetadata);
 }
 
-// Deadlines are the system's: gRPC counts them itself.
+// gRPC measures deadlines on the system clock.
 void Client::SetDeadline(grpc::ClientContext* context, absl::Duration left) {
   if (left > kLongestDeadline) return;
   context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(left));
 }
 
-// gRPC works on a connection only while somebody waits on its channel, and looks after it every 5 s
-// otherwise: a server that came back while Retry slept would be found long after.
+// gRPC drives a connection only while a thread waits on its channel, and otherwise checks it every
+// 5 s: it would notice a server that came back during Retry's sleep much too late.
 void Client::AwaitConnection(absl::Duration left) {
   if (channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
-  const absl::Duration patience = std::min(left, options_.connect_patience);
+  const absl::Duration patience = std::min(left, options_.connect_timeout);
   channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + patience));
 }
 
@@ -240,7 +240,7 @@ absl::Status Client::Watch(v1::WatchRequest request,
     const absl::Status status =
         WatchOnce(&request, end - environment_.clock->Steady(), &backoff, see, &ended);
     if (ended) return absl::OkStatus();
-    // A server that ends the stream in good order is going away: it is asked again.
+    // A server that ends the stream cleanly is shutting down: the call is retried.
     if (!status.ok() && !IsRetryable(status)) return status;
     const absl::Duration wait = backoff.Next(RetryDelayOf(status));
     if (environment_.clock->Steady() + wait >= end)

@@ -1,11 +1,11 @@
-// The C++ client of Berth: typed calls with time-outs, retries and decoded errors.
+// The C++ client of Berth: typed calls with timeouts, retries and decoded errors.
 //
 //   auto client = Client::Connect({.server = "127.0.0.1:7070"});
 //   auto job = (*client)->Call(&v1::JobService::StubInterface::GetJob, request);
 //
-// Every call may be repeated safely: submits and creates carry a request_id (made here when the
-// caller gave none), and a delete that was tried before takes NOT_FOUND for success. Errors are
-// absl::Status as support/errors.h decodes them: ViolationsOf(status) lists what is wrong with the
+// Every call is safe to repeat: submits and creates carry a request_id (generated here if the
+// caller sets none), and a delete that was tried before treats NOT_FOUND as success. Errors are
+// absl::Status, decoded by support/errors.h: ViolationsOf(status) lists the violations in the
 // request.
 //
 // Thread-compatible: one thread at a time. The channel may be shared by several clients.
@@ -42,22 +42,21 @@ inline constexpr int kMaxAnswerBytes = 64 << 20;
 
 struct ClientOptions {
   std::string server = "127.0.0.1:7070";       // "host:port" or "unix:PATH"
-  TlsFiles tls;                                // none: plain text
-  absl::Duration timeout = absl::Seconds(30);  // of a call with all its retries
+  TlsFiles tls;                                // empty: plain text
+  absl::Duration timeout = absl::Seconds(30);  // of a call, including its retries
   RetryPolicy retry;
-  // A call that finds the last connection broken or refused waits so long for another before it
-  // counts as failed.
-  absl::Duration connect_patience = absl::Seconds(1);
-  bool unsynced = false;  // reads take what is not on the server's disk yet (support/unsynced.h)
-  // Gets every answer before the caller does, those of lists and watches too; output of tasks is
-  // not among them. May be null.
+  // If the connection is broken or refused, a call waits this long for a new one before it fails.
+  absl::Duration connect_timeout = absl::Seconds(1);
+  bool unsynced = false;  // reads may return state that is not durable yet (support/unsynced.h)
+  // Called with every response before the caller gets it, including those of lists and watches, but
+  // not with task output. May be null.
   std::function<void(google::protobuf::Message*)> on_answer = nullptr;
 };
 
-// An open channel; nothing is sent before the first call. INVALID_ARGUMENT for the TLS files.
+// Opens a channel; nothing is sent before the first call. INVALID_ARGUMENT for bad TLS files.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& options);
 
-// Ends a stream from another thread, also while nothing comes. Thread-safe.
+// Ends a stream from another thread, even while it is idle. Thread-safe.
 class StreamStop {
  public:
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,7 +64,7 @@ class StreamStop {
 
  private:
   friend class Client;
-  // Around each connection; false once stopped.
+  // Called around each connection; false once stopped.
   bool Enter(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -87,7 +86,7 @@ class Client {
     return *std::get<std::unique_ptr<typename Service::StubInterface>>(stubs_);
   }
 
-  // One unary call with retries.
+  // Makes one unary call with retries.
   template <class Stub, class Request, class Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
@@ -109,18 +108,18 @@ class Client {
     return response;
   }
 
-  // Submits, with a request_id of its own if the request has none.
+  // Submits jobs; generates a request_id if the request has none.
   absl::StatusOr<v1::SubmitJobsResponse> Submit(v1::SubmitJobsRequest request);
   absl::StatusOr<v1::Queue> CreateQueue(v1::CreateQueueRequest request);
   absl::StatusOr<v1::HyperNode> CreateHyperNode(v1::CreateHyperNodeRequest request);
   absl::StatusOr<v1::ApplyHyperNodesResponse> ApplyHyperNodes(v1::ApplyHyperNodesRequest request);
-  // OK, too, when an earlier try had deleted it.
+  // Also OK if an earlier attempt deleted it.
   absl::Status DeleteJob(const std::string& name);
   absl::Status DeleteQueue(const std::string& name, const std::string& etag = "");
   absl::Status DeleteNode(const std::string& name);
   absl::Status DeleteHyperNode(const std::string& name);
 
-  // Calls `page` with each answer of a list, until the list ends or `page` says false.
+  // Calls `page` with each page of a list, until the list ends or `page` returns false.
   template <class Stub, class Request, class Response>
   absl::Status List(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                     Request request, absl::FunctionRef<bool(const Response&)> page) {
@@ -133,23 +132,23 @@ class Client {
     }
   }
 
-  // Follows changes, over broken connections too: the watch is opened again after the last revision
-  // seen, and waits between failures as Retry does (without end while the server is away). `see`
-  // gets every answer, also the empty one that tells that the watch has begun, and ends it by
-  // saying false. OUT_OF_RANGE: list again and begin anew. DEADLINE_EXCEEDED after `timeout`.
+  // Follows changes across broken connections: reopens the watch after the last revision seen, and
+  // waits between failures as Retry does (without limit while the server is down). `see` gets every
+  // response, including the empty one that confirms the watch, and returns false to end it.
+  // OUT_OF_RANGE: list again and open a new watch. DEADLINE_EXCEEDED after `timeout`.
   absl::Status Watch(v1::WatchRequest request,
                      absl::FunctionRef<bool(const v1::WatchResponse&)> see,
                      absl::Duration timeout = absl::InfiniteDuration());
 
-  // Reads a task's log, over broken connections too: it is opened again behind what was seen, with
-  // waits as Retry has them. `see` gets every answer, the first without data, and ends it by saying
-  // false. Gives up when no answer came for ClientOptions::timeout; while following, once there was
-  // a first answer, never. `stop`, if given, ends it with OK.
+  // Reads a task's log across broken connections: reopens it at the position reached, with the
+  // waits of Retry. `see` gets every response (the first has no data) and returns false to end it.
+  // Fails if no response arrives within ClientOptions::timeout; when following, only the first
+  // response has this limit. `stop`, if given, ends the call with OK.
   absl::Status ReadLogs(v1::ReadLogsRequest request,
                         absl::FunctionRef<bool(const v1::ReadLogsResponse&)> see,
                         StreamStop* stop = nullptr);
 
-  // Some answer may be taken back by a crash of the server: ClientOptions::unsynced.
+  // Some response may be lost if the server crashes: ClientOptions::unsynced.
   bool saw_unsynced() const { return saw_unsynced_; }
 
   // 128 random bits in hex.
@@ -162,7 +161,7 @@ class Client {
   void AllowUnsynced(grpc::ClientContext* context) const;
   void NoteUnsynced(const grpc::ClientContext& context);
   void AwaitConnection(absl::Duration left);
-  // One connection of a watch: moves `request` on; sets `ended` when `see` had enough.
+  // One connection of a watch: advances `request`; sets `ended` when `see` returns false.
   absl::Status WatchOnce(v1::WatchRequest* request, absl::Duration left, Backoff* backoff,
                          absl::FunctionRef<bool(const v1::WatchResponse&)> see, bool* ended);
   absl::Status ReadLogsOnce(const v1::ReadLogsRequest& request,

@@ -1,10 +1,10 @@
-// When a failed call is worth another try, and how long to wait before it.
+// Decides which failed calls are retried, and how long to wait before each retry.
 //
-// UNAVAILABLE, RESOURCE_EXHAUSTED and CANCELLED (by a server that stops: nobody else cancels a call
-// here) are tried again, with exponential back-off and full jitter (M. Brooker, "Exponential
-// Backoff And Jitter", 2015), and never earlier than the server's RetryInfo says. Everything else
-// is an answer. Clock, waiting and randomness come from outside, so that a simulation can run this
-// logic in one thread.
+// UNAVAILABLE, RESOURCE_EXHAUSTED and CANCELLED (by a server that is shutting down: nobody else
+// cancels a call here) are retried, with exponential backoff and full jitter (M. Brooker,
+// "Exponential Backoff And Jitter", 2015), and never earlier than the server's RetryInfo allows.
+// All other errors are final. Clock, sleep and randomness are injected, so that a simulation can
+// run this logic in one thread.
 #ifndef BERTH_CLIENTS_CPP_RETRY_H_
 #define BERTH_CLIENTS_CPP_RETRY_H_
 
@@ -22,13 +22,13 @@ class Sleeper {
   virtual void Sleep(absl::Duration duration) = 0;
 };
 
-// What the client needs of the world. All outlive the client.
+// The client's external dependencies. All outlive the client.
 struct ClientEnvironment {
   Clock* clock;
   Sleeper* sleeper;
   Random* random;
 };
-// The machine's clock and sleep, and randomness seeded from the kernel. One per thread.
+// The system clock and sleep, and randomness seeded from the kernel. One per thread.
 ClientEnvironment SystemEnvironment();
 
 struct RetryPolicy {
@@ -55,9 +55,9 @@ class Backoff {
   absl::Duration bound_;
 };
 
-// Calls `attempt` with the time left until it succeeds, gives an error that is not retryable, or
-// `timeout` or the attempts are used up: then the last error. A wait that would end after the
-// timeout is not begun.
+// Calls `attempt` with the remaining time until it succeeds, fails with an error that is not
+// retryable, or `timeout` or the attempts are used up; then returns the last error. A wait that
+// would end after the timeout is not started.
 absl::Status Retry(const RetryPolicy& policy, const ClientEnvironment& environment,
                    absl::Duration timeout,
                    absl::FunctionRef<absl::Status(absl::Duration left)> attempt);

@@ -12,9 +12,8 @@
 namespace berth::discovery {
 namespace {
 
-constexpr int32_t kVendorCray =
-    0x17db;                           // Slingshot shows no OpenFabrics device, only a network one
-constexpr char kActiveState[] = "4";  // of an InfiniBand port
+constexpr int32_t kVendorCray = 0x17db;  // Slingshot has no OpenFabrics device, only a network one
+constexpr char kActiveState[] = "4";     // of an InfiniBand port
 
 std::vector<const OsDevice*> Of(const PciDraft& draft, OsDevice::Kind kind) {
   std::vector<const OsDevice*> found;
@@ -38,8 +37,8 @@ bool IsNic(const PciDraft& draft) {
   return draft.node.vendor == kVendorCray && !Of(draft, OsDevice::Kind::kNetwork).empty();
 }
 
-// Host NUMA nodes that are not one place are no place.
-int32_t OnlyNode(const PciNode& node) {
+// The NUMA node, or -1 if there are several.
+int32_t SingleNumaNode(const PciNode& node) {
   return node.numa_nodes.size() == 1 ? node.numa_nodes[0] : -1;
 }
 
@@ -50,7 +49,7 @@ std::string FirstInfo(const std::vector<const OsDevice*>& devices, const char* i
   return "";
 }
 
-// Libraries that count in KiB, each under its own name.
+// Libraries report KiB, each under a different name.
 int64_t MemoryOf(const std::vector<const OsDevice*>& devices) {
   for (const char* info : {"CUDAGlobalMemorySize", "RSMIVRAMSize", "OpenCLGlobalMemorySize"}) {
     int64_t kibibytes = 0;
@@ -62,7 +61,7 @@ int64_t MemoryOf(const std::vector<const OsDevice*>& devices) {
   return 0;
 }
 
-// AMD's library answers zeros where it knows none.
+// AMD's library reports zeros if it knows none.
 std::string UuidOf(const std::vector<const OsDevice*>& devices) {
   const std::string nvidia = FirstInfo(devices, "NVIDIAUUID");
   if (!nvidia.empty()) return nvidia;
@@ -79,7 +78,7 @@ Gpu MakeGpu(const PciDraft& draft, const Accelerator& accelerator,
   gpu.memory_bytes = MemoryOf(names);
   gpu.pci = draft.node.address;
   gpu.partition = partition;
-  gpu.numa_node = OnlyNode(draft.node);
+  gpu.numa_node = SingleNumaNode(draft.node);
   gpu.package = draft.node.package;
   for (const OsDevice* name : names) {
     gpu.os_devices.push_back(name->name);
@@ -106,7 +105,7 @@ void AddGpus(const PciDraft& draft, const Accelerator& accelerator, int32_t plac
 
 Nic MakeNic(const PciDraft& draft, const OsDevice& device, NicKind kind) {
   Nic nic{.name = device.name, .kind = kind, .model = draft.node.name, .pci = draft.node.address};
-  nic.numa_node = OnlyNode(draft.node);
+  nic.numa_node = SingleNumaNode(draft.node);
   nic.package = draft.node.package;
   nic.guid = device.Info("NodeGUID");
   const std::string state = device.Info("Port1State");
@@ -130,7 +129,7 @@ void AddNics(const PciDraft& draft, int32_t place, Machine* machine) {
   }
 }
 
-// Which drafts stay: devices of interest and all above them.
+// Which drafts are kept: devices of interest and their ancestors.
 std::vector<bool> Kept(const std::vector<PciDraft>& drafts, Keep keep) {
   std::vector<bool> kept(drafts.size(), keep == Keep::kAll);
   for (size_t i = drafts.size(); i-- > 0;) {
@@ -154,7 +153,7 @@ void Sort(std::vector<T>* devices) {
   });
 }
 
-// Partitions beyond the first often have no model of their own.
+// Partitions after the first often have no model.
 void ShareModels(std::vector<Gpu>* gpus) {
   for (size_t i = 1; i < gpus->size(); ++i) {
     Gpu& gpu = (*gpus)[i];

@@ -1,5 +1,5 @@
-// From PCI functions and what hangs on them to GPUs and NICs. Every source of PCI trees (hwloc,
-// NCCL files) ends here.
+// Turns PCI functions and their OS devices into GPUs and NICs. Every source of PCI trees (hwloc,
+// NCCL files) uses this.
 #ifndef BERTH_CLIENTS_DISCOVERY_ASSEMBLE_H_
 #define BERTH_CLIENTS_DISCOVERY_ASSEMBLE_H_
 
@@ -11,7 +11,7 @@
 
 namespace berth::discovery {
 
-// A name under which the operating system or a driver's library knows a function.
+// A name by which the operating system or a driver library knows a function.
 struct OsDevice {
   enum class Kind : uint8_t { kAccelerator, kOpenFabrics, kNetwork };
   Kind kind = Kind::kAccelerator;
@@ -23,26 +23,26 @@ struct OsDevice {
 };
 
 struct PciDraft {
-  PciNode node{};  // node.parent is a place among the drafts, before this one
+  PciNode node{};  // node.parent is an index of an earlier draft
   std::vector<OsDevice> os_devices{};
-  bool is_gpu = false;  // said so by who wrote it, whatever vendor and class
+  bool is_gpu = false;  // the source says so, whatever its vendor and class
 };
 
-// The name is one that ROCm's SMI library gives: one per GPU, while others (cuda, nvml, opencl) are
-// further names of the same GPU.
+// Whether ROCm's SMI library gave the name. It names each GPU once; other names (cuda, nvml,
+// opencl) are additional names of the same GPU.
 bool IsRocmName(const OsDevice& device);
 
-// Number of the device among several GPUs on one function (MI300 partitions), -1 if it is the only
-// one.
+// The index of the device among several GPUs on one function (MI300 partitions), -1 if it is the
+// only one.
 int32_t PartitionOf(const PciDraft& draft, const OsDevice& device);
 
-// Adds the GPUs and NICs, each list by address, and the part of the tree that leads to them and to
-// NVSwitches. One function is one GPU, with all its names; but each ROCm name is a GPU of its own.
-// Keep::kAll: the whole tree.
+// Adds the GPUs and NICs, each list sorted by address, and the part of the tree that leads to them
+// and to NVSwitches. One function is one GPU, with all its names; but each ROCm name is a separate
+// GPU. Keep::kAll keeps the whole tree.
 enum class Keep { kDevices, kAll };
 void Assemble(const std::vector<PciDraft>& drafts, Machine* machine, Keep keep = Keep::kDevices);
 
-// Fills in uuids where no driver told one, or one that others have too: "PCI-ADDRESS[-pN]".
+// Fills in uuids that no driver reports or that are not unique: "PCI-ADDRESS[-pN]".
 void NameGpusWithoutUuid(Machine* machine);
 
 }  // namespace berth::discovery

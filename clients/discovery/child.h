@@ -1,4 +1,4 @@
-// Pieces for starting a process of our own and talking to it through pipes.
+// Helpers to start a child process and talk to it through pipes.
 #ifndef BERTH_CLIENTS_DISCOVERY_CHILD_H_
 #define BERTH_CLIENTS_DISCOVERY_CHILD_H_
 
@@ -9,7 +9,7 @@
 
 namespace berth::discovery {
 
-// Closes itself; -1 = none.
+// A descriptor that closes itself; -1 = none.
 class Fd {
  public:
   Fd() = default;
@@ -39,7 +39,7 @@ struct Pipe {
   }
 };
 
-// posix_spawn's two descriptions, freed at the end.
+// The two setup objects of posix_spawn, freed by the destructor.
 struct SpawnSetup {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;

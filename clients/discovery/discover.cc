@@ -35,7 +35,7 @@ absl::StatusOr<Machine> FromFile(const std::string& path) {
 
 absl::StatusOr<Machine> FromFolder(const std::string& path) {
   if (!IsFolder(path + "/sys"))
-    return absl::InvalidArgumentError(absl::StrCat(path, ": holds no copy of /sys"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": contains no copy of /sys"));
   absl::StatusOr<Machine> machine = ReadCopiedRoot(path);
   if (!machine.ok()) return Named(path, machine.status());
   JoinNicPorts(path, &*machine);
@@ -43,7 +43,7 @@ absl::StatusOr<Machine> FromFolder(const std::string& path) {
   return machine;
 }
 
-// hwloc may fail where /sys is hidden; NVML can still show GPUs.
+// hwloc may fail if /sys is hidden; NVML can still report GPUs.
 Machine Live(const std::string& nvml_library) {
   Machine machine;
   absl::StatusOr<Machine> read = ReadThisMachine();

@@ -1,4 +1,4 @@
-// All sources together, in this process. On files of others only the probe does this (probe.h).
+// Runs all sources in this process. For untrusted files, use the probe (probe.h).
 #ifndef BERTH_CLIENTS_DISCOVERY_DISCOVER_H_
 #define BERTH_CLIENTS_DISCOVERY_DISCOVER_H_
 
@@ -11,12 +11,12 @@ namespace berth::discovery {
 
 struct DiscoverOptions {
   std::string from{};           // an XML file, or a folder with copies of /proc and /sys; "" = live
-  std::string topology_file{};  // where devices sit, told by an operator (override.h); "" = none
-  std::string nvml_library{};   // "" = libnvidia-ml.so.1. Asked only when live
+  std::string topology_file{};  // an operator's positions of devices (override.h); "" = none
+  std::string nvml_library{};   // "" = libnvidia-ml.so.1. Used only when live
 };
 
-// Distances are filled in. Errors name the file or folder. A machine without any GPU, NIC, NVML or
-// NUMA is no error.
+// Fills in distances. Errors name the file or folder. A machine without GPUs, NICs, NVML or NUMA is
+// not an error.
 absl::StatusOr<Machine> Discover(const DiscoverOptions& options);
 
 }  // namespace berth::discovery

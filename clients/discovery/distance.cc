@@ -5,7 +5,7 @@
 namespace berth::discovery {
 namespace {
 
-// From the node up to its root.
+// The path from the node up to its root.
 std::vector<int32_t> Chain(const Machine& machine, int32_t node) {
   std::vector<int32_t> chain;
   for (; node >= 0; node = machine.pci[static_cast<size_t>(node)].parent) chain.push_back(node);
@@ -16,7 +16,7 @@ bool SameNuma(const PciNode& a, const PciNode& b) {
   return !a.numa_nodes.empty() && a.numa_nodes == b.numa_nodes;
 }
 
-// Sums of one GPU's links of one fabric.
+// Totals of one GPU's links of one fabric.
 struct Links {
   int64_t count = 0;
   int64_t mb_per_s = 0;
@@ -50,8 +50,8 @@ Links Fewer(const Links& a, const Links& b) {
   return {std::min(a.count, b.count), std::min(a.mb_per_s, b.mb_per_s)};
 }
 
-// Each end tells what it sees; an end that sees nothing (its driver does not answer) does not make
-// the link go away.
+// Each end reports its own view; an end that reports nothing (its driver does not respond) does not
+// remove the link.
 Links Between(const Gpu& a, const Gpu& b, FabricKind fabric) {
   const Links there = ToGpu(a, b, fabric);
   const Links back = ToGpu(b, a, fabric);
@@ -89,7 +89,7 @@ LinkClass PciClass(const Machine& machine, int32_t a, int32_t b) {
     if (machine.pci[static_cast<size_t>(up_a[i])].kind == PciKind::kHostBridge)
       return LinkClass::kPhb;
     const size_t j = static_cast<size_t>(found - up_b.begin());
-    return i <= 2 && j <= 2 ? LinkClass::kPix : LinkClass::kPxb;  // the device and one bridge
+    return i <= 2 && j <= 2 ? LinkClass::kPix : LinkClass::kPxb;  // per side: device, one bridge
   }
   return SameNuma(machine.pci[static_cast<size_t>(a)], machine.pci[static_cast<size_t>(b)])
              ? LinkClass::kNode

@@ -1,6 +1,5 @@
-// The one list of the fields of machine.h and gpu_report.h. JSON and the probe's wire format are
-// visitors of it:
-//   visitor("name", value) for each field, in order.
+// The single list of the fields of machine.h and gpu_report.h. JSON and the probe's wire format
+// visit it: visitor("name", value) for each field, in order.
 #ifndef BERTH_CLIENTS_DISCOVERY_FIELDS_H_
 #define BERTH_CLIENTS_DISCOVERY_FIELDS_H_
 
@@ -11,7 +10,7 @@
 
 namespace berth::discovery {
 
-// T or const T: readers visit to fill in, writers to look.
+// T or const T: readers visit to fill in values, writers to read them.
 template <class M, class T>
 concept Of = std::is_same_v<std::remove_const_t<M>, T>;
 
@@ -103,7 +102,7 @@ void Fields(V& v, M& m) {
 
 template <class V, Of<GpuReport> M>
 void Fields(V& v, M& m) {
-  v("driver", m.driver), v("xidsAreTold", m.xids_are_told), v("gpus", m.gpus);
+  v("driver", m.driver), v("xidsAreTold", m.xids_supported), v("gpus", m.gpus);
 }
 
 }  // namespace berth::discovery

@@ -1,5 +1,5 @@
-// What GPUs say of themselves while they work: plain values, read again and again by a process of
-// its own (gpu_watch.h). -1 = the driver does not tell, everywhere.
+// What GPUs report while they run: plain values, read repeatedly by a separate process
+// (gpu_watch.h). -1 = not reported by the driver, everywhere.
 #ifndef BERTH_CLIENTS_DISCOVERY_GPU_REPORT_H_
 #define BERTH_CLIENTS_DISCOVERY_GPU_REPORT_H_
 
@@ -12,19 +12,19 @@
 namespace berth::discovery {
 
 struct GpuSample {
-  int32_t index = -1;  // NVML's; that of its GPU for an instance
-  std::string kind{};  // "gpu", or "mig" for an instance: it tells its memory only
+  int32_t index = -1;  // NVML's; for an instance, that of its GPU
+  std::string kind{};  // "gpu", or "mig" for an instance, which reports only its memory
   std::string uuid{};
   std::string parent{};  // of an instance: the UUID of its GPU
   std::string model{};   // of an instance: its profile
   PciAddress pci{};
-  std::string problem{};  // the driver's words, where it cannot be read
+  std::string problem{};  // the driver's error text if it cannot be read
 
   int64_t gpu_percent = -1;
-  int64_t memory_percent = -1;  // of the time in which memory was read or written
+  int64_t memory_percent = -1;  // of the time when memory was read or written
   int64_t memory_used_bytes = -1;
   int64_t memory_free_bytes = -1;
-  int64_t memory_reserved_bytes = -1;  // by the driver; where it does not tell, they are in used
+  int64_t memory_reserved_bytes = -1;  // by the driver; if not reported, included in used
   int64_t encoder_percent = -1;
   int64_t decoder_percent = -1;
   int64_t celsius = -1;
@@ -42,22 +42,22 @@ struct GpuSample {
   int64_t retired_uncorrected = -1;
   int64_t remapped_corrected = -1;  // rows, since Ampere
   int64_t remapped_uncorrected = -1;
-  int64_t replace_pending = -1;  // 1: pages or rows wait for a reset
+  int64_t replace_pending = -1;  // 1: pages or rows are pending a reset
   int64_t replace_failed = -1;   // 1: a row could not be replaced
   int64_t recovery_action =
-      -1;  // what the driver wants done: nvmlDeviceGpuRecoveryAction_t, 0 = nothing
+      -1;  // the action that the driver requests: nvmlDeviceGpuRecoveryAction_t, 0 = nothing
 
-  int64_t nvlink_replays = -1;  // of all its links
+  int64_t nvlink_replays = -1;  // summed over its links
   int64_t nvlink_recoveries = -1;
   int64_t nvlink_crc = -1;
 
-  std::vector<int64_t> xids{};  // that came since the last report
+  std::vector<int64_t> xids{};  // since the last report
 };
 
 struct GpuReport {
   std::string driver{};           // version
-  bool xids_are_told = false;     // the driver has events
-  std::vector<GpuSample> gpus{};  // by index; instances behind their GPU
+  bool xids_supported = false;    // the driver supports events
+  std::vector<GpuSample> gpus{};  // by index; instances follow their GPU
 };
 
 }  // namespace berth::discovery

@@ -31,7 +31,7 @@ GpuWatch::GpuWatch(std::string program, std::string nvml_library)
 GpuWatch::~GpuWatch() { End(); }
 
 absl::Status GpuWatch::Start() {
-  if (!Reap()) return absl::DeadlineExceededError("the driver hangs, and cannot be left");
+  if (!Reap()) return absl::DeadlineExceededError("the driver hangs; the probe cannot be killed");
   if (!in_.Open() || !out_.Open())
     return absl::UnavailableError(absl::StrCat("pipe: ", strerror(errno)));
   SpawnSetup setup;
@@ -50,32 +50,32 @@ absl::Status GpuWatch::Start() {
   return absl::UnavailableError(absl::StrCat(program_, ": ", strerror(error)));
 }
 
-// One that has ended already shows it in its output: not by SIGPIPE, which only main() ignores.
+// If the probe has exited, its output shows it. Avoids SIGPIPE, which only main() ignores.
 void GpuWatch::Send() {
   pollfd in = {in_.write.get(), POLLOUT, 0};
   if (poll(&in, 1, 0) != 1 || (in.revents & POLLERR) != 0) return;
   (void)!write(in_.write.get(), "?", 1);
 }
 
-// Until so many bytes of the answer are there.
+// Reads until the response has `size` bytes.
 absl::Status GpuWatch::Fill(size_t size, absl::Time deadline, const std::atomic<bool>& stop) {
   while (answer_.size() < size) {
-    if (stop.load()) return absl::CancelledError("the agent ends");
-    if (absl::Now() > deadline) return absl::DeadlineExceededError("the driver does not answer");
+    if (stop.load()) return absl::CancelledError("the agent is stopping");
+    if (absl::Now() > deadline) return absl::DeadlineExceededError("the driver does not respond");
     pollfd out = {out_.read.get(), POLLIN, 0};
     const int ready = poll(&out, 1, static_cast<int>(absl::ToInt64Milliseconds(kStep)));
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     char block[4096];
     const ssize_t n = read(out_.read.get(), block, std::min(sizeof block, size - answer_.size()));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return WhyEnded();
+    if (n <= 0) return ExitError();
     answer_.append(block, static_cast<size_t>(n));
   }
   return absl::OkStatus();
 }
 
-// It closed its output: by its own will with a code and a message, or not.
-absl::Status GpuWatch::WhyEnded() {
+// The probe closed its output: it exited with a code and a message, or crashed.
+absl::Status GpuWatch::ExitError() {
   int status = 0;
   for (int i = 0; i < kReapTries; ++i) {
     const pid_t done = waitpid(pid_, &status, WNOHANG);
@@ -84,7 +84,7 @@ absl::Status GpuWatch::WhyEnded() {
       continue;
     }
     pid_ = -1;
-    if (done < 0) return absl::InternalError("the process that asks the driver is gone");
+    if (done < 0) return absl::InternalError("the probe that queries the driver is gone");
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (code > kFirstErrorExit && code <= kLastErrorExit) {
       return absl::Status(static_cast<absl::StatusCode>(code - kFirstErrorExit),
@@ -92,10 +92,10 @@ absl::Status GpuWatch::WhyEnded() {
     }
     if (WIFSIGNALED(status))
       return absl::InternalError(
-          absl::StrCat("asking the driver crashed: ", strsignal(WTERMSIG(status))));
-    return absl::InternalError(absl::StrCat("asking the driver ended with code ", code));
+          absl::StrCat("the driver query crashed: ", strsignal(WTERMSIG(status))));
+    return absl::InternalError(absl::StrCat("the driver query ended with code ", code));
   }
-  return absl::InternalError("the process that asks the driver says nothing more");
+  return absl::InternalError("the probe closed its output but does not exit");
 }
 
 absl::StatusOr<GpuReport> GpuWatch::Ask(absl::Duration timeout, const std::atomic<bool>& stop) {
@@ -109,7 +109,7 @@ absl::StatusOr<GpuReport> GpuWatch::Ask(absl::Duration timeout, const std::atomi
     std::memcpy(&size, answer_.data(), sizeof size);
     answer_.clear();
     if (size == 0) status = Fill(kMaxMessage, deadline, stop);
-    if (size > kMaxWireBytes) status = absl::InternalError("the watch's answer is too long");
+    if (size > kMaxWireBytes) status = absl::InternalError("the probe's response is too long");
   }
   if (status.ok()) status = Fill(size, deadline, stop);
   if (status.ok()) {
@@ -121,7 +121,7 @@ absl::StatusOr<GpuReport> GpuWatch::Ask(absl::Duration timeout, const std::atomi
   return status;
 }
 
-// A process that hangs inside the kernel does not even end by SIGKILL: it is looked after later.
+// A process that hangs inside the kernel survives even SIGKILL: it is reaped later.
 void GpuWatch::End() {
   in_.write.Close();
   out_.read.Close();

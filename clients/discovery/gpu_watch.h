@@ -1,6 +1,6 @@
-// Asks the GPUs how they are, again and again, through a process of its own (berth-probe --watch)
-// that keeps the driver's library open: XIDs are told only to who listens. A driver that hangs on a
-// dead GPU, or crashes, takes that process down and not the agent.
+// Queries the GPUs repeatedly through a separate process (berth-probe --watch). It keeps the driver
+// library open, because XIDs are delivered only to processes that listen. A driver that hangs on a
+// dead GPU, or crashes, takes down that process and not the agent.
 #ifndef BERTH_CLIENTS_DISCOVERY_GPU_WATCH_H_
 #define BERTH_CLIENTS_DISCOVERY_GPU_WATCH_H_
 
@@ -19,8 +19,8 @@ namespace berth::discovery {
 
 inline constexpr absl::Duration kGpuReportTimeout = absl::Seconds(30);
 
-// Not thread-safe. The thread that asks first must live as long as this does: its end is that of
-// the process.
+// Not thread-safe. The thread of the first call must outlive this object: when that thread ends,
+// the process is killed.
 class GpuWatch {
  public:
   // `program` is berth-probe; `nvml_library` "" = libnvidia-ml.so.1.
@@ -30,19 +30,19 @@ class GpuWatch {
   GpuWatch& operator=(const GpuWatch&) = delete;
 
   // Starts the process if there is none. NOT_FOUND: this machine has no such library;
-  // FAILED_PRECONDITION: the driver is not loaded;
-  // DEADLINE_EXCEEDED: the driver hangs; any other: the driver does not start, or the process
-  // failed. After an error the next call starts another one. Cut short when `stop` becomes true.
+  // FAILED_PRECONDITION: the driver is not loaded; DEADLINE_EXCEEDED: the driver hangs; any other
+  // error: the driver does not start, or the process failed. The next call after an error starts a
+  // new process. Returns early when `stop` becomes true.
   absl::StatusOr<GpuReport> Ask(absl::Duration timeout, const std::atomic<bool>& stop);
 
-  // Ends the process: the next call looks anew which GPUs there are.
+  // Ends the process: the next call lists the GPUs again.
   void Restart() { End(); }
 
  private:
   absl::Status Start();
   void Send();
   absl::Status Fill(size_t size, absl::Time deadline, const std::atomic<bool>& stop);
-  absl::Status WhyEnded();
+  absl::Status ExitError();
   void End();
   bool Reap();
 

@@ -10,9 +10,9 @@
 namespace berth::discovery {
 namespace {
 
-constexpr uint64_t kMostMbPerS = 100'000'000;  // above: nonsense
+constexpr uint64_t kMostMbPerS = 100'000'000;  // values above are invalid
 
-// One link, one direction.
+// Bandwidth of one link in one direction.
 int64_t NvlinkMbPerS(const std::string& model) {
   if (absl::StrContains(model, "P100")) return 20000;
   for (const char* blackwell : {"B100", "B200", "B300"}) {
@@ -28,7 +28,7 @@ std::string ModelOf(const PciDraft& draft) {
   return draft.node.name;
 }
 
-// What stands at the other end.
+// The device at the other end.
 FabricLink Peer(hwloc_obj_t object, const DraftPlaces& places,
                 const std::vector<PciDraft>& drafts) {
   if (object->type == HWLOC_OBJ_PACKAGE || object->type == HWLOC_OBJ_NUMANODE)
@@ -42,15 +42,15 @@ FabricLink Peer(hwloc_obj_t object, const DraftPlaces& places,
     link.partition =
         PartitionOf(draft, draft.os_devices[static_cast<size_t>(found->second.os_device)]);
   } else {
-    // A function at the end of a link that is no GPU can only be a switch; some have lost their
-    // class in the file.
+    // A function at the end of a link that is not a GPU can only be a switch; in some files
+    // switches have lost their class.
     const bool gpu = FindAccelerator(draft.node.vendor, draft.node.class_id) != nullptr;
     link.peer = gpu ? PeerKind::kGpu : PeerKind::kSwitch;
   }
   return link;
 }
 
-// The name in the drafts that the links of this object belong to.
+// The OS device in the drafts that owns the links of this object.
 OsDevice* Owner(hwloc_obj_t object, const DraftPlaces& places, std::vector<PciDraft>* drafts) {
   const auto found = object == nullptr ? places.end() : places.find(object);
   if (found == places.end() || found->second.os_device < 0) return nullptr;

@@ -11,15 +11,15 @@
 
 namespace berth::discovery {
 
-// Where hwloc's objects went: to a draft, and to one of its names (-1: the function itself).
+// Where an hwloc object ended up: a draft, and one of its names (-1: the function itself).
 struct DraftPlace {
   size_t draft = 0;
   int32_t os_device = -1;
 };
 using DraftPlaces = std::map<hwloc_obj_t, DraftPlace>;
 
-// Gives each GPU's name its links. hwloc tells MB/s for each pair; the number of links follows from
-// the model's bandwidth of one, and stays unknown where it does not divide.
+// Adds its links to each GPU's name. hwloc reports MB/s for each pair; the number of links follows
+// from the model's bandwidth per link, and stays unknown if it does not divide evenly.
 void AddHwlocLinks(hwloc_topology_t topology, const DraftPlaces& places,
                    std::vector<PciDraft>* drafts);
 

@@ -31,7 +31,7 @@ std::string Info(hwloc_obj_t object, const char* name) {
   return Text(hwloc_obj_get_info_by_name(object, name));
 }
 
-// No plugin, no other parser of XML, no message, nothing from outside.
+// No plugins, no other XML parser, no messages, no external input.
 void SetEnvironment() {
   std::vector<std::string> foreign;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -47,11 +47,11 @@ void SetEnvironment() {
 
 absl::StatusOr<Topology> NewTopology() {
   hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) return absl::InternalError("hwloc does not start");
+  if (hwloc_topology_init(&raw) != 0) return absl::InternalError("hwloc failed to initialize");
   Topology topology(raw);
-  // All bridges, or distances come out too short; all functions, or NVSwitches are missing.
+  // Keep all bridges, or distances are too short; keep all functions, or NVSwitches are missing.
   if (hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL) != 0)
-    return absl::InternalError("hwloc does not take the filter for PCI devices");
+    return absl::InternalError("hwloc rejects the filter for PCI devices");
   return topology;
 }
 
@@ -89,7 +89,7 @@ class Reader {
     }
   }
 
-  // The one package whose NUMA nodes include any of these, -1 if several do.
+  // The package whose NUMA nodes include any of these, -1 if there are several.
   int32_t PackageOf(hwloc_const_nodeset_t nodes) const {
     int32_t found = -1;
     hwloc_obj_t object = nullptr;
@@ -122,8 +122,8 @@ class Reader {
               [](const NumaNode& a, const NumaNode& b) { return a.os_index < b.os_index; });
   }
 
-  // hwloc marks them, if it is new enough. Older files of POWER9 and Grace machines have bare nodes
-  // without CPUs; elsewhere such nodes are memory cards of the host (CXL, persistent memory).
+  // hwloc marks them, if it is new enough. In older files of POWER9 and Grace machines they are
+  // bare nodes without CPUs; elsewhere such nodes are host memory (CXL, persistent memory).
   bool IsGpuMemory(hwloc_obj_t object) const {
     if (Text(object->subtype) == "GPUMemory") return true;
     if (object->cpuset == nullptr || !hwloc_bitmap_iszero(object->cpuset)) return false;
@@ -137,7 +137,7 @@ class Reader {
     });
   }
 
-  // "Near all nodes" says nothing when there are several.
+  // "Near all nodes" has no information if there are several.
   void KeepHostNodes(std::vector<int32_t>* nodes) const {
     size_t hosts = 0;
     std::vector<int32_t> kept;
@@ -265,14 +265,14 @@ absl::StatusOr<Machine> ReadHwlocXml(absl::string_view text) {
   SetEnvironment();
   absl::StatusOr<Topology> topology = NewTopology();
   if (!topology.ok()) return topology.status();
-  const std::string copy(text);  // with a zero at the end, which hwloc counts
+  const std::string copy(text);  // NUL-terminated; hwloc counts the NUL
   if (copy.size() >= static_cast<size_t>(INT32_MAX) ||
       hwloc_topology_set_xmlbuffer(topology->get(), copy.c_str(),
                                    static_cast<int>(copy.size()) + 1) != 0) {
-    return absl::InvalidArgumentError("hwloc does not take the XML");
+    return absl::InvalidArgumentError("hwloc rejects the XML");
   }
   if (hwloc_topology_load(topology->get()) != 0)
-    return absl::InvalidArgumentError("hwloc cannot make a machine of it");
+    return absl::InvalidArgumentError("hwloc cannot load a topology from it");
   return Reader(topology->get()).Read();
 }
 

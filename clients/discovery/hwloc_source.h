@@ -1,8 +1,8 @@
-// Machines as hwloc sees them: this one, one saved as XML, one whose /proc and /sys were copied.
+// Machines as hwloc sees them: the live machine, one saved as XML, or copies of /proc and /sys.
 //
-// hwloc reads its own environment; all HWLOC_ variables are removed or set here, so none of them
-// changes what is found. It may crash or never end on hostile XML: only the probe (probe.h), which
-// is a process of its own, calls these on files.
+// hwloc reads its environment; all HWLOC_ variables are removed or set here, so that they cannot
+// change the result. hwloc may crash or loop forever on hostile XML: only the probe (probe.h), a
+// separate process, calls these functions on files.
 #ifndef BERTH_CLIENTS_DISCOVERY_HWLOC_SOURCE_H_
 #define BERTH_CLIENTS_DISCOVERY_HWLOC_SOURCE_H_
 
@@ -14,12 +14,11 @@
 
 namespace berth::discovery {
 
-// Packages, NUMA nodes, PCI tree, GPUs and NICs; distances are not filled in yet. INTERNAL if hwloc
-// fails.
+// Packages, NUMA nodes, PCI tree, GPUs and NICs, without distances. INTERNAL if hwloc fails.
 absl::StatusOr<Machine> ReadThisMachine();
-// `root` holds the copies: root/proc, root/sys.
+// `root` contains the copies: root/proc, root/sys.
 absl::StatusOr<Machine> ReadCopiedRoot(const std::string& root);
-// `text` is well-formed hwloc XML (xml_file.h). INVALID_ARGUMENT if hwloc does not take it.
+// `text` is well-formed hwloc XML (xml_file.h). INVALID_ARGUMENT if hwloc rejects it.
 absl::StatusOr<Machine> ReadHwlocXml(absl::string_view text);
 
 }  // namespace berth::discovery

@@ -1,4 +1,4 @@
-// The words for the enumerations of machine.h, in JSON and in tables.
+// Names of the enumerations of machine.h, in JSON and in tables.
 #ifndef BERTH_CLIENTS_DISCOVERY_NAMES_H_
 #define BERTH_CLIENTS_DISCOVERY_NAMES_H_
 
@@ -8,7 +8,7 @@
 
 namespace berth::discovery {
 
-// "?" for a value that is none; EnumCount is how many there are.
+// Returns "?" for an invalid value; EnumCount is the number of values.
 const char* Name(PciKind kind);
 const char* Name(FabricKind kind);
 const char* Name(PeerKind kind);

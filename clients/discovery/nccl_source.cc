@@ -77,8 +77,8 @@ class Reader {
       if (name == "nvlink" || name == "xgmi") status = AddLink(i);
       if (!status.ok()) return status;
     }
-    if (machine_.numa_nodes.empty()) return At(elements_[0], "holds no <cpu>");
-    NameLooseNics();
+    if (machine_.numa_nodes.empty()) return At(elements_[0], "contains no <cpu>");
+    NameUnnamedNics();
     Assemble(drafts_, &machine_, Keep::kAll);
     return std::move(machine_);
   }
@@ -108,7 +108,7 @@ class Reader {
     const XmlElement& element = elements_[index];
     int32_t numa = -1;
     if (!absl::SimpleAtoi(element.Get("numaid"), &numa) || numa < -1)
-      return At(element, "numaid is no number");
+      return At(element, "numaid is not a number");
     machine_.numa_nodes.push_back({.os_index = numa, .cpus = CpuList(element.Get("affinity"))});
     PciDraft draft{.node = {.kind = PciKind::kHostBridge, .name = element.Get("vendor")}};
     if (numa >= 0) draft.node.numa_nodes = {numa};
@@ -122,7 +122,7 @@ class Reader {
     if (!address) return At(element, absl::StrCat("busid \"", element.Get("busid"), "\""));
     const XmlElement* parent = Parent(element);
     const int32_t above = places_[static_cast<size_t>(element.parent)];
-    if (above < 0 || parent == nullptr) return At(element, "stands outside of <cpu> and <pci>");
+    if (above < 0 || parent == nullptr) return At(element, "is outside of <cpu> and <pci>");
     PciDraft draft = NewDraft(above, *address);
     if (parent->name == "pci") {
       draft.node.kind = PciKind::kBridge;
@@ -135,7 +135,7 @@ class Reader {
     draft.node.vendor = Hex(element.Get("vendor"));
     draft.node.device = Hex(element.Get("device"));
     draft.node.link_mb_per_s = LinkMbPerS(element);
-    // Files written by hand have classes, but no vendors.
+    // Handwritten files have classes, but no vendors.
     draft.is_gpu =
         draft.node.vendor == 0 && (draft.node.class_id == 0x0302 || draft.node.class_id == 0x0380 ||
                                    draft.node.class_id == 0x1200);
@@ -158,7 +158,7 @@ class Reader {
   absl::Status AddGpu(size_t index) {
     PciDraft* draft = DraftAbove(elements_[index]);
     if (draft == nullptr || draft->node.kind != PciKind::kDevice)
-      return At(elements_[index], "stands on no PCI function");
+      return At(elements_[index], "is not inside a <pci>");
     draft->is_gpu = true;
     draft->os_devices.push_back({.name = absl::StrCat("dev", elements_[index].Get("dev"))});
     return absl::OkStatus();
@@ -175,15 +175,15 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Of what the link is, its target's class tells; a target that is no address is a switch that
-  // the machine does not show.
+  // The target's class gives the kind of the link. A target that is not an address is a switch that
+  // the machine hides.
   absl::Status AddLink(size_t index) {
     const XmlElement& element = elements_[index];
     PciDraft* draft = DraftAbove(element);
     FabricLink link{.count = 0};
     if (!absl::SimpleAtoi(element.Get("count"), &link.count) || link.count < 0 || link.count > 256)
-      return At(element, "count is no number of links");
-    if (draft == nullptr || draft->os_devices.empty()) return At(element, "stands in no <gpu>");
+      return At(element, "count is not a number in 0..256");
+    if (draft == nullptr || draft->os_devices.empty()) return At(element, "is not inside a <gpu>");
     if (element.name == "xgmi") link.fabric = FabricKind::kXgmi;
     const absl::optional<PciAddress> target = ParsePciAddress(element.Get("target"));
     link.address = target.value_or(PciAddress());
@@ -199,7 +199,7 @@ class Reader {
   }
 
   // Functions that are NICs by class, in files that do not name them.
-  void NameLooseNics() {
+  void NameUnnamedNics() {
     for (PciDraft& draft : drafts_) {
       const int32_t id = draft.node.class_id;
       if (draft.node.kind != PciKind::kDevice || !draft.os_devices.empty()) continue;

@@ -1,6 +1,6 @@
 // The part of NVIDIA's management library that discovery calls: our own declarations of its public
-// interface, so that no build needs its headers. Layouts must match libnvidia-ml.so.1; the
-// static_asserts hold their sizes.
+// interface, so that builds do not need its headers. Layouts must match libnvidia-ml.so.1;
+// static_asserts check their sizes.
 #ifndef BERTH_CLIENTS_DISCOVERY_NVML_API_H_
 #define BERTH_CLIENTS_DISCOVERY_NVML_API_H_
 
@@ -24,7 +24,7 @@ using NvmlEventSet = struct NvmlEventSetHandle*;
 using NvmlGpuInstance = struct NvmlGpuInstanceHandle*;
 using NvmlComputeInstance = struct NvmlComputeInstanceHandle*;
 
-// nvmlPciInfo_t. Functions of version 2 fill only what stands before bus_id.
+// nvmlPciInfo_t. Functions of version 2 fill only the fields before bus_id.
 struct NvmlPciInfo {
   char bus_id_legacy[16];
   unsigned domain;
@@ -43,7 +43,7 @@ struct NvmlMemory {
 };
 static_assert(sizeof(NvmlMemory) == 24);
 
-// nvmlMemory_v2_t: what the driver keeps for itself is not among `used`.
+// nvmlMemory_v2_t: `used` excludes the memory that the driver reserves.
 struct NvmlMemoryV2 {
   unsigned version;
   unsigned long long total;
@@ -77,7 +77,7 @@ static_assert(sizeof(NvmlPlacement) == 8);
 // nvmlGpuInstanceProfileInfo_v2_t: the first version has no name.
 struct NvmlGpuInstanceProfile {
   unsigned version;
-  unsigned id;  // for the calls below; not the number by which it is asked for
+  unsigned id;  // for the calls below; not the number used to query it
   unsigned peer_to_peer;
   unsigned slices;  // of compute
   unsigned most_instances;
@@ -93,7 +93,7 @@ struct NvmlGpuInstanceProfile {
 static_assert(sizeof(NvmlGpuInstanceProfile) == 152);
 inline constexpr unsigned kNvmlGpuInstanceProfileVersion =
     sizeof(NvmlGpuInstanceProfile) | 2u << 24;
-// Profiles are asked for by number; drivers know fewer or more of them.
+// Profiles are queried by number; drivers support fewer or more of them.
 inline constexpr unsigned kNvmlGpuInstanceProfiles = 32;
 
 // nvmlComputeInstanceProfileInfo_t
@@ -115,15 +115,15 @@ inline constexpr unsigned kNvmlMaxInstances = 32;  // of one kind on one GPU; mo
 
 struct NvmlUtilization {
   unsigned gpu;     // percent of the time
-  unsigned memory;  // likewise
+  unsigned memory;  // percent of the time
 };
 static_assert(sizeof(NvmlUtilization) == 8);
 
 struct NvmlEvent {
   NvmlDevice device;
   unsigned long long type;
-  unsigned long long data;  // of an XID its number; 999 = unknown
-  unsigned gpu_instance;    // version 2 only, which is asked
+  unsigned long long data;  // for an XID, its number; 999 = unknown
+  unsigned gpu_instance;    // version 2 only, which is requested
   unsigned compute_instance;
 };
 static_assert(sizeof(NvmlEvent) == 32);
@@ -132,7 +132,7 @@ inline constexpr unsigned long long kNvmlEventXid = 8;
 // nvmlFieldValue_t
 struct NvmlField {
   unsigned id;
-  unsigned scope;  // of a link: its number
+  unsigned scope;  // for a link, its number
   long long time;
   long long latency;
   int type;
@@ -158,12 +158,12 @@ enum NvmlValueType {
   kNvmlUnsignedShort = 6
 };
 inline constexpr unsigned kNvmlFieldMemoryTemperature = 82;
-inline constexpr unsigned kNvmlFieldLinkReplays = 161;  // of one link, as the next two
+inline constexpr unsigned kNvmlFieldLinkReplays = 161;  // of one link, like the next two
 inline constexpr unsigned kNvmlFieldLinkRecoveries = 162;
 inline constexpr unsigned kNvmlFieldLinkCrc = 163;
 inline constexpr unsigned kNvmlFieldRecoveryAction = 230;
 
-// nvmlGpuFabricInfo_t, which drivers before 545 answer.
+// nvmlGpuFabricInfo_t, supported by drivers before 545.
 struct NvmlFabricInfo {
   unsigned char cluster_uuid[16];
   int status;
@@ -172,7 +172,7 @@ struct NvmlFabricInfo {
 };
 static_assert(sizeof(NvmlFabricInfo) == 28);
 
-// nvmlGpuFabricInfo_v2_t. The library refuses a version that does not hold the size.
+// nvmlGpuFabricInfo_v2_t. The library rejects a version that does not encode the size.
 struct NvmlFabricInfoV2 {
   unsigned version;
   unsigned char cluster_uuid[16];

@@ -62,12 +62,12 @@ class Divider {
       found = nvml_.Device(i, &device_) == kNvmlSuccess &&
               nvml_.Uuid(device_, &uuid) == kNvmlSuccess && uuid == uuid_;
     }
-    if (!found) return absl::NotFoundError(absl::StrCat("NVML shows no GPU ", uuid_));
+    if (!found) return absl::NotFoundError(absl::StrCat("NVML reports no GPU ", uuid_));
     bool enabled = false;
     const NvmlResult result = nvml_.MigMode(device_, &enabled);
-    if (result != kNvmlSuccess) return Failed("its MIG mode", result);
+    if (result != kNvmlSuccess) return Failed("reading its MIG mode", result);
     if (enabled) return absl::OkStatus();
-    return Refused("is not in MIG mode: nvidia-smi -mig 1 is the operator's to say");
+    return Refused("is not in MIG mode; an operator can enable it with nvidia-smi -mig 1");
   }
 
   absl::Status ReadProfiles() {
@@ -77,7 +77,7 @@ class Divider {
       if (result == kNvmlSuccess) {
         profiles_.push_back(profile);
       } else if (result != kNvmlNotSupported && result != kNvmlInvalidArgument) {
-        return Failed("its MIG profiles", result);
+        return Failed("reading its MIG profiles", result);
       }
     }
     return absl::OkStatus();
@@ -101,25 +101,25 @@ class Divider {
     }
     std::vector<NvmlPlacement> placements;
     const NvmlResult result = nvml_.Placements(device_, *found, &placements);
-    if (result != kNvmlSuccess) return Failed(absl::StrCat("places of ", part.profile), result);
+    if (result != kNvmlSuccess) return Failed(absl::StrCat("placements of ", part.profile), result);
     for (const NvmlPlacement& placement : placements) {
       if (placement.start != static_cast<unsigned>(part.start)) continue;
       wanted->push_back({&*found, placement});
       return absl::OkStatus();
     }
-    return Refused(absl::StrCat("has no place for ", ToString(part)));
+    return Refused(absl::StrCat("has no placement ", ToString(part)));
   }
 
   absl::Status CheckUnused() const {
     unsigned slots = 0;
     if (const NvmlResult result = nvml_.MigSlots(device_, &slots); result != kNvmlSuccess)
-      return Failed("its instances", result);
+      return Failed("listing its instances", result);
     for (unsigned slot = 0; slot < std::min(slots, kMaxMigSlots); ++slot) {
       NvmlDevice mig = nullptr;
       if (nvml_.MigDevice(device_, slot, &mig) != kNvmlSuccess) continue;  // most slots are empty
       unsigned processes = 0;
       const NvmlResult result = nvml_.ComputeProcesses(mig, &processes);
-      if (result != kNvmlSuccess) return Failed("processes of an instance", result);
+      if (result != kNvmlSuccess) return Failed("listing processes of an instance", result);
       if (processes == 0) continue;
       std::string uuid;
       if (nvml_.Uuid(mig, &uuid) != kNvmlSuccess) uuid = "unknown";
@@ -132,7 +132,7 @@ class Divider {
     std::vector<NvmlGpuInstance> instances;
     NvmlResult result = nvml_.Instances(device_, profile, &instances);
     if (result != kNvmlSuccess && result != kNvmlNotSupported)
-      return Failed(absl::StrCat("instances of ", NameOf(profile)), result);
+      return Failed(absl::StrCat("listing instances of ", NameOf(profile)), result);
     for (NvmlGpuInstance instance : instances) {
       result = ClearCompute(instance);
       if (result == kNvmlSuccess) result = nvml_.DestroyInstance(instance);
@@ -157,7 +157,7 @@ class Divider {
 
   absl::Status Make(const Wanted& part) const {
     const std::string what =
-        absl::StrCat("making ", NameOf(*part.profile), "@", part.placement.start);
+        absl::StrCat("creating ", NameOf(*part.profile), "@", part.placement.start);
     NvmlGpuInstance instance = nullptr;
     NvmlResult result = nvml_.MakeInstance(device_, *part.profile, part.placement, &instance);
     if (result != kNvmlSuccess) return Failed(what, result);
@@ -167,15 +167,15 @@ class Divider {
       if (result != kNvmlSuccess || whole.slices != part.profile->slices) continue;
       result = nvml_.MakeComputeInstance(instance, whole);
       if (result == kNvmlSuccess) return absl::OkStatus();
-      return Failed(absl::StrCat(what, ", its compute instance"), result);
+      return Failed(absl::StrCat(what, ", compute instance"), result);
     }
-    return Refused(absl::StrCat("has no compute instance as large as ", NameOf(*part.profile)));
+    return Refused(absl::StrCat("has no compute instance for all of ", NameOf(*part.profile)));
   }
 
   const NvmlLibrary& nvml_;
   const std::string& uuid_;
   NvmlDevice device_ = nullptr;
-  std::vector<NvmlGpuInstanceProfile> profiles_;  // those that the GPU has
+  std::vector<NvmlGpuInstanceProfile> profiles_;  // those that the GPU supports
 };
 
 }  // namespace

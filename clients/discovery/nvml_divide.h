@@ -1,4 +1,4 @@
-// Divides a GPU that is in MIG mode anew, by NVML. Part of the probe: a driver may hang or crash.
+// Divides a GPU in MIG mode through NVML. Part of the probe: a driver may hang or crash.
 #ifndef BERTH_CLIENTS_DISCOVERY_NVML_DIVIDE_H_
 #define BERTH_CLIENTS_DISCOVERY_NVML_DIVIDE_H_
 
@@ -10,20 +10,20 @@
 
 namespace berth::discovery {
 
-// One instance: "3g.40gb", from this slice of memory on.
+// One instance: "3g.40gb", starting at this memory slice.
 struct GpuPart {
   std::string profile;
   int start = 0;
 };
-// "3g.40gb@4", and back. False: it is none.
+// "3g.40gb@4", and back. Returns false if the text is invalid.
 std::string ToString(const GpuPart& part);
 bool ParsePart(const std::string& text, GpuPart* part);
 
-// Destroys all instances of the GPU, and makes these, each with one compute instance as large as
-// itself. Whatever can be seen to be in the way is looked for before anything is destroyed: no such
-// GPU, no MIG mode, a profile or place that the driver does not have for it, a process that uses an
-// instance. Errors say what was in the way; after a later one the GPU holds what was left or made
-// until then.
+// Destroys all instances of the GPU and creates these, each with one compute instance of the full
+// size. Everything that can be checked is checked before anything is destroyed: the GPU exists and
+// is in MIG mode, the driver supports each profile and placement, and no process uses an instance.
+// Errors name the cause; after a later error the GPU keeps the instances that remained or were
+// created until then.
 absl::Status DivideGpu(const NvmlLibrary& nvml, const std::string& uuid,
                        const std::vector<GpuPart>& parts);
 

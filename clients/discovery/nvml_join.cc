@@ -15,8 +15,8 @@ namespace {
 constexpr unsigned kMaxGpus = 256;
 constexpr unsigned kMaxMigSlots = 64;
 
-// In virtual machines and on GB200 the switch behind a link has no address: all ones.
-bool IsNowhere(const NvmlPciInfo& info) {
+// In virtual machines and on GB200, the switch at the end of a link has no address: all ones.
+bool HasNoAddress(const NvmlPciInfo& info) {
   return info.bus > 0xff || info.device > 0x1f || info.domain == UINT32_MAX ||
          (info.bus == 0xff && info.device == 0x1f && info.domain >= 0xffff);
 }
@@ -53,7 +53,7 @@ class Joiner {
     (void)nvml_.DriverVersion(&machine_->nvidia_driver);
     unsigned count = 0;
     if (const NvmlResult result = nvml_.DeviceCount(&count); result != kNvmlSuccess) {
-      Warn(absl::StrCat("NVML does not count the GPUs: ", nvml_.ErrorText(result)));
+      Warn(absl::StrCat("NVML cannot count the GPUs: ", nvml_.ErrorText(result)));
       count = 0;
     }
     std::map<PciAddress, NvmlDevice> seen;
@@ -63,7 +63,7 @@ class Joiner {
       if (gpu.vendor != "nvidia") continue;
       const auto found = seen.find(gpu.pci);
       if (found == seen.end()) {
-        if (gpu.problem.empty()) gpu.problem = "NVML does not show it";
+        if (gpu.problem.empty()) gpu.problem = "NVML does not report it";
       } else {
         Read(found->second, &gpu);
       }
@@ -82,10 +82,10 @@ class Joiner {
       (*seen)[AddressOf(info)] = device;
       return;
     }
-    Warn(absl::StrCat("NVML cannot tell of GPU ", index, ": ", nvml_.ErrorText(result)));
+    Warn(absl::StrCat("NVML cannot read GPU ", index, ": ", nvml_.ErrorText(result)));
   }
 
-  // /sys may be hidden while the driver is not: in containers.
+  // In containers, /sys may be hidden while the driver is not.
   void AddUnseen(const std::map<PciAddress, NvmlDevice>& seen) {
     for (const auto& [address, device] : seen) {
       const bool known = std::any_of(machine_->gpus.begin(), machine_->gpus.end(),
@@ -99,7 +99,7 @@ class Joiner {
     });
   }
 
-  // A GPU that falls off the bus meanwhile answers each call with that.
+  // If a GPU falls off the bus, each call returns this.
   bool Ok(NvmlResult result, Gpu* gpu) const {
     if (result == kNvmlGpuIsLost) gpu->problem = nvml_.ErrorText(result);
     return result == kNvmlSuccess;
@@ -108,7 +108,7 @@ class Joiner {
   void Read(NvmlDevice device, Gpu* gpu) {
     const NvmlResult result = nvml_.Uuid(device, &gpu->uuid);
     if (!Ok(result, gpu)) {
-      gpu->problem = absl::StrCat("NVML does not tell its UUID: ", nvml_.ErrorText(result));
+      gpu->problem = absl::StrCat("NVML does not report its UUID: ", nvml_.ErrorText(result));
       return;
     }
     (void)Ok(nvml_.Name(device, &gpu->model), gpu);
@@ -127,7 +127,7 @@ class Joiner {
     ReadEcc(device, gpu);
   }
 
-  // NVML tells more of the links than any file.
+  // NVML reports more about the links than any file.
   void ReadLinks(NvmlDevice device, Gpu* gpu) {
     std::map<std::tuple<PeerKind, PciAddress>, int32_t> counts;
     bool asked = false;
@@ -155,11 +155,11 @@ class Joiner {
       return;
     }
     const PeerKind kind = KindOf(device, link, info);
-    const PciAddress address = IsNowhere(info) ? PciAddress() : AddressOf(info);
+    const PciAddress address = HasNoAddress(info) ? PciAddress() : AddressOf(info);
     ++(*counts)[{kind, address}];
   }
 
-  // Newer drivers tell; for older ones the address must do.
+  // Newer drivers report the kind; on older ones it follows from the address.
   PeerKind KindOf(NvmlDevice device, unsigned link, const NvmlPciInfo& info) const {
     unsigned type = 0;
     if (nvml_.LinkPeerType(device, link, &type) == kNvmlSuccess) {
@@ -167,7 +167,7 @@ class Joiner {
       if (type == kNvmlRemoteCpu) return PeerKind::kCpu;
       if (type == kNvmlRemoteSwitch) return PeerKind::kSwitch;
     }
-    if (IsNowhere(info)) return PeerKind::kSwitch;
+    if (HasNoAddress(info)) return PeerKind::kSwitch;
     const PciAddress address = AddressOf(info);
     for (const Gpu& gpu : machine_->gpus) {
       if (gpu.pci == address) return PeerKind::kGpu;

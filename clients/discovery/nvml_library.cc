@@ -12,7 +12,7 @@
 namespace berth::discovery {
 namespace {
 
-// Buffers are ended by us, whatever the library wrote.
+// Buffers are NUL-terminated here, whatever the library wrote.
 template <size_t N>
 std::string Text(const char (&buffer)[N]) {
   return std::string(buffer, strnlen(buffer, N));
@@ -59,7 +59,7 @@ NvmlLibrary::~NvmlLibrary() {
 }
 
 std::string NvmlLibrary::ErrorText(NvmlResult result) const {
-  if (result == kNvmlFunctionNotFound) return "the driver is too old for it";
+  if (result == kNvmlFunctionNotFound) return "the driver is too old for this call";
   const auto function = Find<const char* (*)(NvmlResult)>("nvmlErrorString");
   const char* text = function == nullptr ? nullptr : function(result);
   return text == nullptr ? absl::StrCat("error ", result) : text;
@@ -180,7 +180,7 @@ NvmlResult NvmlLibrary::Attributes(NvmlDevice mig, NvmlAttributes* attributes) c
   return Call("nvmlDeviceGetAttributes_v2", nullptr, mig, attributes);
 }
 
-// Asked with room for none, it tells how many there are.
+// With room for none, it returns the count.
 NvmlResult NvmlLibrary::ComputeProcesses(NvmlDevice mig, unsigned* count) const {
   *count = 0;
   const NvmlResult result =
@@ -280,7 +280,7 @@ NvmlResult NvmlLibrary::RemappedRows(NvmlDevice device, Remapped* rows) const {
               &rows->pending, &rows->failed);
 }
 
-// Asked with room for none, it tells how many there are.
+// With room for none, it returns the count.
 NvmlResult NvmlLibrary::RetiredPages(NvmlDevice device, int cause, unsigned* count) const {
   *count = 0;
   const NvmlResult result = Call("nvmlDeviceGetRetiredPages", nullptr, device, cause, count,
@@ -382,7 +382,7 @@ NvmlResult NvmlLibrary::RegisterXids(NvmlDevice device, NvmlEventSet set) const 
   return Call("nvmlDeviceRegisterEvents", nullptr, device, kNvmlEventXid, set);
 }
 
-// The first version fills in less of the same record.
+// The first version fills in a part of the same record.
 NvmlResult NvmlLibrary::WaitEvent(NvmlEventSet set, unsigned timeout_ms, NvmlEvent* event) const {
   *event = {};
   return Call("nvmlEventSetWait_v2", "nvmlEventSetWait", set, event, timeout_ms);

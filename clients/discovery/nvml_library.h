@@ -1,4 +1,4 @@
-// libnvidia-ml.so.1, loaded when there is one.
+// libnvidia-ml.so.1, loaded if present.
 #ifndef BERTH_CLIENTS_DISCOVERY_NVML_LIBRARY_H_
 #define BERTH_CLIENTS_DISCOVERY_NVML_LIBRARY_H_
 
@@ -14,12 +14,13 @@ namespace berth::discovery {
 
 inline constexpr char kNvmlLibraryName[] = "libnvidia-ml.so.1";
 
-// Every method gives NVML's result, or kNvmlFunctionNotFound where the library is too old to have
-// it. Outputs are written on kNvmlSuccess only. Not for two threads at once.
+// Every method returns NVML's result, or kNvmlFunctionNotFound if the library is too old to have
+// it. Outputs are written only on kNvmlSuccess. Not thread-safe.
 class NvmlLibrary {
  public:
   // NOT_FOUND if there is no library of that name or file; FAILED_PRECONDITION if the driver is not
-  // loaded, INTERNAL if it is no such library, or does not start: these with NVML's words.
+  // loaded; INTERNAL if it is not an NVML library or does not start. The last two have NVML's error
+  // text.
   static absl::StatusOr<std::unique_ptr<NvmlLibrary>> Open(const std::string& name);
   ~NvmlLibrary();
   NvmlLibrary(const NvmlLibrary&) = delete;
@@ -36,13 +37,13 @@ class NvmlLibrary {
   NvmlResult PciInfo(NvmlDevice device, NvmlPciInfo* info) const;
   NvmlResult ComputeCapability(NvmlDevice device, int* major, int* minor) const;
   NvmlResult Memory(NvmlDevice device, NvmlMemory* memory) const;
-  // Drivers before 510 do not tell what they reserve: that is in `used` then, and *reserved -1.
+  // Drivers before 510 do not report reserved memory: then `used` includes it, and *reserved is -1.
   NvmlResult MemoryInUse(NvmlDevice device, NvmlMemory* memory, int64_t* reserved) const;
 
   NvmlResult LinkState(NvmlDevice device, unsigned link, bool* active) const;
   NvmlResult LinkPeer(NvmlDevice device, unsigned link, NvmlPciInfo* peer) const;
   NvmlResult LinkPeerType(NvmlDevice device, unsigned link, unsigned* type) const;
-  // A driver without the second version is asked by the first.
+  // Falls back to the first version on drivers without the second.
   NvmlResult Fabric(NvmlDevice device, NvmlFabricInfo* info) const;
 
   NvmlResult MigMode(NvmlDevice device, bool* enabled) const;
@@ -50,11 +51,11 @@ class NvmlLibrary {
   NvmlResult MigDevice(NvmlDevice device, unsigned slot, NvmlDevice* mig) const;
   NvmlResult MigIds(NvmlDevice mig, unsigned* gpu_instance, unsigned* compute_instance) const;
   NvmlResult Attributes(NvmlDevice mig, NvmlAttributes* attributes) const;
-  // Processes that use it for computing.
+  // The number of compute processes that use it.
   NvmlResult ComputeProcesses(NvmlDevice mig, unsigned* count) const;
 
-  // Dividing a GPU (MIG). Profiles by number below kNvmlGpuInstanceProfiles; those that the GPU
-  // does not have answer kNvmlNotSupported or kNvmlInvalidArgument.
+  // Dividing a GPU (MIG). Profiles are numbered below kNvmlGpuInstanceProfiles; the GPU returns
+  // kNvmlNotSupported or kNvmlInvalidArgument for profiles that it does not have.
   NvmlResult InstanceProfile(NvmlDevice device, unsigned number,
                              NvmlGpuInstanceProfile* profile) const;
   NvmlResult Placements(NvmlDevice device, const NvmlGpuInstanceProfile& profile,
@@ -64,7 +65,7 @@ class NvmlLibrary {
   NvmlResult MakeInstance(NvmlDevice device, const NvmlGpuInstanceProfile& profile,
                           NvmlPlacement placement, NvmlGpuInstance* instance) const;
   NvmlResult DestroyInstance(NvmlGpuInstance instance) const;
-  // The same of compute instances, of which a GPU instance needs one for programs to run in it.
+  // The same for compute instances. A GPU instance needs one to run programs.
   NvmlResult ComputeProfile(NvmlGpuInstance instance, unsigned number,
                             NvmlComputeInstanceProfile* profile) const;
   NvmlResult ComputeInstances(NvmlGpuInstance instance, const NvmlComputeInstanceProfile& profile,
@@ -75,12 +76,12 @@ class NvmlLibrary {
 
   NvmlResult EccMode(NvmlDevice device, bool* enabled) const;
   NvmlResult EccErrors(NvmlDevice device, int type, unsigned long long* count) const;
-  // Rows (or, on GPUs without row remapping, pages) that wait for a reset.
+  // Rows (or, on GPUs without row remapping, pages) that are pending a reset.
   NvmlResult RemapPending(NvmlDevice device, bool* pending) const;
 
   struct Remapped {
     unsigned corrected = 0, uncorrected = 0;  // rows replaced
-    unsigned pending = 0, failed = 0;         // 1: some wait for a reset; one could not be replaced
+    unsigned pending = 0, failed = 0;         // 1: some await a reset; one could not be replaced
   };
   NvmlResult RemappedRows(NvmlDevice device, Remapped* rows) const;
   NvmlResult RetiredPages(NvmlDevice device, int cause, unsigned* count) const;
@@ -100,16 +101,16 @@ class NvmlLibrary {
 
   NvmlResult MakeEventSet(NvmlEventSet* set) const;
   NvmlResult RegisterXids(NvmlDevice device, NvmlEventSet set) const;
-  // kNvmlTimeout where none came.
+  // kNvmlTimeout if there was none.
   NvmlResult WaitEvent(NvmlEventSet set, unsigned timeout_ms, NvmlEvent* event) const;
   void FreeEventSet(NvmlEventSet set) const;
 
  private:
   explicit NvmlLibrary(void* handle) : handle_(handle) {}
-  // The function of the first name that the library has, or null.
+  // The function with the first name that the library has, or null.
   template <class Function>
   Function Find(const char* name, const char* older = nullptr) const;
-  // Calls it, if there is one.
+  // Calls it if it exists.
   template <class... Args>
   NvmlResult Call(const char* name, const char* older, Args... args) const;
 

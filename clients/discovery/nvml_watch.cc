@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kMaxGpus = 256;
 constexpr unsigned kMaxMigSlots = 64;
-constexpr size_t kMaxXids = 64;  // of one GPU between two reports; the later ones are dropped
+constexpr size_t kMaxXids = 64;  // per GPU between two reports; later ones are dropped
 
 template <class T>
 int64_t Bounded(T value) {
@@ -34,7 +34,7 @@ NvmlWatch::~NvmlWatch() {
   if (events_ != nullptr) nvml_.FreeEventSet(events_);
 }
 
-// One that does not say who it is can be no device of the node: that is discovery's to report.
+// A GPU without a UUID cannot be a device of the node: discovery reports that.
 void NvmlWatch::Add(unsigned index) {
   Watched watched;
   NvmlPciInfo info = {};
@@ -56,7 +56,7 @@ bool NvmlWatch::Wait(absl::Duration timeout) {
   const auto ms = static_cast<unsigned>(absl::ToInt64Milliseconds(timeout));
   const NvmlResult result = nvml_.WaitEvent(events_, ms, &event);
   if (result == kNvmlTimeout) return true;
-  if (result != kNvmlSuccess) return false;  // at once and again, as from a GPU that is lost
+  if (result != kNvmlSuccess) return false;  // returns at once, repeatedly: a lost GPU does this
   for (Watched& watched : watched_) {
     if (watched.device != event.device || event.type != kNvmlEventXid) continue;
     if (watched.xids.size() < kMaxXids) watched.xids.push_back(Bounded(event.data));
@@ -67,7 +67,7 @@ bool NvmlWatch::Wait(absl::Duration timeout) {
 GpuReport NvmlWatch::Read() {
   GpuReport report;
   (void)nvml_.DriverVersion(&report.driver);
-  report.xids_are_told = told_;
+  report.xids_supported = told_;
   for (Watched& watched : watched_) {
     GpuSample sample = ReadGpu(watched);
     sample.xids = std::exchange(watched.xids, {});
@@ -85,8 +85,8 @@ GpuSample NvmlWatch::ReadGpu(const Watched& watched) const {
   return sample;
 }
 
-// A GPU that falls off the bus answers each call with that. The value by reference: it is written
-// by the call that gives the result, in the same expression.
+// If a GPU falls off the bus, each call returns this. `value` is a reference: the call that gives
+// the result writes it in the same expression.
 template <class T>
 void NvmlWatch::Keep(NvmlResult result, const T& value, int64_t* to, GpuSample* sample) const {
   if (result == kNvmlGpuIsLost) sample->problem = nvml_.ErrorText(result);
@@ -142,7 +142,7 @@ void NvmlWatch::ReadErrors(NvmlDevice device, GpuSample* sample) const {
   (void)nvml_.Field(device, kNvmlFieldRecoveryAction, 0, &sample->recovery_action);
 }
 
-// Adds one link's count: by the field of newer drivers, else by one or two counters.
+// Adds one link's count: from the field of newer drivers, else from one or two counters.
 void NvmlWatch::LinkCount(NvmlDevice device, unsigned link, unsigned field, int counter, int more,
                           int64_t* sum) const {
   int64_t value = 0;
@@ -170,7 +170,7 @@ void NvmlWatch::ReadLinks(NvmlDevice device, GpuSample* sample) const {
   }
 }
 
-// Each time anew: they come and go while their GPU stays.
+// Instances are listed each time: they come and go while their GPU stays.
 void NvmlWatch::ReadInstances(const Watched& watched, std::vector<GpuSample>* to) const {
   bool enabled = false;
   unsigned slots = 0;

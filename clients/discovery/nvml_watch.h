@@ -1,4 +1,4 @@
-// GPUs at work, through NVML: what they count, and the XIDs that the driver tells meanwhile.
+// Reads the counters of running GPUs and their XIDs through NVML.
 #ifndef BERTH_CLIENTS_DISCOVERY_NVML_WATCH_H_
 #define BERTH_CLIENTS_DISCOVERY_NVML_WATCH_H_
 
@@ -12,21 +12,21 @@ namespace berth::discovery {
 
 class NvmlWatch {
  public:
-  // Looks which GPUs there are, and asks for their XIDs. `nvml` outlives it.
+  // Lists the GPUs and subscribes to their XIDs. `nvml` must outlive it.
   explicit NvmlWatch(const NvmlLibrary& nvml);
   ~NvmlWatch();
   NvmlWatch(const NvmlWatch&) = delete;
   NvmlWatch& operator=(const NvmlWatch&) = delete;
 
-  // Waits for an XID. False: there are no events to wait for, and it came back at once.
+  // Waits for an XID. Returns false at once if there are no events to wait for.
   bool Wait(absl::Duration timeout);
-  // All that is there now, with the XIDs since the last call.
+  // Reads everything now, with the XIDs since the last call.
   GpuReport Read();
 
  private:
   struct Watched {
     NvmlDevice device = nullptr;
-    GpuSample fixed;  // what does not change
+    GpuSample fixed;  // the constant fields
     std::vector<int64_t> xids;
   };
 
@@ -43,7 +43,7 @@ class NvmlWatch {
 
   const NvmlLibrary& nvml_;
   NvmlEventSet events_ = nullptr;
-  bool told_ = false;  // the driver takes the wish for at least one GPU's XIDs
+  bool told_ = false;  // the driver reports XIDs of at least one GPU
   std::vector<Watched> watched_;
 };
 

@@ -26,7 +26,7 @@ class Mover {
     const auto found = places_.find(device->pci);
     if (found == places_.end()) {
       device->pci_node = KeepOld(device->pci_node);
-      Warn(device->pci, " is not in the topology file; it stays where the machine shows it");
+      Warn(device->pci, " is not in the topology file; using the machine's own position");
       return;
     }
     device->pci_node = found->second;
@@ -59,7 +59,7 @@ class Mover {
     return found == packages_.end() ? -1 : found->second;
   }
 
-  // Copies the old place with all above it, once.
+  // Copies the old node and its ancestors, once.
   int32_t KeepOld(int32_t place) {
     if (place < 0) return -1;
     const auto [found, fresh] = kept_.emplace(place, -1);

@@ -1,4 +1,4 @@
-// Where devices sit, as an operator's file tells, for virtual machines that hide their switches.
+// Positions of devices from an operator's file, for virtual machines that hide their switches.
 #ifndef BERTH_CLIENTS_DISCOVERY_OVERRIDE_H_
 #define BERTH_CLIENTS_DISCOVERY_OVERRIDE_H_
 
@@ -6,10 +6,10 @@
 
 namespace berth::discovery {
 
-// Moves the devices of `machine` to where `told` has the same PCI address: place in the tree, NUMA
-// node, and links of GPUs that show none. What a device is (model, memory, health) stays. Devices
-// that `told` does not know stay where they are; a warning names them, and those that only `told`
-// knows.
+// Moves the devices of `machine` to the position of the same PCI address in `told`: place in the
+// tree, NUMA node, and links of GPUs that report none. Model, memory and health stay. Devices that
+// are not in `told` stay where they are. A warning names these devices, and those that are only in
+// `told`.
 void ApplyOverride(const Machine& told, Machine* machine);
 
 }  // namespace berth::discovery

@@ -1,4 +1,4 @@
-// Where a function sits on the PCI bus. The kernel and hwloc write 0000:1a:00.0, NVML
+// The address of a function on the PCI bus. The kernel and hwloc write 0000:1a:00.0, NVML writes
 // 00000000:1A:00.0; both are read, the first is written.
 #ifndef BERTH_CLIENTS_DISCOVERY_PCI_ADDRESS_H_
 #define BERTH_CLIENTS_DISCOVERY_PCI_ADDRESS_H_
@@ -21,8 +21,8 @@ struct PciAddress {
 };
 
 std::string ToString(const PciAddress& address);
-// [DOMAIN:]BUS:DEVICE.FUNCTION in hexadecimal; no domain is domain 0. A missing function is 0, as
-// in NVML's PCI record. Nothing for any other text.
+// [DOMAIN:]BUS:DEVICE.FUNCTION in hexadecimal; the default domain is 0. A missing function is 0, as
+// in NVML's PCI record. Returns nothing for any other text.
 absl::optional<PciAddress> ParsePciAddress(absl::string_view text);
 
 }  // namespace berth::discovery

@@ -21,12 +21,12 @@
 namespace berth::discovery {
 namespace {
 
-constexpr size_t kMaxNoiseBytes = 8 << 10;  // the rest is read and dropped
+constexpr size_t kMaxNoiseBytes = 8 << 10;  // the rest is dropped
 constexpr size_t kMaxNoiseLine = 300;
 
 using Clock = std::chrono::steady_clock;
 
-// What the probe reads, for messages.
+// The source that the probe reads, for messages.
 std::string Subject(const DiscoverOptions& options) {
   if (!options.from.empty()) return options.from;
   return options.topology_file.empty() ? "this machine" : options.topology_file;
@@ -67,7 +67,7 @@ class Probe {
     if (pid_ > 0) End();
   }
 
-  // Reads until both pipes end. False: the time was over, or the answer too long.
+  // Reads until both pipes end. Returns false on timeout or if the response is too long.
   bool Collect(Clock::time_point deadline, const std::atomic<bool>* stop) {
     while (out_.read.get() >= 0 || err_.read.get() >= 0) {
       if (stop != nullptr && *stop) return false;
@@ -86,7 +86,7 @@ class Probe {
     return true;
   }
 
-  // Kills what still runs; the wait status.
+  // Kills the process if it still runs; returns the wait status.
   int End() {
     int status = 0;
     kill(pid_, SIGKILL);
@@ -96,7 +96,7 @@ class Probe {
     return status;
   }
 
-  // After both pipes ended: it is about to end by itself, or has closed them to hang.
+  // Call after both pipes ended: the process is about to exit, or closed them and hangs.
   absl::optional<int> Wait(Clock::time_point deadline) {
     int status = 0;
     while (Clock::now() < deadline) {
@@ -125,7 +125,7 @@ class Probe {
   pid_t pid_ = -1;
 };
 
-// The first line that says something.
+// The first line that is not empty.
 std::string NoiseLine(const std::string& noise) {
   for (absl::string_view line : absl::StrSplit(noise, '\n')) {
     if (line.find_first_not_of("*# \t") == absl::string_view::npos) continue;
@@ -141,7 +141,7 @@ struct Work {
   absl::string_view done;
 };
 
-// What it answered, if it ended well.
+// The response, if the probe succeeded.
 absl::StatusOr<std::string> Judge(int status, const Probe& probe, const Work& work) {
   if (WIFSIGNALED(status)) {
     return absl::InternalError(absl::StrCat(work.subject, ": ", work.doing, " it crashed: ",
@@ -165,7 +165,7 @@ absl::StatusOr<std::string> Run(std::vector<std::string> arguments, const Work& 
   const bool collected = probe.Collect(deadline, stop);
   if (stop != nullptr && *stop) return absl::CancelledError("stopped");
   if (!collected && probe.answer.size() > kMaxWireBytes)
-    return absl::InternalError(absl::StrCat(work.subject, ": the probe's answer is too long"));
+    return absl::InternalError(absl::StrCat(work.subject, ": the probe's response is too long"));
   const absl::optional<int> status = collected ? probe.Wait(deadline) : absl::nullopt;
   if (status) return Judge(*status, probe, work);
   return absl::DeadlineExceededError(

@@ -1,5 +1,5 @@
-// Discovery in a process of its own, berth-probe: a crash in hwloc or in a vendor's driver, a
-// driver that hangs on a dead GPU, or a file made to do harm ends the probe and not the agent.
+// Runs discovery in a separate process, berth-probe: a crash in hwloc or in a vendor's driver, a
+// driver that hangs on a dead GPU, or a malicious file ends the probe and not the agent.
 #ifndef BERTH_CLIENTS_DISCOVERY_PROBE_H_
 #define BERTH_CLIENTS_DISCOVERY_PROBE_H_
 
@@ -17,22 +17,22 @@ namespace berth::discovery {
 
 inline constexpr absl::Duration kProbeTimeout = absl::Seconds(60);
 
-// Runs `program` and waits for it. Errors name the file that was read: those of Discover;
-// INTERNAL when the probe crashed or answered nonsense, DEADLINE_EXCEEDED when it was killed after
-// `timeout`, UNAVAILABLE when it could not be started, CANCELLED when it was killed because `stop`
+// Runs `program` and waits for it. Errors name the file that was read: those of Discover; INTERNAL
+// if the probe crashed or returned an invalid response, DEADLINE_EXCEEDED if it was killed after
+// `timeout`, UNAVAILABLE if it could not be started, CANCELLED if it was killed because `stop`
 // became true.
 absl::StatusOr<Machine> RunProbe(const std::string& program, const DiscoverOptions& options,
                                  absl::Duration timeout, const std::atomic<bool>* stop = nullptr);
 
-// Divides a GPU anew by `nvml_library` (empty: libnvidia-ml.so.1) in the same way. Errors: those of
-// DivideGpu and of a driver that does not start, and of the probe as above: then how far it came
-// must be looked at.
+// Divides a GPU through `nvml_library` (empty: libnvidia-ml.so.1) in the same way. Errors: those of
+// DivideGpu, of a driver that does not start, and of the probe as above. After an error of the
+// probe, discovery must find out which instances exist.
 absl::Status RunDivision(const std::string& program, const std::string& nvml_library,
                          const std::string& uuid, const std::vector<GpuPart>& parts,
                          absl::Duration timeout, const std::atomic<bool>* stop = nullptr);
 
-// The probe's side: main of berth-probe. Machine or message on standard output; noise of libraries
-// on standard error.
+// The probe's side: main of berth-probe. Writes the machine or message to standard output;
+// libraries may write to standard error.
 int ProbeMain(int argc, char** argv);
 
 }  // namespace berth::discovery

@@ -24,15 +24,15 @@ namespace berth::discovery {
 namespace {
 
 constexpr rlim_t kCpuSeconds = 30;
-constexpr absl::Duration kWatchStep = absl::Milliseconds(200);  // a wish is seen this late at most
-constexpr rlim_t kFileMemoryBytes = rlim_t{1} << 30;            // more than any topology takes
+constexpr absl::Duration kWatchStep = absl::Milliseconds(200);  // the maximum delay of a request
+constexpr rlim_t kFileMemoryBytes = rlim_t{1} << 30;            // more than any topology needs
 
 void Limit(int resource, rlim_t value) {
   const rlimit limit = {value, value};
   setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
-// What the process has already: sanitizers reserve a lot.
+// The address space in use: sanitizers reserve a lot.
 rlim_t AddressSpace() {
   std::ifstream statm("/proc/self/statm");
   rlim_t pages = 0;
@@ -46,7 +46,7 @@ void StayChild() {
   Limit(RLIMIT_CORE, 0);
 }
 
-// Drivers may map as much as they like; a file has no business to.
+// Drivers may map as much as they like; reading a file does not need to.
 void LockDown(bool reads_file) {
   StayChild();
   Limit(RLIMIT_CPU, kCpuSeconds);
@@ -84,7 +84,7 @@ int Answer(const absl::Status& failed) {
   return kFirstErrorExit + static_cast<int>(failed.code());
 }
 
-// A driver takes about a second an instance, nearly none of it CPU time.
+// A driver needs about a second per instance, nearly none of it CPU time.
 int Divide(int argc, char** argv) {
   LockDown(false);
   std::string uuid;
@@ -103,7 +103,7 @@ int Divide(int argc, char** argv) {
   return divided.ok() ? 0 : Answer(divided);
 }
 
-// Whether a report is wanted now; an XID that comes meanwhile is taken in. -1: nobody listens.
+// Whether a report is requested now; XIDs are collected in the meantime. -1: the agent is gone.
 int Wanted(NvmlWatch* watch) {
   const bool waited = watch->Wait(kWatchStep);
   pollfd in = {STDIN_FILENO, POLLIN, 0};
@@ -142,7 +142,7 @@ int ProbeMain(int argc, char** argv) {
   if (argc >= 3 && absl::string_view(argv[1]) == kDivideFlag) return Divide(argc, argv);
   DiscoverOptions options;
   if (!ReadArguments(argc, argv, &options)) {
-    fputs("berth-probe is started by berth-agent; see berth-agent --discover\n", stderr);
+    fputs("berth-probe: started by berth-agent only; use berth-agent --discover\n", stderr);
     return 2;
   }
   LockDown(!options.from.empty());

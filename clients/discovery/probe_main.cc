@@ -1,4 +1,4 @@
-// berth-probe: looks at the machine, or reads a topology file, for berth-agent. Not for people.
+// berth-probe: reads the machine or a topology file for berth-agent. Not for direct use.
 #include "clients/discovery/probe.h"
 
 int main(int argc, char** argv) { return berth::discovery::ProbeMain(argc, argv); }

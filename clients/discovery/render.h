@@ -1,4 +1,4 @@
-// A machine for people and for programs.
+// Renders a machine for people and for programs.
 #ifndef BERTH_CLIENTS_DISCOVERY_RENDER_H_
 #define BERTH_CLIENTS_DISCOVERY_RENDER_H_
 
@@ -8,15 +8,15 @@
 
 namespace berth::discovery {
 
-// The tree (packages, NUMA nodes, PCI with the devices) and the matrix of distances, as UTF-8 text
-// of lines. Control characters in names are shown as "?".
+// The tree (packages, NUMA nodes, PCI with the devices) and the matrix of distances, as UTF-8
+// lines. Control characters in names become "?".
 std::string RenderTable(const Machine& machine);
 
 // Every field of machine.h, names in lowerCamelCase; PCI addresses and enumerations as words. One
-// document, indented by two. Bytes that are not UTF-8 are shown as "?".
+// document, indented by two. Bytes that are not UTF-8 become "?".
 std::string RenderJson(const Machine& machine);
 
-// How devices are called in both: "gpu0", "npu3" by place in machine.gpus; a NIC has its name.
+// The name of a device in both: "gpu0", "npu3" by index in machine.gpus; a NIC has its own name.
 std::string DeviceName(const Machine& machine, size_t gpu);
 
 }  // namespace berth::discovery

@@ -9,7 +9,7 @@
 namespace berth::discovery {
 namespace {
 
-// Length of the UTF-8 sequence at `text[at]`, 0 if it is none.
+// Length of the UTF-8 sequence at `text[at]`, 0 if it is invalid.
 size_t SequenceLength(absl::string_view text, size_t at) {
   const unsigned char lead = static_cast<unsigned char>(text[at]);
   const size_t length = lead < 0x80                   ? 1

@@ -26,7 +26,7 @@ std::string Place(const char* what, int32_t number) {
   return number < 0 ? absl::StrCat(what, " unknown") : absl::StrCat(what, " ", number);
 }
 
-// The words that are not empty, two blanks between.
+// The non-empty words, separated by two spaces.
 std::string Line(std::vector<std::string> words) {
   words.erase(std::remove(words.begin(), words.end(), ""), words.end());
   return Clean(absl::StrJoin(words, "  "));
@@ -68,7 +68,7 @@ std::string Processors(const Machine& machine) {
   return out;
 }
 
-// Writes the node's devices and children, each below the bars of its ancestors.
+// Writes the node's devices and children, each indented below its ancestors.
 class Tree {
  public:
   explicit Tree(const Machine& machine) : machine_(machine) {}
@@ -84,7 +84,7 @@ class Tree {
     int32_t node = -2;  // whose children hang below; -2 = none
   };
 
-  // A device in the tree is drawn as what sits on it.
+  // A device in the tree is drawn as its GPU or NIC.
   std::vector<Entry> Entries(int32_t parent) const {
     std::vector<Entry> entries;
     for (size_t i = 0; i < machine_.pci.size(); ++i) {

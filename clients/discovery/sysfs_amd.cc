@@ -33,7 +33,7 @@ uint64_t Get(const Properties& properties, const char* name) {
   return found == properties.end() ? 0 : found->second;
 }
 
-// One GPU as the kernel's compute driver counts them.
+// One GPU as the kernel's compute driver lists it.
 struct ComputeNode {
   PciAddress pci;
   int32_t partition = -1;
@@ -71,8 +71,8 @@ ComputeNode ReadNode(const std::string& folder, const Properties& properties) {
   return node;
 }
 
-// Partitions of one function share its location; in some modes their function number counts them,
-// though the PCI bus has only function 0.
+// Partitions of one function share its location; in some modes their function number is the
+// partition, although the PCI bus has only function 0.
 ComputeNodes ReadComputeNodes(const std::string& root) {
   const std::string folder = absl::StrCat(root, "/sys/class/kfd/kfd/topology/nodes");
   ComputeNodes nodes;
@@ -123,7 +123,7 @@ void AddLinks(const ComputeNode& node, const ComputeNodes& nodes, Gpu* gpu) {
   }
 }
 
-// The GPUs of one function: one for each of its compute nodes.
+// The GPUs of one function: one per compute node.
 std::vector<Gpu> Divide(const Gpu& whole, const ComputeNodes& nodes) {
   std::vector<Gpu> parts;
   for (const auto& [name, node] : nodes) {
@@ -133,7 +133,7 @@ std::vector<Gpu> Divide(const Gpu& whole, const ComputeNodes& nodes) {
     part.render_minor = node.render_minor;
     part.compute_index = node.index;
     if (node.partition >= 0) {
-      part.uuid.clear();  // they share the one of the function
+      part.uuid.clear();  // partitions share the function's UUID
       part.memory_bytes = static_cast<int64_t>(std::min(node.memory_bytes, kMaxBytes));
     } else if (part.uuid.empty() && node.unique_id != 0) {
       part.uuid = absl::StrFormat("GPU-%016x", node.unique_id);

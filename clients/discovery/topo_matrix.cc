@@ -16,7 +16,7 @@ namespace {
 constexpr absl::string_view kCpuColumn = "CPU Affinity";
 constexpr absl::string_view kNumaColumn = "NUMA Affinity";
 
-// The tool underlines its head on terminals: ESC [ ... m.
+// The tool underlines its header on terminals: ESC [ ... m.
 std::string WithoutEscapes(absl::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -58,7 +58,7 @@ class Parser {
       line = absl::StripSuffix(line, "\r");
       if (absl::Status status = Line(line); !status.ok()) return status;
     }
-    if (matrix_.devices.empty()) return Error("no head of a matrix");
+    if (matrix_.devices.empty()) return Error("no matrix header");
     if (matrix_.cells.size() < matrix_.devices.size()) return Error("rows are missing");
     if (absl::Status status = CheckSymmetry(); !status.ok()) return status;
     return std::move(matrix_);
@@ -82,7 +82,7 @@ class Parser {
     for (size_t i = 1; i < head_.size() && head_[i] != kCpuColumn && !head_[i].empty(); ++i) {
       matrix_.devices.push_back({.name = head_[i], .is_gpu = absl::StartsWith(head_[i], "GPU")});
     }
-    if (matrix_.devices.empty()) return Error("a head without devices");
+    if (matrix_.devices.empty()) return Error("a header without devices");
     return matrix_.devices.size() > kMaxTopoDevices ? Error("too many devices") : absl::OkStatus();
   }
 
@@ -122,7 +122,7 @@ class Parser {
       for (size_t j = 0; j < i; ++j) {
         if (Label(matrix_.cells[i][j]) != Label(matrix_.cells[j][i]))
           return Error(absl::StrCat(matrix_.devices[i].name, " and ", matrix_.devices[j].name,
-                                    " disagree on the way between them"));
+                                    " disagree on the distance between them"));
       }
       if (matrix_.cells[i][i].pci != LinkClass::kSelf) return Error("the diagonal is not X");
     }
@@ -134,7 +134,7 @@ class Parser {
   TopoMatrix matrix_;
 };
 
-// Places in the machine of the matrix's devices.
+// The machine's indexes of the devices in the matrix.
 struct Places {
   std::vector<size_t> gpus;  // the n-th NVIDIA GPU
   std::map<std::string, size_t> nics;

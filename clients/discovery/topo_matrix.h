@@ -1,4 +1,4 @@
-// `nvidia-smi topo -m`: what NVIDIA's own tool says of the distances, to check ours against.
+// `nvidia-smi topo -m`: distances as NVIDIA's own tool reports them, to check ours against.
 #ifndef BERTH_CLIENTS_DISCOVERY_TOPO_MATRIX_H_
 #define BERTH_CLIENTS_DISCOVERY_TOPO_MATRIX_H_
 
@@ -14,7 +14,7 @@ namespace berth::discovery {
 inline constexpr size_t kMaxTopoDevices = 256;
 
 struct TopoDevice {
-  std::string name{};  // "GPU0"; NICs by their own name, where the legend tells it
+  std::string name{};  // "GPU0"; NICs have the name from the legend, if it has one
   bool is_gpu = false;
   std::string cpus{};
   int32_t numa_node = -1;
@@ -26,12 +26,12 @@ struct TopoMatrix {
   std::vector<std::vector<Distance>> cells{};  // square
 };
 
-// INVALID_ARGUMENT "line N: reason" for text that is no such table, is cut off, or disagrees with
-// itself across the diagonal.
+// INVALID_ARGUMENT "line N: reason" for text that is not such a table, is truncated, or is not
+// symmetric.
 absl::StatusOr<TopoMatrix> ParseTopoMatrix(absl::string_view text);
 
-// One line for each pair of devices of both on which they do not agree, and for each device that
-// only one has. GPU n is the n-th NVIDIA GPU by PCI address, as nvidia-smi counts. Empty = they
+// One line for each pair of common devices whose distances differ, and for each device that only
+// one side has. GPU n is the n-th NVIDIA GPU by PCI address, as nvidia-smi counts. Empty = they
 // agree.
 std::vector<std::string> CompareWithTopo(const Machine& machine, const TopoMatrix& matrix);
 

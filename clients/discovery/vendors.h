@@ -1,5 +1,5 @@
-// Which PCI functions are accelerators: vendor and class together, never the class alone, as
-// consoles and virtual displays have the class of a GPU too.
+// Decides which PCI functions are accelerators: by vendor and class together, never by class alone,
+// as consoles and virtual displays also have the class of a GPU.
 #ifndef BERTH_CLIENTS_DISCOVERY_VENDORS_H_
 #define BERTH_CLIENTS_DISCOVERY_VENDORS_H_
 
@@ -19,14 +19,14 @@ struct Accelerator {
   const char* kind;    // "gpu" or "npu"
 };
 
-// Nothing for any other function.
+// Null for any other function.
 //   10de:0302 NVIDIA 3D controller -> gpu     1002:0300 -> nothing (a display; one with a ROCm name
 //   19e5:1200 Ascend               -> npu                 counts, see assemble.h)
 const Accelerator* FindAccelerator(int32_t vendor, int32_t class_id);
-// By vendor alone: for a function that a driver or an operator calls a GPU. Never null.
+// By vendor alone: for a function that a driver or an operator declares a GPU. Never null.
 const Accelerator* AcceleratorOf(int32_t vendor);
 
-// What AMD calls the device, for machines without ROCm; empty if unknown.
+// AMD's name of the device, for machines without ROCm; empty if unknown.
 std::string AmdModel(int32_t device);
 
 }  // namespace berth::discovery

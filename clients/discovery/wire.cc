@@ -12,7 +12,7 @@ namespace {
 constexpr absl::string_view kMagic = "berth machine 1\n";
 constexpr absl::string_view kReportMagic = "berth gpus 1\n";
 
-// Numbers are eight bytes, in the order of this machine; strings and lists have their length first.
+// Numbers are eight bytes in host order; strings and lists are preceded by their length.
 class Writer {
  public:
   explicit Writer(absl::string_view magic) : bytes(magic) {}
@@ -46,7 +46,7 @@ class Writer {
   }
 };
 
-// After the first error everything reads as nothing.
+// After the first error, everything reads as zero or empty.
 class Reader {
  public:
   explicit Reader(absl::string_view bytes) : left_(bytes) {}
@@ -92,7 +92,7 @@ class Reader {
     left_.remove_prefix(sizeof number);
     return number;
   }
-  // Every element takes a byte at least.
+  // Every element takes at least one byte.
   size_t Count() {
     const int64_t count = Number();
     if (count < 0 || static_cast<size_t>(count) > left_.size()) return ok_ = false, 0;
@@ -139,14 +139,14 @@ std::string EncodeMachine(const Machine& machine) {
 }
 
 absl::StatusOr<Machine> DecodeMachine(absl::string_view bytes) {
-  if (bytes.size() > kMaxWireBytes) return absl::InternalError("the probe's answer is too long");
+  if (bytes.size() > kMaxWireBytes) return absl::InternalError("the probe's response is too long");
   if (bytes.substr(0, kMagic.size()) != kMagic)
-    return absl::InternalError("the probe's answer is of another version");
+    return absl::InternalError("the probe's response has another version");
   Reader reader(bytes.substr(kMagic.size()));
   Machine machine;
   Fields(reader, machine);
   if (!reader.done() || !IsSound(machine))
-    return absl::InternalError("the probe's answer is damaged");
+    return absl::InternalError("the probe's response is damaged");
   return machine;
 }
 
@@ -158,11 +158,11 @@ std::string EncodeReport(const GpuReport& report) {
 
 absl::StatusOr<GpuReport> DecodeReport(absl::string_view bytes) {
   if (bytes.substr(0, kReportMagic.size()) != kReportMagic)
-    return absl::InternalError("the watch's answer is of another version");
+    return absl::InternalError("the probe's GPU report has another version");
   Reader reader(bytes.substr(kReportMagic.size()));
   GpuReport report;
   Fields(reader, report);
-  if (!reader.done()) return absl::InternalError("the watch's answer is damaged");
+  if (!reader.done()) return absl::InternalError("the probe's GPU report is damaged");
   return report;
 }
 

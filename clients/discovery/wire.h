@@ -1,5 +1,5 @@
-// A machine as bytes, from the probe to the agent: same build on both sides, but the probe may have
-// been taken over by the file that it read, so the reader trusts nothing.
+// The wire format of a machine, from the probe to the agent. Both sides are of the same build, but
+// a malicious file may have taken over the probe, so the reader trusts nothing.
 #ifndef BERTH_CLIENTS_DISCOVERY_WIRE_H_
 #define BERTH_CLIENTS_DISCOVERY_WIRE_H_
 
@@ -16,11 +16,11 @@ namespace berth::discovery {
 inline constexpr size_t kMaxWireBytes = size_t{16} << 20;
 
 std::string EncodeMachine(const Machine& machine);
-// INTERNAL for bytes that EncodeMachine does not give: too short, too long, counts beyond what is
-// there, unknown enum values, indexes that point nowhere.
+// INTERNAL for bytes that EncodeMachine cannot produce: too short, too long, counts beyond the
+// data, unknown enum values, dangling indexes.
 absl::StatusOr<Machine> DecodeMachine(absl::string_view bytes);
 
-// Likewise, from the watch (gpu_watch.h).
+// The same for the watch (gpu_watch.h).
 std::string EncodeReport(const GpuReport& report);
 absl::StatusOr<GpuReport> DecodeReport(absl::string_view bytes);
 

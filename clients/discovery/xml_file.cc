@@ -18,7 +18,7 @@ constexpr absl::string_view kHwlocHead =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n";
 
 absl::Status Failed(int error) {
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError("there is no such file");
+  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError("no such file");
   if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(strerror(error));
   return absl::InvalidArgumentError(strerror(error));
 }
@@ -37,7 +37,7 @@ class Descriptor {
   int fd_;
 };
 
-// Not to hang on a pipe, nor to read a device without end.
+// Must not hang on a pipe or read an endless device.
 absl::StatusOr<std::string> ReadRegular(const std::string& path) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return Failed(errno);
@@ -53,10 +53,10 @@ absl::StatusOr<std::string> ReadRegular(const std::string& path) {
     if (n == 0) return text;
     text.append(block, 0, static_cast<size_t>(n));
   }
-  return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxXmlBytes, " bytes"));
+  return absl::InvalidArgumentError(absl::StrCat("larger than ", kMaxXmlBytes, " bytes"));
 }
 
-// "2.0"; version 1 files have none, or "1.x".
+// "2.0"; version 1 files have no version, or "1.x".
 absl::Status CheckHwlocVersion(const std::string& version) {
   if (version.empty()) return absl::OkStatus();
   const std::vector<std::string> parts = absl::StrSplit(version, '.');
@@ -65,8 +65,8 @@ absl::Status CheckHwlocVersion(const std::string& version) {
     return absl::InvalidArgumentError(absl::StrCat("unknown version \"", version, "\""));
   if (major <= kNewestHwlocXml) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("hwloc XML of version ", version, "; at most ", kNewestHwlocXml,
-                   ".x is read. Export it with \"lstopo --export-xml-flags v2\""));
+      absl::StrCat("hwloc XML version ", version, " is not supported (at most ", kNewestHwlocXml,
+                   ".x). Export it with \"lstopo --export-xml-flags v2\""));
 }
 
 absl::Status Recognise(const std::string& raw, XmlFile* file) {

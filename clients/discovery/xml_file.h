@@ -1,4 +1,4 @@
-// Topology files, before anything else looks at them.
+// Reads and checks topology files before any other code sees them.
 #ifndef BERTH_CLIENTS_DISCOVERY_XML_FILE_H_
 #define BERTH_CLIENTS_DISCOVERY_XML_FILE_H_
 
@@ -14,12 +14,12 @@ enum class XmlKind { kHwloc, kNccl };
 struct XmlFile {
   XmlKind kind = XmlKind::kHwloc;
   XmlDocument document{};
-  std::string text{};  // as hwloc's own parser needs it: no comments, its own head
+  std::string text{};  // as hwloc's parser needs it: no comments, with hwloc's header
 };
 
-// A regular file of at most kMaxXmlBytes, well formed, whose root is hwloc's <topology> (version 1
-// or 2) or NCCL's <system>. Every error begins with "PATH: " and gives the reason; NOT_FOUND,
-// PERMISSION_DENIED, INVALID_ARGUMENT.
+// Accepts a regular file of at most kMaxXmlBytes, well formed, whose root is hwloc's <topology>
+// (version 1 or 2) or NCCL's <system>. Every error begins with "PATH: " and gives the reason;
+// NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT.
 absl::StatusOr<XmlFile> ReadXmlFile(const std::string& path);
 
 }  // namespace berth::discovery

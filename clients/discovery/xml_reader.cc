@@ -20,7 +20,7 @@ bool IsNameChar(char c) {
          c == ':';
 }
 
-// The character that a reference names, or nothing for one that XML does not define by itself.
+// The character of an entity, or nothing if XML does not predefine it.
 absl::string_view Predefined(absl::string_view name) {
   constexpr std::array<std::pair<absl::string_view, absl::string_view>, 5> kNames = {
       {{"lt", "<"}, {"gt", ">"}, {"amp", "&"}, {"quot", "\""}, {"apos", "'"}}};
@@ -35,7 +35,7 @@ class Parser {
   explicit Parser(absl::string_view text) : text_(text) {}
 
   absl::StatusOr<XmlDocument> Run() {
-    if (text_.find('\0') != absl::string_view::npos) return Error("a zero byte");
+    if (text_.find('\0') != absl::string_view::npos) return Error("a NUL byte");
     if (absl::StartsWith(text_, kByteOrderMark)) at_ = kByteOrderMark.size();
     if (absl::Status status = RefuseControls(); !status.ok()) return status;
     while (at_ < text_.size()) {
@@ -54,7 +54,7 @@ class Parser {
   absl::Status Error(absl::string_view reason) {
     return absl::InvalidArgumentError(absl::StrCat("line ", Line(), ": ", reason));
   }
-  // Which XML does not allow, or advises against: names go into messages, and so to terminals.
+  // XML forbids or discourages control characters; names are shown in messages and on terminals.
   absl::Status RefuseControls() {
     for (size_t i = at_; i < text_.size(); ++i) {
       const auto c = static_cast<unsigned char>(text_[i]);
@@ -76,7 +76,7 @@ class Parser {
     if (absl::StartsWith(Rest(), kCommentBegin)) return SkipPast(kCommentEnd, "a comment");
     if (absl::StartsWith(Rest(), "<?")) return SkipPast("?>", "a processing instruction");
     if (absl::StartsWith(Rest(), "<!DOCTYPE")) return Doctype();
-    if (absl::StartsWith(Rest(), "<!")) return Error("a section or declaration that is not read");
+    if (absl::StartsWith(Rest(), "<!")) return Error("an unsupported section or declaration");
     if (absl::StartsWith(Rest(), "</")) return EndTag();
     return StartTag();
   }
@@ -92,17 +92,17 @@ class Parser {
 
   absl::Status SkipPast(absl::string_view end, absl::string_view what) {
     const size_t found = text_.find(end, at_);
-    if (found == absl::string_view::npos) return Error(absl::StrCat(what, " without an end"));
+    if (found == absl::string_view::npos) return Error(absl::StrCat(what, " is not closed"));
     at_ = found + end.size();
     return absl::OkStatus();
   }
 
-  // <!DOCTYPE name SYSTEM "file"> only: never declarations of its own, never read.
+  // Accepts <!DOCTYPE name SYSTEM "file"> only: no internal declarations; the file is not read.
   absl::Status Doctype() {
     const size_t end = text_.find('>', at_);
-    if (end == absl::string_view::npos) return Error("a document type without an end");
+    if (end == absl::string_view::npos) return Error("a document type is not closed");
     if (text_.substr(at_, end - at_).find('[') != absl::string_view::npos)
-      return Error("a document type with declarations is refused");
+      return Error("a document type with declarations is not supported");
     at_ = end + 1;
     return absl::OkStatus();
   }
@@ -125,9 +125,9 @@ class Parser {
     at_ += 2;
     const std::string name = ReadName();
     SkipBlanks();
-    if (!Take(">")) return Error("an end tag that does not end");
+    if (!Take(">")) return Error("an end tag is not closed");
     if (open_ < 0 || Open().name != name)
-      return Error(absl::StrCat("</", name, "> closes nothing that is open"));
+      return Error(absl::StrCat("</", name, "> does not match an open element"));
     open_ = Open().parent;
     --depth_;
     return absl::OkStatus();
@@ -144,7 +144,7 @@ class Parser {
     element.line = Line();
     if (document_.elements.empty()) document_.root_begin = begin;
     const bool empty = Take("/");
-    if (!Take(">")) return Error("a tag that does not end");
+    if (!Take(">")) return Error("a tag is not closed");
     document_.elements.push_back(std::move(element));
     if (empty) return absl::OkStatus();
     open_ = static_cast<int32_t>(document_.elements.size()) - 1;
@@ -170,12 +170,12 @@ class Parser {
 
   absl::Status Value(std::string* value) {
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
-    if (quote != '"' && quote != '\'') return Error("an attribute's value without quotes");
+    if (quote != '"' && quote != '\'') return Error("an attribute value without quotes");
     const size_t end = text_.find(quote, at_ + 1);
     if (end == absl::string_view::npos) return Error("the file ends inside an attribute");
     const absl::string_view raw = text_.substr(at_ + 1, end - at_ - 1);
     if (raw.find('<') != absl::string_view::npos) return Error("'<' inside an attribute");
-    if (!Unescape(raw, value)) return Error("an entity that XML does not define");
+    if (!Unescape(raw, value)) return Error("an undefined entity");
     at_ = end + 1;
     return absl::OkStatus();
   }
@@ -194,7 +194,7 @@ class Parser {
     return true;
   }
 
-  // Numbers beyond ASCII become "?": no name that matters here has them.
+  // Characters beyond ASCII become "?": no name that matters here has them.
   static bool AppendReference(absl::string_view name, std::string* out) {
     uint32_t code = 0;
     if (absl::ConsumePrefix(&name, "#x")

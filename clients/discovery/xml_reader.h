@@ -1,5 +1,5 @@
-// A small reader of XML that people and programs wrote for us: elements and attributes, no
-// entities of their own, no external anything. Text between elements is skipped.
+// A small XML reader: elements and attributes, no custom entities, nothing external. Text between
+// elements is skipped.
 #ifndef BERTH_CLIENTS_DISCOVERY_XML_READER_H_
 #define BERTH_CLIENTS_DISCOVERY_XML_READER_H_
 
@@ -21,24 +21,24 @@ inline constexpr size_t kMaxXmlAttributes = 64;  // of one element
 struct XmlElement {
   std::string name{};
   std::vector<std::pair<std::string, std::string>> attributes{};
-  int32_t parent = -1;  // place in the document's vector
+  int32_t parent = -1;  // index in the document's vector
   int line = 0;
 
   // The attribute's value, or "".
   const std::string& Get(absl::string_view attribute) const;
 };
 
-// All elements in the order in which they begin; the first is the root.
+// All elements in document order; the first is the root.
 struct XmlDocument {
   std::vector<XmlElement> elements{};
-  size_t root_begin = 0;  // where the root's "<" stands in the text
+  size_t root_begin = 0;  // offset of the root's "<" in the text
 };
 
-// INVALID_ARGUMENT "line N: reason" for text that is not well formed, ends early or goes over a
+// INVALID_ARGUMENT "line N: reason" for text that is not well formed, is truncated or exceeds a
 // limit.
 absl::StatusOr<XmlDocument> ParseXml(absl::string_view text);
 
-// The text with each comment replaced by one blank. Of a document that ParseXml takes.
+// The text with each comment replaced by one space. For a document that ParseXml accepts.
 std::string WithoutComments(absl::string_view text);
 
 }  // namespace berth::discovery

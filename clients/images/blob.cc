@@ -44,7 +44,7 @@ class Sha256 {
 
 class File {
  public:
-  // Not blocking, so that a FIFO holds up nobody.
+  // Non-blocking, so that a FIFO cannot block the caller.
   explicit File(const std::string& path)
       : fd_(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)),
         error_(fd_ < 0 ? errno : 0) {}
@@ -58,13 +58,13 @@ class File {
     struct stat info;
     if (error_ == ENOENT) return absl::NotFoundError(absl::StrCat(what, " is missing"));
     if (error_ == ELOOP)
-      return absl::FailedPreconditionError(absl::StrCat(what, " is a link: only files count"));
+      return absl::FailedPreconditionError(absl::StrCat(what, " is a link, not a regular file"));
     if (fd_ < 0 || fstat(fd_, &info) != 0) return Unreadable(what, fd_ < 0 ? error_ : errno);
     if (!S_ISREG(info.st_mode))
-      return absl::FailedPreconditionError(absl::StrCat(what, " is no regular file"));
+      return absl::FailedPreconditionError(absl::StrCat(what, " is not a regular file"));
     return info.st_size;
   }
-  // All that is in it, piece by piece.
+  // Reads the whole content in pieces.
   absl::Status Read(absl::string_view what,
                     const std::function<bool(absl::string_view)>& take) const {
     std::vector<char> buffer(kReadBytes);

@@ -1,4 +1,4 @@
-// Files of a layout: regular ones only, no links, within bounds.
+// Files of a layout: bounded regular files only, no links.
 #ifndef BERTH_CLIENTS_IMAGES_BLOB_H_
 #define BERTH_CLIENTS_IMAGES_BLOB_H_
 
@@ -12,8 +12,8 @@ namespace berth {
 
 inline constexpr char kDigestPrefix[] = "sha256:";
 
-// `what` names the file in messages: NOT_FOUND if it is missing, FAILED_PRECONDITION if it is no
-// file that can be read or is larger than `max_bytes`.
+// `what` names the file in messages. NOT_FOUND if it is missing; FAILED_PRECONDITION if it is not a
+// readable regular file or is larger than `max_bytes`.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, absl::string_view what,
                                           int64_t max_bytes);
 absl::StatusOr<int64_t> FileBytes(const std::string& path, absl::string_view what);

@@ -13,9 +13,9 @@
 namespace berth {
 namespace {
 
-constexpr int64_t kBlockBytes = 512;  // of st_blocks, on every file system
+constexpr int64_t kBlockBytes = 512;  // the unit of st_blocks on every file system
 
-// `visit` gets each entry once, directories before what is in them.
+// Calls `visit` once per entry, with directories before their contents.
 absl::Status Walk(const std::string& path,
                   const std::function<absl::Status(const FTSENT&)>& visit) {
   std::string root = path;

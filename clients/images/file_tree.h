@@ -1,6 +1,6 @@
-// A tree of files that somebody else made: its size, and without what has no place in an image.
-// Links are not followed. These change the working directory while they run, so that no name is too
-// long for them: for processes with one thread.
+// A file tree of untrusted origin: measures it and removes device files. Links are not followed.
+// These functions change the working directory while they run, so that no path is too long for
+// them: use them in single-threaded processes only.
 #ifndef BERTH_CLIENTS_IMAGES_FILE_TREE_H_
 #define BERTH_CLIENTS_IMAGES_FILE_TREE_H_
 
@@ -16,10 +16,10 @@ struct TreeSize {
   int64_t files = 0;  // names of files, directories and links
 };
 
-// Of what is there; what comes or goes meanwhile counts or not.
+// Files that appear or vanish during the walk may or may not be counted.
 TreeSize MeasureTree(const std::string& path);
 
-// Removes device files: what a task may open is not for an image to say.
+// Removes device files: an image must not decide which devices a task can open.
 absl::Status RemoveDeviceFiles(const std::string& path);
 
 }  // namespace berth

@@ -32,9 +32,9 @@ namespace {
 using agent::v1::UnpackedImage;
 
 constexpr char kEntryPrefix[] = "sha256-";
-constexpr size_t kMaxEnvBytes = size_t{256} << 10;  // more would leave no room for a command
+constexpr size_t kMaxEnvBytes = size_t{256} << 10;  // more leaves too little for the command
 constexpr absl::Duration kMeasureInterval = absl::Seconds(1);
-constexpr int kMeasureShare = 10;  // of the time, at most this part goes into measuring
+constexpr int kMeasureShare = 10;  // at most 1/10 of the time is spent measuring
 
 absl::Status Failed(const std::string& what) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
@@ -49,7 +49,7 @@ absl::Status RemoveTree(const std::string& path) {
   return absl::InternalError(absl::StrCat("remove ", path, ": ", error.message()));
 }
 
-// Held until the end of this process's scope, and of what inherits it.
+// Held until the end of the scope, and by processes that inherit the descriptor.
 class FileLock {
  public:
   FileLock(const std::string& path, int flags)
@@ -107,8 +107,8 @@ std::set<std::string> UsedEntries(const std::string& cache) {
   return used;
 }
 
-// Links lead nowhere but into the image. A kernel before 5.6 cannot be asked so: the runtime will
-// tell.
+// Links are resolved inside the image. Kernels before 5.6 do not support this check: there, the
+// runtime reports a missing directory.
 bool HasDirectory(const std::string& rootfs, const std::string& path) {
   const int root = open(rootfs.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   open_how how{};
@@ -127,13 +127,13 @@ absl::Status SetConfig(const OciImage& image, const std::string& rootfs, Unpacke
   for (const std::string& variable : image.config.config().env()) {
     const size_t equals = variable.find('=');
     if (equals == 0 || equals == std::string::npos || variable.find('\0') != std::string::npos)
-      continue;  // as other runtimes do
+      continue;  // other runtimes skip these, too
     bytes += variable.size();
     record->add_env(variable);
   }
   if (bytes > kMaxEnvBytes) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the image's environment has ", bytes, " bytes, at most ", kMaxEnvBytes));
+        absl::StrCat("the image's environment has ", bytes, " bytes; at most ", kMaxEnvBytes));
   }
   std::string directory = image.config.config().working_directory();
   if (directory.empty() || directory.find('\0') != std::string::npos) return absl::OkStatus();
@@ -144,7 +144,7 @@ absl::Status SetConfig(const OciImage& image, const std::string& rootfs, Unpacke
 
 }  // namespace
 
-bool IsImagesFault(const absl::Status& status) {
+bool IsImageError(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
@@ -175,9 +175,9 @@ absl::Status ImageCache::Provide() {
       absl::StrCat(kEntryPrefix, absl::StripPrefix(image->descriptor.digest(), kDigestPrefix));
   auto used = Use(entry);
   if (!used.ok() || *used) return used.status();
-  const FileLock unpacking(Path("unpacking"), 0);  // umoci holds it, too
+  const FileLock unpacking(Path("unpacking"), 0);  // inherited by umoci
   signal(SIGTERM, SIG_IGN);
-  used = Use(entry);  // who had the lock may have unpacked this very image
+  used = Use(entry);  // the previous holder may have unpacked it
   if (!used.ok() || *used) return used.status();
   if (status = RemoveLeftovers(); !status.ok()) return status;
   return Unpack(*image, entry);
@@ -188,11 +188,11 @@ absl::Status ImageCache::CleanUp() {
   if (!status.ok()) return status;
   const FileLock unpacking(Path("unpacking"), O_CLOEXEC);
   if (status = RemoveLeftovers(); !status.ok()) return status;
-  MakeRoom(0).IgnoreError();  // what tasks use stays
+  MakeRoom(0).IgnoreError();  // images in use remain
   return absl::OkStatus();
 }
 
-// Files in images may be set-user-id and belong to anybody: nobody else gets at them from outside.
+// Images may contain set-user-id files of any owner, so no other user may reach them.
 absl::Status ImageCache::MakeDirectories() {
   for (const std::string& path : {request_.cache(), Path("used")}) {
     struct stat info;
@@ -200,8 +200,8 @@ absl::Status ImageCache::MakeDirectories() {
       return Failed(absl::StrCat("create ", path));
     if (stat(path.c_str(), &info) != 0) return Failed(absl::StrCat("read ", path));
     if (info.st_uid == geteuid() && (info.st_mode & 077) == 0) continue;
-    return absl::PermissionDeniedError(absl::StrCat(
-        path, " (images.cache) must belong to the agent's user, and to nobody else: chmod 700"));
+    return absl::PermissionDeniedError(
+        absl::StrCat(path, " (images.cache) must be owned by the agent's user, with mode 0700"));
   }
   return absl::OkStatus();
 }
@@ -214,10 +214,10 @@ absl::StatusOr<bool> ImageCache::Use(const std::string& entry) {
   return true;
 }
 
-// With `lock` held.
+// Requires `lock`.
 absl::Status ImageCache::Link(const std::string& entry) {
-  utimensat(AT_FDCWD, Path(entry).c_str(), nullptr, 0);  // used now
-  if (!wanted_()) return absl::CancelledError("nobody waits for the image any more");
+  utimensat(AT_FDCWD, Path(entry).c_str(), nullptr, 0);  // for LRU eviction
+  if (!wanted_()) return absl::CancelledError("the image is no longer needed");
   const std::string link = Path("used/" + request_.link());
   unlink(link.c_str());
   if (symlink(("../" + entry).c_str(), link.c_str()) == 0) return absl::OkStatus();
@@ -238,7 +238,7 @@ absl::Status ImageCache::Unpack(const OciImage& image, const std::string& entry)
   measure_at_ = started_;
   status = Fill(image);
   if (status.ok()) status = Publish(entry);
-  RemoveTree(path).IgnoreError();  // nothing, if it was published
+  RemoveTree(path).IgnoreError();  // no-op if it was published
   return status;
 }
 
@@ -246,13 +246,13 @@ absl::Status ImageCache::Fill(const OciImage& image) {
   const std::string path = Path("new");
   if (access(request_.umoci().c_str(), X_OK) != 0) {
     return absl::UnavailableError(
-        absl::StrCat(request_.umoci(), " (images.umoci) is not there: apt-get install umoci"));
+        absl::StrCat(request_.umoci(), " (images.umoci) does not exist: apt-get install umoci"));
   }
   absl::Status status = CheckFree();
-  if (status.ok()) status = MakeLayoutOfOne(image, request_.layout(), path);
+  if (status.ok()) status = MakeSingleLayout(image, request_.layout(), path);
   if (!status.ok()) return status;
   status = RunUmoci(request_.umoci(), path, request_.max_image_bytes(), [this] { return Watch(); });
-  // It says what it stumbled on, not in which blob that is, nor that there was no room for it.
+  // umoci's error names neither the damaged blob nor a lack of space.
   if (absl::IsInternal(status) || absl::IsAborted(status)) {
     const absl::Status blobs = VerifyLayers(request_.layout(), image);
     if (!blobs.ok()) return blobs;
@@ -283,7 +283,7 @@ absl::Status ImageCache::WriteRecord(const OciImage& image) {
 
 absl::Status ImageCache::CheckSize(int64_t bytes, int64_t files) const {
   if (bytes > request_.max_image_bytes()) {
-    return absl::OutOfRangeError(absl::StrCat("the image takes more than ",
+    return absl::OutOfRangeError(absl::StrCat("the image is larger than ",
                                               Mebibytes(request_.max_image_bytes()),
                                               " (images.maxImageSize)"));
   }
@@ -297,22 +297,21 @@ absl::Status ImageCache::CheckFree() const {
   if (statvfs(request_.cache().c_str(), &info) != 0) return absl::OkStatus();
   const int64_t free = static_cast<int64_t>(info.f_bavail * info.f_frsize);
   if (free < request_.min_free_bytes()) {
-    return absl::ResourceExhaustedError(absl::StrCat("only ", Mebibytes(free), " are free in ",
-                                                     request_.cache(), ", and images leave ",
-                                                     Mebibytes(request_.min_free_bytes())));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        request_.cache(), " has only ", Mebibytes(free), " free; image unpacking keeps ",
+        Mebibytes(request_.min_free_bytes()), " free"));
   }
   if (info.f_files == 0 || info.f_favail > 0) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no file can be created any more in ", request_.cache()));
+  return absl::ResourceExhaustedError(absl::StrCat("no free inodes in ", request_.cache()));
 }
 
-// While umoci runs.
+// Called while umoci runs.
 absl::Status ImageCache::Watch() {
   const absl::Duration limit = absl::Milliseconds(request_.timeout_ms());
   const absl::Time now = absl::Now();
   if (now - started_ > limit) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "it was not unpacked within ", absl::FormatDuration(limit), " (images.unpackTimeout)"));
+        "unpacking took longer than ", absl::FormatDuration(limit), " (images.unpackTimeout)"));
   }
   if (absl::Status status = CheckFree(); !status.ok() || now < measure_at_) return status;
   const TreeSize size = MeasureTree(Path("new"));
@@ -323,7 +322,8 @@ absl::Status ImageCache::Watch() {
   return status;
 }
 
-// Beside what tasks use, for so much: RESOURCE_EXHAUSTED if the bound does not allow it.
+// Evicts unused images until `bytes` more fit; RESOURCE_EXHAUSTED if the images in use leave no
+// room.
 absl::Status ImageCache::MakeRoom(int64_t bytes) {
   for (;;) {
     int64_t total = bytes;
@@ -338,9 +338,9 @@ absl::Status ImageCache::MakeRoom(int64_t bytes) {
       }
       if (total <= request_.cache_bytes()) return absl::OkStatus();
       if (victim == nullptr) {
-        return absl::ResourceExhaustedError(absl::StrCat(
-            "with the images that tasks use there would be ", Mebibytes(total),
-            ", more than images.cacheSize allows (", Mebibytes(request_.cache_bytes()), ")"));
+        return absl::ResourceExhaustedError(
+            absl::StrCat("this image and the images in use need ", Mebibytes(total),
+                         ", more than images.cacheSize (", Mebibytes(request_.cache_bytes()), ")"));
       }
       if (rename(Path(victim->name).c_str(), Path("old").c_str()) != 0)
         return Failed(absl::StrCat("remove ", Path(victim->name)));
@@ -349,7 +349,7 @@ absl::Status ImageCache::MakeRoom(int64_t bytes) {
   }
 }
 
-// Synced before it has its name: an entry that is there is whole, after a power cut too.
+// Synced before the rename, so that an entry is complete even after a power failure.
 absl::Status ImageCache::Publish(const std::string& entry) {
   const int fd = open(Path("new").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool synced = fd >= 0 && syncfs(fd) == 0;

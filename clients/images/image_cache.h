@@ -1,14 +1,15 @@
-// Images of OCI layouts, unpacked once each, shared by all tasks that use them, never written:
+// Images of OCI layouts, each unpacked once, shared by all tasks that use it, and read-only:
 //
 //   CACHE/sha256-HEX/   an image, by the digest of its manifest: rootfs/, and image (UnpackedImage)
-//   CACHE/used/LINK     ../sha256-HEX: a task uses it. Made here, removed with the task
+//   CACHE/used/LINK     ../sha256-HEX: a task uses it. Created here, removed with the task
 //   CACHE/new/ old/     being unpacked; being removed
-//   CACHE/lock          held for moments, while entries or links change
-//   CACHE/unpacking     held by who unpacks or removes: one at a time
+//   CACHE/lock          held briefly while entries or links change
+//   CACHE/unpacking     held by the process that unpacks or removes: one at a time
 //
-// An entry comes and goes by one rename, so that it is there wholly or not, whatever is killed and
-// whenever the power fails; what is found in new/ and old/ by who holds `unpacking` is a leftover.
-// When there is too much, what no task uses goes, the longest unused first.
+// An entry appears and disappears by one rename, so it is always complete or absent, whatever is
+// killed and whenever the power fails. Anything in new/ and old/ that the holder of `unpacking`
+// finds is a leftover. If the cache is too large, unused images are evicted, the least recently
+// used first.
 #ifndef BERTH_CLIENTS_IMAGES_IMAGE_CACHE_H_
 #define BERTH_CLIENTS_IMAGES_IMAGE_CACHE_H_
 
@@ -22,17 +23,17 @@
 
 namespace berth {
 
-// For one request, in a process of its own with one thread.
+// Handles one request, in a separate process with one thread.
 class ImageCache {
  public:
-  // `wanted`: whether anybody still wants the link; asked just before it is made.
+  // `wanted` returns whether the link is still needed; called just before it is created.
   ImageCache(agent::v1::ImageRequest request, std::function<bool()> wanted);
 
-  // Sees to it that the image is unpacked and that the link of the request points to it. May take
-  // as long as the request says, and waits for others who unpack. SIGTERM ends the waiting; an
-  // image that is being unpacked already is unpacked to the end, for those who come later.
+  // Ensures that the image is unpacked and that the request's link points to it. Takes up to the
+  // request's timeout, plus the wait for other processes that unpack. SIGTERM ends the wait; an
+  // image whose unpacking has started is completed for later tasks.
   absl::Status Provide();
-  // Removes leftovers, and images above the bound.
+  // Removes leftovers, and unused images until the cache is within its bound.
   absl::Status CleanUp();
 
  private:
@@ -55,10 +56,10 @@ class ImageCache {
   absl::Time started_, measure_at_;
 };
 
-// Of an error of Provide. The image itself is what is wrong: any node would say so.
-bool IsImagesFault(const absl::Status& status);
-// The image did not get the room or the time that it needs here: that may be much, and says nothing
-// against the node. Else the node's programs or its disk are broken.
+// For an error of Provide: the image itself is wrong, so any node would fail.
+bool IsImageError(const absl::Status& status);
+// The image did not get the space or time that it needs on this node. That may be a lot, so the
+// node is not at fault. Any other error means that the node's programs or its disk are broken.
 bool IsTooLarge(const absl::Status& status);
 
 }  // namespace berth

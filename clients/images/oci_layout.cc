@@ -31,7 +31,7 @@ constexpr int kMaxIndexDepth = 3;
 constexpr size_t kMaxNamesTold = 10;
 constexpr size_t kMaxWordBytes = 100;
 
-// What a layout says, for messages.
+// Text from a layout, escaped for messages.
 std::string Word(absl::string_view text) {
   return absl::Utf8SafeCHexEscape(text.substr(0, kMaxWordBytes));
 }
@@ -44,7 +44,7 @@ absl::Status ParseJson(const std::string& what, const std::string& text,
   if (status.ok()) return absl::OkStatus();
   const std::string why = status.ToString();
   return absl::InvalidArgumentError(
-      absl::StrCat(what, " is not as the OCI image specification wants it: ", Word(why)));
+      absl::StrCat(what, " does not follow the OCI image specification: ", Word(why)));
 }
 
 absl::Status ReadBlob(const std::string& layout, const OciDescriptor& descriptor,
@@ -55,7 +55,7 @@ absl::Status ReadBlob(const std::string& layout, const OciDescriptor& descriptor
   const auto text = ReadSmallFile(*path, what, kMaxJsonBytes);
   if (!text.ok()) return text.status();
   if (Sha256Hex(*text) != absl::StripPrefix(descriptor.digest(), kDigestPrefix))
-    return absl::DataLossError(absl::StrCat(what, " is damaged: its content has another digest"));
+    return absl::DataLossError(absl::StrCat(what, " is damaged: its digest does not match"));
   return ParseJson(what, *text, message);
 }
 
@@ -81,8 +81,8 @@ std::string PlatformsOf(const OciIndex& index) {
   return names.empty() ? "none" : absl::StrJoin(names, ", ");
 }
 
-// The first that says that it is for this platform, as the specification wants; else the first that
-// does not say.
+// The first entry for this platform, as the specification requires; otherwise the first without a
+// platform.
 absl::StatusOr<OciDescriptor> ForPlatform(const OciIndex& index, const std::string& what,
                                           const std::string& architecture) {
   const OciDescriptor* silent = nullptr;
@@ -94,7 +94,7 @@ absl::StatusOr<OciDescriptor> ForPlatform(const OciIndex& index, const std::stri
   }
   if (silent != nullptr) return *silent;
   return absl::NotFoundError(absl::StrCat(what, " has no image for linux/", architecture,
-                                          ", only for: ", PlatformsOf(index)));
+                                          "; it has: ", PlatformsOf(index)));
 }
 
 OciIndex Matching(const OciIndex& index, const std::string& tag, bool whole) {
@@ -107,7 +107,7 @@ OciIndex Matching(const OciIndex& index, const std::string& tag, bool whole) {
   return found;
 }
 
-// Of index.json, the entries that the tag names: one, or one for each platform.
+// The entries of index.json that the tag names: one, or one per platform.
 absl::StatusOr<OciIndex> ByTag(const OciIndex& index, const std::string& layout,
                                const std::string& tag) {
   if (tag.empty() && index.manifests_size() == 1) return index;
@@ -115,13 +115,13 @@ absl::StatusOr<OciIndex> ByTag(const OciIndex& index, const std::string& layout,
   if (tag.empty() && found.manifests().empty()) return ByTag(index, layout, "latest");
   if (found.manifests().empty()) found = Matching(index, tag, false);
   if (found.manifests().empty()) {
-    return absl::NotFoundError(absl::StrCat("there is no tag ", tag, " in the OCI layout ", layout,
-                                            ", which has: ", Tags(index)));
+    return absl::NotFoundError(
+        absl::StrCat("the OCI layout ", layout, " has no tag ", tag, "; it has: ", Tags(index)));
   }
   for (const OciDescriptor& entry : found.manifests()) {
     if (RefName(entry) == RefName(found.manifests(0))) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("tag ", tag, " of the OCI layout ", layout, " may be each of: ", Tags(found)));
+        absl::StrCat("tag ", tag, " of the OCI layout ", layout, " is ambiguous: ", Tags(found)));
   }
   return found;
 }
@@ -131,7 +131,7 @@ absl::StatusOr<OciDescriptor> Resolve(const std::string& layout, OciDescriptor d
   for (int depth = 0; descriptor.media_type() == kIndexType; ++depth) {
     if (depth == kMaxIndexDepth) {
       return absl::InvalidArgumentError(
-          absl::StrCat(layout, ": more than ", kMaxIndexDepth, " indexes in each other"));
+          absl::StrCat(layout, ": indexes are nested more than ", kMaxIndexDepth, " deep"));
     }
     OciIndex index;
     if (absl::Status status = ReadBlob(layout, descriptor, &index); !status.ok()) return status;
@@ -143,14 +143,14 @@ absl::StatusOr<OciDescriptor> Resolve(const std::string& layout, OciDescriptor d
   if (descriptor.media_type() == kManifestType) return descriptor;
   const bool docker = absl::StartsWith(descriptor.media_type(), "application/vnd.docker.");
   return absl::UnimplementedError(absl::StrCat(
-      layout, ": ", Word(descriptor.digest()), " is of type ", Word(descriptor.media_type()),
-      ", which is no OCI image", docker ? ": copy it with skopeo copy --format oci" : ""));
+      layout, ": ", Word(descriptor.digest()), " has type ", Word(descriptor.media_type()),
+      ", which is not an OCI image", docker ? ": copy it with skopeo copy --format oci" : ""));
 }
 
 absl::Status CheckLayers(const std::string& layout, const agent::v1::OciManifest& manifest) {
   if (manifest.layers_size() > kMaxLayers) {
-    return absl::InvalidArgumentError(absl::StrCat(layout, ": an image of ", manifest.layers_size(),
-                                                   " layers, at most ", kMaxLayers));
+    return absl::InvalidArgumentError(absl::StrCat(
+        layout, ": the image has ", manifest.layers_size(), " layers; at most ", kMaxLayers));
   }
   for (const OciDescriptor& layer : manifest.layers()) {
     const auto path = BlobPath(layout, layer.digest());
@@ -160,7 +160,7 @@ absl::Status CheckLayers(const std::string& layout, const agent::v1::OciManifest
     if (!bytes.ok()) return bytes.status();
     if (*bytes == layer.size()) continue;
     return absl::DataLossError(
-        absl::StrCat(what, " is damaged: it has ", *bytes, " bytes, not ", layer.size()));
+        absl::StrCat(what, " is damaged: it has ", *bytes, " bytes instead of ", layer.size()));
   }
   return absl::OkStatus();
 }
@@ -174,8 +174,8 @@ absl::StatusOr<std::string> BlobPath(const std::string& layout, const std::strin
                       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
                     });
   if (good) return absl::StrCat(layout, "/blobs/sha256/", hex);
-  return absl::InvalidArgumentError(
-      absl::StrCat(layout, ": \"", Word(digest), "\" is no digest: sha256: and 64 digits"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      layout, ": \"", Word(digest), "\" is not a digest (sha256: and 64 hexadecimal digits)"));
 }
 
 absl::StatusOr<OciImage> ReadOciImage(const std::string& layout, const std::string& tag,
@@ -202,7 +202,7 @@ absl::StatusOr<OciImage> ReadOciImage(const std::string& layout, const std::stri
   if (fits && (built_for.empty() || built_for == architecture)) return image;
   return absl::FailedPreconditionError(absl::StrCat(layout, ": the image is for ",
                                                     Word(image.config.os()), "/", Word(built_for),
-                                                    ", this node is linux/", architecture));
+                                                    ", but this node is linux/", architecture));
 }
 
 absl::Status VerifyLayers(const std::string& layout, const OciImage& image) {
@@ -213,7 +213,7 @@ absl::Status VerifyLayers(const std::string& layout, const OciImage& image) {
     const auto digest = FileSha256Hex(*path, what);
     if (!digest.ok()) return digest.status();
     if (*digest == absl::StripPrefix(layer.digest(), kDigestPrefix)) continue;
-    return absl::DataLossError(absl::StrCat(what, " is damaged: its content has another digest"));
+    return absl::DataLossError(absl::StrCat(what, " is damaged: its digest does not match"));
   }
   return absl::OkStatus();
 }

@@ -43,7 +43,7 @@ void Limit(__rlimit_resource resource, rlim_t value) {
   setrlimit(resource, &limit);
 }
 
-// What is left of fork.
+// Runs in the child after fork.
 [[noreturn]] void Become(const std::string& umoci, const std::string& directory, int errors,
                          int64_t max_file_bytes) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -65,7 +65,7 @@ void Limit(__rlimit_resource resource, rlim_t value) {
   _exit(127);
 }
 
-// What it says until it ends or `watch` wants no more.
+// Collects umoci's error output until it ends or `watch` returns an error.
 absl::Status Listen(int errors, const std::function<absl::Status()>& watch, std::string* words) {
   char buffer[4096];
   for (;;) {
@@ -80,7 +80,7 @@ absl::Status Listen(int errors, const std::function<absl::Status()>& watch, std:
   }
 }
 
-// "   ⨯ create rootfs: unpack layer: ..." without the ornament.
+// "   ⨯ create rootfs: unpack layer: ..." without the leading symbol.
 std::string Plain(absl::string_view words) {
   words = absl::StripAsciiWhitespace(words);
   absl::ConsumePrefix(&words, "\xE2\xA8\xAF");
@@ -92,15 +92,15 @@ absl::Status Result(int status, const std::string& words) {
   const std::string how = WIFSIGNALED(status) ? absl::StrCat("killed by signal ", WTERMSIG(status))
                                               : absl::StrCat("code ", WEXITSTATUS(status));
   const std::string text = absl::StrCat("umoci failed (", how, "): ", Plain(words));
-  // SIGXFSZ: a file larger than an image may be.
+  // SIGXFSZ: a file exceeds the maximum size of an image.
   const bool by_others = WIFSIGNALED(status) && WTERMSIG(status) != SIGXFSZ;
   return by_others ? absl::InternalError(text) : absl::AbortedError(text);
 }
 
 }  // namespace
 
-absl::Status MakeLayoutOfOne(const OciImage& image, const std::string& layout,
-                             const std::string& directory) {
+absl::Status MakeSingleLayout(const OciImage& image, const std::string& layout,
+                              const std::string& directory) {
   const std::string own = directory + "/layout";
   if (mkdir(own.c_str(), 0700) != 0) return Failed(absl::StrCat("create ", own));
   if (symlink((layout + "/blobs").c_str(), (own + "/blobs").c_str()) != 0)

@@ -1,5 +1,5 @@
 // Runs umoci (https://umo.ci), which unpacks the layers of an OCI image: it applies whiteouts,
-// checks digests, and keeps the names and links of hostile layers inside of the directory.
+// checks digests, and confines the names and links of hostile layers to the directory.
 #ifndef BERTH_CLIENTS_IMAGES_UMOCI_H_
 #define BERTH_CLIENTS_IMAGES_UMOCI_H_
 
@@ -11,14 +11,14 @@
 
 namespace berth {
 
-// DIRECTORY/layout: the image alone, with the blobs of `layout`. Thus umoci need not choose, and
-// gets no path with a colon, which it would take for a tag.
-absl::Status MakeLayoutOfOne(const OciImage& image, const std::string& layout,
-                             const std::string& directory);
+// DIRECTORY/layout: a layout with only this image, using the blobs of `layout`. So umoci has no
+// choice to make, and its path has no colon, which it would parse as a tag.
+absl::Status MakeSingleLayout(const OciImage& image, const std::string& layout,
+                              const std::string& directory);
 
-// Unpacks DIRECTORY/layout into DIRECTORY/rootfs. `watch` is asked about ten times a second; what
-// is not OK ends umoci and is returned. A process of its own, gone when this returns; it dies with
-// the caller, and never writes files above `max_file_bytes`.
+// Unpacks DIRECTORY/layout into DIRECTORY/rootfs. `watch` is called about ten times a second; if it
+// returns an error, umoci is killed and the error is returned. umoci runs in a child process that
+// has ended when this returns, dies with the caller, and never writes files above `max_file_bytes`.
 absl::Status RunUmoci(const std::string& umoci, const std::string& directory,
                       int64_t max_file_bytes, const std::function<absl::Status()>& watch);
 

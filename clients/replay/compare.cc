@@ -22,17 +22,17 @@ absl::StatusOr<sim::v1::ReplayResult> ReadResult(const std::string& path) {
   const auto status = google::protobuf::util::JsonStringToMessage(*text, &result);
   if (!status.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": no result of a replay: ", std::string(status.message())));
+        absl::StrCat(path, ": not a result of a replay: ", std::string(status.message())));
   }
   if (result.policies_size() > 0) return result;
-  return absl::InvalidArgumentError(absl::StrCat(path, ": no policy in it"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": contains no policy"));
 }
 
 std::string Label(const std::string& path, const sim::v1::PolicyResult& policy) {
   return absl::StrCat(path, ": ", policy.name());
 }
 
-// As a double in JSON would show it; 0 and not -0 for no difference.
+// Rounded like a double in JSON; 0 and not -0 for no difference.
 double Difference(double first, double second) { return second == first ? 0 : second - first; }
 
 void AddFigures(const std::vector<Figure>& first, const std::vector<Figure>& second,
@@ -77,10 +77,11 @@ std::vector<std::string> NotesOn(const sim::v1::ReplayResult& first,
   std::vector<std::string> notes;
   if (first.workload() != second.workload()) {
     notes.push_back(
-        absl::StrCat("other workloads: ", first.workload(), " and ", second.workload()));
+        absl::StrCat("different workloads: ", first.workload(), " and ", second.workload()));
   }
   if (first.jobs() != second.jobs()) {
-    notes.push_back(absl::StrCat("not as many jobs: ", first.jobs(), " and ", second.jobs()));
+    notes.push_back(
+        absl::StrCat("different numbers of jobs: ", first.jobs(), " and ", second.jobs()));
   }
   return notes;
 }

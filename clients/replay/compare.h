@@ -1,4 +1,4 @@
-// Two saved results (`-o json`) side by side.
+// Compares two saved results (`-o json`) side by side.
 #ifndef BERTH_CLIENTS_REPLAY_COMPARE_H_
 #define BERTH_CLIENTS_REPLAY_COMPARE_H_
 
@@ -12,9 +12,9 @@
 
 namespace berth::replay {
 
-// A comparison for each policy of the first result with the policy of the same name in the second;
-// of two results with one policy each, of these two. NOT_FOUND for a file that is not there,
-// INVALID_ARGUMENT for one that is no result, or if no policies belong together.
+// Compares each policy of the first result with the policy of the same name in the second. If both
+// results have only one policy, compares these two. NOT_FOUND for a missing file, INVALID_ARGUMENT
+// for a file that is not a result, or if no policies match.
 absl::StatusOr<std::vector<sim::v1::ReplayComparison>> Compare(const std::string& first,
                                                                const std::string& second);
 

@@ -20,7 +20,7 @@ class Rows {
   absl::Status Read(absl::string_view text, const std::string& file) {
     csv_parser parser;
     if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
-      return absl::InternalError("libcsv does not start");
+      return absl::InternalError("cannot initialize libcsv");
     }
     bool well = true;
     for (int64_t line = 1; well && status_.ok() && !text.empty(); ++line) {
@@ -53,7 +53,7 @@ class Rows {
   Take take_;
   CsvRow row_;
   int64_t line_ = 1;     // of the row's beginning
-  bool within_ = false;  // a row: quotes may go on over several lines
+  bool within_ = false;  // a row: quoted fields may span several lines
   absl::Status status_;
 };
 
@@ -76,7 +76,7 @@ absl::StatusOr<absl::Duration> ParseLogTime(absl::string_view text) {
       return time - absl::UnixEpoch();
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is no time"));
+  return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not a time"));
 }
 
 std::string CsvField(const std::string& text) {

@@ -1,4 +1,4 @@
-// CSV, row by row, and the values in it.
+// Reads CSV row by row, and the values in it.
 #ifndef BERTH_CLIENTS_REPLAY_CSV_ROWS_H_
 #define BERTH_CLIENTS_REPLAY_CSV_ROWS_H_
 
@@ -16,15 +16,15 @@ namespace berth::replay {
 using CsvRow = std::vector<std::string>;
 
 // Calls `take` with each row and the number of the line on which it begins; stops at the first
-// error. Empty lines are no rows. INVALID_ARGUMENT with FILE:LINE if quotes do not match; the
-// errors of `take` as they are.
+// error. Empty lines are skipped. INVALID_ARGUMENT with FILE:LINE if quotes do not match; the
+// errors of `take` unchanged.
 absl::Status ForEachRow(absl::string_view text, const std::string& file,
                         absl::FunctionRef<absl::Status(const CsvRow& row, int64_t line)> take);
 
-// Seconds, or a date and a time, taken as UTC: since the epoch.
+// Seconds since the epoch, from a number of seconds or from a date and time in UTC.
 absl::StatusOr<absl::Duration> ParseLogTime(absl::string_view text);
 
-// As a field: with quotes where it needs them.
+// Formats a field: with quotes if it needs them.
 std::string CsvField(const std::string& text);
 
 }  // namespace berth::replay

@@ -42,7 +42,7 @@ class Reader {
     };
     if (auto status = ForEachRow(text, file_, take); !status.ok()) return status;
     if (columns_in_file_ == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(file_, ": no first line"));
+      return absl::InvalidArgumentError(absl::StrCat(file_, ": the first line is missing"));
     }
     SortBySubmit(&workload_);
     return std::move(workload_);
@@ -52,9 +52,9 @@ class Reader {
   absl::Status Header(const Row& row, int64_t line) {
     columns_in_file_ = row.size();
     if (columns_.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file_, ": --columns must say what its columns are: it has ",
-                       absl::CHexEscape(absl::StrJoin(row, ", "))));
+      return absl::InvalidArgumentError(absl::StrCat(file_,
+                                                     ": --columns must map its columns: it has ",
+                                                     absl::CHexEscape(absl::StrJoin(row, ", "))));
     }
     for (const auto& [field, column] : columns_) {
       const auto found = std::find(row.begin(), row.end(), column);
@@ -67,14 +67,14 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Nullopt: the file has no such column, or nothing there.
+  // nullopt: the file has no such column, or the field is empty.
   std::optional<std::string> Text(const Row& row, const char* field) const {
     const auto at = at_.find(field);
     if (at == at_.end() || row[at->second].empty()) return std::nullopt;
     return row[at->second];
   }
 
-  // Sets *to where there is a value; an error names the column.
+  // Sets *to if there is a value. An error names the column.
   template <class T, class Parse>
   absl::Status Set(const Row& row, const char* field, Parse&& parse, T* to) const {
     const std::optional<std::string> text = Text(row, field);
@@ -91,10 +91,10 @@ class Reader {
   static absl::StatusOr<int64_t> Whole(absl::string_view text) {
     double value = 0;
     if (!absl::SimpleAtod(text, &value) || value != std::trunc(value)) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is no whole number"));
+      return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not a whole number"));
     }
     if (std::abs(value) > 1e9) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is beyond 1000000000"));
+      return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is above 1000000000"));
     }
     return static_cast<int64_t>(value);
   }
@@ -131,7 +131,7 @@ class Reader {
     }
     if (mib > 0) shape->memory_bytes = mib << 20;
     if (gpus < 0 || shape->cpu_millis < 0 || mib < 0) {
-      return absl::InvalidArgumentError("an amount below 0");
+      return absl::InvalidArgumentError("an amount is below 0");
     }
     if (gpus > static_cast<int64_t>(kMaxDevicesPerNode)) {
       return absl::InvalidArgumentError(absl::StrCat("a task of ", gpus, " GPUs"));
@@ -155,7 +155,7 @@ class Reader {
   absl::Status Record(const Row& row) {
     if (row.size() != columns_in_file_) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "a row of ", row.size(), " fields, where the first line names ", columns_in_file_));
+          "a row of ", row.size(), " fields, but the first line names ", columns_in_file_));
     }
     TraceJob job;
     job.name = Text(row, "name").value_or(NameOfRecord(++records_));
@@ -183,7 +183,7 @@ class Reader {
       ++workload_.left_out[reason];
       return absl::OkStatus();
     }
-    EndAtRequest(&job);
+    CapAtRequestedTime(&job);
     job.tasks = static_cast<int32_t>(tasks);
     job.priority = static_cast<int32_t>(priority);
     workload_.jobs.push_back(std::move(job));
@@ -194,7 +194,7 @@ class Reader {
   const std::string& file_;
   const ColumnMap& columns_;
   std::map<std::string, size_t> at_;  // by field
-  size_t columns_in_file_ = 0;        // 0: its first line has not come
+  size_t columns_in_file_ = 0;        // 0: the first line was not read yet
   int64_t records_ = 0;
   Workload workload_;
 };
@@ -212,7 +212,7 @@ absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text, bool timed) {
       return absl::InvalidArgumentError(UnknownWord("unknown field", pair.first, Fields()));
     }
     if (!columns.insert(pair).second) {
-      return absl::InvalidArgumentError(absl::StrCat("field ", pair.first, " is said twice"));
+      return absl::InvalidArgumentError(absl::StrCat("field ", pair.first, " is given twice"));
     }
   }
   for (const char* field : {"submit", "run"}) {

@@ -1,4 +1,4 @@
-// Workloads as CSV, whose first line names the columns.
+// Reads workloads from CSV, whose first line names the columns.
 #ifndef BERTH_CLIENTS_REPLAY_CSV_WORKLOAD_H_
 #define BERTH_CLIENTS_REPLAY_CSV_WORKLOAD_H_
 
@@ -11,16 +11,16 @@
 
 namespace berth::replay {
 
-// Of a job, which column of the file: {"submit": "timestamp", "run": "duration"}. docs/replay.md
-// lists the fields.
+// Maps fields of a job to columns of the file: {"submit": "timestamp", "run": "duration"}.
+// docs/developers/replay.md lists the fields.
 using ColumnMap = std::map<std::string, std::string>;
 
-// "submit=timestamp,run=duration". INVALID_ARGUMENT naming an unknown field, and the nearest one.
-// `timed`: submit and run must be among them.
+// "submit=timestamp,run=duration". INVALID_ARGUMENT with an unknown field and the nearest known
+// one. `timed`: submit and run are required.
 absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text, bool timed = true);
 
-// INVALID_ARGUMENT: a column that the file has not, or FILE:LINE of a row with more or fewer fields
-// than the first line, or of a value that cannot be read.
+// INVALID_ARGUMENT for a column that the file does not have, or with FILE:LINE for a row with more
+// or fewer fields than the first line, or for a value that cannot be read.
 absl::StatusOr<Workload> ReadCsv(absl::string_view text, const std::string& file,
                                  const ColumnMap& columns);
 

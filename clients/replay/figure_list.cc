@@ -29,7 +29,7 @@ void AddPercent(const std::string& name, const Amounts& amounts, std::vector<Fig
     to->push_back({absl::StrCat(name, " of ", resource), "%", 100 * part});
 }
 
-// Devices and cores; of memory and what else there is, only JSON tells.
+// Devices and cores. Memory and other resources are only in JSON.
 void AddHours(const std::string& name, const Amounts& amounts, std::vector<Figure>* to) {
   constexpr double kHour = 3600, kMillis = 1000;
   if (const auto gpu = amounts.find("gpu"); gpu != amounts.end()) {
@@ -112,7 +112,7 @@ std::vector<FigureRow> FigureRows(const std::vector<std::vector<Figure>>& lists)
   using Values = std::vector<std::optional<double>>;
   std::vector<FigureRow> rows;
   for (size_t column = 0; column < lists.size(); ++column) {
-    size_t after = 0;  // where a figure that is new has its place
+    size_t after = 0;  // the position for a new figure
     for (const Figure& figure : lists[column]) {
       auto found = std::find_if(rows.begin(), rows.end(), [&](const FigureRow& row) {
         return row.name == figure.name && row.unit == figure.unit;

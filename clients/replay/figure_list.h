@@ -19,7 +19,7 @@ struct Figure {
 std::vector<Figure> FigureList(const sim::v1::PolicyResult& policy);
 std::vector<Figure> FigureList(const sim::v1::OwnerResult& owner);
 
-// A row for each figure that any of the lists has, a column for each list.
+// A row for each figure of any list, a column for each list.
 struct FigureRow {
   std::string name, unit;
   int digits = 2;

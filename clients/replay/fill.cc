@@ -14,7 +14,7 @@
 namespace berth::replay {
 namespace {
 
-constexpr char kQueue[] = "default";  // made where none is declared
+constexpr char kQueue[] = "default";  // created if none is declared
 constexpr int kMaxCyclesAtOnce = 100;
 
 using Clock = std::chrono::steady_clock;
@@ -72,7 +72,7 @@ std::vector<size_t> Filling::Shuffled(Random* random) const {
   return order;
 }
 
-// Which jobs come, in which order.
+// Draws the jobs and their order.
 std::vector<size_t> Filling::Order() {
   const auto bound = static_cast<int64_t>(static_cast<double>(capacity_) * options_.demand);
   std::vector<size_t> order = Shuffled(&random_);
@@ -93,7 +93,7 @@ std::vector<size_t> Filling::Order() {
 
 absl::Status Filling::LearnBefore() {
   if (options_.known == 0) return absl::OkStatus();
-  Random random(~options_.seed);  // the order of those that come is the same with and without
+  Random random(~options_.seed);  // the order of arrivals is the same with and without
   const std::vector<size_t> order = Shuffled(&random);
   for (int64_t i = 0; i < options_.known; ++i) {
     const TraceJob& job = workload_.jobs[order[static_cast<size_t>(i) % order.size()]];
@@ -108,7 +108,7 @@ absl::Status Filling::Settle() {
     if (!plan.ok()) return plan.status();
     if (cluster_.quiet()) return absl::OkStatus();
   }
-  return absl::InternalError("something still changes after very many cycles");
+  return absl::InternalError("the state still changes after very many cycles");
 }
 
 absl::Status Filling::Arrive(size_t index) {
@@ -141,7 +141,7 @@ absl::Status Filling::Arrive(size_t index) {
 absl::StatusOr<FillRun> Filling::Run() {
   for (const TraceJob& job : workload_.jobs) {
     if (job.tasks != 1)
-      return absl::InvalidArgumentError(absl::StrCat(job.name, ": several tasks"));
+      return absl::InvalidArgumentError(absl::StrCat(job.name, ": has several tasks"));
   }
   if (auto status = LearnBefore(); !status.ok()) return status;
   int64_t asked = 0;
@@ -181,7 +181,7 @@ absl::StatusOr<FillRun> Fill(const Workload& workload, const sim::v1::Scenario& 
                              const FillOptions& options) {
   const auto asks = [](const TraceJob& job) { return AskedOf(job) > 0; };
   if (std::none_of(workload.jobs.begin(), workload.jobs.end(), asks)) {
-    return absl::InvalidArgumentError("no job of the workload asks for GPUs");
+    return absl::InvalidArgumentError("no job of the workload requests GPUs");
   }
   const auto config = ToPolicyConfig(cluster.config(), "config");
   if (!config.ok()) return config.status();

@@ -1,10 +1,10 @@
-// Fills a cluster: the jobs of a workload come one by one in a random order, never end, and one
-// that does not fit at once is dropped. How much of the devices is then in use tells how well
-// placements keep what is left of use. The protocol is that of Weng et al. (USENIX ATC'23) for
+// Fills a cluster: the jobs of a workload arrive one by one in a random order and never end. A job
+// that does not fit at once is dropped. The part of the devices in use at the end shows how well
+// placements keep the remainder usable. The protocol is that of Weng et al. (USENIX ATC'23) for
 // their traces.
 //
-//   8 GPUs, demand 1.3: jobs come until the next would make more than 10.4 GPUs asked for in all;
-//   of a longer list some are left out, from a shorter one some are drawn again
+//   8 GPUs, demand 1.3: jobs arrive until the next would make more than 10.4 requested GPUs in
+//   total; from a longer list some are left out, from a shorter one some are drawn again
 #ifndef BERTH_CLIENTS_REPLAY_FILL_H_
 #define BERTH_CLIENTS_REPLAY_FILL_H_
 
@@ -21,9 +21,9 @@
 namespace berth::replay {
 
 struct FillOptions {
-  double demand = 1.3;     // GPUs asked for, of those that there are
+  double demand = 1.3;     // requested GPUs, relative to those of the cluster
   uint64_t seed = 1;       // of the order
-  int64_t known = 0;       // so many jobs, drawn from the workload, have been seen before
+  int64_t known = 0;       // jobs, drawn from the workload, that are known in advance
   Watch* watch = nullptr;  // as in ReplayOptions
 };
 
@@ -32,11 +32,11 @@ struct FillRun {
   bool interrupted = false;  // before its end
   struct Arrival {
     size_t job = 0;   // in Workload::jobs
-    TaskPlace place;  // none: it was dropped
+    TaskPlace place;  // empty: the job was dropped
   };
   std::vector<Arrival> arrivals = {};
   PlaceNames names = {};
-  double at_capacity = 0;  // share of the GPUs in use when as many were asked for as there are
+  double at_capacity = 0;  // share of the GPUs in use when requests equal the capacity
   double at_end = 0;
   int64_t arrived = 0;
   int64_t dropped = 0;
@@ -44,7 +44,7 @@ struct FillRun {
   double seconds = 0;  // deciding and applying, without prices
 };
 
-// Thousandths of GPUs that its one task asks for.
+// Thousandths of GPUs that the only task of the job requests.
 int64_t AskedOf(const TraceJob& job);
 
 // INVALID_ARGUMENT: as Replay; a workload or a cluster without GPUs; a job of more than one task.

@@ -14,7 +14,7 @@ namespace berth::replay {
 namespace {
 
 constexpr char kMissing[] =
-    "plots are drawn by gnuplot, which is not installed: apt-get install gnuplot-nox";
+    "plots need gnuplot, which is not installed: apt-get install gnuplot-nox";
 
 // The exit status of `gnuplot ARGUMENT` in the folder.
 absl::StatusOr<int> Spawn(const std::string& folder, std::string argument) {
@@ -29,7 +29,7 @@ absl::StatusOr<int> Spawn(const std::string& folder, std::string argument) {
   posix_spawn_file_actions_destroy(&actions);
   if (error == ENOENT) return absl::FailedPreconditionError(kMissing);
   if (error != 0) {
-    return absl::InternalError(absl::StrCat("gnuplot does not start: ", std::strerror(error)));
+    return absl::InternalError(absl::StrCat("cannot start gnuplot: ", std::strerror(error)));
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -45,7 +45,7 @@ absl::Status RunGnuplot(const std::string& folder, const std::string& script) {
   const absl::StatusOr<int> status = Spawn(folder, script);
   if (!status.ok()) return status.status();
   if (*status == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("gnuplot fails on ", folder, "/", script));
+  return absl::InternalError(absl::StrCat("gnuplot failed on ", folder, "/", script));
 }
 
 }  // namespace berth::replay

@@ -1,4 +1,4 @@
-// Runs gnuplot, a program of its own (Debian: gnuplot-nox).
+// Runs gnuplot, a separate program (Debian: gnuplot-nox).
 #ifndef BERTH_CLIENTS_REPLAY_GNUPLOT_H_
 #define BERTH_CLIENTS_REPLAY_GNUPLOT_H_
 
@@ -9,11 +9,11 @@
 
 namespace berth::replay {
 
-// FAILED_PRECONDITION naming the package if gnuplot is not there.
+// FAILED_PRECONDITION with the name of the package if gnuplot is not installed.
 absl::Status FindGnuplot();
 
-// Runs `script`, a file in `folder`, with that as its working directory, and waits. What gnuplot
-// complains of goes to standard error. INTERNAL if it fails.
+// Runs `script`, a file in `folder`, in this directory, and waits. Messages of gnuplot go to
+// standard error. INTERNAL if it fails.
 absl::Status RunGnuplot(const std::string& folder, const std::string& script);
 
 }  // namespace berth::replay

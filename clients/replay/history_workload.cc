@@ -27,7 +27,7 @@ std::optional<TraceEnd> EndOf(v1::JobState state) {
   return std::nullopt;
 }
 
-// What of the specification holds for a replay.
+// The parts of the specification that hold for a replay.
 JobSpec ReplayedSpec(const v1::JobSpec& from) {
   JobSpec spec = JobSpecFrom(from, {});
   spec.min_available = 0;
@@ -51,7 +51,7 @@ TraceJob JobFrom(const v1::Job& from, TraceEnd end) {
   job.submit = SinceEpoch(from.status().submit_time());
   job.run = SinceEpoch(from.status().end_time()) - SinceEpoch(from.status().start_time());
   job.requested = spec->walltime;
-  EndAtRequest(&job);
+  CapAtRequestedTime(&job);
   job.tasks = spec->groups.front().replicas;
   job.shape = spec->groups.front().shape;
   for (size_t i = 1; i < spec->groups.size(); ++i) {

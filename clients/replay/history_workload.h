@@ -1,8 +1,8 @@
-// Workloads as `berth job history` gives them: jobs that have ended, a berth.v1.Job as JSON a line.
+// Reads workloads of `berth job history`: jobs that have ended, one berth.v1.Job as JSON a line.
 //
-// A job ran from its last start to its end. Everything that its specification says of where its
-// tasks may be holds for the replay as well. What ends or restarts it does not: it ends when it
-// did, and its tasks start all together.
+// A job ran from its last start to its end. Constraints on the nodes of its tasks also hold for the
+// replay. Policies that end or restart it do not: it ends when it did, and all its tasks start
+// together.
 #ifndef BERTH_CLIENTS_REPLAY_HISTORY_WORKLOAD_H_
 #define BERTH_CLIENTS_REPLAY_HISTORY_WORKLOAD_H_
 
@@ -15,7 +15,7 @@
 namespace berth::replay {
 
 // Times since the epoch. Jobs that never ran are left out. INVALID_ARGUMENT with FILE:LINE for a
-// line that is no such job, or of one that has not ended.
+// line that is not such a job, or for a job that has not ended.
 absl::StatusOr<Workload> ReadHistory(absl::string_view text, const std::string& file);
 
 }  // namespace berth::replay

@@ -22,14 +22,14 @@ using Messages = std::vector<const Message*>;
 
 void MeanInto(const Messages& runs, Message* mean);
 
-// What tells entries of one list apart: the key of a map's, else the name.
+// The key that identifies an entry of a list: the key of a map entry, otherwise the name.
 std::string KeyOf(const Message& entry) {
   const auto* type = entry.GetDescriptor();
   const FieldDescriptor* key = type->FindFieldByName(type->options().map_entry() ? "key" : "name");
   return entry.GetReflection()->GetString(entry, key);
 }
 
-// What one run does not have is 0 there.
+// Entries that a run does not have count as 0.
 void MeanOfLists(const Messages& runs, const FieldDescriptor* field, Message* mean) {
   std::vector<std::string> order;
   std::map<std::string, Messages> groups;
@@ -50,7 +50,7 @@ void MeanOfLists(const Messages& runs, const FieldDescriptor* field, Message* me
   }
 }
 
-// The mean, or of greatest values the greatest. What is absent in a run does not count.
+// The mean, or the greatest of maximum values. Fields that are absent in a run do not count.
 void MeanOfNumbers(const Messages& runs, const FieldDescriptor* field, Message* mean) {
   double sum = 0, greatest = 0;
   int count = 0;
@@ -63,7 +63,8 @@ void MeanOfNumbers(const Messages& runs, const FieldDescriptor* field, Message* 
     ++count;
   }
   if (count == 0) return;
-  mean->GetReflection()->SetDouble(mean, field, absl::StartsWith(field->name(), "max") ? greatest : sum / count);
+  mean->GetReflection()->SetDouble(mean, field,
+                                   absl::StartsWith(field->name(), "max") ? greatest : sum / count);
 }
 
 void MeanOfField(const Messages& runs, const FieldDescriptor* field, Message* mean) {

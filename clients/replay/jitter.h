@@ -1,5 +1,5 @@
-// Copies of a workload whose submit times are shaken a little: a single replay of a log depends on
-// accidents, by which policies cannot be told apart. As in D. Tsafrir, D. G. Feitelson,
+// Makes copies of a workload with slightly changed submit times: a single replay of a log depends
+// on accidents, so it cannot distinguish policies. As in D. Tsafrir, D. G. Feitelson,
 // "Instability in parallel job scheduling simulation: the role of workload flurries" (IPDPS 2006).
 #ifndef BERTH_CLIENTS_REPLAY_JITTER_H_
 #define BERTH_CLIENTS_REPLAY_JITTER_H_
@@ -12,11 +12,12 @@
 
 namespace berth::replay {
 
-// Each job comes later by a whole number of seconds from 0 to `most`, drawn evenly from the seed.
+// Each job arrives later by a whole number of seconds from 0 to `most`, drawn uniformly from the
+// seed.
 Workload Jittered(const Workload& workload, Duration most, uint64_t seed);
 
-// Of replays of copies under one policy, at least one: each figure's mean, but of greatest values
-// the greatest; means of counts are rounded.
+// Combines replays of copies under one policy, at least one: the mean of each figure, but the
+// greatest of maximum values. Means of counts are rounded.
 sim::v1::PolicyResult MeanOf(const std::vector<sim::v1::PolicyResult>& runs);
 
 }  // namespace berth::replay

@@ -11,7 +11,7 @@ absl::StatusOr<JobTemplate> ToJobTemplate(const sim::v1::Scenario& scenario) {
   JobTemplate result;
   if (scenario.jobs().empty()) return result;
   if (scenario.jobs_size() > 1) {
-    return absl::InvalidArgumentError("jobs[1]: one job is taken, for how all are submitted");
+    return absl::InvalidArgumentError("jobs[1]: only one job is allowed: how all are submitted");
   }
   const sim::v1::Job& job = scenario.jobs(0);
   sim::v1::Job rest = job;
@@ -24,10 +24,10 @@ absl::StatusOr<JobTemplate> ToJobTemplate(const sim::v1::Scenario& scenario) {
   std::vector<const google::protobuf::FieldDescriptor*> others;
   rest.GetReflection()->ListFields(rest, &others);
   if (!others.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "jobs[0].", others[0]->name(),
-        ": is the workload's to tell; strategy, topology, min_available, preemptible and "
-        "checkpoint_interval are taken"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("jobs[0].", others[0]->name(),
+                     ": is set by the workload; strategy, topology, min_available, preemptible and "
+                     "checkpoint_interval are allowed"));
   }
   if (job.min_available() < 0) {
     return absl::InvalidArgumentError("jobs[0].min_available: below 0");

@@ -1,5 +1,5 @@
-// How the jobs of a workload are submitted, where the workload does not tell: the one job of a file
-// of --config, without a size.
+// How the jobs of a workload are submitted if the workload does not define it: the only job of a
+// file of --config, without a size.
 //
 //   jobs: [{name: any, strategy: SPREAD, minAvailable: 1}]                 one task after the other
 //   jobs: [{name: any, topology: {mode: SOFT, highestTier: 1, patience: 10m}}]
@@ -15,13 +15,13 @@ namespace berth::replay {
 struct JobTemplate {
   Strategy strategy = Strategy::kDefault;
   TopologyConstraint topology;
-  int32_t min_available = 0;  // of the tasks, at most, of jobs of one group; 0: all, a gang
-  bool preemptible = false;   // all are
-  Duration checkpoint_interval = absl::InfiniteDuration();  // of all that do not tell their own
+  int32_t min_available = 0;  // at most all tasks, for jobs of one group; 0: all, a gang
+  bool preemptible = false;   // all jobs are
+  Duration checkpoint_interval = absl::InfiniteDuration();  // of jobs without their own
 };
 
-// INVALID_ARGUMENT, with the path, for more than one job, and for a field that is not taken: it
-// takes name, strategy, topology, minAvailable, preemptible and checkpointInterval.
+// INVALID_ARGUMENT, with the path, for more than one job, and for any field except name, strategy,
+// topology, minAvailable, preemptible and checkpointInterval.
 absl::StatusOr<JobTemplate> ToJobTemplate(const sim::v1::Scenario& scenario);
 
 }  // namespace berth::replay

@@ -1,12 +1,13 @@
-// Links that several jobs cross, and what each of them gets: of a link that k jobs cross, the k-th
-// part. A job that crosses it several times in one direction divides its part among the crossings.
+// Shares links among the jobs that cross them. Each of the k jobs that cross a link gets 1/k of its
+// bandwidth. A job that crosses it several times in one direction divides its part among the
+// crossings.
 //
 //   link of 10 Gb/s; job 1 crosses it once, job 2 twice
 //     job 1: 5 Gb/s        job 2: 2.5 Gb/s for each crossing
 //
-// Fair sharing at every link by itself: what a job cannot use, as another link is slower, is not
-// given to others. So a job that comes or goes changes the bandwidth only of those that share a
-// link with it. No thread safety.
+// Each link is shared fairly on its own: bandwidth that a job cannot use because another link is
+// slower is not given to others. So a job that joins or leaves changes the bandwidth only of jobs
+// that share a link with it. No thread safety.
 #ifndef BERTH_CLIENTS_REPLAY_LINK_SHARES_H_
 #define BERTH_CLIENTS_REPLAY_LINK_SHARES_H_
 
@@ -32,13 +33,14 @@ class LinkShares {
   // One direction; may be infinite.
   LinkIndex AddLink(double gbps);
 
-  // Those that share a link with the job, which from now on crosses these links, each named once;
-  // it must not have joined. Itself is not among them.
+  // Adds a job that crosses these links, each listed once; it must not have joined. Returns the
+  // other jobs that share a link with it.
   std::set<JobId> Join(JobId job, std::vector<Crossing> crossings);
-  // Those that shared a link with it. It must have joined.
+  // Removes the job, which must have joined. Returns the jobs that shared a link with it.
   std::set<JobId> Leave(JobId job);
 
-  // Of its slowest crossing; infinite of one that crosses nothing. It must have joined.
+  // The bandwidth of the slowest crossing; infinite if the job crosses no link. It must have
+  // joined.
   double Gbps(JobId job) const;
 
  private:

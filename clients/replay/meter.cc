@@ -21,7 +21,7 @@ std::vector<NodeId> NodesOf(const Job& job) {
 
 }  // namespace
 
-// By queue where it is given, else by user; in order of their names.
+// Owners by queue if given, otherwise by user; sorted by name.
 Meter::OwnerSet Meter::OwnersOf(const Workload& workload, const std::vector<std::string>* queues) {
   OwnerSet set;
   const auto name = [&](size_t i) -> const std::string& {
@@ -84,8 +84,8 @@ void Meter::TouchTasksOf(NodeId id) {
   for (const TaskKey& key : state_.nodes().At(id).tasks) Touch(key.job);
 }
 
-// What a task has run since its last checkpoint is in vain, or all of it; of one that was told to
-// stop, what it has held since.
+// The run time of a task that is lost: since its last checkpoint, or all of it. For a task that was
+// told to stop: the time since then.
 void Meter::Lose(const Job& job, uint32_t index, Time now, bool failure) {
   const Task& task = job.tasks[index];
   const TaskState state = task.state == TaskState::kLost ? task.before_lost : task.state;
@@ -111,7 +111,7 @@ void Meter::AddLost(const Job& job, uint32_t index, Duration lost, bool failure)
   (failure ? lost_to_failures_ : lost_).Add(amounts, seconds);
 }
 
-// Its tasks are lost at once; the rest of their gangs is then released by decision.
+// The tasks of the node are lost at once. The rest of their gangs is then released by decisions.
 void Meter::NodeFails(NodeId id, Time now) {
   absl::flat_hash_set<JobId> seen;
   for (const TaskKey& key : state_.nodes().At(id).tasks) {
@@ -133,7 +133,7 @@ void Meter::Released(const TasksReleased& released, Time now) {
   ++outcome.preemptions;
 }
 
-// Of a gang that begins again, those that had succeeded already.
+// For a restarted gang, the tasks that had already succeeded.
 void Meter::Requeued(const TasksRequeued& requeued, Time now) {
   const Job& job = state_.jobs().At(requeued.job);
   const bool evicted = evicted_ == std::pair(job.id, now);
@@ -192,8 +192,8 @@ void Meter::Move(size_t job, const Resources& amounts, int64_t times, int waitin
   user_shares_.Demand(users_.of_job[job], 0, waiting);
 }
 
-// Brings what is counted of the job up to what it holds now. Jobs that have ended hold nothing and
-// do not wait; they are told apart by the end in their outcome, once.
+// Updates the counts of the job to what it holds now. Jobs that have ended hold nothing and do not
+// wait; the end in their outcome shows whether this was already counted.
 void Meter::Look(size_t at) {
   const Job* job = state_.jobs().Find(
       JobId{static_cast<decltype(JobId::value)>(first_job_ + static_cast<int64_t>(at))});

@@ -1,10 +1,10 @@
-// What a replay measures while it runs, beside the times of its jobs (docs/replay.md, "What comes
-// out").
+// Measures a replay while it runs, besides the times of its jobs (docs/developers/replay.md, "What
+// comes out").
 //
-// Everything is an integral over simulated time of something that changes with events alone. What
-// an event touches (jobs, nodes) is noted as it happens and looked at once, when time goes on: so a
-// moment in which a thousand tasks of a job end costs one look at the job and one at each node, and
-// no cluster is ever walked through.
+// Every figure is an integral over simulated time of a value that only events change. Jobs and
+// nodes touched by an event are noted, and evaluated once when time advances. So a moment in which
+// a thousand tasks of a job end costs one look at the job and one at each node, and the cluster is
+// never scanned.
 #ifndef BERTH_CLIENTS_REPLAY_METER_H_
 #define BERTH_CLIENTS_REPLAY_METER_H_
 
@@ -27,20 +27,21 @@ namespace berth::replay {
 
 class Meter {
  public:
-  // `queue_of`: of each job of the workload. All nodes are registered. Refers to all of these.
+  // `queue_of`: the queue of each job of the workload. All nodes must be registered. Keeps
+  // references to all of these.
   Meter(const Workload& workload, const std::vector<std::string>& queue_of,
         const ClusterState& state, bool record, ReplayRun* run);
 
-  // The next job of the workload is submitted as this one.
+  // The next job of the workload was submitted with this id.
   void Submitted(JobId id);
   // Its place in the workload.
   size_t IndexOf(JobId id) const { return static_cast<size_t>(id.value - first_job_); }
-  // An event is about to be applied; is applied.
+  // Call before and after an event is applied.
   void Before(const EventBody& event, Time now);
   void After(const EventBody& event);
-  // From now on `seconds` go by in which nothing happens.
+  // Advances time by `seconds` without events.
   void Pass(double seconds);
-  // Writes what it came to into the run.
+  // Writes the results into the run.
   void Finish();
 
  private:
@@ -70,11 +71,11 @@ class Meter {
   OwnerSet queues_, users_;
   ShareMeter queue_shares_, user_shares_, total_;
   Amounts lost_, lost_to_failures_;
-  absl::flat_hash_map<TaskKey, Time> stopped_;  // up to when what it held is counted as lost
+  absl::flat_hash_map<TaskKey, Time> stopped_;  // until when its resources are counted as lost
   std::pair<JobId, Time> evicted_;              // the latest
-  RoomMeter rooms_;
+  FragmentationMeter rooms_;
   int64_t first_job_ = 0;
-  absl::flat_hash_map<size_t, Resources> held_;  // by jobs that hold something
+  absl::flat_hash_map<size_t, Resources> held_;  // by jobs that hold resources
   std::vector<JobId> jobs_;                      // touched; may repeat
   std::vector<NodeId> nodes_;                    // likewise
   int64_t waiting_ = 0;

@@ -18,7 +18,7 @@ absl::Status MixFeed::Give() {
   RequestMix mix = demand.mix;
   if (policy_ == SharingPolicy::kBidPrice) {
     auto priced = PricedFor(demand, {});
-    const bool nothing = absl::IsFailedPrecondition(priced.status());  // asked for yet
+    const bool nothing = absl::IsFailedPrecondition(priced.status());  // no requests yet
     if (!priced.ok() && !nothing) return priced.status();
     if (priced.ok()) mix = *std::move(priced);
   }

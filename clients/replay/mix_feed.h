@@ -1,5 +1,5 @@
-// Tells a simulated cluster which requests for devices come, and what they are worth, as berthd's
-// MixKeeper does: for sharing policies that go by a mix. Prices come at once, not seconds later.
+// Reports the mix of device requests and their prices to a simulated cluster, like MixKeeper of
+// berthd, for sharing policies that use a mix. Prices arrive at once, not seconds later.
 #ifndef BERTH_CLIENTS_REPLAY_MIX_FEED_H_
 #define BERTH_CLIENTS_REPLAY_MIX_FEED_H_
 
@@ -14,14 +14,14 @@ namespace berth::replay {
 
 class MixFeed {
  public:
-  // The cluster outlives it.
+  // `cluster` must outlive this.
   MixFeed(SharingPolicy policy, SimCluster* cluster) : policy_(policy), cluster_(*cluster) {}
 
-  // So many tasks of the shape have come, for what is decided next.
+  // This many tasks of the shape have arrived, before the next decision.
   absl::Status Come(const TaskShape& shape, int64_t tasks);
-  // They came before: nothing is told yet.
+  // Likewise, but in advance: reports nothing yet.
   void Know(const TaskShape& shape, int64_t tasks) { watch_.Observe(shape, tasks); }
-  // Tells what is known. Does nothing under a policy that goes by no mix.
+  // Reports the known mix. Does nothing under a policy that uses no mix.
   absl::Status Give();
 
   bool learns() const {

@@ -27,7 +27,7 @@ absl::Status CheckClass(const TrainingClass& one, const std::string& path) {
     return Wrong(path + ".compute_seconds", "must be above 0");
   }
   if (one.bytes() <= 0) return Wrong(path + ".bytes", "must be above 0");
-  if (!(one.overlap() >= 0 && one.overlap() <= 1)) return Wrong(path + ".overlap", "is 0 to 1");
+  if (!(one.overlap() >= 0 && one.overlap() <= 1)) return Wrong(path + ".overlap", "is not 0 to 1");
   if (one.has_reference_gbps() && !(one.reference_gbps() > 0)) {
     return Wrong(path + ".reference_gbps", "must be above 0");
   }
@@ -46,7 +46,7 @@ bool Among(const Names& names, const std::string& name) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// As the workload says, wherever it is placed.
+// The run time of the workload, wherever the job is placed.
 int64_t WorkersAskedFor(const TraceJob& job) {
   int64_t devices = 0;
   for (const DeviceRequest& request : job.shape.devices) devices += request.count;
@@ -69,7 +69,7 @@ Training TrainingFrom(const TrainingClass& one) {
   return training;
 }
 
-// The place of the class that the job names, or that it fits; -1: of none.
+// The index of the class that the job names, or that it fits; -1: none.
 absl::StatusOr<int> ClassOf(const NetworkModel& model, const TraceJob& job) {
   std::vector<std::string> known;
   for (int i = 0; i < model.classes_size(); ++i) {
@@ -94,9 +94,9 @@ absl::Status CheckNetwork(const NetworkModel& model) {
   }
   if (model.has_requested_factor() &&
       !(model.requested_factor() >= 1 && model.requested_factor() <= kMostRequestedFactor)) {
-    return Wrong("requested_factor", "is 1 to 1000");
+    return Wrong("requested_factor", "is not 1 to 1000");
   }
-  if (model.classes().empty()) return Wrong("classes", "there is none");
+  if (model.classes().empty()) return Wrong("classes", "must not be empty");
   std::set<std::string> names;
   for (int i = 0; i < model.classes_size(); ++i) {
     const std::string path = absl::StrCat("classes[", i, "]");

@@ -14,7 +14,7 @@ constexpr double kGbpsPerMbPerS = 8.0 / 1000;
 
 bool Computes(const Device& device) { return device.kind != kNicKind; }
 
-// Calls visit with each device of the set that computes.
+// Calls `visit` with each device of the set that computes.
 template <class Visit>
 void ForEachComputing(const Node& node, const DeviceSet& devices, Visit&& visit) {
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
@@ -22,14 +22,14 @@ void ForEachComputing(const Node& node, const DeviceSet& devices, Visit&& visit)
   }
 }
 
-// What of a job is on one node.
+// The part of a job on one node.
 struct Stop {
   NodeId node;
   DeviceSet devices;
   int64_t workers = 0;
 };
 
-// In the order of the lowest rank on each.
+// Sorted by the lowest rank on each node.
 std::vector<Stop> StopsOf(const ClusterState& state, const Job& job) {
   std::vector<std::pair<uint16_t, uint32_t>> ranks;
   for (uint32_t i = 0; i < job.tasks.size(); ++i) ranks.emplace_back(job.tasks[i].rank, i);
@@ -67,8 +67,8 @@ HyperNodeId CommonOf(const std::vector<HyperNodeId>& a, const std::vector<HyperN
   return {};
 }
 
-// Which tree two nodes talk through: one beside the network that tells how fast it is, if both are
-// in one HyperNode of it.
+// The tree through which two nodes communicate: a tree other than the network with a known speed,
+// if both nodes are in one of its HyperNodes.
 std::string TreeBetween(const ClusterState& state, const Node& a, const Node& b) {
   for (HyperNodeId id : a.domains) {
     const std::string& kind = state.hyper_nodes().At(id).spec.kind;
@@ -107,7 +107,7 @@ double NetworkMap::InsideOf(const Node& node, const DeviceSet& devices, int64_t 
   if (workers < 2) return kUnboundedGbps;
   std::map<std::string, int> kinds;
   ForEachComputing(node, devices, [&](size_t, const Device& device) { ++kinds[device.kind]; });
-  // Workers without devices, of several kinds, or that share one: no class tells.
+  // Workers without devices, with several kinds, or that share one: no link class is known.
   if (kinds.size() != 1) return defaults_.device_gbps;
   const auto& [kind, count] = *kinds.begin();
   return count < 2 ? defaults_.device_gbps : InsideOfKind(node, kind, devices);

@@ -1,12 +1,12 @@
-// From a placed job to its ring: which links it crosses, how often, and how fast it is inside its
-// nodes (docs/network-model.md, "Links").
+// Computes the ring of a placed job: the links that it crosses, how often, and its speed inside
+// nodes (docs/developers/network-model.md, "Links").
 //
 //   rack r {bandwidth 10, nodes a b}   rack s {bandwidth 10, node c}   spine {bandwidth 40, r s}
 //   a job with ranks 0 on a, 1 on b, 2 on c:  a-b, b-c, c-a
 //     the links of a, b and c: once each way, 10 Gb/s; those of r and s: once each way, 40 Gb/s
 //
-// Links are made as rings first cross them and keep their bandwidth: the network of a replay does
-// not change.
+// Links are created when a ring first crosses them, and keep their bandwidth: the network of a
+// replay does not change.
 #ifndef BERTH_CLIENTS_REPLAY_NETWORK_MAP_H_
 #define BERTH_CLIENTS_REPLAY_NETWORK_MAP_H_
 
@@ -22,7 +22,7 @@
 
 namespace berth::replay {
 
-// Where nodes and HyperNodes do not tell.
+// Defaults for nodes and HyperNodes without figures.
 struct NetworkDefaults {
   double node_gbps = 10;
   double uplink_gbps = kUnboundedGbps;
@@ -36,20 +36,20 @@ struct Ring {
   std::vector<Crossing> crossings;  // by link
 };
 
-// A task's devices other than NICs; 1 of one without.
+// The devices of a task other than NICs; 1 for a task without devices.
 int64_t WorkersOf(const Node& node, const Task& task);
 
 class NetworkMap {
  public:
   explicit NetworkMap(const NetworkDefaults& defaults) : defaults_(defaults) {}
 
-  // Of a job all of whose tasks have a place. New links are added to `links`.
+  // The ring of a job whose tasks all have a place. Adds new links to `links`.
   Ring RingOf(const ClusterState& state, const Job& job, LinkShares* links);
-  // What a link leaves: "node", or the tier of its HyperNode, "tier 1" or by its name.
+  // The origin of a link: "node", or the tier of its HyperNode, "tier 1" or by its name.
   const std::string& TierOf(LinkIndex link) const { return tiers_[link]; }
 
  private:
-  // Of a way up a tree, from a node or a HyperNode: its link to what is above it.
+  // A step up a tree: the link of a node or a HyperNode to its parent.
   struct Up {
     HyperNodeId from;  // 0: the node
     HyperNodeId to;    // 0: the root
@@ -67,7 +67,7 @@ class NetworkMap {
                    const Up& up, LinkShares* links);
 
   const NetworkDefaults defaults_;
-  // By kind of tree, HyperNode, and, where that is none, node.
+  // By kind of tree, HyperNode, and, if there is none, node.
   std::map<std::pair<std::string, std::pair<HyperNodeId, NodeId>>, LinkIndex> index_;
   std::vector<std::string> tiers_;  // by link
 };

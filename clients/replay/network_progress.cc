@@ -7,14 +7,14 @@
 namespace berth::replay {
 namespace {
 
-// What rounding to fractions of nanoseconds may leave.
+// The error from rounding to fractions of nanoseconds.
 constexpr Duration kNothingLeft = absl::Microseconds(1);
 
 bool AllRun(const Job& job) {
   return TallyOf(job).In(TaskState::kRunning) == static_cast<int32_t>(job.tasks.size());
 }
 
-// Times that are not stretched stay exact: a job may end at the very moment of its walltime.
+// Times that are not stretched stay exact: a job may end exactly at its walltime.
 Duration TimeFor(Duration work, double rate) {
   return rate == 1 ? work : work / rate + absl::Nanoseconds(1);
 }
@@ -54,14 +54,14 @@ void NetworkProgress::Begin(const ClusterState& state, JobId id, Time now, Work*
 }
 
 void NetworkProgress::Pause(JobId id, Time now, Work* work) {
-  Reckon(now, work);
+  UpdateRemaining(now, work);
   work->running = false;
   work->rate = 0;
   paced_.insert(id);
   if (TrainingOf(*work) != nullptr) paced_.merge(links_.Leave(id));
 }
 
-void NetworkProgress::Reckon(Time now, Work* work) {
+void NetworkProgress::UpdateRemaining(Time now, Work* work) {
   const Duration done = std::min(WorkIn(now - work->since, work->rate), work->left);
   work->left -= done;
   work->since = now;
@@ -107,7 +107,7 @@ void NetworkProgress::Settled(SimCluster* cluster) {
       cluster->RunsUntil(id, absl::InfiniteFuture());
       continue;
     }
-    Reckon(cluster->now(), &work);
+    UpdateRemaining(cluster->now(), &work);
     const Training* training = TrainingOf(work);
     double rate = 1;
     if (training != nullptr) {

@@ -1,11 +1,10 @@
-// Jobs progress as fast as the network lets them: what a job has left to do, at which rate it goes
-// on, and so when it ends (docs/network-model.md).
+// Jobs progress as fast as the network permits: computes the remaining work of each job, its rate,
+// and therefore its end (docs/developers/network-model.md).
 //
 //   two jobs of 100 s each, alone at rate 1, sharing a link at rate 1/2; the first starts at 0, the
 //   second at 40: the first has 60 s left, ends at 160; the second has then done 60 s, ends at 200
 //
-// A job whose tasks do not all run makes no progress; one that starts anew begins with all its
-// work.
+// A job makes no progress unless all its tasks run. A restarted job begins with all its work.
 #ifndef BERTH_CLIENTS_REPLAY_NETWORK_PROGRESS_H_
 #define BERTH_CLIENTS_REPLAY_NETWORK_PROGRESS_H_
 
@@ -24,16 +23,16 @@
 namespace berth::replay {
 
 struct NetworkRun {
-  // Of jobs that finished their work, are of a class and have two workers or more.
+  // For jobs that finished their work, have a class and two workers or more.
   std::vector<double> slowdowns;
-  std::map<std::string, double> traffic;  // bytes, by what they left (NetworkMap::TierOf)
-  // What is left to do of those that ended at their walltime before, by place in the workload.
+  std::map<std::string, double> traffic;  // bytes, by origin (NetworkMap::TierOf)
+  // Remaining work of jobs that ended at their walltime, by index in the workload.
   std::map<size_t, Duration> stopped;
 };
 
 class NetworkProgress : public Progress {
  public:
-  // Both outlive it.
+  // Both must outlive this.
   NetworkProgress(const Workload& workload, const Network& network)
       : workload_(workload), network_(network), map_(network.defaults) {}
 
@@ -52,14 +51,14 @@ class NetworkProgress : public Progress {
     // While all its tasks run.
     bool running = false;
     double rate = 0;
-    Time since;  // up to when `left` is reckoned
+    Time since;  // `left` is computed up to this time
     Ring ring;
   };
-  // Null: where its tasks are makes no difference.
+  // Null: the places of its tasks make no difference.
   const Training* TrainingOf(const Work& work) const;
   void Begin(const ClusterState& state, JobId id, Time now, Work* work);
   void Pause(JobId id, Time now, Work* work);
-  void Reckon(Time now, Work* work);
+  void UpdateRemaining(Time now, Work* work);
   void End(JobId id, Time now);
   void Look(const SimCluster& cluster, JobId id);
 
@@ -68,8 +67,8 @@ class NetworkProgress : public Progress {
   NetworkMap map_;
   LinkShares links_;
   std::map<JobId, Work> work_;  // of jobs that have not ended
-  std::set<JobId> changed_;     // something was decided about them since Settled
-  std::set<JobId> paced_;       // their rate may be another one
+  std::set<JobId> changed_;     // with decisions since Settled
+  std::set<JobId> paced_;       // their rate may have changed
   NetworkRun run_;
 };
 

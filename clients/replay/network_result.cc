@@ -16,7 +16,7 @@ double DevicesOf(const TraceJob& job) {
   return devices * job.tasks;
 }
 
-// Work of the jobs that ended over what the devices that jobs ask for were held. 0 without.
+// Work of the ended jobs, divided by the device time that jobs held. 0 without devices.
 double UsefulPart(const Workload& workload, const ReplayRun& run, const NetworkRun& network) {
   std::set<std::string> kinds;
   double work = 0, held = 0;

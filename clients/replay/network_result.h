@@ -1,4 +1,4 @@
-// The figures of a replay with a network model (docs/network-model.md, "What comes out").
+// The figures of a replay with a network model (docs/developers/network-model.md, "Figures").
 #ifndef BERTH_CLIENTS_REPLAY_NETWORK_RESULT_H_
 #define BERTH_CLIENTS_REPLAY_NETWORK_RESULT_H_
 

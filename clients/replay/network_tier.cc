@@ -15,7 +15,7 @@ void Unique(std::vector<IdType>* ids) {
 
 }  // namespace
 
-// Domains of the lowest tier give way to their parents, until one is left.
+// Replaces domains of the lowest tier by their parents until one is left.
 int32_t CommonTier(const ClusterState& state, std::vector<NodeId> nodes) {
   Unique(&nodes);
   if (nodes.empty()) return kNoTier;

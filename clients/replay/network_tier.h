@@ -1,4 +1,4 @@
-// How near to each other the tasks of a gang are.
+// Computes how near to each other the tasks of a gang are.
 #ifndef BERTH_CLIENTS_REPLAY_NETWORK_TIER_H_
 #define BERTH_CLIENTS_REPLAY_NETWORK_TIER_H_
 
@@ -10,12 +10,12 @@
 
 namespace berth::replay {
 
-inline constexpr int32_t kNoTier = -1;                       // not told
+inline constexpr int32_t kNoTier = -1;                       // unknown
 inline constexpr int32_t kOneNode = 0;                       // all tasks on one node
-inline constexpr int32_t kAboveAll = kMaxHyperNodeTier + 1;  // no HyperNode holds all its nodes
+inline constexpr int32_t kAboveAll = kMaxHyperNodeTier + 1;  // no HyperNode has all its nodes
 
-// The tier of the lowest HyperNode of the network tree that holds all these nodes, or one of the
-// above. Every node must exist.
+// The tier of the lowest HyperNode of the network tree that has all these nodes, or one of the
+// constants above. Every node must exist.
 int32_t CommonTier(const ClusterState& state, std::vector<NodeId> nodes);
 
 // "node", the tier's name, "tier 2" for one without a name, "above".

@@ -17,7 +17,7 @@ absl::Status Wrong(const std::string& file, int64_t line, absl::string_view text
 
 absl::StatusOr<Outage> OutageFrom(const CsvRow& row) {
   if (row.size() < 2 || row.size() > 3 || row[0].empty()) {
-    return absl::InvalidArgumentError("a node, when it went down, and when it came back");
+    return absl::InvalidArgumentError("expected node,down,up");
   }
   Outage outage;
   outage.node = row[0];
@@ -29,7 +29,7 @@ absl::StatusOr<Outage> OutageFrom(const CsvRow& row) {
   if (!up.ok()) return up.status();
   outage.up = *up;
   if (outage.up > outage.down) return outage;
-  return absl::InvalidArgumentError("it comes back before it goes down");
+  return absl::InvalidArgumentError("up is not after down");
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<Outage>> ReadOutages(absl::string_view text, const st
   const auto take = [&](const CsvRow& row, int64_t line) {
     if (std::exchange(first, false)) {
       if (row == CsvRow{"node", "down", "up"}) return absl::OkStatus();
-      return Wrong(file, line, "the first line is node,down,up");
+      return Wrong(file, line, "the first line must be node,down,up");
     }
     absl::StatusOr<Outage> outage = OutageFrom(row);
     if (!outage.ok()) return Wrong(file, line, outage.status().message());
@@ -51,11 +51,11 @@ absl::StatusOr<std::vector<Outage>> ReadOutages(absl::string_view text, const st
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first.down < b.first.down; });
   std::vector<Outage> outages;
-  std::map<std::string, absl::Duration> back;  // of each node
+  std::map<std::string, absl::Duration> back;  // by node
   for (auto& [outage, line] : found) {
     const auto [before, first] = back.try_emplace(outage.node, outage.up);
     if (!first && outage.down < before->second) {
-      return Wrong(file, line, absl::StrCat(outage.node, " is down already"));
+      return Wrong(file, line, absl::StrCat(outage.node, " is already down"));
     }
     before->second = outage.up;
     outages.push_back(std::move(outage));

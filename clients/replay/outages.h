@@ -1,5 +1,5 @@
-// Outages of nodes, as a log of operations tells of them: CSV with a first line, columns node, down
-// and up; times as in CSV workloads, of the same beginning. Without `up` a node stays down.
+// Reads outages of nodes from CSV with columns node, down and up. Times are as in CSV workloads,
+// from the same origin. Without `up` a node stays down.
 //
 //   node,down,up
 //   n17,3600,7200
@@ -22,8 +22,8 @@ struct Outage {
   absl::Duration up = absl::InfiniteDuration();  // later than `down`
 };
 
-// By `down`. INVALID_ARGUMENT with FILE:LINE for what cannot be read, or of a node that goes down
-// while it is down.
+// Sorted by `down`. INVALID_ARGUMENT with FILE:LINE for a line that cannot be read, or a node that
+// goes down while it is down.
 absl::StatusOr<std::vector<Outage>> ReadOutages(absl::string_view text, const std::string& file);
 
 // One node going down or coming back.
@@ -32,7 +32,7 @@ struct NodeTurn {
   std::string node;
   bool up = false;
 };
-// In order of time; at one moment nodes come back first.
+// Sorted by time. At one moment, nodes that come back are first.
 std::vector<NodeTurn> TurnsOf(const std::vector<Outage>& outages);
 
 }  // namespace berth::replay

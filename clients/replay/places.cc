@@ -16,8 +16,8 @@ std::string Words(const std::vector<TaskPlace>& places, Word&& word) {
     if (place.any) text = word(place);
     words.push_back(text.empty() ? std::string("-") : std::move(text));
   }
-  const auto told = [](const std::string& text) { return text != "-"; };
-  return std::any_of(words.begin(), words.end(), told) ? absl::StrJoin(words, " ") : "";
+  const auto is_known = [](const std::string& text) { return text != "-"; };
+  return std::any_of(words.begin(), words.end(), is_known) ? absl::StrJoin(words, " ") : "";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where tasks ran, by name: for who wants to check placements.
+// Names of the places where tasks ran, to check placements.
 #ifndef BERTH_CLIENTS_REPLAY_PLACES_H_
 #define BERTH_CLIENTS_REPLAY_PLACES_H_
 
@@ -21,9 +21,9 @@ class PlaceNames {
   PlaceNames() = default;
   explicit PlaceNames(const ClusterState& state);
 
-  // Of each task, separated by blanks; "-": none. Empty if there is none at all.
+  // The node of each task, separated by blanks; "-": none. Empty if no task has one.
   std::string Nodes(const std::vector<TaskPlace>& places) const;
-  // The same of devices; several of one task are joined by "+".
+  // Likewise for devices. Several devices of one task are joined by "+".
   std::string Devices(const std::vector<TaskPlace>& places) const;
 
  private:

@@ -18,12 +18,12 @@ const std::vector<OwnerSum>& OwnersOf(const ReplayRun& run, OwnerKind kind) {
   return kind == OwnerKind::kQueue ? run.queues : run.users;
 }
 
-// The mean over each of kPlotSteps equal steps of something that changes now and then.
+// The mean of a piecewise constant value over each of kPlotSteps equal steps.
 class Steps {
  public:
   explicit Steps(double end) : width_(end / kPlotSteps), sums_(kPlotSteps), times_(kPlotSteps) {}
 
-  // It was `value` from one time to another.
+  // The value was `value` during this time.
   void Add(double from, double to, double value) {
     if (width_ <= 0) return;
     for (size_t i = At(from); i < kPlotSteps; ++i) {
@@ -56,24 +56,23 @@ std::string Number(const std::optional<double>& value) {
   return value.has_value() ? absl::StrFormat("%.6g", *value) : "";
 }
 
-// As a distribution. Of values that differ little in rank, less than a thousandth of all, only some
-// are kept; a value that many have always is, with all of them, and so are those of the last
-// fiftieth.
+// A cumulative distribution. Of values whose ranks differ by less than a thousandth of all, only
+// some are kept. Values that many jobs share are always kept, and so is the last fiftieth.
 std::string Cumulative(const char* name, std::vector<double> values) {
   std::sort(values.begin(), values.end());
   std::string text = absl::StrCat(name, ",percent,above_percent\n");
   const size_t count = values.size();
-  size_t told = 0;  // so many are at or below the last value that is kept
+  size_t kept = 0;  // this many are at or below the last value that was kept
   for (size_t i = 0; i < count; ++i) {
     const bool last_of_equals = i + 1 == count || values[i + 1] > values[i];
-    const bool far = i + 1 - told >= count / 1000 + 1;
-    if (!last_of_equals || !(told == 0 || far || i + 1 + count / 50 >= count)) continue;
-    told = i + 1;
+    const bool far = i + 1 - kept >= count / 1000 + 1;
+    if (!last_of_equals || !(kept == 0 || far || i + 1 + count / 50 >= count)) continue;
+    kept = i + 1;
     const auto percent = [&](size_t part) {
       return 100 * static_cast<double>(part) / static_cast<double>(count);
     };
-    absl::StrAppendFormat(&text, "%.6g,%.8g,%.6g\n", values[i], percent(told),
-                          percent(count - told));
+    absl::StrAppendFormat(&text, "%.6g,%.8g,%.6g\n", values[i], percent(kept),
+                          percent(count - kept));
   }
   return text;
 }
@@ -198,11 +197,11 @@ std::string SharesCsv(const ReplayRun& run, OwnerKind kind, const std::vector<st
   const double end = EndOf(run.record);
   const std::vector<OwnerSum>& all = OwnersOf(run, kind);
   std::vector<Steps> steps(all.size(), Steps(end));
-  // Shares begin with the first change: before it they are nothing.
+  // Shares are 0 before the first change.
   std::vector<ShareMoment> shares;
   for (size_t owner = 0; owner < all.size(); ++owner) shares.push_back({.owner = owner});
-  const auto& told = kind == OwnerKind::kQueue ? run.record.queue_shares : run.record.user_shares;
-  shares.insert(shares.end(), told.begin(), told.end());
+  const auto& list = kind == OwnerKind::kQueue ? run.record.queue_shares : run.record.user_shares;
+  shares.insert(shares.end(), list.begin(), list.end());
   ForEachSpell(
       shares, all.size(), end, [](const ShareMoment& m) { return m.owner; },
       [&](const ShareMoment& m, double to) { steps[m.owner].Add(m.time, to, 100 * m.share); });

@@ -16,7 +16,7 @@
 namespace berth::replay {
 namespace {
 
-// Colours that people with any colour vision tell apart (Okabe and Ito, 2008).
+// Colors that are distinct for any color vision (Okabe and Ito, 2008).
 constexpr std::array<const char*, 7> kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                  "#E69F00", "#56B4E9", "#000000"};
 
@@ -26,7 +26,7 @@ std::string Text(const std::string& text) {
 
 const char* ColourOf(size_t i) { return kColours[i % kColours.size()]; }
 
-// A line's colour, and its dashes once all colours have been used.
+// The color of a line, and dashes once all colors have been used.
 std::string Style(size_t i) {
   return absl::StrFormat("lw 2 lc rgb '%s' dt %d", ColourOf(i),
                          static_cast<int>(i / kColours.size()) + 1);
@@ -70,7 +70,7 @@ class Plotter {
     return absl::StrCat(name, "-", run.slug, ".csv");
   }
 
-  // The commands `body` draw the same twice: PNG and SVG, so many pixels.
+  // Runs the commands `body` twice: for PNG and SVG, with this size in pixels.
   absl::Status Draw(const std::string& name, int width, int height, const std::string& body) const {
     std::string script = "# gnuplot " + name + ".gp\nset datafile separator ','\n";
     for (const char* format : {"png", "svg"}) {
@@ -124,16 +124,16 @@ class Plotter {
     return Draw("utilisation", 1200, 760, body + "unset multiplot\n");
   }
 
-  // The least that can be seen above 0 per cent: one job of the largest run.
+  // The smallest visible value above 0 per cent: one job of the largest run.
   double LeastPercent() const {
     size_t jobs = 1;
     for (const PlottedRun& one : runs_) jobs = std::max(jobs, one.run.outcomes.size());
     return 100 / static_cast<double>(jobs);
   }
 
-  // Jobs at or below each value, and under it those above, on a logarithmic axis: where nearly all
-  // are alike, only there the rest can be seen. A dot stands where a curve begins, as many may be
-  // there.
+  // Jobs at or below each value, and a second panel with those above on a logarithmic axis, which
+  // shows the rest if nearly all are alike. A dot marks the beginning of a curve, where many jobs
+  // may be.
   absl::Status Distribution(const std::string& name, const std::string& label,
                             const std::string& least) const {
     const std::string at = absl::StrCat("using ($1<", least, "?", least, ":$1):");
@@ -162,7 +162,7 @@ class Plotter {
   absl::Status Waits() const {
     const auto csv = [&](const PlottedRun& one) { return WaitCsv(workload_, one.run); };
     if (auto status = WriteEach("wait", csv); !status.ok()) return status;
-    return Distribution("wait", "wait (seconds; 1 stands for less as well)", "1");
+    return Distribution("wait", "wait (seconds; 1 includes shorter waits)", "1");
   }
 
   absl::Status Slowdowns() const {
@@ -196,11 +196,11 @@ class Plotter {
     return Draw(name, 1200, PanelsHeight(340), body + "unset multiplot\n");
   }
   absl::Status QueueShares() const { return Shares("shares", OwnerKind::kQueue); }
-  // Where the workload tells of users.
+  // Only if the workload has users.
   absl::Status UserShares() const {
     const auto& users = runs_.front().run.users;
-    const bool told = users.size() > 1 || (users.size() == 1 && !users.front().name.empty());
-    return told ? Shares("user-shares", OwnerKind::kUser) : absl::OkStatus();
+    const bool any = users.size() > 1 || (users.size() == 1 && !users.front().name.empty());
+    return any ? Shares("user-shares", OwnerKind::kUser) : absl::OkStatus();
   }
 
   // Names of rows, as many as can be read.
@@ -239,7 +239,7 @@ class Plotter {
     return Draw("timeline", 1200, PanelsHeight(std::max(each, 260)), body + "unset multiplot\n");
   }
 
-  // gnuplot draws nothing of an image of one row.
+  // gnuplot does not draw an image of one row.
   std::string HeatPlot(const TimelineRows& rows) const {
     if (rows.names.size() > 1) return " using 1:2:3 skip 1 with image pixels\n";
     return absl::StrFormat(
@@ -248,7 +248,7 @@ class Plotter {
         axis_.end / kPlotSteps / 2, axis_.end / kPlotSteps / 2);
   }
 
-  // Light to dark; grey where no node was up.
+  // Light to dark; gray if no node was up.
   static std::string HeatStyle() {
     return "set palette defined (0 '#ffffe5', 25 '#c7e9b4', 50 '#41b6c4', 75 '#225ea8', "
            "100 '#081d58')\nset cbrange [0:100]\nset cblabel 'in use (%)'\nunset grid\n"

@@ -1,5 +1,5 @@
-// Pictures of replays: utilisation, distributions of waits and slowdowns, shares of queues, and the
-// cluster over time (docs/replay.md, "Plots").
+// Draws plots of replays: utilisation, distributions of waits and slowdowns, shares of queues, and
+// the cluster over time (docs/developers/replay.md, "Plots").
 #ifndef BERTH_CLIENTS_REPLAY_PLOTS_H_
 #define BERTH_CLIENTS_REPLAY_PLOTS_H_
 
@@ -11,12 +11,12 @@
 
 namespace berth::replay {
 
-// Names as parts of files' names: letters, digits, '.', '_' and '-', each once.
+// Converts names to unique parts of file names: letters, digits, '.', '_' and '-'.
 std::vector<std::string> SlugsOf(const std::vector<std::string>& names);
 
-// Makes the folder where there is none, and writes for every plot NAME.png and NAME.svg, the script
-// NAME.gp that draws them, and the data as CSV. The runs have records. PERMISSION_DENIED for what
-// cannot be written; the errors of RunGnuplot.
+// Creates the folder if missing, and writes for every plot NAME.png and NAME.svg, the script
+// NAME.gp that draws them, and the data as CSV. The runs must have records. PERMISSION_DENIED if a
+// file cannot be written; the errors of RunGnuplot.
 absl::Status Plot(const Workload& workload, const std::vector<PlottedRun>& runs,
                   const std::string& folder);
 

@@ -12,7 +12,7 @@ double Part(int64_t held, int64_t of) {
   return of <= 0 ? 0 : static_cast<double>(held) / static_cast<double>(of);
 }
 
-// Of each device, which GPU of the node it is.
+// For each device, its index among the GPUs of the node.
 std::vector<size_t> GpusOf(const Node& node) {
   std::vector<size_t> gpus(node.spec.devices.size());
   size_t count = 0;
@@ -84,7 +84,7 @@ void Recorder::Look(double time, const Node& node) {
 void Recorder::Bound(double time, size_t job, const TasksBound& bound) {
   if (!on_ || !spans_) return;
   const Job& now = state_.jobs().At(bound.job);
-  LookAtJob(time, job, &now);  // some may have been stopped and started at one moment
+  LookAtJob(time, job, &now);  // some may have stopped and started at the same moment
   std::vector<OpenSpan>& open = open_[job];
   for (const Placement& place : bound.placements) {
     const Node& node = state_.nodes().At(place.node);

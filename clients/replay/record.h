@@ -1,4 +1,4 @@
-// What a replay keeps for pictures: every change of what is in use, in order of time.
+// What a replay records for plots: every change of resources in use, sorted by time.
 #ifndef BERTH_CLIENTS_REPLAY_RECORD_H_
 #define BERTH_CLIENTS_REPLAY_RECORD_H_
 
@@ -11,11 +11,11 @@
 
 namespace berth::replay {
 
-// What holds from `time` on, in seconds since the first submit.
+// Values from `time` on, in seconds since the first submit.
 struct Moment {
   double time = 0;
   double held = 0;      // of the main resource, 0..1
-  double unusable = 0;  // GPUs that are free and of no use to the workload, 0..1 of all
+  double unusable = 0;  // free GPUs that no request of the workload can use, 0..1 of all
   int64_t waiting = 0;  // jobs
 };
 enum class OwnerKind : uint8_t { kQueue, kUser };
@@ -30,7 +30,7 @@ struct NodeMoment {
   double held = 0;  // of the main resource, 0..1
   bool ready = true;
 };
-// A task had a device.
+// The time during which a task had a device.
 struct DeviceUseSpan {
   size_t node = 0;
   size_t device = 0;  // among the node's GPUs
@@ -39,7 +39,7 @@ struct DeviceUseSpan {
 };
 struct NodeOfRecord {
   std::string name;
-  std::string domain;  // the lowest network HyperNode that holds it; empty: none
+  std::string domain;  // the lowest network HyperNode with this node; empty: none
   int64_t gpus = 0;
 };
 
@@ -53,7 +53,7 @@ struct Record {
 };
 inline constexpr int64_t kMaxSpanDevices = 64;
 
-// Writes a record; does nothing unless `on`.
+// Writes a record. Does nothing unless `on`.
 class Recorder {
  public:
   Recorder(const ClusterState& state, bool on);
@@ -64,9 +64,9 @@ class Recorder {
   void Look(double time, const Node& node);
   // Tasks of the job got these places.
   void Bound(double time, size_t job, const TasksBound& bound);
-  // Which of its tasks have theirs still; null: the job is gone.
+  // Closes the spans of tasks that no longer have their places; null: the job is gone.
   void LookAtJob(double time, size_t job, const Job* now);
-  // Of the main resource.
+  // The used part of the main resource.
   double HeldPart(const Resources& held) const;
   Record Take();
 
@@ -83,7 +83,7 @@ class Recorder {
     uint32_t task = 0, attempt = 0;
   };
   void Close(double time, const OpenSpan& open);
-  absl::flat_hash_map<size_t, std::vector<OpenSpan>> open_;  // by job; never walked through
+  absl::flat_hash_map<size_t, std::vector<OpenSpan>> open_;  // by job; never iterated
   Record record_;
 };
 

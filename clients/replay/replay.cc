@@ -16,7 +16,7 @@ namespace berth::replay {
 namespace {
 
 constexpr const char* kOneQueue = "replay";
-// Of cycles at one moment: more only if decisions never settle.
+// Limit of cycles at one moment. It is only reached if decisions never settle.
 constexpr int kMaxCyclesAtOnce = 100'000;
 
 class World {
@@ -34,22 +34,22 @@ class World {
   absl::StatusOr<ReplayRun> Run();
 
  private:
-  // The name of the queue of each job. INVALID_ARGUMENT for one that the cluster has not.
+  // The name of the queue of each job. INVALID_ARGUMENT for a queue that the cluster does not have.
   absl::StatusOr<std::vector<std::string>> QueueNames(bool own_queue) const;
   absl::Status CheckOutages() const;
   JobSpec SpecFrom(const TraceJob& from, size_t index) const;
   absl::Status Submit(size_t index);
   absl::Status Turn(const NodeTurn& turn);
-  // What comes from outside by now.
+  // Applies external events up to now: submits and outages.
   absl::Status Arrive();
-  // Cycles until one has nothing to do.
+  // Runs cycles until one has nothing to do.
   absl::Status Settle();
   void Tell(const EventBody& decision);
   void Tell(const TasksBound& bound);
   void AdvanceTo(Time when);
-  // The job's gang is stopped: it goes on where its last checkpoint was.
+  // The gang of the job is stopped: it continues from its last checkpoint.
   void KeepCheckpoint(const Job& job);
-  // When something comes from outside next.
+  // The time of the next external event.
   Time NextArrival() const;
   Duration Elapsed() const { return cluster_.now() - begin_ + offset_; }
   Time TimeOf(Duration elapsed) const { return begin_ + (elapsed - offset_); }
@@ -63,11 +63,11 @@ class World {
   SimCluster cluster_;
   MixFeed mix_;
   const Time begin_;
-  Duration offset_;                    // of the first submit: the simulation begins there
+  Duration offset_;                    // of the first submit, where the simulation begins
   std::vector<std::string> queue_of_;  // by index in the workload
   size_t next_job_ = 0, next_turn_ = 0;
-  size_t live_ = 0;                 // jobs that have come and not ended
-  std::map<JobId, Duration> kept_;  // of those that were stopped: work that is done for good
+  size_t live_ = 0;                 // jobs that have arrived and not ended
+  std::map<JobId, Duration> kept_;  // by stopped job: work that is not lost
   ReplayRun run_;
   std::optional<Meter> meter_;
 };
@@ -109,12 +109,12 @@ absl::Status World::CheckOutages() const {
   for (const Outage& outage : options_.outages) {
     if (cluster_.state().FindNode(outage.node) != nullptr) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("the cluster has no node \"", outage.node, "\", of which an outage is told"));
+        absl::StrCat("the cluster has no node \"", outage.node, "\", which has an outage"));
   }
   return absl::OkStatus();
 }
 
-// Tasks may ask for nothing, so that what is allocated does not tell.
+// Tasks may request nothing, so allocated amounts do not show this.
 bool AnythingRuns(const ClusterState& state) {
   for (size_t i = 0; i < kTaskStates; ++i) {
     const auto task_state = static_cast<TaskState>(i);
@@ -123,7 +123,7 @@ bool AnythingRuns(const ClusterState& state) {
   return false;
 }
 
-// A gang of all tasks, of what the fields of a log say, if no minimum is said of jobs of one group.
+// A gang of all tasks with the fields of the log, unless a minimum is set for jobs of one group.
 JobSpec PlainSpec(const TraceJob& from, const JobTemplate& how) {
   JobSpec spec;
   const auto add = [&](const std::string& name, int32_t tasks, const TaskShape& shape) {
@@ -154,12 +154,12 @@ JobSpec World::SpecFrom(const TraceJob& from, size_t index) const {
   if (spec.checkpoint_interval == absl::InfiniteDuration()) {
     spec.checkpoint_interval = how.checkpoint_interval;
   }
-  // Where run times depend on the place, work is not kept.
+  // If run times depend on the place, work is not kept.
   if (options_.progress != nullptr) spec.checkpoint_interval = absl::InfiniteDuration();
   spec.user = from.user;
   spec.walltime = from.requested;
   spec.ttl_after_finished = absl::ZeroDuration();
-  AskForTopology(cluster_.state(), GangTopology{}, &spec);
+  AddDefaultTopology(cluster_.state(), GangTopology{}, &spec);
   for (Time* time : {&spec.deadline, &spec.start_after}) {
     const bool told = *time != absl::InfiniteFuture() && *time != absl::InfinitePast();
     if (told) *time = TimeOf(*time - absl::UnixEpoch());
@@ -188,7 +188,7 @@ absl::Status World::Submit(size_t index) {
   return absl::OkStatus();
 }
 
-// A node that fails is known to have failed at once, and comes back empty.
+// The failure of a node is known at once, and the node comes back empty.
 absl::Status World::Turn(const NodeTurn& turn) {
   const Node& node = *cluster_.state().FindNode(turn.node);
   if (turn.up) {
@@ -207,7 +207,7 @@ absl::Status World::Turn(const NodeTurn& turn) {
   return cluster_.Happen(fenced);
 }
 
-// It has started once all its tasks have a place.
+// A job has started once all its tasks have a place.
 void World::Tell(const TasksBound& bound) {
   const Job& job = cluster_.state().jobs().At(bound.job);
   Outcome& outcome = run_.outcomes[meter_->IndexOf(bound.job)];
@@ -267,7 +267,7 @@ absl::Status World::Settle() {
     if (options_.progress != nullptr) options_.progress->Settled(&cluster_);
     return absl::OkStatus();
   }
-  return absl::InternalError("something still changes after very many cycles");
+  return absl::InternalError("the state still changes after very many cycles");
 }
 
 void World::AdvanceTo(Time when) {
@@ -291,7 +291,7 @@ void World::NameTiers() {
   }
 }
 
-// Tells who looks on, and asks.
+// Reports progress to the watch, and checks whether to stop.
 bool World::Stopped() const {
   if (options_.watch == nullptr) return false;
   options_.watch->Progress(static_cast<int64_t>(next_job_ - live_),
@@ -308,7 +308,8 @@ absl::StatusOr<ReplayRun> World::Run() {
     if (auto status = Settle(); !status.ok()) return status;
     const Time arrival = NextArrival();
     const Time then = std::min(cluster_.NextDue(), arrival);
-    // Nothing runs, nothing will come, no job waits for a time: what waits now waits for ever.
+    // Nothing runs, nothing will arrive, no job waits for a time: pending jobs stay pending
+    // forever.
     const ClusterState& state = cluster_.state();
     const bool over = !AnythingRuns(state) && state.timers().empty();
     if (then == absl::InfiniteFuture() || (over && arrival == absl::InfiniteFuture())) break;

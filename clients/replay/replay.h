@@ -1,4 +1,4 @@
-// Runs a workload through the engine in simulated time (docs/replay.md).
+// Runs a workload through the engine in simulated time (docs/developers/replay.md).
 #ifndef BERTH_CLIENTS_REPLAY_REPLAY_H_
 #define BERTH_CLIENTS_REPLAY_REPLAY_H_
 
@@ -23,22 +23,22 @@
 
 namespace berth::replay {
 
-// What became of one job. Times since the workload's beginning of time.
+// The outcome of one job. Times since the beginning of the workload.
 struct Outcome {
-  // When all its tasks first had a place; infinite: never.
+  // The first time that all its tasks had a place; infinite: never.
   Duration first_start = absl::InfiniteDuration();
   Duration end = absl::InfiniteDuration();
   int32_t tier = kNoTier;     // of its last start, for jobs of several tasks (network_tier.h)
-  int32_t preemptions = 0;    // times that it was stopped for the sake of another
-  int32_t failures = 0;       // times that a node of it failed
+  int32_t preemptions = 0;    // times that it was stopped for another job
+  int32_t failures = 0;       // times that one of its nodes failed
   int64_t evicted_tasks = 0;  // in all preemptions
-  bool over = false;          // it has ended, as the meter has seen
-  // With ReplayOptions::places: when a task of it last got a place, and the last place of each.
+  bool over = false;          // it has ended, and the meter has counted it
+  // With ReplayOptions::places: when a task last got a place, and the last place of each task.
   Duration last_start = absl::InfiniteDuration();
   std::vector<TaskPlace> places = {};
 };
 
-// A queue, a user, or all: what their jobs held and lost.
+// A queue, a user, or all: the resources that their jobs held and lost.
 struct OwnerSum {
   std::string name;
   ShareSum share;            // from the first submit to the end of the replay
@@ -54,32 +54,32 @@ struct ReplayRun {
   OwnerSum total;
   std::vector<OwnerSum> queues, users;                  // by name
   std::optional<double> queue_fairness, user_fairness;  // ShareMeter::Fairness
-  std::optional<double> fragmentation;                  // RoomMeter::Fragmentation
+  std::optional<double> fragmentation;                  // FragmentationMeter::Fragmentation
   std::map<int32_t, std::string> tiers;                 // names of those in `outcomes`
-  bool interrupted = false;  // before its end: only outcomes of jobs that have ended are whole
+  bool interrupted = false;  // before its end: only outcomes of ended jobs are complete
   int64_t cycles = 0;
-  int64_t mixes = 0;  // times that planning was told which requests come (mix_feed.h)
-  Record record;      // empty unless asked for
+  int64_t mixes = 0;  // reports of the request mix to planning (mix_feed.h)
+  Record record;      // empty unless requested
   PlaceNames names;   // likewise
 };
 
-// A cluster for `workload`: one node of so many cores.
+// A cluster of one node with this many cores.
 sim::v1::Scenario OneMachine(int64_t cores);
 
 struct ReplayOptions {
   JobTemplate jobs;              // how they are submitted
-  Progress* progress = nullptr;  // null: jobs run as long as the workload says. Outlives the call
+  Progress* progress = nullptr;  // null: run times of the workload. Must outlive the call
   std::vector<Outage> outages;   // by time
   bool record = false;
   bool places = false;  // note where tasks run
-  // Null: nobody looks on. If it says stop, the replay ends there (ReplayRun::interrupted).
-  // Outlives the call.
+  // Null: no watch. If it is stopped, the replay ends (ReplayRun::interrupted). Must outlive the
+  // call.
   Watch* watch = nullptr;
 };
 
 // The cluster: nodes, queues, HyperNodes and configuration of a scenario. INVALID_ARGUMENT if it
-// has jobs or steps, for a job whose queue is not declared, for an outage of a node that is not
-// there; INTERNAL for a fault of ours.
+// has jobs or steps, for a job with an undeclared queue, or for an outage of an unknown node;
+// INTERNAL for a bug of Berth.
 absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster,
                                  const ReplayOptions& options = {});
 

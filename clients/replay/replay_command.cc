@@ -34,7 +34,7 @@ absl::StatusOr<std::string> FormatOf(const ReplayArguments& arguments) {
     if (absl::EndsWith(name, absl::StrCat(".", format))) return std::string(format);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(arguments.trace, ": neither .swf, .csv nor .jsonl: say --format"));
+      absl::StrCat(arguments.trace, ": neither .swf, .csv nor .jsonl: give --format"));
 }
 
 absl::StatusOr<Workload> ReadAny(const ReplayArguments& arguments) {
@@ -64,7 +64,7 @@ absl::StatusOr<Workload> ReadAny(const ReplayArguments& arguments) {
     return absl::InvalidArgumentError(absl::StrCat("--columns: ", columns.status().message()));
   }
   if (arguments.network.empty() && columns->count("class") > 0) {
-    return absl::InvalidArgumentError("--columns: class is for --network");
+    return absl::InvalidArgumentError("--columns: class needs --network");
   }
   return ReadCsv(*text, arguments.trace, *columns);
 }
@@ -76,12 +76,12 @@ absl::StatusOr<Workload> ReadWorkload(const ReplayArguments& arguments) {
   return workload;
 }
 
-// Keeps jobs skip, skip + 1, ..., so many.
+// Keeps `take` jobs from job `skip` on.
 absl::Status Cut(const ReplayArguments& arguments, Workload* workload) {
   std::vector<TraceJob>& jobs = workload->jobs;
   if (arguments.skip > 0 && arguments.skip >= static_cast<int64_t>(jobs.size())) {
     return absl::InvalidArgumentError(
-        absl::StrCat(arguments.trace, ": --skip leaves nothing of ", jobs.size(), " jobs"));
+        absl::StrCat(arguments.trace, ": --skip leaves none of ", jobs.size(), " jobs"));
   }
   jobs.erase(jobs.begin(), jobs.begin() + arguments.skip);
   if (arguments.take > 0 && arguments.take < static_cast<int64_t>(jobs.size())) {
@@ -90,13 +90,13 @@ absl::Status Cut(const ReplayArguments& arguments, Workload* workload) {
   return absl::OkStatus();
 }
 
-// The one document of the file.
+// The only document of the file.
 absl::StatusOr<ScenarioDocument> ReadOne(const std::string& path) {
   absl::StatusOr<std::vector<ScenarioDocument>> documents = ReadScenarioFile(path);
   if (!documents.ok()) return documents.status();
   if (documents->size() == 1) return std::move(documents->front());
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": ", documents->size(), " documents where one is wanted"));
+      absl::StrCat(path, ": expected one document, got ", documents->size()));
 }
 
 // "a/b.yaml" -> "b".
@@ -109,18 +109,18 @@ std::string StemOf(const std::string& path) {
 struct Case {
   std::string name;
   ScenarioDocument cluster;
-  std::optional<ScenarioDocument> config;  // whose "config" is in the cluster's place
+  std::optional<ScenarioDocument> config;  // its "config" replaces that of the cluster
   JobTemplate jobs;
   bool templated = false;
 };
 
-// Named by the file that says it.
-absl::Status Blamed(const Case& one, const absl::Status& status) {
+// Adds the name of the file to the error.
+absl::Status WithConfigFile(const Case& one, const absl::Status& status) {
   const bool of_config = absl::StartsWith(status.message(), "config");
   return Located(of_config && one.config.has_value() ? *one.config : one.cluster, status);
 }
 
-// Each with each policy of --policy in place of its own.
+// Every case with every policy of --policy instead of its own.
 std::vector<Case> WithPolicies(const ReplayArguments& arguments, std::vector<Case> cases) {
   if (arguments.policies.empty()) return cases;
   std::vector<Case> all;
@@ -137,7 +137,7 @@ std::vector<Case> WithPolicies(const ReplayArguments& arguments, std::vector<Cas
   return all;
 }
 
-// The cluster, with each configuration in place of its own.
+// The cluster, with every configuration instead of its own.
 absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int64_t processors) {
   Case plain{.name = "default", .cluster = {}, .jobs = {}};
   if (arguments.cluster.empty()) {
@@ -159,7 +159,7 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
     rest.clear_jobs();
     if (rest.ByteSizeLong() > 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": only \"config\" and \"jobs\" are taken"));
+          absl::StrCat(path, ": only \"config\" and \"jobs\" are allowed"));
     }
     const absl::StatusOr<JobTemplate> jobs = ToJobTemplate(config->scenario);
     if (!jobs.ok()) return Located(*config, jobs.status());
@@ -178,7 +178,7 @@ absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
   ReplayOptions options;
   options.record = !arguments.plots.empty();
   options.places = !arguments.jobs.empty();
-  if (options.record) {  // before hours have gone by
+  if (options.record) {  // fail early, not after hours
     if (auto status = FindGnuplot(); !status.ok()) return status;
   }
   if (arguments.outages.empty()) return options;
@@ -192,7 +192,7 @@ absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
 
 using Model = std::optional<sim::v1::NetworkModel>;
 
-// The model of --network, if any; requested times are stretched as it says.
+// The model of --network, if any. Stretches requested times as the model says.
 absl::StatusOr<Model> ModelOf(const ReplayArguments& arguments, Workload* workload) {
   if (arguments.network.empty()) return Model();
   absl::StatusOr<sim::v1::NetworkModel> model = ReadNetworkFile(arguments.network);
@@ -227,7 +227,7 @@ absl::StatusOr<Ran> RunOne(const Workload& workload, const Case& one, const Mode
     options.progress = &*progress;
   }
   absl::StatusOr<ReplayRun> run = Replay(workload, one.cluster.scenario, options);
-  if (!run.ok()) return Blamed(one, run.status());
+  if (!run.ok()) return WithConfigFile(one, run.status());
   Ran ran{.run = *std::move(run), .figures = {}};
   ran.figures = Figures(workload, ran.run, one.name);
   if (progress.has_value()) {
@@ -236,14 +236,14 @@ absl::StatusOr<Ran> RunOne(const Workload& workload, const Case& one, const Mode
   return ran;
 }
 
-// What is asked for, and who looks on.
+// The arguments and the watch.
 struct Work {
   const ReplayArguments& arguments;
   const Workload& workload;
   ErrorWatch& watch;
 };
 
-// The mean over a copy for each seed, of those that are finished; of no copies if none is.
+// The mean over the finished copies, one for each seed; of no copies if none is finished.
 absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Work& work, const Case& one,
                                                    const Model& model,
                                                    const ReplayOptions& options) {
@@ -269,14 +269,14 @@ absl::Status CheckJitter(const ReplayArguments& arguments) {
     return absl::InvalidArgumentError("--seeds needs --jitter or --fill");
   }
   if (jitters && !arguments.jobs.empty()) {
-    return absl::InvalidArgumentError("--jobs is of one replay, and --jitter makes several");
+    return absl::InvalidArgumentError("--jobs needs one replay, but --jitter makes several");
   }
   if (jitters && !arguments.plots.empty()) {
-    return absl::InvalidArgumentError("--plots is of one replay, and --jitter makes several");
+    return absl::InvalidArgumentError("--plots needs one replay, but --jitter makes several");
   }
   const bool whole = absl::Trunc(arguments.jitter, absl::Seconds(1)) == arguments.jitter;
   if (arguments.jitter < absl::ZeroDuration() || !whole) {
-    return absl::InvalidArgumentError("--jitter is a whole number of seconds");
+    return absl::InvalidArgumentError("--jitter must be a whole number of seconds");
   }
   return absl::OkStatus();
 }
@@ -290,7 +290,7 @@ absl::Status PlotAll(const Work& work, std::vector<PlottedRun> plotted) {
   return Plot(work.workload, plotted, work.arguments.plots);
 }
 
-// One configuration after the other, into the result; stops where it is told to.
+// Adds one configuration after the other to the result, until stopped.
 absl::Status ReplayAll(const Work& work, const std::vector<Case>& cases, const Model& model,
                        const ReplayOptions& options, sim::v1::ReplayResult* result) {
   std::vector<PlottedRun> plotted;
@@ -319,7 +319,7 @@ absl::Status ReplayAll(const Work& work, const std::vector<Case>& cases, const M
   return options.record ? PlotAll(work, std::move(plotted)) : absl::OkStatus();
 }
 
-// Of each seed, as many as are finished, and what was begun of the next.
+// The finished runs, one for each seed, and the unfinished part of the next.
 struct Fillings {
   std::vector<FillRun> finished;
   std::optional<FillRun> begun;
@@ -335,7 +335,7 @@ absl::StatusOr<Fillings> FillOrders(const Work& work, const Case& one,
                      .seed = seed,
                      .known = work.arguments.known,
                      .watch = &work.watch});
-    if (!run.ok()) return Blamed(one, run.status());
+    if (!run.ok()) return WithConfigFile(one, run.status());
     if (run->interrupted) {
       fillings.begun = *std::move(run);
       break;

@@ -16,12 +16,12 @@ double Seconds(Duration duration) { return absl::ToDoubleSeconds(duration); }
 bool Started(const Outcome& outcome) { return outcome.first_start != absl::InfiniteDuration(); }
 bool Finished(const Outcome& outcome) { return outcome.end != absl::InfiniteDuration(); }
 
-// As people count the resource.
+// The amount in the usual unit of the resource.
 double InUnits(size_t kind, double amount) {
   return amount / static_cast<double>(UnitOf(ResourceKind{static_cast<uint8_t>(kind)}));
 }
 
-// The first submit, and from it to the last end, of these jobs.
+// The first submit of these jobs, and the time from there to their last end.
 struct Span {
   Duration begin = absl::InfiniteDuration();
   Duration end = absl::ZeroDuration();
@@ -39,14 +39,14 @@ Span SpanOf(const Workload& workload, const ReplayRun& run, const std::vector<si
   return span;
 }
 
-// What both kinds of results have, of all jobs or of one owner's.
+// The figures that both kinds of results have, of all jobs or of one owner.
 template <class Result>
 class Filler {
  public:
   Filler(const Workload& workload, const ReplayRun& run, const OwnerSum& sum, Result* result)
       : workload_(workload), run_(run), sum_(sum), result_(*result) {}
 
-  // `seconds`: over which amounts are divided.
+  // `seconds`: the time by which amounts are divided.
   void Fill(double seconds) {
     Jobs();
     Resources_(seconds);

@@ -1,4 +1,4 @@
-// The figures of a replay (docs/replay.md, "What comes out").
+// The figures of a replay (docs/developers/replay.md, "Figures").
 #ifndef BERTH_CLIENTS_REPLAY_REPLAY_RESULT_H_
 #define BERTH_CLIENTS_REPLAY_REPLAY_RESULT_H_
 
@@ -13,13 +13,14 @@
 
 namespace berth::replay {
 
-// Below which a run does not count as shorter when slowdowns are reckoned.
+// Shorter runs count as this long in slowdowns.
 inline constexpr Duration kSlowdownBound = absl::Seconds(10);
 
-// Of a job that has ended.
+// For a job that has ended.
 double SlowdownOf(const TraceJob& job, const Outcome& outcome);
 
-// Nearest rank: the least value with at least that share of all at or below it. All 0 without any.
+// Nearest rank: the least value with at least that share of all values at or below it. All 0
+// without values.
 sim::v1::Distribution DistributionOf(std::vector<double> values);
 
 sim::v1::PolicyResult Figures(const Workload& workload, const ReplayRun& run,
@@ -27,17 +28,17 @@ sim::v1::PolicyResult Figures(const Workload& workload, const ReplayRun& run,
 
 // A line per job, in the order of the workload, with a first line that names the columns: name,
 // submit, wait, run, end, slowdown, queue, user, tasks, tier, preemptions, failures, last_start,
-// nodes, devices; what never started has empty fields.
+// nodes, devices; jobs that never started have empty fields.
 std::string JobsCsv(const Workload& workload, const ReplayRun& run);
 
 // As "json", "yaml" or "table".
 sim::v1::FillPolicy Figures(const std::vector<FillRun>& runs, const std::string& name);
 std::string Printed(const sim::v1::FillResult& result, absl::string_view format);
-// A line per job that came, of each run in turn: seed, arrival, name, cpu_millis, memory (bytes),
-// gpu_milli, node, devices; one that was dropped has no node.
+// A line per job that arrived, of each run in turn: seed, arrival, name, cpu_millis, memory
+// (bytes), gpu_milli, node, devices. A dropped job has no node.
 std::string FillJobsCsv(const Workload& workload, const std::vector<FillRun>& runs);
 
-// The owners of which tables tell one by one.
+// The owners that tables list one by one.
 enum class TableOf : uint8_t { kAll, kQueues, kUsers };
 std::string Printed(const sim::v1::ReplayResult& result, absl::string_view format,
                     TableOf of = TableOf::kAll);

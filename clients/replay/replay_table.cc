@@ -1,4 +1,4 @@
-// Results as tables for people.
+// Formats results as tables for people.
 #include <algorithm>
 #include <array>
 #include <map>

@@ -9,10 +9,10 @@
 namespace berth::replay {
 namespace {
 
-constexpr int64_t kByCpu = 0;  // FGD's figure knows no memory
+constexpr int64_t kByCpu = 0;  // the figure of FGD ignores memory
 constexpr double kThousandths = 1e3, kMillionths = 1e6;
 
-// The models that requests name, each once, as many as a mix can hold.
+// The models that requests name, without duplicates, as many as fit into a mix.
 std::vector<std::string> ModelsOf(const Workload& workload) {
   std::vector<std::string> models;
   for (const TraceJob& job : workload.jobs) {
@@ -36,17 +36,17 @@ RequestMix GpuMix(const Workload& workload, const std::vector<std::string>& mode
   std::vector<RequestType> types;
   for (const auto& [request, count] : counts)
     types.push_back({.request = request, .weight = count});
-  return MixOf(models, std::move(types));  // which puts them in order
+  return MixOf(models, std::move(types));  // MixOf sorts them
 }
 
 }  // namespace
 
-RoomMeter::RoomMeter(const Workload& workload) : models_(ModelsOf(workload)) {
+FragmentationMeter::FragmentationMeter(const Workload& workload) : models_(ModelsOf(workload)) {
   const RequestMix mix = GpuMix(workload, models_);
   if (!mix.types.empty()) fragmentation_.emplace(mix);
 }
 
-RoomMeter::Part RoomMeter::PartOf(const Node& node) {
+FragmentationMeter::Part FragmentationMeter::PartOf(const Node& node) {
   if (node.status.state != NodeState::kReady) return {};
   const NodeRoom room =
       Counted(RoomOf(node, node.capacity - node.allocated, node.devices_used, models_), kByCpu);
@@ -59,7 +59,7 @@ RoomMeter::Part RoomMeter::PartOf(const Node& node) {
   return part;
 }
 
-void RoomMeter::Look(const Node& node) {
+void FragmentationMeter::Look(const Node& node) {
   if (!fragmentation_.has_value()) return;
   if (parts_.size() <= node.id.value) parts_.resize(node.id.value + 1);
   Part& part = parts_[node.id.value];
@@ -70,16 +70,18 @@ void RoomMeter::Look(const Node& node) {
   part = after;
 }
 
-void RoomMeter::Pass(double seconds) {
+void FragmentationMeter::Pass(double seconds) {
   free_seconds_ += free() * seconds;
   unusable_seconds_ += unusable() * seconds;
 }
 
-double RoomMeter::capacity() const { return static_cast<double>(now_.devices); }
-double RoomMeter::free() const { return static_cast<double>(now_.free) / kThousandths; }
-double RoomMeter::unusable() const { return static_cast<double>(now_.unusable) / kMillionths; }
+double FragmentationMeter::capacity() const { return static_cast<double>(now_.devices); }
+double FragmentationMeter::free() const { return static_cast<double>(now_.free) / kThousandths; }
+double FragmentationMeter::unusable() const {
+  return static_cast<double>(now_.unusable) / kMillionths;
+}
 
-std::optional<double> RoomMeter::Fragmentation() const {
+std::optional<double> FragmentationMeter::Fragmentation() const {
   if (!fragmentation_.has_value() || free_seconds_ <= 0) return std::nullopt;
   return unusable_seconds_ / free_seconds_;
 }

@@ -1,8 +1,8 @@
-// How much of the free GPUs is of no use to the requests of the workload, over time: the
+// Measures over time how much of the free GPUs no request of the workload can use: the
 // fragmentation of core/sharing/fragmentation.h, summed over the ready nodes.
 //
-// The mix is that of the workload's own tasks which ask for GPUs: tasks of CPU alone cannot use a
-// GPU in any cluster. Memory is no part of it, as in the original.
+// The mix consists of the tasks of the workload that request GPUs: CPU-only tasks cannot use a GPU
+// in any cluster. As in the original, it ignores memory.
 #ifndef BERTH_CLIENTS_REPLAY_ROOM_METER_H_
 #define BERTH_CLIENTS_REPLAY_ROOM_METER_H_
 
@@ -18,20 +18,20 @@
 
 namespace berth::replay {
 
-class RoomMeter {
+class FragmentationMeter {
  public:
-  explicit RoomMeter(const Workload& workload);
+  explicit FragmentationMeter(const Workload& workload);
 
-  // Something may have changed there: what is held, or whether it is ready.
+  // Call if the allocation or the readiness of the node may have changed.
   void Look(const Node& node);
   void Pass(double seconds);
 
-  // GPUs, now. Of those that are ready the capacity is of all, free or not; 0 if none is asked for.
+  // Present GPUs. `capacity` is of all ready GPUs, free or not. 0 if no GPU is requested.
   double capacity() const;
   double free() const;
   double unusable() const;
-  // The unusable part of what was free, over time; nullopt if no GPU was ever free, or none is
-  // asked for.
+  // The unusable part of the free GPUs over time; nullopt if no GPU was ever free, or none is
+  // requested.
   std::optional<double> Fragmentation() const;
 
  private:
@@ -43,9 +43,9 @@ class RoomMeter {
   Part PartOf(const Node& node);
 
   std::vector<std::string> models_;
-  std::optional<berth::Fragmentation> fragmentation_;  // nullopt: no GPU is asked for
+  std::optional<berth::Fragmentation> fragmentation_;  // nullopt: no GPU is requested
   std::vector<Part> parts_;                            // by node id
-  absl::flat_hash_map<NodeRoom, int64_t> known_;       // never walked through
+  absl::flat_hash_map<NodeRoom, int64_t> known_;       // never iterated
   Part now_;
   double free_seconds_ = 0, unusable_seconds_ = 0;
 };

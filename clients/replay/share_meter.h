@@ -1,15 +1,15 @@
-// Dominant shares over time, and how evenly they are spread: of the queues, or of the users.
+// Measures dominant shares over time and their fairness: of the queues, or of the users.
 //
-// An owner's dominant share is its part of the resource of which it holds most, by what all nodes
-// have (Ghodsi et al., "Dominant Resource Fairness", NSDI'11). Jain's index of n shares
-// (Jain, Chiu, Hawe, DEC-TR-301, 1984) is (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one
-// has everything. Queues' shares are divided by their weights first.
+// The dominant share of an owner is the largest part that it holds of any resource of all nodes
+// (Ghodsi et al., "Dominant Resource Fairness", NSDI'11). Jain's index of n shares (Jain, Chiu,
+// Hawe, DEC-TR-301, 1984) is (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has
+// everything. Queues' shares are divided by their weights first.
 //
 //   two owners, 30 % and 10 %: (0.4)^2 / (2 (0.09 + 0.01)) = 0.8
 //
 // The index counts while at least two owners have jobs and one of these jobs waits for its start:
-// who has all that it asks for is not treated unfairly by getting less. Time with no shares at all
-// does not count either. Constant time per change; nothing is looked through.
+// an owner whose requests are all met is not treated unfairly with a smaller share. Time without
+// any shares does not count either. Each change takes constant time, without any scan.
 #ifndef BERTH_CLIENTS_REPLAY_SHARE_METER_H_
 #define BERTH_CLIENTS_REPLAY_SHARE_METER_H_
 
@@ -24,7 +24,7 @@
 
 namespace berth::replay {
 
-// What an owner's share came to.
+// The share of an owner, summed over time.
 struct ShareSum {
   double share_seconds = 0;
   double max = 0;  // 0..1
@@ -36,18 +36,18 @@ class ShareMeter {
   // An owner for each weight, 1 or more. `capacity`: of all nodes.
   ShareMeter(std::vector<int32_t> weights, const Resources& capacity);
 
-  // It holds so many times `amounts` more, or less.
+  // The owner holds `times` times `amounts` more, or less if negative.
   void Hold(size_t owner, const Resources& amounts, int64_t times);
-  // It has so many jobs more, and so many more that hold nothing.
+  // The owner has this many jobs more, and this many more that hold nothing.
   void Demand(size_t owner, int jobs, int waiting);
   void Pass(double seconds);
 
   // By owner, up to now.
   std::vector<ShareSum> Sums() const;
   const Resources& HeldBy(size_t owner) const { return owners_[owner].held; }
-  // 0..1, of all resources the greatest.
+  // 0..1, the greatest of all resources.
   double ShareOf(size_t owner) const;
-  // Jain's index, its mean over the time in which it counts; nullopt if that is none.
+  // The mean of Jain's index over the time in which it counts; nullopt if there is none.
   std::optional<double> Fairness() const;
 
  private:
@@ -61,14 +61,14 @@ class ShareMeter {
     ShareSum sum;
   };
   int64_t Dominant(const Resources& held) const;
-  // What its sums come to by now.
+  // Its sums up to now.
   ShareSum SumOf(const Owner& owner) const;
   void Count(const Owner& owner, int sign);
 
   const Resources capacity_;
   std::vector<Owner> owners_;
   double now_ = 0;
-  // Of owners with jobs. Integers, so that what is added and taken away is the same.
+  // Over owners with jobs. Integers, so that subtraction is exact.
   int64_t present_ = 0, waiting_ = 0;
   int64_t sum_ = 0;
   absl::uint128 squares_ = 0;

@@ -14,10 +14,10 @@ namespace berth::replay {
 namespace {
 
 constexpr size_t kFields = 18;
-// Numbers of the fields, as the format counts them from 1.
+// Numbers of the fields, counted from 1 as in the format.
 constexpr size_t kNumber = 1, kSubmit = 2, kRun = 4, kAllocated = 5, kAsked = 8, kRequested = 9,
                  kStatus = 11, kUser = 12, kQueue = 15;
-// Of kStatus; 1 is a job that completed.
+// Values of kStatus; 1 is a completed job.
 constexpr double kFailed = 0, kCancelled = 5;
 
 class Reader {
@@ -53,7 +53,7 @@ class Reader {
       return absl::OkStatus();
     }
     int64_t said = 0;
-    if (!absl::SimpleAtoi(parts[1], &said) || said <= 0) return Wrong("MaxProcs is no number");
+    if (!absl::SimpleAtoi(parts[1], &said) || said <= 0) return Wrong("MaxProcs is not a number");
     if (options_.processors == 0) processors_ = said;
     return absl::OkStatus();
   }
@@ -62,16 +62,16 @@ class Reader {
     const std::vector<absl::string_view> words =
         absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     if (words.size() != kFields) {
-      return Wrong(absl::StrCat("a record has ", kFields, " fields, this one ", words.size()));
+      return Wrong(absl::StrCat("expected ", kFields, " fields, got ", words.size()));
     }
     for (size_t i = 0; i < kFields; ++i) {
       double value = 0;
       if (!absl::SimpleAtod(words[i], &value) || !(value >= -1e15 && value <= 1e15)) {
-        return Wrong(absl::StrCat("field ", i + 1, " is no number: \"", words[i], "\""));
+        return Wrong(absl::StrCat("field ", i + 1, " is not a number: \"", words[i], "\""));
       }
       field_[i + 1] = value;
     }
-    if (processors_ <= 0) return Wrong("no MaxProcs before the first record: say --processors");
+    if (processors_ <= 0) return Wrong("no MaxProcs before the first record: give --processors");
     if (const char* reason = Reason(); reason != nullptr) {
       ++workload_.left_out[reason];
       return absl::OkStatus();
@@ -102,7 +102,7 @@ class Reader {
     job.run = job.requested = absl::Seconds(field_[kRun]);
     if (field_[kRequested] > 0) {
       job.requested = absl::Seconds(field_[kRequested]);
-      EndAtRequest(&job);
+      CapAtRequestedTime(&job);
     }
     if (options_.perfect_times) job.requested = job.run;
     if (field_[kStatus] == kFailed) job.ended = TraceEnd::kFailed;

@@ -41,9 +41,9 @@ absl::StatusOr<std::string> ReadTraceFile(const std::string& path, int64_t max_b
     }
     if (static_cast<unsigned>(got) < kAtOnce) break;
   }
-  // Only closing tells of a stream that stops in its midst.
+  // Only closing reports a truncated stream.
   if (gzclose_r(file.release()) != Z_OK) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ends too early"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": unexpected end of file"));
   }
   return text;
 }

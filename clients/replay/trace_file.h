@@ -1,4 +1,4 @@
-// Text files, compressed or not.
+// Reads text files, compressed or not.
 #ifndef BERTH_CLIENTS_REPLAY_TRACE_FILE_H_
 #define BERTH_CLIENTS_REPLAY_TRACE_FILE_H_
 
@@ -12,7 +12,7 @@ namespace berth::replay {
 inline constexpr int64_t kMaxTraceBytes = int64_t{4} << 30;  // uncompressed
 
 // The text of the file, gzip or plain. Errors name the file: NOT_FOUND, INVALID_ARGUMENT (damaged),
-// RESOURCE_EXHAUSTED (larger than that).
+// RESOURCE_EXHAUSTED (larger than `max_bytes`).
 absl::StatusOr<std::string> ReadTraceFile(const std::string& path,
                                           int64_t max_bytes = kMaxTraceBytes);
 

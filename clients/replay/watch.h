@@ -1,4 +1,4 @@
-// What looks on while a command works: it is told how far the work has come, and says when to stop.
+// Follows the progress of a command, and can stop it.
 #ifndef BERTH_CLIENTS_REPLAY_WATCH_H_
 #define BERTH_CLIENTS_REPLAY_WATCH_H_
 
@@ -11,27 +11,27 @@ namespace berth::replay {
 class Watch {
  public:
   virtual ~Watch() = default;
-  // Of what is under way, so much is done. Called very often.
+  // Progress of the present work: `done` of `all`. Called very often.
   virtual void Progress(int64_t done, int64_t all) = 0;
   virtual bool stopped() const = 0;
 };
 
-// Writes to standard error: on a terminal a line that is written again and again, elsewhere a line
-// every ten seconds. Nothing in the first second, so that short work is silent. SIGINT and SIGTERM
-// ask to stop, once; the second one ends the process.
+// Writes to standard error: on a terminal one line that is overwritten, otherwise a line every ten
+// seconds. Prints nothing in the first second, so that short work is silent. The first SIGINT or
+// SIGTERM requests a stop; the second one ends the process.
 class ErrorWatch : public Watch {
  public:
-  // `quiet`: without progress.
+  // `quiet`: prints no progress.
   explicit ErrorWatch(bool quiet);
   ~ErrorWatch() override;
   ErrorWatch(const ErrorWatch&) = delete;
   ErrorWatch& operator=(const ErrorWatch&) = delete;
 
-  // What is under way from now on: "easy, seed 3 (2 of 10)".
+  // Sets the title of the work from now on: "easy, seed 3 (2 of 10)".
   void Begin(std::string what);
   void Progress(int64_t done, int64_t all) override;
   bool stopped() const override;
-  // Which signal asked to stop; 0: none.
+  // The signal that requested a stop; 0: none.
   static int signal();
 
  private:
@@ -42,7 +42,7 @@ class ErrorWatch : public Watch {
   const bool terminal_;
   std::string what_;
   Clock::time_point next_;
-  bool written_ = false;  // a line that is not ended
+  bool written_ = false;  // an unfinished line
 };
 
 }  // namespace berth::replay

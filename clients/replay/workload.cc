@@ -10,7 +10,7 @@ namespace berth::replay {
 
 std::string NameOfRecord(int64_t record) { return absl::StrCat("job-", record); }
 
-void EndAtRequest(TraceJob* job) {
+void CapAtRequestedTime(TraceJob* job) {
   job->overran = job->run > job->requested;
   job->run = std::min(job->run, job->requested);
 }
@@ -41,22 +41,22 @@ void SetLoad(double load, Workload* workload) {
 void SortBySubmit(Workload* workload) {
   const auto earlier = [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; };
   std::vector<TraceJob>& jobs = workload->jobs;
-  // Logs mostly are in order, and jobs are long to move.
+  // Logs are mostly sorted, and jobs are expensive to move.
   if (std::is_sorted(jobs.begin(), jobs.end(), earlier)) return;
   std::stable_sort(jobs.begin(), jobs.end(), earlier);
 }
 
 absl::Status CheckAnyJob(const Workload& workload, const std::string& file) {
   if (!workload.jobs.empty()) return absl::OkStatus();
-  if (workload.left_out.empty()) return absl::InvalidArgumentError(file + ": no jobs in it");
+  if (workload.left_out.empty()) return absl::InvalidArgumentError(file + ": contains no jobs");
   int64_t records = 0;
   std::vector<std::string> reasons;
   for (const auto& [reason, count] : workload.left_out) {
     records += count;
     reasons.push_back(absl::StrCat(reason, ": ", count));
   }
-  return absl::InvalidArgumentError(absl::StrCat(file, ": nothing to replay: of ", records,
-                                                 " records each is left out (",
+  return absl::InvalidArgumentError(absl::StrCat(file, ": nothing to replay: all ", records,
+                                                 " records are left out (",
                                                  absl::StrJoin(reasons, ", "), ")"));
 }
 

@@ -1,4 +1,4 @@
-// A workload: jobs as a log or a generator tells of them, to be run again in simulated time.
+// A workload: jobs from a log or a generator, to be run again in simulated time.
 #ifndef BERTH_CLIENTS_REPLAY_WORKLOAD_H_
 #define BERTH_CLIENTS_REPLAY_WORKLOAD_H_
 
@@ -23,53 +23,53 @@ struct TraceGroup {
 };
 
 struct TraceJob {
-  std::string name;                               // the log's, or its place there: for people
-  Duration submit;                                // since the log's own beginning of time
+  std::string name;                               // from the log, or its number there: for people
+  Duration submit;                                // since the time origin of the log
   Duration run;                                   // > 0; of each task, from its start
   Duration requested = absl::InfiniteDuration();  // walltime; at least `run`
   int32_t tasks = 1;                              // a gang, each of this shape
   TaskShape shape;
   std::vector<TraceGroup> more = {};  // further groups of the same gang, of other shapes
   std::string user;
-  std::string queue;  // empty: not told
+  std::string queue;  // empty: unknown
   int32_t priority = 0;
   bool preemptible = false;
   TraceEnd ended = TraceEnd::kCompleted;
-  // What else is known of it: placement, topology, deadline, ... Name, queue, dependencies and what
-  // the fields above say are not taken from it. Times as real time. Null: nothing.
+  // Other known fields: placement, topology, deadline, ... Name, queue, dependencies and the fields
+  // above are not read from it. Times are real times. Null: none.
   std::shared_ptr<const JobSpec> spec = nullptr;
-  bool overran = false;  // it had run longer than requested: `run` is what it had asked for
-  std::string training;  // its class in a network model, by name; empty: not told
+  bool overran = false;  // it ran longer than requested: `run` is the requested time
+  std::string training;  // name of its class in a network model; empty: unknown
 };
 
 struct Workload {
   std::vector<TraceJob> jobs;               // by submit time, then as in the file
-  int64_t processors = 0;                   // of the machine, where the log says so; else 0
+  int64_t processors = 0;                   // of the machine, if known from the log; otherwise 0
   std::map<std::string, int64_t> left_out;  // records that cannot be replayed, by reason
 };
 
 // "job-7" for the 7th record.
 std::string NameOfRecord(int64_t record);
 
-// A job cannot run longer than it asked for.
-void EndAtRequest(TraceJob* job);
+// Limits the run time of a job to its requested time.
+void CapAtRequestedTime(TraceJob* job);
 
 // Over all groups.
 int32_t TasksOf(const TraceJob& job);
-// GPUs of all its tasks, a share as its part of one.
+// GPUs of all its tasks. A share counts as its part of a GPU.
 double GpusOf(const TraceJob& job);
 
-// Jobs come `load` (> 0) times as fast: submit times, divided, in whole seconds.
+// Makes jobs arrive `load` (> 0) times as fast: divides submit times, in whole seconds.
 void SetLoad(double load, Workload* workload);
 
-// Puts the jobs in order.
+// Sorts the jobs.
 void SortBySubmit(Workload* workload);
 
-// INVALID_ARGUMENT if there is nothing to replay: the file has no record, or each is left out; it
-// tells why.
+// INVALID_ARGUMENT, with the reasons, if there is nothing to replay: the file has no record, or all
+// are left out.
 absl::Status CheckAnyJob(const Workload& workload, const std::string& file);
 
-// Jobs of which the workload tells something that the replay passes over, by what it is.
+// Numbers of jobs with properties that the replay ignores, by property.
 std::map<std::string, int64_t> CountsOf(const Workload& workload);
 
 }  // namespace berth::replay

@@ -1,5 +1,5 @@
-// Both sides are brought into one form: the expectation with patterns written out, and, for what it
-// names, a message of the same type that says what is. Then fields are compared one by one.
+// Both sides are converted to one form: the expectation with expanded patterns, and a message of
+// the same type with the actual values of what it names. Then the fields are compared one by one.
 #include "clients/sim/expectation.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string AmountTextOf(const std::string& name, double amount) {
   return AmountText(std::llround(amount * kWhole), kWhole);
 }
 
-// ---- The expectation, written out.
+// ---- The expanded expectation.
 
 absl::Status ExpandList(RepeatedPtrField<std::string>* places) {
   auto expanded = ExpandPlaces({places->begin(), places->end()});
@@ -97,7 +97,7 @@ absl::Status ExpandQueue(sim::v1::ExpectedQueue* queue) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Expectation> WrittenOut(const Expectation& expected) {
+absl::StatusOr<Expectation> WithExpandedPatterns(const Expectation& expected) {
   Expectation result = expected;
   absl::Status status;
   for (std::string& decision : *result.mutable_decisions()) {
@@ -118,7 +118,7 @@ absl::StatusOr<Expectation> WrittenOut(const Expectation& expected) {
   return result;
 }
 
-// ---- What is, in the same form.
+// ---- The actual values, in the same form.
 
 template <class List>
 auto FindNamed(const List& list, const std::string& name) -> decltype(&list[0]) {
@@ -255,7 +255,7 @@ Expectation Actual(const Expectation& expected, const sim::v1::ScenarioResult& e
 
 absl::StatusOr<Comparison> Compare(const Expectation& expected, const sim::v1::ScenarioResult& end,
                                    const std::vector<std::string>& decisions) {
-  absl::StatusOr<Expectation> wanted = WrittenOut(expected);
+  absl::StatusOr<Expectation> wanted = WithExpandedPatterns(expected);
   if (!wanted.ok()) return wanted.status();
   const Expectation all = Actual(*wanted, end, decisions);
   Comparison comparison;

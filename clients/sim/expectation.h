@@ -1,4 +1,4 @@
-// What a scenario expects, compared with what came of it.
+// Compares the expectations of a scenario with its results.
 #ifndef BERTH_CLIENTS_SIM_EXPECTATION_H_
 #define BERTH_CLIENTS_SIM_EXPECTATION_H_
 
@@ -14,17 +14,17 @@ namespace berth {
 struct Comparison {
   // One line each: "jobs.j1.state: expected Running, got Pending".
   std::vector<std::string> mismatches;
-  // The same things as the expectation says, as they are.
+  // The actual values of everything that the expectation names.
   sim::v1::Expectation actual;
 };
 
-// `end` holds the state of everything; `decisions` the texts of the decisions that count.
-// INVALID_ARGUMENT for what can be no expectation (bad patterns or amounts).
+// `end` has the final state; `decisions` are the texts of the decisions since the last check.
+// INVALID_ARGUMENT for an invalid expectation (bad patterns or amounts).
 absl::StatusOr<Comparison> Compare(const sim::v1::Expectation& expected,
                                    const sim::v1::ScenarioResult& end,
                                    const std::vector<std::string>& decisions);
 
-// As YAML that the reader takes, every line after `indent` blanks; begins with "expect:".
+// YAML that the reader accepts, with every line indented by `indent` blanks. Begins with "expect:".
 std::string ExpectationText(const sim::v1::Expectation& expectation, int indent);
 
 }  // namespace berth

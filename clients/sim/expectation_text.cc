@@ -23,7 +23,8 @@ std::string KeyOf(const Message& entry) {
   return entry.GetReflection()->GetString(entry, entry.GetDescriptor()->map_key());
 }
 
-// Of a map of strings, in order of keys: its own order is another in each run.
+// The entries of a map with string keys, sorted by key: the order of the map differs from run to
+// run.
 std::vector<std::pair<std::string, const Message*>> EntriesOf(const Message& message,
                                                               const FieldDescriptor* field) {
   const auto* reflection = message.GetReflection();
@@ -37,7 +38,7 @@ std::vector<std::pair<std::string, const Message*>> EntriesOf(const Message& mes
   return entries;
 }
 
-// The entry of that key in a map of strings; null if there is none.
+// The entry with this key in a map with string keys; null if there is none.
 const Message* FindEntry(const Message& message, const FieldDescriptor* field,
                          const std::string& key) {
   const auto* reflection = message.GetReflection();

@@ -1,4 +1,4 @@
-// Two messages of one type side by side, by reflection.
+// Compares two messages of one type by reflection.
 #ifndef BERTH_CLIENTS_SIM_EXPECTATION_TEXT_H_
 #define BERTH_CLIENTS_SIM_EXPECTATION_TEXT_H_
 
@@ -9,16 +9,16 @@
 
 namespace berth {
 
-// One line for each field that `expected` has set and `actual` has not, or otherwise. Maps are
-// compared by the keys that are expected.
+// Adds a line for each field that is set in `expected` and differs in `actual`. Maps are compared
+// only by the keys of `expected`.
 void DiffFields(const google::protobuf::Message& expected, const google::protobuf::Message& actual,
                 const std::string& path, std::vector<std::string>* lines);
 
-// Copies from `actual` what `named` has set.
+// Copies the fields from `actual` that are set in `named`.
 void CopyNamed(const google::protobuf::Message& named, const google::protobuf::Message& actual,
                google::protobuf::Message* to);
 
-// {state: Running, on: [n0, n1]}: YAML in one line, without what is not set.
+// {state: Running, on: [n0, n1]}: YAML in one line, without unset fields.
 std::string FlowText(const google::protobuf::Message& message);
 
 }  // namespace berth

@@ -18,7 +18,7 @@ TaskReported Report(TaskKey key, ReportState state) {
   return report;
 }
 
-// What a LOST task was before its node fell silent; the node's state makes it LOST.
+// The state of a LOST task before its node fell silent. The state of the node makes it LOST.
 TaskState BeforeLost(TaskState state) {
   return state == TaskState::kLost ? TaskState::kRunning : state;
 }
@@ -61,10 +61,10 @@ class Life {
   const Job& job() const { return cluster_.state().jobs().At(id_); }
 
   void Tell(Time when, EventBody body) {
-    if (status_.ok()) status_ = Under(now_.path, cluster_.HappenAt(when, std::move(body)));
+    if (status_.ok()) status_ = Under(now_.path, cluster_.ApplyAt(when, std::move(body)));
   }
 
-  // Members of one group, as one start. A group that follows another does not start the gang.
+  // Starts the members of one group together. A group that follows another does not start the gang.
   void HoldGroup(uint32_t g) {
     const Group& group = job().groups[g];
     std::vector<Placement> places;
@@ -106,7 +106,7 @@ class Life {
     Tell(task.since, std::move(ended));
   }
 
-  // As the lifecycle stage would have left it.
+  // Sets the state that the lifecycle stage would have set.
   void SetState() {
     JobStatus status = job().status;
     const GroupTally tally = TallyOf(job());
@@ -162,13 +162,13 @@ class Life {
 
 }  // namespace
 
-absl::Status LiveToHolding(const JobNow& now, const std::vector<TaskNow>& tasks, JobId id,
-                           const DeviceBook& book, SimCluster* cluster) {
+absl::Status ReplayUntilHolding(const JobNow& now, const std::vector<TaskNow>& tasks, JobId id,
+                                const DeviceBook& book, SimCluster* cluster) {
   return Life(now, tasks, id, book, cluster).Hold();
 }
 
-absl::Status LiveToWaiting(const JobNow& now, const std::vector<TaskNow>& tasks, JobId id,
-                           const DeviceBook& book, SimCluster* cluster) {
+absl::Status ReplayUntilWaiting(const JobNow& now, const std::vector<TaskNow>& tasks, JobId id,
+                                const DeviceBook& book, SimCluster* cluster) {
   return Life(now, tasks, id, book, cluster).Wait();
 }
 

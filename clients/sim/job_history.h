@@ -1,4 +1,4 @@
-// Jobs that a scenario finds in the middle of their lives: how they came there, as events.
+// Replays the past of jobs that are already running when a scenario starts, as events.
 #ifndef BERTH_CLIENTS_SIM_JOB_HISTORY_H_
 #define BERTH_CLIENTS_SIM_JOB_HISTORY_H_
 
@@ -13,7 +13,7 @@
 
 namespace berth {
 
-// One task as the scenario finds it. The task's index in its job is its place in the list.
+// One task at the start of the scenario. Its index in the job is its position in the list.
 struct TaskNow {
   TaskState state = TaskState::kPending;
   std::string node;
@@ -25,7 +25,7 @@ struct TaskNow {
   int32_t exit_code = 0;
 };
 
-// A job with its own name, before it is submitted.
+// A job with an expanded name, before it is submitted.
 struct JobNow {
   std::string name;
   std::string path;  // for errors
@@ -34,12 +34,12 @@ struct JobNow {
   std::vector<std::string> on;  // of the first tasks
 };
 
-// Which devices tasks have that the scenario names: not to be given to others.
+// The devices that the scenario assigns to tasks by name. Other tasks cannot get them.
 class DeviceBook {
  public:
   void Keep(const std::string& node, const std::vector<std::string>& devices);
-  // The devices by name, or (`names` empty) the first of the shape's kinds that are neither used,
-  // kept nor `taken`. `to_wait`: others may still use them, but not be nominated.
+  // The devices by name, or (`names` empty) the first ones of the kinds of the shape that are not
+  // used, kept or `taken`. `to_wait`: they may be used by others now, but not nominated.
   // INVALID_ARGUMENT if there are too few.
   absl::StatusOr<DeviceSet> Choose(const Node& node, const TaskShape& shape,
                                    const std::vector<std::string>& names, const DeviceUse& taken,
@@ -49,15 +49,15 @@ class DeviceBook {
   std::map<std::string, std::vector<std::string>> kept_;
 };
 
-// What the tasks of a job are now, by task index. `spec` is the job's.
+// The present tasks of a job, by index. `spec` is the spec of the job.
 absl::StatusOr<std::vector<TaskNow>> TasksNow(const JobNow& now, const JobSpec& spec, Time start);
 
-// Brings a job that was just submitted to where it holds what it holds. What waits for the places
-// of others (nominations, moves) comes after all jobs hold theirs.
-absl::Status LiveToHolding(const JobNow& now, const std::vector<TaskNow>& tasks, JobId id,
-                           const DeviceBook& book, SimCluster* cluster);
-absl::Status LiveToWaiting(const JobNow& now, const std::vector<TaskNow>& tasks, JobId id,
-                           const DeviceBook& book, SimCluster* cluster);
+// Applies events to a submitted job until it holds its places. Nominations and moves, which wait
+// for places of others, come after all jobs hold theirs.
+absl::Status ReplayUntilHolding(const JobNow& now, const std::vector<TaskNow>& tasks, JobId id,
+                                const DeviceBook& book, SimCluster* cluster);
+absl::Status ReplayUntilWaiting(const JobNow& now, const std::vector<TaskNow>& tasks, JobId id,
+                                const DeviceBook& book, SimCluster* cluster);
 
 }  // namespace berth
 

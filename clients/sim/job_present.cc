@@ -1,5 +1,5 @@
-// What scenarios say about the present: TasksNow, DeviceBook, and SubmitJobs, which puts it all
-// together.
+// The present state of jobs in scenarios: TasksNow, DeviceBook, and SubmitJobs, which combines
+// them.
 #include <algorithm>
 #include <utility>
 
@@ -62,7 +62,7 @@ absl::StatusOr<TaskNow> ReadTask(const sim::v1::TaskNow& from, const JobNow& job
   task.exit_code = from.exit_code() == 0 ? 1 : from.exit_code();
   const bool placed = task.state != TaskState::kPending;
   if (placed == task.node.empty()) {
-    return Wrong(path, placed ? "needs a node" : "a task that waits has no node");
+    return Wrong(path, placed ? "needs a node" : "a pending task has no node");
   }
   if (task.since < job.submit) return Wrong(path + ".age", "older than the job");
   const bool releasing = task.state == TaskState::kReleasing;
@@ -124,7 +124,7 @@ absl::StatusOr<Prepared> Submit(const JobNow& now, SimCluster* cluster) {
   const bool hold_later = prepared.spec.suspended && !untouched;
   if (hold_later) prepared.spec.suspended = false;
   prepared.id = cluster->state().next_job_id();
-  auto status = cluster->HappenAt(now.submit, JobSubmitted{prepared.id, prepared.spec});
+  auto status = cluster->ApplyAt(now.submit, JobSubmitted{prepared.id, prepared.spec});
   prepared.spec.suspended = hold_later;
   if (!status.ok()) return Under(now.path, status);
   auto tasks = TasksNow(now, prepared.spec, cluster->now());
@@ -231,7 +231,7 @@ absl::Status SubmitJobs(const RepeatedPtrField<sim::v1::Job>& jobs, const std::s
       return Wrong(now.path, "more than ", kMaxScenarioTasks, " tasks");
     all.push_back(*std::move(prepared));
   }
-  for (const auto& live : {&LiveToHolding, &LiveToWaiting}) {
+  for (const auto& live : {&ReplayUntilHolding, &ReplayUntilWaiting}) {
     for (const Prepared& one : all) {
       auto status = live(one.now, one.tasks, one.id, book, cluster);
       if (!status.ok()) return status;

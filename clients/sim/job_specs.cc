@@ -1,4 +1,4 @@
-// ToJobSpec: jobs of scenarios as the core takes them.
+// ToJobSpec: converts jobs of scenarios to those of the core.
 #include <algorithm>
 #include <cmath>
 
@@ -49,7 +49,7 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
   request.min_compute_capability = *capability;
   request.share = from.cores() > 0 ? from.cores() * 10
                                    : static_cast<int32_t>(std::lround(from.share() * kWhole));
-  if (by_memory) request.share = kWhole;  // until ShareCounter says
+  if (by_memory) request.share = kWhole;  // until ShareCounter computes it
   request.count = request.share > 0 ? 1 : from.count();
   request.min_memory_bytes = from.memory_bytes();
   request.models = {from.model().begin(), from.model().end()};
@@ -65,7 +65,7 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
   return request;
 }
 
-// Job (without groups) and Group say these alike.
+// Fields that Job (without groups) and Group have in common.
 template <class Message>
 absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) {
   const v1::ResourceRequest& resources = from.resources();
@@ -160,7 +160,7 @@ absl::StatusOr<std::vector<LifecyclePolicy>> ToPolicies(
   return result;
 }
 
-// The single group of a job that has none.
+// The only group of a job without groups.
 sim::v1::Group MainGroup(const sim::v1::Job& job) {
   sim::v1::Group group;
   group.set_name("main");
@@ -183,7 +183,7 @@ absl::Status CheckNoMainFields(const sim::v1::Job& job, const std::string& path)
                     job.partition_size() != 0 || job.has_partition_topology() ||
                     job.communication() != 0 || job.has_spread();
   if (!both) return absl::OkStatus();
-  return Wrong(path, "a job with groups says in them what its tasks are");
+  return Wrong(path, "in a job with groups, describe the tasks in the groups");
 }
 
 absl::StatusOr<uint32_t> GroupNamed(const std::vector<sim::v1::Group>& groups,

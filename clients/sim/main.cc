@@ -29,7 +29,7 @@ namespace {
 constexpr int kDiffers = 1;  // from what was expected
 constexpr int kBroken = 2;   // cannot be read or run
 
-// What went wrong, which may quote files of others; the exit code.
+// Prints an error, which may quote files of others. Returns the exit code.
 int Broken(const absl::Status& status) {
   std::cerr << VisibleLines(status.message()) << "\n";
   return kBroken;
@@ -56,21 +56,22 @@ absl::StatusOr<ScenarioRun> RunOne(const RunArguments& arguments, const Scenario
   return run;
 }
 
-// Of a scenario that is pending, what differs is as it should be.
-bool AsItShould(const ScenarioDocument& one, const std::vector<std::string>& wrong) {
+// A pending scenario is expected to differ.
+bool MatchesExpectation(const ScenarioDocument& one, const std::vector<std::string>& wrong) {
   return wrong.empty() == one.scenario.pending().empty();
 }
 
 void Report(const ScenarioDocument& one, const std::vector<std::string>& wrong) {
   const std::string& pending = one.scenario.pending();
-  const char* word = AsItShould(one, wrong) ? (pending.empty() ? "ok   " : "pend ") : "FAIL ";
+  const char* word =
+      MatchesExpectation(one, wrong) ? (pending.empty() ? "ok   " : "pend ") : "FAIL ";
   std::cout << word << Visible(one.scenario.name()) << (pending.empty() ? "" : ": ")
             << Visible(pending) << "\n";
-  if (wrong.empty() && !pending.empty()) std::cout << "  is not pending any more\n";
+  if (wrong.empty() && !pending.empty()) std::cout << "  passes now: remove its \"pending\"\n";
   for (const std::string& line : wrong) std::cout << (pending.empty() ? "" : "  ") << line << "\n";
 }
 
-// What came of one document; the exit code.
+// Prints the result of one document. Returns the exit code.
 int Check(const ScenarioDocument& one, const absl::StatusOr<ScenarioRun>& run) {
   std::vector<std::string> wrong;
   if (!run.ok()) wrong.push_back(VisibleLines(run.status().message()));
@@ -79,7 +80,7 @@ int Check(const ScenarioDocument& one, const absl::StatusOr<ScenarioRun>& run) {
     wrong.push_back(Visible(Located(one, line).message()));
   }
   Report(one, wrong);
-  if (AsItShould(one, wrong)) return 0;
+  if (MatchesExpectation(one, wrong)) return 0;
   return run.ok() ? kDiffers : kBroken;
 }
 
@@ -121,9 +122,9 @@ int Verify(const std::string& directory, const std::string& format) {
   return result->has_difference() ? kDiffers : 0;
 }
 
-// As a shell tells of a process that a signal ended.
+// The exit code that a shell returns for a process ended by a signal.
 int Interrupted() {
-  std::cerr << "interrupted: only what was finished by then is told\n";
+  std::cerr << "interrupted: only what was finished by then is printed\n";
   return 128 + replay::ErrorWatch::signal();
 }
 
@@ -144,7 +145,7 @@ int Compare(const std::vector<std::string>& files, const std::string& format, re
 struct ReplayCommand {
   CLI::App* app = nullptr;
   replay::ReplayArguments arguments;
-  std::vector<std::string> compare;  // two files of results, in place of a replay
+  std::vector<std::string> compare;  // two files with results, instead of a replay
   std::string format = "table";
   std::string jitter = "0";
   std::string by;
@@ -181,63 +182,64 @@ int Replay(const ReplayCommand& command) {
   return result->interrupted() ? Interrupted() : 0;
 }
 
-// What is replayed.
+// Options of the workload.
 void AddWorkload(ReplayCommand* to) {
   to->app
       ->add_option("--format", to->arguments.format,
-                   "swf, csv or history; default: by the file's name")
+                   "swf, csv or history; default: by the name of the file")
       ->check(CLI::IsMember({"swf", "csv", "history"}));
   to->app->add_option("--columns", to->arguments.columns,
-                      "Of CSV: FIELD=COLUMN, separated by commas");
+                      "For CSV: FIELD=COLUMN, separated by commas");
   to->app
       ->add_option("--processors", to->arguments.processors,
-                   "Of SWF: how many the machine had; default: MaxProcs of its header")
+                   "For SWF: processors of the machine; default: MaxProcs of the header")
       ->check(WholeNumber<int64_t>(1, int64_t{1} << 30));
   to->app->add_flag("--perfect-times", to->arguments.perfect_times,
-                    "Of SWF: every job asked for the time that it ran");
-  to->app->add_option("--skip", to->arguments.skip, "Leave out so many jobs, by submit time")
+                    "For SWF: every job requests exactly its run time");
+  to->app->add_option("--skip", to->arguments.skip, "Skip this many jobs, by submit time")
       ->check(WholeNumber<int64_t>(0));
-  to->app->add_option("--take", to->arguments.take, "Then replay so many; default: all")
+  to->app->add_option("--take", to->arguments.take, "Then replay this many jobs; default: all")
       ->check(WholeNumber<int64_t>(0));
 }
 
-// How often, and in which order.
+// Options of repetitions and order.
 void AddCopies(ReplayCommand* to) {
   CLI::Option* fill =
       to->app
           ->add_option("--fill", to->arguments.fill,
-                       "Fill the cluster instead: jobs come in random order, never end, and are "
-                       "dropped if they do not fit at once, until GPUs are asked for so many times")
+                       "Fill the cluster instead: jobs arrive in random order, never end, and are "
+                       "dropped if they do not fit at once, until they have requested this many "
+                       "times the GPUs of the cluster")
           ->check(RealNumber(0.01, 100.0));
   to->app
       ->add_option("--load", to->arguments.load,
-                   "Jobs come so many times as fast (1.2: what if there were a fifth more work?)")
+                   "Jobs arrive this many times as fast (1.2: a fifth more work)")
       ->check(RealNumber(0.001, 1000.0))
       ->excludes(fill);
   to->app
       ->add_option("--jitter", to->jitter,
-                   "Replay copies in which each job comes up to so much later (120s), and print "
-                   "the means")
+                   "Replay copies in which each job arrives up to this much later (120s), and "
+                   "print the means")
       ->excludes(fill);
   to->app
       ->add_option("--seeds", to->arguments.seeds,
-                   "With --jitter: of the copies; with --fill: of the orders; default 1")
+                   "Seeds of the copies (--jitter) or of the orders (--fill); default 1")
       ->delimiter(',')
       ->allow_extra_args(false);
   to->app
       ->add_option("--known", to->arguments.known,
-                   "With --fill: so many jobs, drawn from the list, were seen before")
+                   "With --fill: this many jobs, drawn from the list, are known in advance")
       ->needs(fill)
       ->check(WholeNumber(0, 1'000'000));
 }
 
 void AddReplay(CLI::App& app, ReplayCommand* to) {
-  to->app = app.add_subcommand("replay", "Run a workload of the past, and print how it fared");
+  to->app = app.add_subcommand("replay", "Replay a recorded workload, and print how it fared");
   CLI::Option* trace = to->app->add_option(
       "TRACE", to->arguments.trace, "SWF, CSV or `berth job history`, compressed by gzip or not");
   to->app
       ->add_option("--compare", to->compare,
-                   "Replay nothing: two results that -o json gave, side by side")
+                   "Compare two results of -o json side by side, without a replay")
       ->expected(2)
       ->excludes(trace);
   AddWorkload(to);
@@ -246,26 +248,25 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
   to->app
       ->add_option("--config", to->arguments.configs,
-                   "A scenario's config, and how jobs are submitted; several are compared")
+                   "Config of a scenario, and how jobs are submitted; several are compared")
       ->allow_extra_args(false);
   to->app
       ->add_option("--policy", to->arguments.policies,
-                   "With each configuration, so are tasks laid out; several are compared")
+                   "Placement policy for each configuration; several are compared")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember(replay::PolicyNames()));
   to->app->add_option("--network", to->arguments.network,
-                      "What communication costs: training jobs run as fast as it lets them");
-  to->app->add_option("--outages", to->arguments.outages,
-                      "When nodes were down, as CSV: node,down,up");
-  to->app->add_option("--by", to->by, "In tables, also: each queue, or each user")
+                      "Network model: the speed of training jobs depends on communication");
+  to->app->add_option("--outages", to->arguments.outages, "Outages of nodes, as CSV: node,down,up");
+  to->app->add_option("--by", to->by, "In tables, also print each queue, or each user")
       ->check(CLI::IsMember({"queue", "user"}));
   to->app->add_option("--jobs", to->arguments.jobs,
-                      "Write what became of each job there, and where it ran, as CSV (of the "
+                      "Write the result and the nodes of each job to this file, as CSV (of the "
                       "first config)");
-  to->app->add_flag("--quiet", to->arguments.quiet, "Tell no progress on standard error");
+  to->app->add_flag("--quiet", to->arguments.quiet, "Print no progress on standard error");
   to->app->add_option("--plots", to->arguments.plots,
-                      "Draw pictures into that folder, as PNG and SVG, with their data");
+                      "Draw plots into this folder, as PNG and SVG, with their data");
   AddCopies(to);
   to->app->add_option("-o,--output", to->format, "table, json or yaml")
       ->check(CLI::IsMember({"json", "yaml", "table"}));
@@ -281,35 +282,35 @@ struct WhatifCommand {
 };
 
 void AddWhatif(CLI::App& app, WhatifCommand* to) {
-  to->app = app.add_subcommand("whatif", "Run a cluster forward, as it is and with changes");
+  to->app = app.add_subcommand("whatif", "Forecast a cluster, as it is and with changes");
   to->app
       ->add_option("DIR", to->snapshot,
                    "A backup of a berthd, or the data directory of a stopped one")
       ->required();
   to->app->add_option("--nodes", to->changes.nodes,
-                      "A scenario's nodes: new ones, and known ones with another inventory");
+                      "Nodes as in a scenario: new ones, and known ones with another inventory");
   to->app->add_option("--queues", to->changes.queues,
-                      "A scenario's queues: new ones, and the new value of known ones");
-  to->app->add_option("--config", to->changes.config, "A scenario's config, in place of berthd's");
+                      "Queues as in a scenario: new ones, and new values of known ones");
+  to->app->add_option("--config", to->changes.config, "Config as in a scenario, replaces berthd's");
   to->app->add_option("--add-nodes", to->changes.add_nodes,
-                      "NODE=COUNT: so many more like that one; may be repeated");
+                      "NODE=COUNT: this many more nodes like NODE; may be repeated");
   to->app->add_option("--drain", to->changes.drain,
-                      "Nodes (n[0-3] for several) that are drained; may be repeated");
+                      "Nodes to drain (n[0-3] for several); may be repeated");
   to->app->add_option("--lose", to->changes.lose,
-                      "Nodes that are lost at once, with what runs there; may be repeated");
+                      "Nodes that are lost at once, with their tasks; may be repeated");
   to->app
       ->add_option("--run-times", to->run_times,
-                   "What jobs run for: walltime, or predicted where the snapshot has predictions")
+                   "Run time of jobs: walltime, or predicted if the snapshot has predictions")
       ->check(CLI::IsMember({"walltime", "predicted"}));
-  to->app->add_option("--hours", to->horizon_hours, "How far to look ahead; default 168")
+  to->app->add_option("--hours", to->horizon_hours, "Hours to look ahead; default 168")
       ->check(RealNumber(0.01, 100'000.0));
   to->app
       ->add_option("--walltime-part", to->walltime_part,
-                   "What part of its walltime a job runs; default 1")
+                   "Part of its walltime that a job runs; default 1")
       ->check(RealNumber(0.01, 1.0));
   to->app
       ->add_option("--without-walltime", to->without_walltime_hours,
-                   "How many hours a job without a walltime runs; default 24")
+                   "Hours that a job without a walltime runs; default 24")
       ->check(RealNumber(0.01, 100'000.0));
   to->app->add_option("-o,--output", to->format, "table, json or yaml")
       ->check(CLI::IsMember({"json", "yaml", "table"}));
@@ -331,24 +332,24 @@ int RunWhatif(const WhatifCommand& command) {
 
 int Main(int argc, char** argv) {
   CLI::App app{
-      "Runs the scheduler without a cluster: scenarios, with what they expect; workloads of the "
-      "past; and the log of a stopped berthd, with what it decided."};
+      "Runs the scheduler without a cluster: scenarios with expected results, recorded workloads, "
+      "forecasts, and the decision log of a stopped berthd."};
   app.require_subcommand(1);
   RunArguments arguments;
-  CLI::App* run = app.add_subcommand("run", "Run scenarios and print what they come to");
+  CLI::App* run = app.add_subcommand("run", "Run scenarios and print their results");
   run->add_option("FILE", arguments.files, "Scenario files (YAML or JSON), - for standard input")
       ->required();
   run->add_option("-o,--output", arguments.format, "json, yaml or table")
       ->check(CLI::IsMember({"json", "yaml", "table"}));
-  run->add_option("--only", arguments.only, "Only the scenario of this name");
+  run->add_option("--only", arguments.only, "Only the scenario with this name");
   run->add_option("--tasks", arguments.tasks, "Tasks after each cycle (all) or at the end only")
       ->check(CLI::IsMember({"all", "end"}));
   run->add_flag("--check", arguments.check,
-                "Compare with what is expected; run each scenario again and shuffled");
-  run->add_flag("--update", arguments.update, "Write what is into the files' expectations");
+                "Compare with the expectations; also run each scenario again, and shuffled");
+  run->add_flag("--update", arguments.update, "Write the results into the files as expectations");
   std::string directory, verify_format = "table";
   CLI::App* verify =
-      app.add_subcommand("verify", "Plan again what a stopped berthd planned, and compare");
+      app.add_subcommand("verify", "Repeat the planning of a stopped berthd; compare decisions");
   verify->add_option("DIR", directory, "The store: data_directory of its configuration")
       ->required();
   verify->add_option("-o,--output", verify_format, "table, json or yaml")

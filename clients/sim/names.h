@@ -14,7 +14,7 @@
 
 namespace berth {
 
-// The keys of a map, in order of names: maps of messages have none.
+// The keys of a map, sorted by name. Maps of messages have no order.
 template <class Map>
 std::vector<std::string> NamesIn(const Map& map) {
   std::vector<std::string> names;
@@ -23,9 +23,9 @@ std::vector<std::string> NamesIn(const Map& map) {
   return names;
 }
 
-// Items may be patterns ("n[0-3]") and say how many times each ("n[0-3]*2": n0 n0 n1 n1 ...).
+// Expands items, which may be patterns ("n[0-3]") and have a count ("n[0-3]*2": n0 n0 n1 n1 ...).
 absl::StatusOr<std::vector<std::string>> ExpandPlaces(const std::vector<std::string>& items);
-// The other way round: "n0*2", "n1".
+// The reverse: "n0*2", "n1".
 std::vector<std::string> CompressPlaces(const std::vector<std::string>& names);
 
 // An error about the field at `path`; see Located in scenario_file.h.
@@ -33,7 +33,7 @@ template <class... Pieces>
 absl::Status Wrong(absl::string_view path, const Pieces&... pieces) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", pieces...));
 }
-// What went wrong with what stands at `path`.
+// Adds `path` to an error about the field there.
 absl::Status Under(absl::string_view path, const absl::Status& status);
 
 }  // namespace berth

@@ -11,9 +11,9 @@ namespace berth {
 
 // "json" (one object), "yaml" (one document) or "table" (for people). Ends with a newline.
 std::string Printed(const sim::v1::ScenarioResult& result, absl::string_view format);
-// Any message, as "json" or "yaml". Figures that are 0 are left out.
+// Any message, as "json" or "yaml". Numbers that are 0 are omitted.
 std::string PrintedMessage(const google::protobuf::Message& message, absl::string_view format);
-// The same; as "json" with figures that are 0, for who reads them by name.
+// Likewise, but "json" includes numbers that are 0, for programs that read them by name.
 std::string PrintedFigures(const google::protobuf::Message& message, absl::string_view format);
 
 }  // namespace berth

@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-// In order, without numbers.
+// Shuffles the ids; in order if `numbers` is null.
 template <class Id, class Value>
 std::vector<Id> Shuffled(const IdMap<Id, Value>& map, Random* numbers) {
   std::vector<Id> ids;

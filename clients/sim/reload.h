@@ -1,4 +1,4 @@
-// The facts of a state, loaded into another.
+// Loads the facts of a state into another state.
 #ifndef BERTH_CLIENTS_SIM_RELOAD_H_
 #define BERTH_CLIENTS_SIM_RELOAD_H_
 
@@ -9,12 +9,12 @@
 
 namespace berth {
 
-// `loaded` must be fresh. Ids stay; the order of loading (parents before children, jobs after
-// queues and nodes) is drawn from `seed`, so that whatever depends on it shows.
+// `loaded` must be new. Ids stay the same. The order of loading (parents before children, jobs
+// after queues and nodes) is drawn from `seed`, to reveal dependencies on it.
 absl::Status LoadShuffled(const ClusterState& state, uint64_t seed, ClusterState* loaded);
 
-// The same in order of ids, as a berthd that starts loads the records (storage/load.h): `loaded`
-// then plans as that berthd does.
+// Likewise in order of ids, as a starting berthd loads the records (storage/load.h). `loaded` then
+// plans like that berthd.
 absl::Status LoadInOrder(const ClusterState& state, ClusterState* loaded);
 
 }  // namespace berth

@@ -31,7 +31,7 @@ absl::StatusOr<std::vector<ScenarioDocument>> ReadScenarios(absl::string_view te
     if (tree.is_null()) continue;
     ScenarioDocument document;
     document.file = file;
-    WriteOut(&tree, &errors);
+    ExpandShorthands(&tree, &errors);
     ReadYamlNode(tree, &document.scenario, &errors, Options(&document.positions));
     if (document.scenario.name().empty()) {
       document.scenario.set_name(absl::StrCat(file, "#", documents.size() + 1));

@@ -1,5 +1,5 @@
-// Scenario files: strict YAML or JSON, several documents a file, with the shorthands of
-// docs/scenarios.md.
+// Reads scenario files: strict YAML or JSON, several documents a file, with the shorthands of
+// docs/developers/scenarios.md.
 #ifndef BERTH_CLIENTS_SIM_SCENARIO_FILE_H_
 #define BERTH_CLIENTS_SIM_SCENARIO_FILE_H_
 
@@ -14,20 +14,20 @@
 namespace berth {
 
 struct ScenarioDocument {
-  sim::v1::Scenario scenario;  // always has a name: its own, or FILE#NUMBER
+  sim::v1::Scenario scenario;  // its name is never empty: given, or FILE#NUMBER
   std::string file;
-  // Where fields stand, by path: "jobs[2].queue", "steps[0].expect".
+  // Positions of fields, by path: "jobs[2].queue", "steps[0].expect".
   YamlPositions positions;
 };
 
-// Every document of the file. The errors of ReadTextFile, or all that is wrong with the documents,
-// one "FILE:LINE:COLUMN: TEXT" a line.
+// Reads every document of the file. Returns the errors of ReadTextFile, or all errors of the
+// documents, one "FILE:LINE:COLUMN: TEXT" a line.
 absl::StatusOr<std::vector<ScenarioDocument>> ReadScenarioFile(const std::string& path);
 absl::StatusOr<std::vector<ScenarioDocument>> ReadScenarios(absl::string_view text,
                                                             const std::string& file);
 
-// The message of an error whose text begins with a path ("jobs[2].queue: no such queue") with
-// FILE:LINE:COLUMN before it: where the path stands, or the nearest thing around it.
+// Puts FILE:LINE:COLUMN before an error whose text begins with a path ("jobs[2].queue: no such
+// queue"): the position of the path, or of the nearest enclosing field.
 absl::Status Located(const ScenarioDocument& document, const absl::Status& status);
 
 }  // namespace berth

@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<int>> QueueOrderOf(const sim::v1::Scenario& scenario)
   for (int i = 0; i < scenario.queues_size(); ++i) {
     const std::string& name = scenario.queues(i).name();
     if (name.empty()) return Wrong(Item("queues", i), "a queue needs a name");
-    if (!names.insert(name).second) return Wrong(Item("queues", i), name, " is there twice");
+    if (!names.insert(name).second) return Wrong(Item("queues", i), name, " is defined twice");
     left.push_back(i);
   }
   std::sort(left.begin(), left.end(), [&](int a, int b) {
@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<int>> QueueOrderOf(const sim::v1::Scenario& scenario)
     if (later.size() == left.size()) {
       const sim::v1::Queue& queue = scenario.queues(later[0]);
       return Wrong(Item("queues", later[0]) + ".parent", "no queue \"", queue.parent(),
-                   "\", or a circle");
+                   "\", or a cycle");
     }
     known.insert(fresh.begin(), fresh.end());
     left = std::move(later);
@@ -53,8 +53,8 @@ absl::StatusOr<std::vector<int>> QueueOrderOf(const sim::v1::Scenario& scenario)
   return order;
 }
 
-// Without what could refuse the jobs that are there already.
-sim::v1::Queue Unbounded(const sim::v1::Queue& queue) {
+// The queue without limits that could refuse the jobs of the scenario.
+sim::v1::Queue WithoutLimits(const sim::v1::Queue& queue) {
   sim::v1::Queue open = queue;
   open.clear_limit();
   open.clear_max_jobs();
@@ -67,7 +67,7 @@ absl::Status LoadQueues(const sim::v1::Scenario& scenario, const std::vector<int
   for (int i : order) {
     const sim::v1::Queue& queue = scenario.queues(i);
     if (queue.name() == "root") continue;
-    auto status = CreateQueue(Unbounded(queue), Item("queues", i), cluster);
+    auto status = CreateQueue(WithoutLimits(queue), Item("queues", i), cluster);
     if (!status.ok()) return status;
   }
   const auto& jobs = scenario.jobs();
@@ -80,8 +80,8 @@ absl::Status LoadQueues(const sim::v1::Scenario& scenario, const std::vector<int
   return CreateQueue(queue, "queues", cluster);
 }
 
-absl::Status BoundQueues(const sim::v1::Scenario& scenario, const std::vector<int>& order,
-                         SimCluster* cluster) {
+absl::Status ApplyQueueLimits(const sim::v1::Scenario& scenario, const std::vector<int>& order,
+                              SimCluster* cluster) {
   for (int i : order) {
     const sim::v1::Queue& queue = scenario.queues(i);
     auto status = UpdateQueue(queue, Item("queues", i), cluster);
@@ -106,7 +106,7 @@ absl::Status LoadNodes(const sim::v1::Scenario& scenario, SimCluster* cluster) {
     sim::v1::Node node = scenario.nodes(index);
     node.set_name(name);
     if (cluster->state().FindNode(name) != nullptr) {
-      return Wrong(Item("nodes", index), name, " is there twice");
+      return Wrong(Item("nodes", index), name, " is defined twice");
     }
     auto status = RegisterNodes(node, /*healthy=*/true, Item("nodes", index), cluster);
     if (!status.ok()) return status;
@@ -114,7 +114,7 @@ absl::Status LoadNodes(const sim::v1::Scenario& scenario, SimCluster* cluster) {
   return absl::OkStatus();
 }
 
-bool HasIllDevices(const sim::v1::Node& node) {
+bool HasUnhealthyDevices(const sim::v1::Node& node) {
   return std::any_of(node.devices().begin(), node.devices().end(),
                      [](const sim::v1::Devices& one) { return one.unhealthy_size() > 0; });
 }
@@ -127,19 +127,19 @@ absl::Status SteerNode(const sim::v1::Node& node, NodeId id, SimCluster* cluster
                                               .reason = node.reason()});
     if (!status.ok()) return status;
   }
-  const bool away = node.state() == v1::NODE_SILENT || node.state() == v1::NODE_LOST;
-  if (away) {
+  const bool silent = node.state() == v1::NODE_SILENT || node.state() == v1::NODE_LOST;
+  if (silent) {
     if (auto status = cluster->Happen(NodeSilenced{.id = id}); !status.ok()) return status;
   }
   if (node.state() != v1::NODE_LOST) return absl::OkStatus();
   return cluster->Happen(NodeFenced{.id = id});
 }
 
-// What would have kept the tasks from where they are.
+// Sets the node states that would have prevented placing the tasks.
 absl::Status SteerNodes(const sim::v1::Scenario& scenario, SimCluster* cluster) {
   for (int i = 0; i < scenario.nodes_size(); ++i) {
     const sim::v1::Node& node = scenario.nodes(i);
-    if (HasIllDevices(node)) {
+    if (HasUnhealthyDevices(node)) {
       auto status = RegisterNodes(node, /*healthy=*/false, Item("nodes", i), cluster);
       if (!status.ok()) return status;
     }
@@ -230,7 +230,7 @@ absl::Status LoadScenario(const sim::v1::Scenario& scenario, SimCluster* cluster
   }
   if (status.ok()) status = SubmitJobs(scenario.jobs(), "jobs", cluster);
   if (status.ok()) status = SteerNodes(scenario, cluster);
-  if (status.ok()) status = BoundQueues(scenario, *order, cluster);
+  if (status.ok()) status = ApplyQueueLimits(scenario, *order, cluster);
   return status;
 }
 

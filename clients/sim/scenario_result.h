@@ -1,4 +1,4 @@
-// What a cluster looks like, and what was decided, as messages.
+// Converts the state of a cluster and its decisions to messages.
 #ifndef BERTH_CLIENTS_SIM_SCENARIO_RESULT_H_
 #define BERTH_CLIENTS_SIM_SCENARIO_RESULT_H_
 
@@ -11,7 +11,7 @@
 
 namespace berth {
 
-// Decisions are told as seen from `before`: the state in which they are about to be applied.
+// Converts a decision. `before` is the state to which it is about to be applied.
 std::vector<sim::v1::Decision> Told(const ClusterState& before, const EventBody& decision,
                                     Time start);
 

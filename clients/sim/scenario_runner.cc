@@ -42,8 +42,8 @@ class Runner {
 
   absl::StatusOr<ScenarioRun> Run() {
     if (auto status = LoadScenario(scenario_, &cluster_); !status.ok()) return status;
-    // A loaded state knows better than a folded one which jobs need no look; with a budget that
-    // shows in which cycle something is decided.
+    // After a reload, the state knows better than an incremental one which jobs need no look. With
+    // a budget this can change the cycle of a decision.
     if (options_.shuffle_seed != 0 && scenario_.budget() == 0) {
       if (auto status = cluster_.Reload(options_.shuffle_seed); !status.ok()) return status;
     }
@@ -91,7 +91,7 @@ class Runner {
       case Step::kRefused:
         return Refused(step.refused(), absl::StrCat(path, ".refused"));
       default:
-        return TakeStep(step, path, &cluster_);
+        return ApplyStep(step, path, &cluster_);
     }
   }
 
@@ -103,9 +103,9 @@ class Runner {
     cycle.set_number(run_.result.cycles_size());
     *cycle.mutable_time() = FromDuration(cluster_.now() - ScenarioStart());
     const auto plan = cluster_.Cycle([&](const EventBody& decision) {
-      for (sim::v1::Decision& told : Told(cluster_.state(), decision, ScenarioStart())) {
-        if (!told.text().empty()) decisions_.push_back(told.text());
-        *cycle.add_decisions() = std::move(told);
+      for (sim::v1::Decision& one : Told(cluster_.state(), decision, ScenarioStart())) {
+        if (!one.text().empty()) decisions_.push_back(one.text());
+        *cycle.add_decisions() = std::move(one);
       }
     });
     if (!plan.ok()) return plan.status();
@@ -118,12 +118,12 @@ class Runner {
     for (int i = 0; i < bound; ++i) {
       if (auto status = Cycle(); !status.ok()) return status;
       if (!cluster_.quiet()) continue;
-      // The cycle that found nothing to do is none to show, unless it is the only one.
+      // A cycle without work is not shown, unless it is the only one.
       if (i > 0) run_.result.mutable_cycles()->RemoveLast();
       return absl::OkStatus();
     }
     return absl::FailedPreconditionError(
-        absl::StrCat("something still changes after ", bound, " cycles"));
+        absl::StrCat("the state still changes after ", bound, " cycles"));
   }
 
   absl::Status RunFor(Duration duration) {
@@ -165,14 +165,14 @@ class Runner {
   const RunOptions options_;
   SimCluster cluster_;
   ScenarioRun run_;
-  std::vector<std::string> decisions_;  // since the last expectation of some
+  std::vector<std::string> decisions_;  // since the last expectation with decisions
 };
 
 std::string FirstDifference(const std::string& a, const std::string& b) {
   size_t at = 0;
   while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
   const size_t from = at < 60 ? 0 : at - 60;
-  return absl::StrCat("...", a.substr(from, 160), "... against ...", b.substr(from, 160), "...");
+  return absl::StrCat("...", a.substr(from, 160), "... versus ...", b.substr(from, 160), "...");
 }
 
 }  // namespace
@@ -198,7 +198,7 @@ absl::StatusOr<ScenarioRun> CheckScenario(const sim::v1::Scenario& scenario,
     const std::string got = again->result.ShortDebugString();
     if (got == wanted) continue;
     return absl::InternalError(
-        absl::StrCat(scenario.name(), ": another result ",
+        absl::StrCat(scenario.name(), ": different result ",
                      seed == 0 ? "in a second run" : "when declared in another order", ": ",
                      FirstDifference(wanted, got)));
   }

@@ -1,4 +1,5 @@
-// Runs a scenario: load, steps, result. The engine part of berth-sim as a library.
+// Runs a scenario: loads it, takes its steps, returns the result. The engine part of berth-sim as a
+// library.
 #ifndef BERTH_CLIENTS_SIM_SCENARIO_RUNNER_H_
 #define BERTH_CLIENTS_SIM_SCENARIO_RUNNER_H_
 
@@ -18,8 +19,8 @@ namespace berth {
 struct RunOptions {
   bool tasks_each_cycle = true;  // CycleResult::tasks
   bool check_consistency = false;
-  // Not 0: what the scenario declares is shuffled, and the loaded state is built anew in an
-  // arbitrary order. Nothing of it may show.
+  // Not 0: shuffles the declarations of the scenario, and reloads the state in an arbitrary order.
+  // The result must not change.
   uint64_t shuffle_seed = 0;
 };
 
@@ -27,16 +28,16 @@ inline constexpr int64_t kMaxScenarioCycles = 1'000'000;
 
 struct ScenarioRun {
   sim::v1::ScenarioResult result;
-  // What each expectation named, as it was: by path ("expect", "steps[3].expect").
+  // The actual values for each expectation, by path ("expect", "steps[3].expect").
   std::map<std::string, sim::v1::Expectation> actual;
 };
 
-// Errors begin with the path of the part of the scenario that is wrong or cannot be done.
+// Errors begin with the path of the part that is wrong or cannot be done.
 absl::StatusOr<ScenarioRun> RunScenario(const sim::v1::Scenario& scenario,
                                         const RunOptions& options);
 
-// Twice as it is and several times shuffled: INTERNAL if the results differ, naming the first
-// difference. The first run otherwise.
+// Runs it twice unchanged and several times shuffled. INTERNAL, with the first difference, if the
+// results differ. Otherwise returns the first run.
 absl::StatusOr<ScenarioRun> CheckScenario(const sim::v1::Scenario& scenario,
                                           const RunOptions& options);
 

@@ -15,9 +15,9 @@ namespace {
 
 using sim::v1::Step;
 
-class Taking {
+class StepRunner {
  public:
-  Taking(const std::string& path, SimCluster* cluster) : path_(path), cluster_(*cluster) {}
+  StepRunner(const std::string& path, SimCluster* cluster) : path_(path), cluster_(*cluster) {}
 
   absl::Status ForNodes(const sim::v1::Names& names,
                         const std::function<absl::Status(const Node&)>& what) {
@@ -47,7 +47,7 @@ class Taking {
     return cluster_.Happen(NodeFenced{id});
   }
 
-  // Registered again; with `rebooted`, nothing of what ran there does.
+  // Registers the node again. With `rebooted`, its tasks have exited.
   absl::Status Return(const Node& node, bool rebooted) {
     NodeRegistered event;
     event.id = node.id;
@@ -72,7 +72,7 @@ class Taking {
         NodeSteered{.id = node.id, .cordoned = cordoned, .draining = draining, .reason = {}});
   }
 
-  // A report of every task that is named, or of all in a state that `concerns`.
+  // Reports on every named task, or on all tasks in a state that `concerns` accepts.
   absl::Status Reports(const sim::v1::Tasks& what, ReportState state,
                        const std::function<bool(TaskState)>& concerns,
                        const std::function<void(TaskReported*)>& change) {
@@ -89,7 +89,7 @@ class Taking {
     for (uint32_t i = 0; i < job->tasks.size() && names->empty(); ++i) {
       if (concerns(job->tasks[i].state)) tasks.push_back(i);
     }
-    if (tasks.empty()) return Wrong(path_, "no task of ", job->name, " to which this can happen");
+    if (tasks.empty()) return Wrong(path_, "no task of ", job->name, " is in a state for this");
     for (uint32_t task : tasks) {
       TaskReported report = ReportOf({job->id, task}, state);
       change(&report);
@@ -157,7 +157,7 @@ class Taking {
   SimCluster& cluster_;
 };
 
-absl::Status TakeNodeStep(const Step& step, Taking* taking) {
+absl::Status TakeNodeStep(const Step& step, StepRunner* taking) {
   switch (step.what_case()) {
     case Step::kNodeDown:
       return taking->ForNodes(step.node_down(), [&](const Node& n) { return taking->Silence(n); });
@@ -181,7 +181,7 @@ absl::Status TakeNodeStep(const Step& step, Taking* taking) {
   }
 }
 
-absl::Status TakeTaskStep(const Step& step, Taking* taking) {
+absl::Status TakeTaskStep(const Step& step, StepRunner* taking) {
   const auto in = [](TaskState state) {
     return [state](TaskState other) { return other == state; };
   };
@@ -217,8 +217,8 @@ absl::Status TakeTaskStep(const Step& step, Taking* taking) {
 
 }  // namespace
 
-absl::Status TakeStep(const Step& step, const std::string& path, SimCluster* cluster) {
-  Taking taking(path, cluster);
+absl::Status ApplyStep(const Step& step, const std::string& path, SimCluster* cluster) {
+  StepRunner taking(path, cluster);
   switch (step.what_case()) {
     case Step::kSubmit:
       return SubmitJobs(step.submit().jobs(), absl::StrCat(path, ".submit.jobs"), cluster);

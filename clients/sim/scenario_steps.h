@@ -1,5 +1,4 @@
-// Steps in which something happens to the cluster. Those of time and of expectations are the
-// runner's.
+// Steps that change the cluster. The runner handles time and expectations.
 #ifndef BERTH_CLIENTS_SIM_SCENARIO_STEPS_H_
 #define BERTH_CLIENTS_SIM_SCENARIO_STEPS_H_
 
@@ -12,7 +11,7 @@
 namespace berth {
 
 // Errors begin with `path`.
-absl::Status TakeStep(const sim::v1::Step& step, const std::string& path, SimCluster* cluster);
+absl::Status ApplyStep(const sim::v1::Step& step, const std::string& path, SimCluster* cluster);
 
 }  // namespace berth
 

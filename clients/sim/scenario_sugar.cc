@@ -152,7 +152,7 @@ void ExpandStep(YamlNode* step, YamlErrors* errors) {
 
 }  // namespace
 
-void WriteOut(YamlNode* document, YamlErrors* errors) {
+void ExpandShorthands(YamlNode* document, YamlErrors* errors) {
   if (!document->is_map()) return;
   ExpandExpectation(Find(document, "expect"));
   YamlNode* steps = Find(document, "steps");

@@ -1,4 +1,4 @@
-// The shorthands of scenario files, written out on the tree before it is read as a message.
+// Expands the shorthands of scenario files in the tree, before it is read as a message.
 #ifndef BERTH_CLIENTS_SIM_SCENARIO_SUGAR_H_
 #define BERTH_CLIENTS_SIM_SCENARIO_SUGAR_H_
 
@@ -6,9 +6,9 @@
 
 namespace berth {
 
-// One document of a scenario file, in place. What is no shorthand stays as it is, for the reader to
-// take or refuse; positions are kept.
-void WriteOut(YamlNode* document, YamlErrors* errors);
+// Expands one document of a scenario file in place. Everything else stays unchanged, for the reader
+// to accept or refuse. Positions are kept.
+void ExpandShorthands(YamlNode* document, YamlErrors* errors);
 
 }  // namespace berth
 

@@ -20,7 +20,7 @@ TaskReported ReportOf(TaskKey key, uint32_t attempt, ReportState state) {
   return report;
 }
 
-absl::Status Ours(const char* what, const absl::Status& status) {
+absl::Status AsInternalError(const char* what, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InternalError(absl::StrCat(what, ": ", status.message()));
 }
@@ -30,10 +30,10 @@ absl::Status Ours(const char* what, const absl::Status& status) {
 absl::Status SimCluster::Happen(EventBody body) {
   const auto* registered = std::get_if<NodeRegistered>(&body);
   const NodeId node = registered == nullptr ? NodeId{} : registered->id;
-  if (auto status = HappenAt(now_, std::move(body)); !status.ok()) return status;
+  if (auto status = ApplyAt(now_, std::move(body)); !status.ok()) return status;
   if (node == NodeId{}) return absl::OkStatus();
   for (EventBody& event : membership_.Follow(state_, {node})) {
-    if (auto status = HappenAt(now_, std::move(event)); !status.ok()) return status;
+    if (auto status = ApplyAt(now_, std::move(event)); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -43,12 +43,12 @@ absl::Status SimCluster::ChangeHyperNodes(absl::Span<const HyperNodeSpec> change
   auto events = membership_.Plan(state_, changed, deleted);
   if (!events.ok()) return events.status();
   for (EventBody& event : *events) {
-    if (auto status = HappenAt(now_, std::move(event)); !status.ok()) return status;
+    if (auto status = ApplyAt(now_, std::move(event)); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status SimCluster::HappenAt(Time time, EventBody body) {
+absl::Status SimCluster::ApplyAt(Time time, EventBody body) {
   const Event event{time, std::move(body)};
   if (auto status = berth::Apply(state_, event); !status.ok()) return status;
   Note(event.body);
@@ -76,7 +76,7 @@ void SimCluster::SetUsage(QueueId queue, std::vector<NamedAmount> usage) {
   editor.SetUsageCharged(now_);
 }
 
-// Tasks that an event may have given their agents something to do about.
+// Notes the tasks whose agents may have work because of an event.
 void SimCluster::Note(const EventBody& body) {
   if (const auto* bound = std::get_if<TasksBound>(&body)) {
     for (const Placement& place : bound->placements) NoteTask({bound->job, place.task});
@@ -87,7 +87,7 @@ void SimCluster::Note(const EventBody& body) {
   } else if (const auto* report = std::get_if<TaskReported>(&body)) {
     NoteTask(report->task);
   } else if (const auto* node = std::get_if<NodeRegistered>(&body)) {
-    NodeAnswers(node->id);
+    ResumeAgent(node->id);
   }
 }
 
@@ -129,11 +129,11 @@ void SimCluster::RunsUntil(JobId id, Time end) {
 void SimCluster::Adopt(ClusterState state) {
   state_ = std::move(state);
   state_.nodes().ForEach([&](NodeId id, const Node& node) {
-    if (node.status.state == NodeState::kReady) NodeAnswers(id);
+    if (node.status.state == NodeState::kReady) ResumeAgent(id);
   });
 }
 
-void SimCluster::NodeAnswers(NodeId id) {
+void SimCluster::ResumeAgent(NodeId id) {
   std::vector<TaskKey> tasks = state_.nodes().At(id).tasks;
   std::sort(tasks.begin(), tasks.end());
   for (TaskKey key : tasks) NoteTask(key);
@@ -173,7 +173,7 @@ absl::Status SimCluster::Answer() {
       report.exit_signal = 15;
     }
     auto status = Happen(std::move(report));
-    if (!status.ok()) return Ours("an agent's report", status);
+    if (!status.ok()) return AsInternalError("an agent's report", status);
   }
   return absl::OkStatus();
 }
@@ -187,7 +187,7 @@ absl::StatusOr<Plan> SimCluster::Cycle(absl::FunctionRef<void(const EventBody&)>
   for (const EventBody& decision : plan.decisions) {
     tell(decision);
     auto status = Happen(decision);
-    if (!status.ok()) return Ours("a decision", status);
+    if (!status.ok()) return AsInternalError("a decision", status);
   }
   wake_at_ = plan.wake_at;
   const bool answers_due = !errands_.empty() && errands_.begin()->due <= now_;
@@ -201,7 +201,7 @@ absl::StatusOr<Plan> SimCluster::Cycle(absl::FunctionRef<void(const EventBody&)>
 Time SimCluster::NextDue() const {
   Time next = wake_at_;
   for (const Errand& errand : errands_) {
-    if (errand.due <= now_) continue;  // of nodes that do not answer, or to be done now
+    if (errand.due <= now_) continue;  // of nodes that do not report, or due now
     next = std::min(next, errand.due);
     break;
   }
@@ -212,7 +212,7 @@ absl::Status SimCluster::Reload(uint64_t seed) {
   ClusterState loaded;
   if (auto status = LoadShuffled(state_, seed, &loaded); !status.ok()) return status;
   if (Fingerprint(loaded) != Fingerprint(state_)) {
-    return absl::InternalError("loading the facts gives another state than the events did");
+    return absl::InternalError("loading the facts and applying the events give different states");
   }
   state_ = std::move(loaded);
   return CheckConsistency(state_);

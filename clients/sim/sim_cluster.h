@@ -1,9 +1,9 @@
-// A cluster in simulated time: the state, the engine that plans for it, and agents that do at once
-// what they are told. Scenarios, replays and what-if questions run on it.
+// A cluster in simulated time: the state, the engine that plans for it, and agents that follow
+// decisions at once. Scenarios, replays and what-if forecasts run on it.
 //
-// Between two cycles the agents answer: what is bound gets prepared, what is started runs, what was
-// told to stop is gone after `release_delay`, what has a run time ends when it is over. Nodes that
-// are not ready do not answer.
+// Between two cycles the agents report: bound tasks are prepared, started tasks run, released tasks
+// are gone after `release_delay`, tasks with a run time end after it. Nodes that are not ready do
+// not report.
 //
 // Everything that happens is an event and goes through Apply. No thread safety, no clock.
 #ifndef BERTH_CLIENTS_SIM_SIM_CLUSTER_H_
@@ -37,7 +37,7 @@ class SimCluster {
  public:
   SimCluster(Policies policies, Time start, SimOptions options)
       : policies_(std::move(policies)), options_(options), now_(start) {}
-  // Not movable: agents know the state.
+  // Not movable: the agents refer to the state.
   SimCluster(const SimCluster&) = delete;
   SimCluster& operator=(const SimCluster&) = delete;
 
@@ -46,50 +46,50 @@ class SimCluster {
   uint64_t cycles() const { return cycles_; }
   int64_t tasks() const;  // of all jobs
   const Policies& policies() const { return policies_; }
-  // As a reload of berthd's configuration: who was blocked by the old ones is looked at again.
+  // Like a reload of the configuration of berthd: blocked jobs are re-evaluated.
   void SetPolicies(Policies policies);
 
-  // Goes on from another cluster's state; before anything has happened here. Agents of nodes that
-  // are ready know what they were told.
+  // Continues from the state of another cluster. Call it before any event. Agents of ready nodes
+  // know their tasks.
   void Adopt(ClusterState state);
 
-  // Applied at `now`; what agents must do because of it is noted. The errors of Apply.
+  // Applies the event at `now` and notes the resulting work of agents. Returns the errors of Apply.
   // A node that registers joins its HyperNodes.
   absl::Status Happen(EventBody body);
-  absl::Status HappenAt(Time time, EventBody body);
-  // Called with everything that has happened, right after it is applied.
+  absl::Status ApplyAt(Time time, EventBody body);
+  // Called with every event, right after it is applied.
   void SetObserver(std::function<void(const EventBody&)> observer) {
     observer_ = std::move(observer);
   }
   // HyperNodes as in Membership::Plan, with its errors.
   absl::Status ChangeHyperNodes(absl::Span<const HyperNodeSpec> changed,
                                 absl::Span<const std::string> deleted);
-  // The tasks of this job end by themselves after that long.
+  // The tasks of this job end by themselves after this time.
   void SetRunTime(JobId job, Duration run_time) { run_times_[job] = run_time; }
   void ForgetRunTime(JobId job) {
     run_times_.erase(job);
     ends_.erase(job);
   }
-  // The tasks of this job that run, and those that come to run until it is said again, end at that
-  // moment, which is after now; InfiniteFuture: not by themselves. Goes before a run time.
+  // The tasks of this job that run now or start until the next call end at `end`, which is after
+  // now; InfiniteFuture: they do not end by themselves. Takes precedence over a run time.
   void RunsUntil(JobId job, Time end);
-  // A queue's decayed past, of which events tell only how it goes on.
+  // Sets the decayed past usage of a queue. Events only contain its continuation.
   void SetUsage(QueueId queue, std::vector<NamedAmount> usage);
-  // A fresh start of everything derived: the facts loaded into a new state in an order drawn from
-  // `seed`. INTERNAL if that makes a difference.
+  // Recomputes everything derived: loads the facts into a new state in an order drawn from `seed`.
+  // INTERNAL if the result differs.
   absl::Status Reload(uint64_t seed);
 
-  // Agents answer, unless nothing has been decided before; then one planning cycle. INTERNAL if a
-  // decision is refused or the state is not consistent.
-  // `tell` is called with each decision before it is applied.
+  // Agents report, unless nothing has been decided before; then one planning cycle runs. INTERNAL
+  // if a decision is refused or the state is inconsistent. `tell` is called with each decision
+  // before it is applied.
   absl::StatusOr<Plan> Cycle(absl::FunctionRef<void(const EventBody&)> tell);
-  // The last cycle decided nothing, and no agent has anything to say about what was before.
+  // The last cycle decided nothing, and no agent has a report to send about earlier decisions.
   bool quiet() const { return quiet_; }
   void Advance(Duration duration) { now_ += duration; }
-  // When agents or the engine have something to do next, after now.
+  // The next time, after now, at which agents or the engine have something to do.
   Time NextDue() const;
-  // The agent of this node has come back and goes on.
-  void NodeAnswers(NodeId node);
+  // The agent of this node has come back and resumes its work.
+  void ResumeAgent(NodeId node);
 
  private:
   enum class Duty : uint8_t { kPrepare, kRun, kStop, kEnd };

@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-constexpr size_t kUuidWidth = 4;  // of the number that keeps devices in order
+constexpr size_t kUuidWidth = 4;  // of the number, so that devices sort in order
 
 std::vector<std::string> Strings(const RepeatedPtrField<std::string>& values) {
   return {values.begin(), values.end()};
@@ -19,7 +19,7 @@ std::vector<std::string> Strings(const RepeatedPtrField<std::string>& values) {
 absl::StatusOr<int64_t> ParseAmount(const std::string& name, const std::string& text) {
   if (name == "cpu") return ParseCpuMillis(text);
   if (name == "memory" || name == kScratchName) return ParseBytes(text);
-  // In thousandths, as cores are.
+  // In thousandths, like cores.
   const absl::StatusOr<int64_t> count = ParseCpuMillis(text);
   if (count.ok() && !absl::EndsWith(text, "m")) return *count;
   return absl::InvalidArgumentError(
@@ -149,7 +149,7 @@ DeviceTopology ToTopology(const v1::DeviceTopology& from) {
   return topology;
 }
 
-// Of a machine that is known by name; it says the NUMA nodes of its devices, too.
+// The device topology of a known machine. It also sets the NUMA nodes of the devices.
 absl::Status SetPreset(const std::string& name, const std::string& path, NodeSpec* spec) {
   const absl::StatusOr<DevicePreset> preset = FindDevicePreset(name);
   if (!preset.ok()) return Under(path, preset.status());

@@ -1,4 +1,4 @@
-// From what a scenario says to what the core takes. Errors begin with the path of what is wrong.
+// Converts parts of a scenario to types of the core. Errors begin with the path of the wrong field.
 #ifndef BERTH_CLIENTS_SIM_SPECS_H_
 #define BERTH_CLIENTS_SIM_SPECS_H_
 
@@ -18,7 +18,7 @@ using google::protobuf::RepeatedPtrField;
 absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config,
                                             const std::string& path);
 
-// A node of that name as the message describes. `healthy`: with all its devices well.
+// The node with this name that the message describes. `healthy`: all devices are healthy.
 absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string& name,
                                     bool healthy, const std::string& path);
 
@@ -35,8 +35,8 @@ absl::StatusOr<std::vector<HyperNodeSpec>> ToHyperNodeSpecs(const sim::v1::Hyper
                                                             const std::string& path);
 TopologyConstraint ToTopology(const v1::TopologyConstraint& topology);
 
-// "cpu" in cores, "memory" in bytes, others as they are; "unlimited" is kMaxAmount where `bounded`,
-// and otherwise left out.
+// "cpu" in cores, "memory" in bytes, others unchanged. "unlimited" is kMaxAmount if `bounded`,
+// otherwise it is omitted.
 using AmountTexts = google::protobuf::Map<std::string, std::string>;
 absl::StatusOr<std::vector<NamedAmount>> ToAmounts(const AmountTexts& amounts, bool bounded,
                                                    const std::string& path);

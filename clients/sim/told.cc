@@ -1,4 +1,4 @@
-// Decisions as messages and as the short texts that expectations compare.
+// Converts decisions to messages and to the short texts that expectations compare.
 #include <algorithm>
 #include <utility>
 
@@ -53,9 +53,9 @@ std::string NodesIn(const Places& places) {
   return absl::StrJoin(CompressPlaces(names), " ");
 }
 
-class Teller {
+class DecisionConverter {
  public:
-  Teller(const ClusterState& state, Time start) : state_(state), start_(start) {}
+  DecisionConverter(const ClusterState& state, Time start) : state_(state), start_(start) {}
 
   std::vector<Decision> Tell(const TasksBound& event) {
     Decision decision = Of(Decision::BIND, event.job);
@@ -73,7 +73,7 @@ class Teller {
     AddWhere(event.job, event.tasks, decision.mutable_places());
     return Say(std::move(decision), "unnominate");
   }
-  // Tasks that move and tasks that do not are told apart.
+  // Separate decisions for tasks that move and tasks that do not.
   std::vector<Decision> Tell(const TasksReleased& event) {
     const bool eviction = IsEviction(event.reason);
     std::vector<uint32_t> moved, rest;
@@ -214,7 +214,7 @@ class Teller {
 }  // namespace
 
 std::vector<Decision> Told(const ClusterState& before, const EventBody& decision, Time start) {
-  Teller teller(before, start);
+  DecisionConverter teller(before, start);
   return std::visit([&](const auto& body) { return teller.Tell(body); }, decision);
 }
 

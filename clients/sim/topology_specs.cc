@@ -1,4 +1,4 @@
-// HyperNodes of scenarios, and what jobs ask of them.
+// Converts HyperNodes and topology constraints of scenarios.
 #include <utility>
 
 #include "clients/sim/names.h"

@@ -22,7 +22,7 @@ size_t KeyColumn(const std::string& line) {
   return line.find_first_not_of(" -") == column ? column : std::string::npos;
 }
 
-// The first line after `first` that is not part of the block whose key stands in `column`.
+// The first line after `first` that is not part of the block whose key is in `column`.
 size_t BlockEnd(const std::vector<std::string>& lines, size_t first, size_t column) {
   size_t end = first + 1;
   for (size_t i = end; i < lines.size(); ++i) {

@@ -1,4 +1,4 @@
-// Rewrites the expectations of a scenario file where they stand.
+// Rewrites the expectations of a scenario file in place.
 #ifndef BERTH_CLIENTS_SIM_UPDATE_H_
 #define BERTH_CLIENTS_SIM_UPDATE_H_
 
@@ -13,12 +13,12 @@ namespace berth {
 
 class Updates {
  public:
-  // Every expectation of the document, as it came out.
+  // Adds the actual values of every expectation of the document.
   void Add(const ScenarioDocument& document, const ScenarioRun& run);
-  // Replaces the lines of each in the file; the rest stays, letter by letter. FAILED_PRECONDITION
-  // for an expectation that does not begin on a line of its own.
+  // Replaces the lines of each expectation in the file; the rest stays unchanged.
+  // FAILED_PRECONDITION for an expectation that does not begin on a separate line.
   absl::Status Write(const std::string& file) const;
-  // The same on text.
+  // Likewise for text.
   absl::StatusOr<std::string> Apply(const std::string& text) const;
 
  private:

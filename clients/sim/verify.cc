@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kTurnsPerRead = 256;
 
-// As the log keeps it: equal decisions are equal messages.
+// As stored in the log: equal decisions are equal messages.
 store::v1::LogEvent MessageOf(const EventBody& decision) {
   store::v1::LogEvent message;
   EncodeEvent({.time = absl::UnixEpoch(), .body = decision}, absl::UnixEpoch(), &message);
@@ -41,7 +41,7 @@ bool Equal(const EventBody& a, const EventBody& b) {
          MessageOf(a).SerializeAsString() == MessageOf(b).SerializeAsString();
 }
 
-// Names for the ids in a decision, which may be nonsense.
+// Names for the ids in a decision, which may be invalid.
 struct Names {
   const ClusterState& state;
   std::vector<std::string>* names;
@@ -50,10 +50,10 @@ struct Names {
     if (const Job* job = state.jobs().Find(id)) names->push_back(absl::StrCat("job ", job->name));
   }
   void Add(const std::vector<Placement>& places) const {
-    std::set<NodeId> told;
+    std::set<NodeId> named;
     for (const Placement& place : places) {
       const Node* node = state.nodes().Find(place.node);
-      if (node == nullptr || !told.insert(place.node).second) continue;
+      if (node == nullptr || !named.insert(place.node).second) continue;
       names->push_back(absl::StrCat("node ", place.node.value, " = ", node->spec.name));
     }
   }
@@ -84,10 +84,10 @@ absl::StatusOr<Policies> PoliciesOf(const LoggedTurn& turn) {
   if (policies.ok()) return policies;
   return absl::FailedPreconditionError(absl::StrCat(
       "log ", turn.sequence,
-      " was planned with policies that this program has not: ", policies.status().message()));
+      " was planned with policies that this program does not have: ", policies.status().message()));
 }
 
-// The cycles of a log, one turn after the other.
+// Replays the cycles of a log, one turn after the other.
 class Replay {
  public:
   Replay(std::unique_ptr<ClusterState> state, uint64_t base) : state_(std::move(state)) {
@@ -99,14 +99,14 @@ class Replay {
   sim::v1::VerifyResult& result() { return result_; }
 
  private:
-  absl::Status GoOnFrom(const LoggedTurn& turn);
+  absl::Status RestorePlanningState(const LoggedTurn& turn);
   void Forget();
   void Remember(const Remembered& remembered);
   absl::Status Apply(absl::Span<const Event> events, uint64_t sequence);
   void Run(const LoggedTurn& turn, const QuietCycle& cycle, absl::Span<const Event> logged);
 
   std::unique_ptr<ClusterState> state_;
-  std::optional<Policies> policies_;  // none: no turn has told them yet
+  std::optional<Policies> policies_;  // nullopt: no turn has recorded them yet
   std::string version_;
   sim::v1::VerifyResult result_;
 };
@@ -116,7 +116,7 @@ absl::Status Replay::Take(const LoggedTurn& turn) {
     return absl::DataLossError(absl::StrCat("log ", turn.sequence, ": a cycle after its end"));
   }
   if (!turn.policies.empty()) {
-    if (absl::Status status = GoOnFrom(turn); !status.ok()) return status;
+    if (absl::Status status = RestorePlanningState(turn); !status.ok()) return status;
     if (result_.first_turn() == 0) result_.set_first_turn(turn.sequence);
   }
   if (policies_.has_value()) {
@@ -143,8 +143,8 @@ absl::Status Replay::Take(const LoggedTurn& turn) {
   return status;
 }
 
-// What planning knew then, beside the facts.
-absl::Status Replay::GoOnFrom(const LoggedTurn& turn) {
+// Restores what planning knew then, besides the facts.
+absl::Status Replay::RestorePlanningState(const LoggedTurn& turn) {
   absl::StatusOr<Policies> policies = PoliciesOf(turn);
   if (!policies.ok()) return policies.status();
   policies_ = *std::move(policies);
@@ -158,14 +158,14 @@ absl::Status Replay::GoOnFrom(const LoggedTurn& turn) {
   return absl::OkStatus();
 }
 
-// As the loop does.
+// Likewise in the loop.
 void Replay::Forget() {
   StateEditor editor(*state_);
   editor.ForgetVerdicts();
   editor.ForgetMissed();
 }
 
-// Where the replay begins here, all jobs that may be unsettled are.
+// At the start of the replay, all jobs that may be unsettled are unsettled.
 void Replay::Remember(const Remembered& remembered) {
   Forget();
   StateEditor editor(*state_);
@@ -182,7 +182,7 @@ absl::Status Replay::Apply(absl::Span<const Event> events, uint64_t sequence) {
     const absl::Status status = berth::Apply(*state_, event);
     if (status.ok()) continue;
     return absl::DataLossError(
-        absl::StrCat("log ", sequence, ": an event that cannot have been: ", status.message()));
+        absl::StrCat("log ", sequence, ": an impossible event: ", status.message()));
   }
   return absl::OkStatus();
 }
@@ -218,15 +218,15 @@ std::string Table(const sim::v1::VerifyResult& result) {
   const sim::v1::Difference& difference = result.difference();
   const absl::Time time = absl::FromUnixSeconds(difference.time().seconds()) +
                           absl::Nanoseconds(difference.time().nanos());
-  const auto told = [](const std::string& decision) {
+  const auto text_of = [](const std::string& decision) {
     return decision.empty() ? "nothing (any more)" : decision.c_str();
   };
   absl::StrAppend(&text, ", then a difference\nturn ", difference.turn(), ", cycle at ",
                   absl::FormatTime(time, absl::UTCTimeZone()), ", decision ", difference.position(),
-                  "\n  in the log  ", told(difference.logged()), "\n  planned     ",
-                  told(difference.planned()), "\n");
+                  "\n  in the log  ", text_of(difference.logged()), "\n  planned     ",
+                  text_of(difference.planned()), "\n");
   if (!difference.version().empty()) {
-    absl::StrAppend(&text, "the log is by berthd ", difference.version(), ", this is ",
+    absl::StrAppend(&text, "the log was written by berthd ", difference.version(), ", this is ",
                     kBerthVersion, "\n");
   }
   return text;
@@ -252,7 +252,7 @@ absl::StatusOr<sim::v1::VerifyResult> VerifyLog(Store& store) {
   }
   if (replay.result().first_turn() == 0 && store.LastSequence() > 0) {
     return absl::NotFoundError(
-        absl::StrCat("no turn after ", *base, " tells with which policies it was planned"));
+        absl::StrCat("no turn after ", *base, " records the policies of its planning"));
   }
   return std::move(replay.result());
 }

@@ -1,6 +1,5 @@
-// Verifying a log: the planning cycles of a stopped berthd run again, from what its log says that
-// went into them, and their decisions are compared with those that it took (docs/engine.md, "The
-// decision log").
+// Verifies a log: repeats the planning cycles of a stopped berthd with the inputs in its log, and
+// compares the decisions (docs/developers/engine.md, "The decision log").
 #ifndef BERTH_CLIENTS_SIM_VERIFY_H_
 #define BERTH_CLIENTS_SIM_VERIFY_H_
 
@@ -13,10 +12,10 @@
 
 namespace berth {
 
-// Stops at the first difference. Changes nothing, and needs the policies that the log names to be
-// registered in this program. NOT_FOUND: the log's beginning has aged out and no base is kept, or
-// none of its turns tells how it was planned. FAILED_PRECONDITION: a policy is not known here.
-// DATA_LOSS: the log holds what cannot have been.
+// Stops at the first difference. Changes nothing. The policies named in the log must be registered
+// in this program. NOT_FOUND: the beginning of the log has aged out and no base is kept, or none of
+// its turns records how it was planned. FAILED_PRECONDITION: a policy is unknown here. DATA_LOSS:
+// the log contains an impossible event.
 absl::StatusOr<sim::v1::VerifyResult> VerifyLog(Store& store);
 
 // As text: "json", "yaml" or "table" (for people). Ends with a newline.

@@ -1,6 +1,6 @@
-// What agents report of the network, which is labels: an agent sends those of its configuration
-// with its inventory, and does not look at the fabric itself. Whatever writes that configuration
-// when a machine is set up can put there what the machine sees:
+// Reads the network from labels that agents report. An agent sends the labels of its configuration
+// with its inventory; it does not inspect the fabric itself. Whatever writes that configuration
+// when a machine is set up can add what the machine sees:
 //
 //   labels:
 //     topology.berth/switch.0: 0002c903000000a1   # of each NIC: the switch that its cable goes to,
@@ -9,7 +9,7 @@
 //
 // Read: topology.berth/switch, and with any suffix ".x", as cables to leaf switches: leaf groups as
 // fabric.h says, of the import's kind; nvidia.com/gpu.clique as nvlink.h says. Agents do not see
-// what is above the leaf switches, so there is one tier of each.
+// the switches above the leaf switches, so each kind has one tier.
 #ifndef BERTH_CLIENTS_TOPOLOGY_AGENTS_H_
 #define BERTH_CLIENTS_TOPOLOGY_AGENTS_H_
 

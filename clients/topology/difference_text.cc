@@ -55,18 +55,18 @@ std::string MemberLines(const char* sign, const Members& members) {
     }
     if (names.empty()) continue;
     const std::vector<std::string> folded = FoldNames(names);
-    const size_t told = std::min(folded.size(), kMaxNamesTold);
+    const size_t shown = std::min(folded.size(), kMaxNamesTold);
     absl::StrAppend(
         &text, "    ", sign, " ", noun, " ",
-        absl::StrJoin(folded.begin(), folded.begin() + static_cast<ptrdiff_t>(told), ", "));
-    if (told < folded.size())
+        absl::StrJoin(folded.begin(), folded.begin() + static_cast<ptrdiff_t>(shown), ", "));
+    if (shown < folded.size())
       absl::StrAppend(&text, " .. (", Counted(names.size(), noun), " in all)");
     absl::StrAppend(&text, "\n");
   }
   return text;
 }
 
-// "; tier 1 -> 2; 200 -> 400 Gb/s", of what is no member.
+// "; tier 1 -> 2; 200 -> 400 Gb/s": the changed fields other than members.
 std::string ChangedFields(const v1::HyperNodeSpec& before, const v1::HyperNodeSpec& after) {
   std::string text;
   if (before.tier() != after.tier())
@@ -99,10 +99,10 @@ std::string DifferenceText(const cli::v1::TopologyDifference& difference) {
       difference.created_size() + difference.updated_size() + difference.deleted_size();
   absl::StrAppend(&text, difference.source(), ": ");
   if (changes == 0)
-    return absl::StrCat(text, "no difference, ", difference.unchanged(), " as they are\n");
+    return absl::StrCat(text, "no difference, ", difference.unchanged(), " unchanged\n");
   return absl::StrCat(text, difference.created_size(), " to create, ", difference.updated_size(),
                       " to change, ", difference.deleted_size(), " to delete, ",
-                      difference.unchanged(), " as they are\n");
+                      difference.unchanged(), " unchanged\n");
 }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// A difference for people, in the fashion of diff:
+// Formats a difference for people, similar to diff:
 //
 //   + leaf-0002c903000000a1  network tier 1 leaf, 11 nodes, 400 Gb/s
 //       + node n[01-04], n[07-13]
@@ -6,7 +6,7 @@
 //       + node dev[6-7]
 //       - node dev3
 //   - old  network tier 1 leaf, 4 nodes
-//   import/slurm-conf: 1 to create, 1 to change, 1 to delete, 7 as they are
+//   import/slurm-conf: 1 to create, 1 to change, 1 to delete, 7 unchanged
 #ifndef BERTH_CLIENTS_TOPOLOGY_DIFFERENCE_TEXT_H_
 #define BERTH_CLIENTS_TOPOLOGY_DIFFERENCE_TEXT_H_
 
@@ -18,7 +18,7 @@ namespace berth {
 
 inline constexpr size_t kMaxNamesTold = 8;  // of gained or lost members, after folding them
 
-// Ends with a newline. The last line, the only one where nothing differs, counts.
+// Ends with a newline. The last line has the counts; it is the only one if nothing differs.
 std::string DifferenceText(const cli::v1::TopologyDifference& difference);
 
 }  // namespace berth

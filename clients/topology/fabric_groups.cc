@@ -10,7 +10,8 @@
 namespace berth {
 namespace {
 
-// The most frequent speed, of several the lowest: one cable that trained down changes nothing.
+// The most frequent speed, the lowest if there are several. A cable that trained down changes
+// nothing.
 int64_t UsualSpeed(const std::map<int64_t, int>& speeds) {
   int64_t usual = 0;
   int most = 0;
@@ -23,7 +24,7 @@ int64_t UsualSpeed(const std::map<int64_t, int>& speeds) {
   return usual;
 }
 
-// Which of `count` things are one; the smallest of each set stands for it.
+// A union-find over `count` items. The smallest item of each set represents it.
 class Sets {
  public:
   explicit Sets(size_t count) : above_(count) {
@@ -45,7 +46,7 @@ class Sets {
 
 }  // namespace
 
-// One computation. Switches go by numbers in the order of their ids.
+// One computation. Switches have numbers in the order of their ids.
 class FabricGroups {
  public:
   FabricGroups(const Fabric& fabric, bool prefix_ids, Imported* imported)
@@ -70,15 +71,15 @@ class FabricGroups {
       groups = Above(groups, distance, tier + 1, &is_new);
       if (is_new) ++tier;
     }
-    if (breaks_ > kMaxBreaksTold) {
+    if (breaks_ > kMaxReportedBreaks) {
       imported_.warnings.push_back(
-          absl::StrCat("no tree: ", breaks_ - kMaxBreaksTold, " more such"));
+          absl::StrCat("not a tree: ", breaks_ - kMaxReportedBreaks, " more cases"));
     }
   }
 
  private:
   static constexpr size_t kNone = static_cast<size_t>(-1);
-  static constexpr int kMaxBreaksTold = 3;
+  static constexpr int kMaxReportedBreaks = 3;
   struct Tier {
     Group group;
     std::vector<size_t> switches;  // those farthest from the hosts
@@ -152,8 +153,8 @@ class FabricGroups {
     return list;
   }
 
-  // The groups above `groups`, whose switches are `distance` away from leaf switches. Where no two
-  // are together (`is_new` false), these are the same groups, seen from the switches above.
+  // The groups above `groups`, whose switches are `distance` away from leaf switches. If no two of
+  // them merge (`is_new` false), these are the same groups, seen from the switches above.
   std::vector<Tier> Above(const std::vector<Tier>& groups, int distance, int tier, bool* is_new) {
     std::fill(group_of_.begin(), group_of_.end(), kNone);
     for (size_t g = 0; g < groups.size(); ++g) {
@@ -162,7 +163,8 @@ class FabricGroups {
     std::map<size_t, std::set<size_t>> reached_by;  // groups, by the switch above
     std::vector<bool> is_open(groups.size(), true);
     for (size_t g = 0; g < groups.size(); ++g) {
-      for (const size_t i : groups[g].switches) LookAround(i, g, distance, &reached_by, &is_open);
+      for (const size_t i : groups[g].switches)
+        VisitNeighbors(i, g, distance, &reached_by, &is_open);
     }
     Sets sets(groups.size());
     for (const auto& [number, below] : reached_by) {
@@ -176,21 +178,21 @@ class FabricGroups {
     return MakeAbove(groups, together, is_open, tier, is_new);
   }
 
-  void LookAround(size_t at, size_t group, int distance,
-                  std::map<size_t, std::set<size_t>>* reached_by, std::vector<bool>* is_open) {
+  void VisitNeighbors(size_t at, size_t group, int distance,
+                      std::map<size_t, std::set<size_t>>* reached_by, std::vector<bool>* is_open) {
     for (const std::string& neighbour : switches_[at]->neighbours) {
       const size_t next = numbers_.at(neighbour);
       if (distances_[next] > distance) (*reached_by)[next].insert(group);
       if (group_of_[next] == kNone || group_of_[next] == group) continue;
       if ((*is_open)[group] && (*is_open)[group_of_[next]]) {
         Warn(absl::StrCat("switches ", Title(at), " and ", Title(next),
-                          " of different groups are joined to each other"));
+                          " of different groups are connected to each other"));
       }
       (*is_open)[group] = (*is_open)[group_of_[next]] = false;
     }
   }
 
-  // Groups that are together although some two of them share no switch.
+  // Closes merged groups of which some two share no switch.
   void CloseUnshared(const std::vector<Tier>& groups, const std::map<size_t, Together>& together,
                      const std::map<size_t, std::set<size_t>>& reached_by,
                      std::vector<bool>* is_open) {
@@ -201,7 +203,7 @@ class FabricGroups {
     for (const auto& [first, one] : together) {
       bool shared = true;
       for (const size_t g : one.members) {
-        const size_t stranger = FirstStranger(g, one.members, meets[g]);
+        const size_t stranger = FirstUnconnected(g, one.members, meets[g]);
         if (stranger == kNone) continue;
         if (std::exchange(shared, false)) {
           Warn(absl::StrCat(groups[g].group.id, " and ", groups[stranger].group.id,
@@ -214,10 +216,10 @@ class FabricGroups {
     }
   }
   // The first of `members` that shares no switch with `group`.
-  static size_t FirstStranger(size_t group, const std::vector<size_t>& members,
-                              const std::vector<const std::set<size_t>*>& meets) {
+  static size_t FirstUnconnected(size_t group, const std::vector<size_t>& members,
+                                 const std::vector<const std::set<size_t>*>& meets) {
     for (const std::set<size_t>* below : meets) {
-      if (below->size() == members.size()) return kNone;  // the usual case: one sees them all
+      if (below->size() == members.size()) return kNone;  // the usual case: one switch reaches all
     }
     std::set<size_t> seen = {group};
     for (const std::set<size_t>* below : meets) seen.insert(below->begin(), below->end());
@@ -228,9 +230,9 @@ class FabricGroups {
   }
 
   void Warn(const std::string& why) {
-    if (++breaks_ > kMaxBreaksTold) return;
+    if (++breaks_ > kMaxReportedBreaks) return;
     imported_.warnings.push_back(absl::StrCat(
-        "no tree: ", why, "; nothing is built above these and the groups that reach them"));
+        "not a tree: ", why, "; no groups are built above these and the groups that reach them"));
   }
 
   std::vector<Tier> MakeAbove(const std::vector<Tier>& groups,
@@ -274,7 +276,7 @@ class FabricGroups {
   std::vector<const std::string*> ids_;
   std::vector<const Fabric::Switch*> switches_;
   std::vector<int> distances_;    // 1: a leaf switch; 0: reached by no host
-  std::vector<size_t> group_of_;  // of the tier that is looked at
+  std::vector<size_t> group_of_;  // of the present tier
   int breaks_ = 0;
 };
 

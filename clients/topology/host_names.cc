@@ -38,7 +38,7 @@ bool IsDevice(absl::string_view text) {
   return bar != std::string::npos && bar > 0 && IsDigits(absl::string_view(word).substr(bar + 1));
 }
 
-// "MT4129", as adapters call themselves.
+// "MT4129", the default name of an adapter.
 bool IsAdapterModel(absl::string_view word) {
   return absl::StartsWith(word, "MT") && IsDigits(word.substr(2));
 }
@@ -103,8 +103,8 @@ absl::StatusOr<PortOwners> ReadPortOwners(const std::vector<SourceText>& texts) 
       }
       const auto inserted = owners.emplace(guid, node);
       if (!inserted.second && inserted.first->second != node) {
-        errors.Add(position, absl::StrCat("GUID ", guid, " is both of ", inserted.first->second,
-                                          " and of ", node));
+        errors.Add(position, absl::StrCat("GUID ", guid, " belongs to both ",
+                                          inserted.first->second, " and ", node));
       }
     }
     if (!errors.empty()) return errors.status();

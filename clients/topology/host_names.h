@@ -1,4 +1,4 @@
-// Which node a host adapter of InfiniBand belongs to.
+// Maps host adapters of InfiniBand to nodes.
 #ifndef BERTH_CLIENTS_TOPOLOGY_HOST_NAMES_H_
 #define BERTH_CLIENTS_TOPOLOGY_HOST_NAMES_H_
 
@@ -12,34 +12,34 @@
 
 namespace berth {
 
-// What a description ("NodeDescription") says of the machine.
+// The machine that a description ("NodeDescription") names.
 struct AdapterOwner {
   enum class Kind {
     kHost,
-    kUnnamed,      // the adapter's default, or that of an installation: "MT4129 ConnectX7 ..."
-    kAggregation,  // a switch's own, for SHARP
+    kUnnamed,      // a default of the adapter or of an installation: "MT4129 ConnectX7 ..."
+    kAggregation,  // part of a switch, for SHARP
     kManager,      // a server of UFM
   };
   Kind kind = Kind::kUnnamed;
-  std::string node;  // of a host: a node's name
+  std::string node;  // of kHost: the name of the node
 };
 
-// "n1 HCA-1", "n1 mlx5_0" and "n1" name a host. Names that many machines have after
-// installation ("localhost", "ubuntu") name none: machines would be taken for one, and the groups
-// around them for near each other. A host with "ufm" in its name is a manager.
+// "n1 HCA-1", "n1 mlx5_0" and "n1" name a host. Names that many machines have after installation
+// ("localhost", "ubuntu") name none: otherwise different machines would count as one, and their
+// groups as near each other. A host with "ufm" in its name is a manager.
 AdapterOwner OwnerFromDescription(absl::string_view description);
 
-// Node by GUID of port or adapter, 16 hex digits in lower case.
+// Nodes by GUID of port or adapter, 16 hex digits in lower case.
 using PortOwners = std::map<std::string, std::string>;
 
 // Lines "node,guid": a GUID as ibstat writes it, with or without "0x" and colons; blank lines, "#"
 // comments and a heading "node,guid" are skipped. INVALID_ARGUMENT with file and line.
 absl::StatusOr<PortOwners> ReadPortOwners(const std::vector<SourceText>& texts);
 
-// 16 hex digits in lower case, or "" if the text is no GUID.
+// 16 hex digits in lower case, or "" if the text is not a GUID.
 std::string GuidFrom(absl::string_view text);
 
-// In Gb/s from "4xNDR", or from width "4x" and speed "NDR" put together; 0 if not known.
+// In Gb/s from "4xNDR", or from width "4x" and speed "NDR" joined; 0 if unknown.
 int64_t LinkGbps(absl::string_view rate);
 
 }  // namespace berth

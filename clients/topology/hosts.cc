@@ -38,14 +38,14 @@ void HostFilter::AddWarnings(const std::string& what, std::vector<std::string>* 
   if (unnamed_ > 0) {
     warnings->push_back(absl::StrCat(
         unnamed_, " of ", Counted(seen_, what),
-        " could not be mapped to a node: ", "their descriptions name no host; --ports can"));
+        " could not be mapped to a node: ", "their descriptions name no host; use --ports"));
   }
   std::vector<std::string> others;
   if (aggregation_ > 0) others.push_back(Counted(aggregation_, "aggregation node"));
   if (managers_ > 0) others.push_back(Counted(managers_, what) + " of UFM servers");
   if (!others.empty()) warnings->push_back("left out: " + absl::StrJoin(others, ", "));
   if (!unknown_.empty()) {
-    warnings->push_back(absl::StrCat("left out, as no nodes of this cluster: ",
+    warnings->push_back(absl::StrCat("left out because they are not nodes of this cluster: ",
                                      SomeOf({unknown_.begin(), unknown_.end()})));
   }
 }

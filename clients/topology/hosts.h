@@ -1,4 +1,4 @@
-// Which hosts of a fabric count, and how many did not.
+// Selects the hosts of a fabric that take part, and counts the others.
 #ifndef BERTH_CLIENTS_TOPOLOGY_HOSTS_H_
 #define BERTH_CLIENTS_TOPOLOGY_HOSTS_H_
 
@@ -17,9 +17,9 @@ class HostFilter {
 
   // Whether a port of this owner takes part; counts those that do not.
   bool Counts(const AdapterOwner& owner);
-  // Whether it is a foreign host (Fabric::AddForeignHost) where it does not count.
+  // Whether an owner that does not count is a foreign host (Fabric::AddForeignHost).
   bool IsForeign(const AdapterOwner& owner) const;
-  // `what`: "adapter" or "port", of which Counts() was told one each time.
+  // `what`: "adapter" or "port", the unit of the calls of Counts().
   void AddWarnings(const std::string& what, std::vector<std::string>* warnings) const;
 
  private:

@@ -22,7 +22,7 @@ constexpr std::array<absl::string_view, 11> kIgnoredLines = {
     "vendid=", "devid=",      "sysimgguid=", "switchguid=", "caguid=", "rtguid=",
     "Chassis", "Non-Chassis", "Spine",       "Line",        "DR path"};
 
-// Cuts the text up to `end` off the front, and `end` with it; false if there is none.
+// Removes the text up to and including `end` from the front; false if there is no `end`.
 bool TakeUntil(absl::string_view* text, char end, absl::string_view* taken) {
   const size_t at = text->find(end);
   if (at == absl::string_view::npos) return false;
@@ -45,7 +45,8 @@ bool TakeDevice(absl::string_view* text, Device* device) {
   return !device->guid.empty() && absl::StrContains("SHR", word.substr(0, 1));
 }
 
-// The words in quotes behind "#": from the first quote to the last, as a description may hold some.
+// The quoted text after "#": from the first quote to the last, because a description may contain
+// quotes.
 std::string Description(absl::string_view comment) {
   const size_t begin = comment.find('"');
   const size_t end = comment.rfind('"');
@@ -55,7 +56,7 @@ std::string Description(absl::string_view comment) {
 
 // A line of a port: `[1](OWN) "S-GUID"[9](PEER) # ... 4xNDR`.
 struct Cable {
-  std::string own_guid;  // of the port, where the line has it
+  std::string own_guid;  // of the port, if the line has it
   Device peer;
   std::string peer_guid;
   std::string peer_description;
@@ -96,7 +97,7 @@ class Reader {
     for (const absl::string_view raw : absl::StrSplit(text.text, '\n')) {
       const absl::string_view line = absl::StripAsciiWhitespace(raw);
       ++number;
-      if (!ReadLine(line)) errors.Add({number, 1}, "no line of ibnetdiscover");
+      if (!ReadLine(line)) errors.Add({number, 1}, "not a line of ibnetdiscover output");
     }
     if (fabric_.switches() > kMaxSwitches)
       errors.Add({}, absl::StrCat("more than the ", kMaxSwitches, " switches allowed"));
@@ -155,7 +156,7 @@ class Reader {
     return true;
   }
 
-  // Most cables are told at both of their ends.
+  // Most cables are listed at both of their ends.
   void AddCable(const Cable& cable) {
     const Device& peer = cable.peer;
     if (device_.type == 'S' && peer.type == 'S') {

@@ -64,8 +64,8 @@ std::vector<Member> SortedMembers(const v1::HyperNode& hyper_node) {
   return members;
 }
 
-// The form in which two HyperNodes are compared and shown: defaults written out, members in order,
-// nothing that the server adds.
+// The normal form for comparison and output: defaults filled in, members sorted, without fields
+// that the server adds.
 v1::HyperNode Normal(const v1::HyperNode& hyper_node) {
   v1::HyperNode normal;
   normal.set_name(hyper_node.name());
@@ -78,7 +78,7 @@ v1::HyperNode Normal(const v1::HyperNode& hyper_node) {
   return normal;
 }
 
-// What an import does not know stays as it is.
+// Keeps the present values that an import does not know.
 v1::HyperNode WithPresent(const v1::HyperNode& wanted, const v1::HyperNode& present) {
   v1::HyperNode merged = wanted;
   v1::HyperNodeSpec& spec = *merged.mutable_spec();
@@ -89,19 +89,19 @@ v1::HyperNode WithPresent(const v1::HyperNode& wanted, const v1::HyperNode& pres
   return merged;
 }
 
-std::string Keeper(const v1::HyperNode& hyper_node) {
+std::string MaintainerText(const v1::HyperNode& hyper_node) {
   const std::string& source = hyper_node.spec().source();
-  return source.empty() ? "made by hand" : absl::StrCat("kept by ", source);
+  return source.empty() ? "created manually" : absl::StrCat("maintained by ", source);
 }
 
-bool EarlierForPeople(const v1::HyperNode& a, const v1::HyperNode& b) {
+bool DisplayedBefore(const v1::HyperNode& a, const v1::HyperNode& b) {
   return std::make_tuple(a.spec().kind(), a.spec().tier(), a.name()) <
          std::make_tuple(b.spec().kind(), b.spec().tier(), b.name());
 }
 
 template <class Range>
-void SortForPeople(Range* hyper_nodes) {
-  std::sort(hyper_nodes->begin(), hyper_nodes->end(), EarlierForPeople);
+void SortForDisplay(Range* hyper_nodes) {
+  std::sort(hyper_nodes->begin(), hyper_nodes->end(), DisplayedBefore);
 }
 
 class Comparison {
@@ -122,10 +122,10 @@ class Comparison {
     const v1::HyperNode present = Normal(found->second);
     seen_.push_back(wanted.name());
     if (present.spec().source() != source_) {
-      taken_.push_back(absl::StrCat("\"", wanted.name(), "\" (", Keeper(present), ")"));
+      taken_.push_back(absl::StrCat("\"", wanted.name(), "\" (", MaintainerText(present), ")"));
     } else if (present.spec().kind() != wanted.spec().kind()) {
-      of_other_kind_.push_back(absl::StrCat("\"", wanted.name(), "\" (", present.spec().kind(),
-                                            ", would be ", wanted.spec().kind(), ")"));
+      wrong_kind_.push_back(absl::StrCat("\"", wanted.name(), "\" (", present.spec().kind(),
+                                         ", would be ", wanted.spec().kind(), ")"));
     } else {
       Update(present, WithPresent(wanted, present), found->second.etag());
     }
@@ -134,12 +134,12 @@ class Comparison {
   absl::StatusOr<cli::v1::TopologyDifference> Finish() {
     if (!taken_.empty()) {
       return absl::AlreadyExistsError(absl::StrCat(
-          "names in use by HyperNodes that this import does not keep: ", SomeOf(taken_),
+          "names in use by HyperNodes that this import does not maintain: ", SomeOf(taken_),
           "; rename them, or import with --prefix"));
     }
-    if (!of_other_kind_.empty()) {
+    if (!wrong_kind_.empty()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("kinds cannot be changed: ", SomeOf(of_other_kind_),
+          absl::StrCat("kinds cannot be changed: ", SomeOf(wrong_kind_),
                        "; delete them first, or import under another --name and --prefix"));
     }
     std::sort(seen_.begin(), seen_.end());
@@ -149,9 +149,9 @@ class Comparison {
         *difference_.add_deleted() = Normal(hyper_node);
     }
     std::sort(difference_.mutable_updated()->begin(), difference_.mutable_updated()->end(),
-              [](const auto& a, const auto& b) { return EarlierForPeople(a.after(), b.after()); });
-    SortForPeople(difference_.mutable_created());
-    SortForPeople(difference_.mutable_deleted());
+              [](const auto& a, const auto& b) { return DisplayedBefore(a.after(), b.after()); });
+    SortForDisplay(difference_.mutable_created());
+    SortForDisplay(difference_.mutable_deleted());
     return std::move(difference_);
   }
 
@@ -172,13 +172,13 @@ class Comparison {
     *update.mutable_gained() = {gained.begin(), gained.end()};
     *update.mutable_lost() = {lost.begin(), lost.end()};
     *update.mutable_before() = before;
-    after.set_etag(etag);  // what was changed meanwhile is not overwritten
+    after.set_etag(etag);  // do not overwrite concurrent changes
     *update.mutable_after() = std::move(after);
   }
 
   const std::string source_;
   std::map<std::string, v1::HyperNode> present_;
-  std::vector<std::string> seen_, taken_, of_other_kind_;
+  std::vector<std::string> seen_, taken_, wrong_kind_;
   cli::v1::TopologyDifference difference_;
 };
 
@@ -194,7 +194,7 @@ absl::StatusOr<Imported> ReadTopology(const TopologyFormat& format, const Import
   const absl::Status status = MakeTrees(&*imported);
   if (!status.ok()) return status;
   if (!imported->groups.empty()) return imported;
-  imported->warnings.insert(imported->warnings.begin(), "there is nothing to import");
+  imported->warnings.insert(imported->warnings.begin(), "nothing to import");
   return absl::InvalidArgumentError(absl::StrJoin(imported->warnings, "\n"));
 }
 

@@ -1,11 +1,11 @@
-// From the text of a source to HyperNodes, and to what has to change so that the cluster has them.
+// Turns the text of a source into HyperNodes, and compares them with those of the cluster.
 //
 //   auto read = ReadTopology(*FindTopologyFormat("slurm-conf"), input, kind);
 //   auto wanted = MakeHyperNodes(*read, options, present);
 //   auto difference = Compare(*wanted, options.source, present);
 //
-// Pure: no clock, no files, no server. The same input gives the same HyperNodes, and an import of
-// what is there already an empty difference.
+// Pure: no clock, no files, no server. The same input gives the same HyperNodes, and importing it
+// again gives an empty difference.
 #ifndef BERTH_CLIENTS_TOPOLOGY_IMPORT_H_
 #define BERTH_CLIENTS_TOPOLOGY_IMPORT_H_
 
@@ -20,28 +20,28 @@
 
 namespace berth {
 
-// The groups of a source, as trees (tree.h); those whose kind the source does not say are of
-// `kind`, or if that is "" of the format's. INVALID_ARGUMENT for what is wrong with the source,
-// with file and line where there is one, and for a source without a single group: importing that
-// would delete all that it made before.
+// Reads the groups of a source as trees (tree.h). Groups without a kind in the source get `kind`,
+// or the kind of the format if that is "". INVALID_ARGUMENT for errors in the source, with file and
+// line if known, and for a source without any group: importing it would delete everything that it
+// created before.
 absl::StatusOr<Imported> ReadTopology(const TopologyFormat& format, const ImportInput& input,
                                       const std::string& kind);
 
 struct NamingOptions {
   std::string source;  // "import/NAME"
-  std::string prefix;  // before each name
+  std::string prefix;  // put before each name
 };
 
-// In the order of the groups, which are as ReadTopology gives them. `present`: all HyperNodes of
-// the cluster, for the names that groups had before (names.h).
+// Makes a HyperNode for each group of ReadTopology, in the same order. `present`: all HyperNodes of
+// the cluster, for the previous names of groups (names.h).
 absl::StatusOr<std::vector<v1::HyperNode>> MakeHyperNodes(
     const Imported& imported, const NamingOptions& options,
     const std::vector<v1::HyperNode>& present);
 
-// What to create, update and delete so that those of `source` are exactly `wanted`; by kind, tier
-// and name. Health, its reason and the latency of a HyperNode are nobody's business here and stay
-// as they are; so does its bandwidth where the source does not know it. ALREADY_EXISTS names every
-// wanted HyperNode that somebody else keeps; FAILED_PRECONDITION those whose kind would change.
+// What to create, update and delete so that the HyperNodes of `source` are exactly `wanted`; sorted
+// by kind, tier and name. Health, health reason and latency stay unchanged, and so does the
+// bandwidth if the source does not know it. ALREADY_EXISTS names every wanted HyperNode of another
+// source; FAILED_PRECONDITION those whose kind would change.
 absl::StatusOr<cli::v1::TopologyDifference> Compare(const std::vector<v1::HyperNode>& wanted,
                                                     const std::string& source,
                                                     const std::vector<v1::HyperNode>& present);

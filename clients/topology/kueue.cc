@@ -33,7 +33,7 @@ void ReadTopology(const YamlNode& document, YamlFields& fields, Levels* levels) 
     keys.push_back(fields.Text(level, "nodeLabel", true));
   });
   if (!levels->emplace(name, keys).second)
-    fields.Error(document, absl::StrCat("a second topology \"", name, "\""));
+    fields.Error(document, absl::StrCat("duplicate topology \"", name, "\""));
 }
 
 }  // namespace
@@ -47,12 +47,12 @@ absl::StatusOr<Imported> ReadKueue(const ImportInput& input) {
   if (!status.ok()) return status;
   std::vector<std::string> names;
   for (const auto& [name, keys] : levels) names.push_back(name);
-  if (names.empty()) return absl::InvalidArgumentError("no Topology of kueue.x-k8s.io in it");
+  if (names.empty()) return absl::InvalidArgumentError("no Topology of kueue.x-k8s.io in the file");
   if (input.topologies.size() > 1)
-    return absl::InvalidArgumentError("one --topology at a time: a node is in one only");
+    return absl::InvalidArgumentError("give only one --topology: a node is in one only");
   if (input.topologies.empty() && names.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "several topologies: choose with --topology among ", absl::StrJoin(names, ", ")));
+        "several topologies: select one with --topology: ", absl::StrJoin(names, ", ")));
   }
   const std::string& chosen = input.topologies.empty() ? names.front() : input.topologies.front();
   const auto found = levels.find(chosen);

@@ -1,5 +1,5 @@
-// Topologies of Kueue (kueue.x-k8s.io, kind Topology): an ordered list of node labels, the coarsest
-// first, that is a tree together with the labels of the cluster's nodes.
+// Reads Topologies of Kueue (kueue.x-k8s.io, kind Topology): an ordered list of node labels, the
+// coarsest first. Together with the labels of the nodes of the cluster, it defines a tree.
 //
 //   apiVersion: kueue.x-k8s.io/v1beta2
 //   kind: Topology

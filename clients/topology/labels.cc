@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kHostname[] = "kubernetes.io/hostname";
 
-// "topology-rack" of "cloud.provider.com/topology-rack"; the whole key where two end alike.
+// "topology-rack" of "cloud.provider.com/topology-rack"; the whole key if two keys end alike.
 std::vector<std::string> TierNames(const std::vector<std::string>& keys) {
   std::vector<std::string> names;
   for (const std::string& key : keys) names.push_back(DnsLabelFrom(key.substr(key.find('/') + 1)));
@@ -29,7 +29,7 @@ absl::Status CheckKeys(const std::vector<std::string>& keys) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxLabelKeys, " labels"));
   for (const std::string& key : keys) {
     if (key.empty() || std::count(keys.begin(), keys.end(), key) > 1)
-      return absl::InvalidArgumentError(absl::StrCat("label \"", key, "\" is empty or told twice"));
+      return absl::InvalidArgumentError(absl::StrCat("label \"", key, "\" is empty or repeated"));
   }
   return absl::OkStatus();
 }

@@ -46,7 +46,7 @@ class Namer {
       if (!groups_[i].opaque) named.push_back(i);
     }
     NameFromSource(named);
-    for (size_t begin = 0; begin < groups_.size();) {  // by kind and tier: children have names
+    for (size_t begin = 0; begin < groups_.size();) {  // by kind and tier: children are named first
       size_t end = begin;
       std::vector<size_t> opaque;
       for (; end < groups_.size() && SameTier(groups_[begin], groups_[end]); ++end) {
@@ -78,13 +78,14 @@ class Namer {
   std::string PlainName(size_t i) const {
     return DnsLabelFrom(absl::StrCat(prefix_, BaseName(groups_[i])));
   }
-  // The less, the better the claim on the plain name: exactly the source's word, then the kind.
+  // The smaller, the better the claim on the plain name: first exactly the name of the source, then
+  // by kind.
   std::pair<int, std::string> Claim(size_t i) const {
     const bool exact = PlainName(i) == absl::StrCat(prefix_, BaseName(groups_[i]));
     return {exact ? 0 : 1, groups_[i].kind};
   }
 
-  // Those of `which` without a name yet.
+  // Names the groups of `which` that have no name yet.
   void NameFromSource(const std::vector<size_t>& which) {
     std::map<std::string, std::vector<size_t>> wanted;
     for (const size_t i : which) {
@@ -106,7 +107,7 @@ class Namer {
   void KeepPresentNames(const std::vector<size_t>& opaque) {
     if (opaque.empty()) return;
     const Group& first = groups_[opaque.front()];
-    absl::flat_hash_map<std::string, size_t> holder;  // of a member, among the present
+    absl::flat_hash_map<std::string, size_t> holder;  // of each member, among `present_`
     for (size_t p = 0; p < present_.size(); ++p) {
       const v1::HyperNodeSpec& spec = present_[p].spec();
       const std::string& kind = spec.kind().empty() ? network_ : spec.kind();

@@ -14,7 +14,7 @@
 namespace berth {
 namespace {
 
-// At the commas outside of brackets.
+// Splits at the commas outside of brackets.
 std::vector<absl::string_view> SplitList(absl::string_view list) {
   std::vector<absl::string_view> parts;
   size_t begin = 0;
@@ -29,8 +29,8 @@ std::vector<absl::string_view> SplitList(absl::string_view list) {
   return parts;
 }
 
-// A name as text and the number that ends it: {"n", 2, 7} is "n07". width 0: no number, or one
-// too long to count with.
+// A name as text and final number: {"n", 2, 7} is "n07". width 0: no number, or one with too many
+// digits.
 struct Numbered {
   std::string head;
   size_t width = 0;
@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<std::string>> NameLists::Expand(absl::string_view lis
     if (!names.ok()) return names.status();
     expanded_ += names->size();
     if (expanded_ > kMaxExpandedNames) {
-      return absl::InvalidArgumentError(absl::StrCat("the lists of names stand for more than the ",
+      return absl::InvalidArgumentError(absl::StrCat("the name lists expand to more than the ",
                                                      kMaxExpandedNames,
                                                      " names allowed in one import"));
     }
@@ -88,9 +88,9 @@ absl::StatusOr<std::vector<std::string>> NameLists::ExpandNodes(absl::string_vie
 
 std::string NameLists::Warning() const {
   if (lowered_ == 0) return "";
-  return absl::StrCat(lowered_, lowered_ == 1 ? " node name is" : " node names are",
-                      " written with capitals; nodes of Berth have none, so they are taken in "
-                      "lower case");
+  return absl::StrCat(lowered_, lowered_ == 1 ? " node name has" : " node names have",
+                      " capital letters; nodes of Berth have none, so they are converted to lower "
+                      "case");
 }
 
 std::string NodeNameFrom(absl::string_view text) {

@@ -1,4 +1,4 @@
-// Lists of names as sources write them, and nodes by Berth's names.
+// Expands lists of names in sources, and converts names of nodes to those of Berth.
 #ifndef BERTH_CLIENTS_TOPOLOGY_NODE_NAMES_H_
 #define BERTH_CLIENTS_TOPOLOGY_NODE_NAMES_H_
 
@@ -10,17 +10,18 @@
 
 namespace berth {
 
-// Expands hostlists, and counts what they stand for, so that a few bytes of a hostile source cannot
-// become gigabytes. One for each import.
+// Expands hostlists and counts the names, so that a few bytes of a hostile source cannot become
+// gigabytes. Use one object for each import.
 class NameLists {
  public:
-  // "a[1-3,07-09]b[0-1],c" -> a1b0 a1b1 ... c. A comma in brackets does not part names. Empty parts
-  // are refused, so are names beyond kMaxExpandedNames in all.
+  // "a[1-3,07-09]b[0-1],c" -> a1b0 a1b1 ... c. A comma in brackets does not separate names.
+  // Empty parts are refused, and so are more than kMaxExpandedNames names in total.
   absl::StatusOr<std::vector<std::string>> Expand(absl::string_view list);
-  // The same, of nodes: in lower case, as Berth has them; refused where they are no DNS names.
+  // Likewise for nodes: converts to lower case, as in Berth, and refuses names that are not DNS
+  // names.
   absl::StatusOr<std::vector<std::string>> ExpandNodes(absl::string_view list);
 
-  // "3 node names were written with capitals ...", or "".
+  // "3 node names have capital letters ...", or "".
   std::string Warning() const;
 
  private:
@@ -28,11 +29,11 @@ class NameLists {
   size_t lowered_ = 0;
 };
 
-// In lower case; "" if it is no DNS name even then.
+// In lower case; "" if the result is not a DNS name.
 std::string NodeNameFrom(absl::string_view text);
 
-// The other way, for people: "n01 n02 n03 x" -> "n[01-03]", "x". In the order of names; numbers are
-// folded that end a name, have one width and follow each other.
+// The reverse, for people: "n01 n02 n03 x" -> "n[01-03]", "x". Sorted by name. Names are folded if
+// they end with consecutive numbers of equal width.
 std::vector<std::string> FoldNames(std::vector<std::string> names);
 
 }  // namespace berth

@@ -31,7 +31,7 @@ std::vector<Group> GroupByClique(const std::vector<LabelledNode>& nodes, const s
 
 absl::StatusOr<Imported> ReadNvlink(const ImportInput& input) {
   if (input.labels.size() > 1)
-    return absl::InvalidArgumentError("an NVLink domain is one label: --labels KEY");
+    return absl::InvalidArgumentError("an NVLink domain has one label: give one --labels KEY");
   const std::string key = input.labels.empty() ? kCliqueLabel : input.labels.front();
   Imported imported;
   imported.groups = GroupByClique(input.nodes, key, "");

@@ -1,13 +1,13 @@
-// NVLink domains from a label of the cluster's nodes: by default nvidia.com/gpu.clique, whose value
-// is CLUSTERUUID.CLIQUEID, as NVIDIA's device plugin and feature discovery set it. Nodes of one
+// Reads NVLink domains from a label of the nodes: by default nvidia.com/gpu.clique. Its value is
+// CLUSTERUUID.CLIQUEID, as NVIDIA's device plugin and feature discovery set it. Nodes with the same
 // value reach each other by NVLink.
 //
 //   n1, n2 {nvidia.com/gpu.clique: 7d1c40aa-52e0-4b1f-9d60-0c5be1f2a901.1}
 //     -> "7d1c40aa-52e0-4b1f-9d60-0c5be1f2a901-1", kind nvlink, tier 1 "domain" {n1, n2}
 //
-// Read: the label, another one with --labels KEY. Nodes without it, or whose UUID is all zeros (the
-// fabric is not up), are left out. UUIDs may change when the fabric manager starts anew: a group so
-// keeps the name of the HyperNode that it overlaps most.
+// Read: the label, or another one with --labels KEY. Nodes without it, or whose UUID is all zeros
+// (the fabric is not up), are left out. UUIDs may change when the fabric manager restarts.
+// Therefore a group keeps the name of the HyperNode that it overlaps most.
 #ifndef BERTH_CLIENTS_TOPOLOGY_NVLINK_H_
 #define BERTH_CLIENTS_TOPOLOGY_NVLINK_H_
 

@@ -26,7 +26,7 @@ absl::Status CheckSizes(const std::vector<int64_t>& sizes) {
   return absl::OkStatus();
 }
 
-// `below`, `each` at a time; `factor` is the number of blocks in one.
+// Groups `below`, `each` at a time. `factor` is the number of blocks in one group.
 std::vector<Group> Aggregate(const std::vector<Group>& below, size_t each, size_t factor, int tier,
                              int64_t size) {
   std::vector<Group> groups;
@@ -63,16 +63,15 @@ absl::Status AddBlocks(std::vector<Group> blocks, const std::vector<int64_t>& si
   std::vector<Group> below = blocks;
   const auto keep = [&](std::vector<Group>& groups) {
     for (Group& group : groups) {
-      if (group.opaque) group.base_name.clear();  // the id says it, with the factor
+      if (group.opaque) group.base_name.clear();  // the id has it, with the factor
       imported->groups.push_back(std::move(group));
     }
   };
   keep(blocks);
   for (size_t i = 1; i < sizes.size(); ++i) {
     if (below.size() <= 1) {
-      imported->warnings.push_back(absl::StrCat("block size ", sizes[i],
-                                                " left out: all blocks are in one of ",
-                                                sizes[i - 1], " already"));
+      imported->warnings.push_back(absl::StrCat(
+          "block size ", sizes[i], " left out: all blocks are already in one of ", sizes[i - 1]));
       break;
     }
     const auto each = static_cast<size_t>(std::min<int64_t>(sizes[i] / sizes[i - 1], kMaxGroups));

@@ -30,7 +30,7 @@ bool IsKeyCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
 }
 
-// Cuts one "key=value" off a line; false if what stands there is none.
+// Removes one "key=value" from a line; false if there is none.
 bool TakeSetting(absl::string_view* line, Setting* setting) {
   size_t end = 0;
   while (end < line->size() && IsKeyCharacter((*line)[end])) ++end;
@@ -140,17 +140,16 @@ class Reader {
       if (std::none_of(known.begin(), known.end(), is_it)) {
         errors_->Add(setting.position, UnknownWord("unknown key", setting.word, known));
       } else if (++seen[setting.key] > 1) {
-        errors_->Add(setting.position, absl::StrCat("a second ", setting.word));
+        errors_->Add(setting.position, absl::StrCat("duplicate ", setting.word));
       } else {
         ReadSetting(setting, &group);
       }
     }
     groups->push_back(std::move(group));
     const bool mixed = !imported_.groups.empty() && !blocks_.empty();
-    if (!std::exchange(told_mixed_, mixed || told_mixed_) && mixed) {
+    if (!std::exchange(reported_mixed_, mixed || reported_mixed_) && mixed) {
       errors_->Add(line.front().position,
-                   "switches and blocks in one import: a cluster of Slurm has "
-                   "the one or the other");
+                   "switches and blocks in one import: a Slurm cluster has only one of them");
     }
   }
 
@@ -174,13 +173,13 @@ class Reader {
   void ReadSizes(const std::vector<Setting>& line) {
     const Setting& setting = line.front();
     if (line.size() > 1)
-      errors_->Add(line[1].position, "nothing may follow BlockSizes in its line");
-    if (!sizes_.empty()) errors_->Add(setting.position, "a second BlockSizes");
+      errors_->Add(line[1].position, "nothing may follow BlockSizes on its line");
+    if (!sizes_.empty()) errors_->Add(setting.position, "duplicate BlockSizes");
     sizes_place_ = {file_, setting.position};
     for (const absl::string_view text : absl::StrSplit(setting.value, ',')) {
       int64_t size = 0;
       if (!absl::SimpleAtoi(text, &size)) {
-        errors_->Add(setting.position, absl::StrCat("\"", text, "\" is no block size"));
+        errors_->Add(setting.position, absl::StrCat("\"", text, "\" is not a block size"));
         return;
       }
       sizes_.push_back(size);
@@ -192,7 +191,7 @@ class Reader {
   std::vector<int64_t> sizes_;
   SourcePlace sizes_place_;
   NameLists lists_;
-  bool told_mixed_ = false;
+  bool reported_mixed_ = false;
   std::string file_;
   YamlErrors* errors_ = nullptr;  // of the file that is read now
 };

@@ -5,10 +5,10 @@
 //   BlockName=b1 Nodes=node[01-04]                   or blocks; a file has the one or the other
 //   BlockSizes=4,8,16                                slurm_blocks.h
 //
-// Keys in any case; "#" begins a comment; "\" at the end of a line goes on in the next.
-// Read: the above. LinkSpeed, which has no unit in Slurm and which Slurm ignores, is taken as Gb/s
-// of a member's link. Refused by name: RingName, Include, and every key that is not known, as a
-// typing error would otherwise take nodes out of the tree. Several files are read as one.
+// Keys in any case; "#" begins a comment; "\" at the end of a line continues on the next.
+// Read: the above. LinkSpeed, which has no unit in Slurm and which Slurm ignores, is read as Gb/s
+// of a member's link. Refused by name: RingName, Include, and every unknown key, because a typing
+// error would otherwise remove nodes from the tree. Several files are read as one.
 #ifndef BERTH_CLIENTS_TOPOLOGY_SLURM_CONF_H_
 #define BERTH_CLIENTS_TOPOLOGY_SLURM_CONF_H_
 

@@ -20,7 +20,7 @@ const std::vector<std::string>& TopologyKinds() {
   return *kinds;
 }
 
-// One item of the list, before it is known whether it is wanted.
+// One item of the list, before the wanted ones are selected.
 struct Topology {
   std::string name;
   std::string kind;
@@ -111,7 +111,7 @@ class Reader {
       ReadBlocks(*topology.body);
     } else if (topology.kind == "flat") {
       imported_.warnings.push_back(
-          absl::StrCat("topology ", topology.name, " is flat: there are no groups in it"));
+          absl::StrCat("topology ", topology.name, " is flat: it has no groups"));
     } else {
       fields_->Error(*topology.body, absl::StrCat("topology ", topology.name, ": ", topology.kind,
                                                   " is not supported, only tree and block are"));

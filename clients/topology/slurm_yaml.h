@@ -1,5 +1,5 @@
-// Slurm's topology.yaml (man topology.yaml): several named topologies, of which a cluster or its
-// partitions use one each.
+// Slurm's topology.yaml (man topology.yaml): several named topologies. A cluster or each of its
+// partitions uses one of them.
 //
 //   - topology: topo1
 //     cluster_default: true
@@ -7,9 +7,9 @@
 //   - topology: topo2
 //     block: {block_sizes: [4, 16], blocks: [{block: b1, nodes: "n[01-04]"}, ..]}
 //
-// Read: the topologies asked for (--topology), else the cluster's default, else the only one;
-// `tree`, and `block` as slurm_blocks.h says. `flat` holds no groups: nothing to import. `ring` and
-// `torus3d` are no trees and are refused by name. Those not asked for are told in a warning.
+// Read: the requested topologies (--topology), otherwise the cluster's default, otherwise the only
+// one; `tree`, and `block` as in slurm_blocks.h. `flat` has no groups: nothing to import. `ring`
+// and `torus3d` are not trees and are refused by name. A warning names the other topologies.
 #ifndef BERTH_CLIENTS_TOPOLOGY_SLURM_YAML_H_
 #define BERTH_CLIENTS_TOPOLOGY_SLURM_YAML_H_
 

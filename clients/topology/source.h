@@ -1,5 +1,5 @@
-// What importers read and what they give: groups of nodes as a source knows them, before they have
-// tiers and names of Berth's (tree.h, names.h).
+// Input and output of importers: groups of nodes as in the source, before they get tiers and names
+// of Berth (tree.h, names.h).
 #ifndef BERTH_CLIENTS_TOPOLOGY_SOURCE_H_
 #define BERTH_CLIENTS_TOPOLOGY_SOURCE_H_
 
@@ -13,29 +13,29 @@
 
 namespace berth {
 
-// Bounds of one import. The server has those of groups and members too (ApplyHyperNodes).
+// Limits of one import. The server also limits groups and members (ApplyHyperNodes).
 inline constexpr size_t kMaxTopologyBytes = size_t{256} << 20;  // of one file; YAML, JSON: 16 MiB
 inline constexpr size_t kMaxGroups = 20'000;
 inline constexpr size_t kMaxGroupMembers = 10'000;
 inline constexpr size_t kMaxGroupedNodes = 200'000;
-inline constexpr size_t kMaxExpandedNames = 500'000;  // that brackets of one file stand for
+inline constexpr size_t kMaxExpandedNames = 500'000;  // after expanding the brackets of one file
 inline constexpr int kMaxTiers = 32;
 
 inline constexpr char kNetworkKind[] = "network";
 inline constexpr char kNvlinkKind[] = "nvlink";
 
-// Where something stands in a source; line 0: nowhere in particular.
+// A position in a source; line 0: unknown.
 struct SourcePlace {
   std::string file;
   YamlPosition position;
-  // "topology.conf:3:1", or "" when there is no line.
+  // "topology.conf:3:1", or "" without a line.
   std::string text() const;
 };
 
 struct Group {
   std::string kind;  // "" = that of the import
-  std::string id;    // as the source has it: one group of a kind, the same in the next run
-  // Nobody chose `id` as a name of the whole group: it is one of its parts, or a number that may
+  std::string id;    // from the source: unique within a kind, the same in the next run
+  // `id` was not chosen as a name of the whole group: it is one of its parts, or a number that may
   // change. Such a group keeps the name of the HyperNode that it overlaps most.
   bool opaque = false;
   std::string base_name;  // the name is made from this; "" = from id
@@ -43,7 +43,7 @@ struct Group {
   std::string tier_name;  // "" = that of DefaultTierName
   std::vector<std::string> nodes;
   std::vector<std::string> children;  // ids of groups of the same kind
-  int64_t bandwidth_gbps = 0;         // of a member's link to it; 0 = not known
+  int64_t bandwidth_gbps = 0;         // of a member's link to it; 0 = unknown
   SourcePlace place;
 };
 
@@ -65,14 +65,14 @@ struct LabelledNode {
 
 struct ImportInput {
   std::vector<SourceText> texts;
-  std::vector<LabelledNode> nodes;      // the cluster's, by name; empty where the format needs none
+  std::vector<LabelledNode> nodes;      // of the cluster, by name; empty if the format needs none
   std::vector<std::string> labels;      // keys, coarsest first
-  std::vector<std::string> topologies;  // which of the named ones in a file
+  std::vector<std::string> topologies;  // selected by name from a file
   std::vector<SourceText> ports;        // "node,guid" lines
   bool known_nodes_only = false;        // leave out hosts that are not in `nodes`
 };
 
-// An importer. INVALID_ARGUMENT tells file and line of all that is wrong.
+// An importer. INVALID_ARGUMENT with file and line of every error.
 using ReadFormat = absl::StatusOr<Imported> (*)(const ImportInput& input);
 
 // "1 node", "2 nodes".

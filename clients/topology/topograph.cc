@@ -54,7 +54,7 @@ class Reader {
  private:
   void ReadSwitches(const YamlNode& switches) {
     if (!switches.is_map()) {
-      fields_->Error(switches, "switches: expected a map by the switches' names");
+      fields_->Error(switches, "switches: expected a map keyed by the names of switches");
       return;
     }
     for (size_t i = 0; i < switches.keys.size(); ++i) {
@@ -62,7 +62,7 @@ class Reader {
       Group& group = switches_[switches.keys[i].text];
       if (!group.id.empty()) {
         fields_->Error(switches.keys[i],
-                       absl::StrCat("\"", group.id, "\" is there already: ", group.place.text()));
+                       absl::StrCat("\"", group.id, "\" is already defined: ", group.place.text()));
         continue;
       }
       group.id = switches.keys[i].text;
@@ -136,7 +136,7 @@ class Reader {
     domains_[domain].opaque = true;
   }
 
-  // A block's switch, or a domain: there from its first mention on.
+  // The switch of a block, or a domain. Created when first mentioned.
   Group& GroupAt(std::map<std::string, Group>* groups, const std::string& id,
                  const YamlNode& node) {
     Group& group = (*groups)[id];

@@ -1,5 +1,5 @@
-// Models of NVIDIA Topograph (github.com/NVIDIA/topograph, tests/models), and the list of compute
-// nodes of its NetQ/NMX provider.
+// Reads models of NVIDIA Topograph (github.com/NVIDIA/topograph, tests/models), and the list of
+// compute nodes of its NetQ/NMX provider.
 //
 //   switches: {core: {switches: [sw1, sw2]}, sw1: {switches: [leaf1]}}
 //   blocks:
@@ -13,7 +13,7 @@
 // Read: the switches as a tree of the import's kind; domains and sub-domains, from annotations or
 // labels of blocks with any "accelerator.*" prefix, as trees of kind "nvlink"; of compute nodes
 // Name and DomainUUID, as NVLink domains. With sub-domains in a model, these are tier 1 and domains
-// tier 2. A sub-domain's name need not be unique: it counts, and is named, together with its
+// tier 2. The name of a sub-domain need not be unique: it is used together with that of its
 // domain. Ignored: other labels and annotations (zones, regions). NetQ's graph of links is not
 // read.
 #ifndef BERTH_CLIENTS_TOPOLOGY_TOPOGRAPH_H_

@@ -59,7 +59,7 @@ class Trees {
       const auto inserted = by_id_.emplace(Key(groups_[i].kind, groups_[i].id), i);
       if (inserted.second) continue;
       Error(absl::StrCat(Title(groups_[i]),
-                         " is there already: ", Title(groups_[inserted.first->second])));
+                         " is already defined: ", Title(groups_[inserted.first->second])));
     }
     parents_.assign(groups_.size(), kNone);
   }
@@ -76,7 +76,7 @@ class Trees {
   void LinkChild(size_t parent, const std::string& id) {
     const auto found = by_id_.find(Key(groups_[parent].kind, id));
     if (found == by_id_.end()) {
-      Error(absl::StrCat(Title(groups_[parent]), " holds \"", id, "\", which is not there"));
+      Error(absl::StrCat(Title(groups_[parent]), " has a child \"", id, "\" that does not exist"));
       return;
     }
     size_t& present = parents_[found->second];
@@ -88,8 +88,8 @@ class Trees {
                        " and ", Title(groups_[parent])));
   }
 
-  // With one parent each, a group is on a cycle exactly if going up from it comes back to it. Every
-  // group is walked over once: `walk` tells in which walk.
+  // As each group has one parent, a group is on a cycle exactly if going up from it comes back to
+  // it. Every group is visited once; `walk_of` is the walk that visited it.
   void RefuseCycles() {
     std::vector<size_t> walk_of(groups_.size(), kNone);
     for (size_t start = 0; start < groups_.size(); ++start) {
@@ -110,7 +110,7 @@ class Trees {
     return absl::StrCat(text, at == on_it ? "" : " ...", " is below \"", groups_[on_it].id, "\"");
   }
 
-  // Children before parents: a group's turn comes when all its children had theirs.
+  // Children before parents: a group is ready when all its children are done.
   void SetTiers() {
     std::vector<size_t> waits_for(groups_.size(), 0);
     for (const size_t parent : parents_) {
@@ -132,7 +132,7 @@ class Trees {
   void SetTier(int least, Group* group) {
     if (group->tier == 0) group->tier = least;
     if (group->tier < least) {
-      Error(absl::StrCat(Title(*group), " is of tier ", group->tier, " and holds one of tier ",
+      Error(absl::StrCat(Title(*group), " has tier ", group->tier, " but a child of tier ",
                          least - 1));
     }
     if (group->tier > kMaxTiers)
@@ -140,7 +140,7 @@ class Trees {
     if (group->tier_name.empty()) group->tier_name = DefaultTierName(group->tier);
   }
 
-  // Leaves first, so that a group that repeats the nodes of those below it finds them claimed.
+  // Leaves first, so that nodes that a group repeats are already claimed by the groups below.
   void ClaimNodes() {
     absl::flat_hash_map<Key, size_t> claims;
     for (const size_t i : order_) {

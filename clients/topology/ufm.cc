@@ -13,7 +13,7 @@
 namespace berth {
 namespace {
 
-// UFM writes null, "" or "N/A" for what there is not.
+// UFM writes null, "" or "N/A" for missing values.
 std::string Word(const YamlNode& row, absl::string_view key) {
   const YamlNode* node = row.Find(key);
   const bool known = node != nullptr && node->is_scalar() && node->text != "N/A";

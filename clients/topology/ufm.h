@@ -1,4 +1,4 @@
-// Ports as UFM lists them: GET /ufmRest/resources/ports, JSON.
+// Reads the ports that UFM lists: GET /ufmRest/resources/ports, JSON.
 //
 //   [{"description": "Computer IB Port", "system_name": "node0", "peer_node_name": "leaf0",
 //     "active_width": "4x", "active_speed": "NDR", "guid": "0002c90300001101"},
@@ -6,9 +6,9 @@
 //
 // Read: ports of computers, as cables from system_name to the leaf switch peer_node_name, and those
 // of switches to other switches; speeds; groups as fabric.h says, named after the first of their
-// switches by name. --ports tells the node of a GUID. Left out, and counted in warnings: as for
+// switches by name. --ports maps a GUID to its node. Left out, and counted in warnings: as for
 // ibnetdiscover. Ignored: ports without a peer, and all other keys.
-// UFM tells some forty keys a port. What is above 16 MiB can be cut into several files, or down:
+// UFM writes some forty keys per port. To stay below 16 MiB, split the file, or reduce it:
 //   jq '[.[] | {description, system_name, peer_node_name, active_width, active_speed, guid}]'
 #ifndef BERTH_CLIENTS_TOPOLOGY_UFM_H_
 #define BERTH_CLIENTS_TOPOLOGY_UFM_H_

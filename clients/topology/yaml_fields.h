@@ -1,4 +1,5 @@
-// Walking a YAML tree of somebody else's: every step checks its kind and tells what is wrong where.
+// Reads YAML of other systems: every step checks the kind of the node and reports errors with their
+// position.
 #ifndef BERTH_CLIENTS_TOPOLOGY_YAML_FIELDS_H_
 #define BERTH_CLIENTS_TOPOLOGY_YAML_FIELDS_H_
 
@@ -13,7 +14,7 @@
 
 namespace berth {
 
-// One file while it is read. Everything referred to outlives it.
+// One file while it is read. Everything referred to must outlive it.
 class YamlFields {
  public:
   YamlFields(const std::string& file, YamlErrors* errors) : file_(file), errors_(*errors) {}
@@ -21,13 +22,14 @@ class YamlFields {
   SourcePlace Place(const YamlNode& node) const { return {file_, node.position}; }
   void Error(const YamlNode& node, absl::string_view text) { errors_.Add(node.position, text); }
 
-  // An error unless `node` is a map with none but the `known` keys.
+  // Adds an error unless `node` is a map with only the `known` keys.
   bool IsMap(const YamlNode& node, const std::vector<std::string>& known);
-  // The value of a key, or null; an error if it is `required` and not there.
+  // The value of a key, or null. Adds an error if it is `required` and missing.
   const YamlNode* Get(const YamlNode& map, absl::string_view key, bool required);
-  // The word at a key; "" with an error if it is none, or is required and not there or empty.
+  // The word at a key; "" with an error if it is not a word, or if it is required and missing or
+  // empty.
   std::string Text(const YamlNode& map, absl::string_view key, bool required);
-  // Calls `each` for the items of a list, and for a single value as for a list of one. Null: none.
+  // Calls `each` for the items of a list; a single value counts as a list of one. Null: none.
   void ForEach(const YamlNode* list, absl::FunctionRef<void(const YamlNode&)> each);
   // A map of words.
   std::map<std::string, std::string> Words(const YamlNode* map);
@@ -37,8 +39,7 @@ class YamlFields {
   YamlErrors& errors_;
 };
 
-// Reads each text as YAML and gives its documents to `each`. INVALID_ARGUMENT with the errors of
-// all.
+// Reads each text as YAML and passes its documents to `each`. INVALID_ARGUMENT with all errors.
 absl::Status ForEachYamlDocument(
     const std::vector<SourceText>& texts,
     absl::FunctionRef<void(const YamlNode& document, YamlFields& fields)> each);

@@ -16,20 +16,20 @@
 namespace berth {
 namespace {
 
-// The one document of a file, of which nothing but `part` may be said.
+// The only document of a file, which may only set `part`.
 absl::StatusOr<ScenarioDocument> ReadPart(const std::string& path, const char* part) {
   absl::StatusOr<std::vector<ScenarioDocument>> documents = ReadScenarioFile(path);
   if (!documents.ok()) return documents.status();
   if (documents->size() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", documents->size(), " documents where one is wanted"));
+        absl::StrCat(path, ": expected one document, got ", documents->size()));
   }
   sim::v1::Scenario rest = documents->front().scenario;
   rest.clear_name();
   const auto* field = rest.GetDescriptor()->FindFieldByName(part);
   rest.GetReflection()->ClearField(&rest, field);
   if (rest.ByteSizeLong() == 0) return std::move(documents->front());
-  return absl::InvalidArgumentError(absl::StrCat(path, ": only \"", part, "\" is taken"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": only \"", part, "\" is allowed"));
 }
 
 absl::Status ChangeNodes(const ScenarioDocument& document, SimCluster* cluster) {
@@ -105,7 +105,7 @@ absl::Status AddNodes(const Addition& addition, SimCluster* cluster) {
   return absl::OkStatus();
 }
 
-// Calls `change` for every node that is named.
+// Calls `change` for every named node.
 absl::Status ForEachNamed(const std::vector<std::string>& patterns, absl::string_view option,
                           const SimCluster& cluster,
                           absl::FunctionRef<absl::Status(NodeId)> change) {
@@ -141,7 +141,7 @@ absl::Status Lose(SimCluster* cluster, NodeId id) {
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, SimCluster* cluster) {
-  std::vector<std::string> told;
+  std::vector<std::string> applied;
   const std::pair<const std::string*,
                   std::pair<const char*, absl::Status (*)(const ScenarioDocument&, SimCluster*)>>
       files[] = {{&changes.queues, {"queues", &ChangeQueues}},
@@ -152,13 +152,13 @@ absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, Si
     const absl::StatusOr<ScenarioDocument> document = ReadPart(*path, part.first);
     if (!document.ok()) return document.status();
     if (auto status = part.second(*document, cluster); !status.ok()) return status;
-    told.push_back(absl::StrCat(part.first, " of ", *path));
+    applied.push_back(absl::StrCat(part.first, " of ", *path));
   }
   for (const std::string& text : changes.add_nodes) {
     const absl::StatusOr<Addition> addition = ParseAddition(text);
     if (!addition.ok()) return addition.status();
     if (auto status = AddNodes(*addition, cluster); !status.ok()) return status;
-    told.push_back(absl::StrCat(addition->count, " more nodes like ", addition->name));
+    applied.push_back(absl::StrCat(addition->count, " more nodes like ", addition->name));
   }
   struct Gone {
     const std::vector<std::string>& patterns;
@@ -171,9 +171,9 @@ absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, Si
     const auto status = ForEachNamed(gone.patterns, absl::StrCat("--", gone.name), *cluster,
                                      [&](NodeId id) { return gone.apply(cluster, id); });
     if (!status.ok()) return status;
-    told.push_back(absl::StrCat(gone.name, " ", absl::StrJoin(gone.patterns, ", ")));
+    applied.push_back(absl::StrCat(gone.name, " ", absl::StrJoin(gone.patterns, ", ")));
   }
-  return told;
+  return applied;
 }
 
 }  // namespace berth

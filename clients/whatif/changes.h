@@ -1,4 +1,4 @@
-// What a cluster is to be like instead.
+// The changes of a what-if forecast.
 #ifndef BERTH_CLIENTS_WHATIF_CHANGES_H_
 #define BERTH_CLIENTS_WHATIF_CHANGES_H_
 
@@ -10,16 +10,16 @@
 
 namespace berth {
 
-// Files are scenarios (docs/scenarios.md) of which only the part named is taken.
+// Files are scenarios (docs/developers/scenarios.md) of which only the named part is read.
 struct Changes {
   std::string nodes;   // file: `nodes`; new ones, and known ones with another inventory
-  std::string queues;  // file: `queues`; the whole new value of those that are known
-  std::string config;  // file: `config`, whole: what it leaves out is as in a fresh berthd
-  // "NAME=COUNT": so many more like the node of that name; with its labels, so that HyperNodes that
-  // go by labels hold them.
+  std::string queues;  // file: `queues`; for known ones the whole new value
+  std::string config;  // file: `config`, complete: missing fields have the defaults of berthd
+  // "NAME=COUNT": this many more nodes like NAME, with its labels, so that HyperNodes that select
+  // by label include them.
   std::vector<std::string> add_nodes;
-  // Names, "n[0-3]" for several. Drained: as an operator does it. Lost: as if they were fenced;
-  // what ran there, and may start again, waits with the rest.
+  // Names, "n[0-3]" for several. Drained: as by an operator. Lost: as if they were fenced; their
+  // tasks that may start again are pending like others.
   std::vector<std::string> drain, lose;
   bool Any() const {
     return !nodes.empty() || !queues.empty() || !config.empty() || !add_nodes.empty() ||
@@ -29,8 +29,8 @@ struct Changes {
 
 inline constexpr int64_t kMaxAddedNodes = 100'000;
 
-// One line for each, for people. The errors of reading, with file and place; NOT_FOUND for a node
-// that there is not; those of Apply for what the state refuses.
+// Returns one line for each change, for people. Errors: those of reading, with file and position;
+// NOT_FOUND for an unknown node; those of Apply for what the state refuses.
 absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, SimCluster* cluster);
 
 }  // namespace berth

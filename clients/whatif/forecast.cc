@@ -9,7 +9,7 @@
 namespace berth {
 namespace {
 
-// Of cycles at one moment: more only if decisions never settle.
+// Limit of cycles at one moment. It is only reached if decisions never settle.
 constexpr int kMaxCyclesAtOnce = 100'000;
 
 class Run {
@@ -22,7 +22,7 @@ class Run {
   void Begin();
   absl::Status Settle();
   void Tell(const EventBody& decision);
-  void TellEnds();
+  void SetRunEnds();
   void AdvanceTo(Time when);
   Duration RunTimeOf(const Job& job) const;
 
@@ -30,7 +30,7 @@ class Run {
   const ForecastOptions& options_;
   const Time begin_;
   std::set<JobId> waiting_;  // have not started since the beginning
-  std::set<JobId> changed_;  // may begin to run, or have stopped to
+  std::set<JobId> changed_;  // may have started or stopped running
   Forecast forecast_;
 };
 
@@ -74,7 +74,7 @@ void Run::Tell(const EventBody& decision) {
 }
 
 // After a restart the run time counts from the new start.
-void Run::TellEnds() {
+void Run::SetRunEnds() {
   for (JobId id : std::exchange(changed_, {})) {
     const Job* job = cluster_.state().jobs().Find(id);
     if (job == nullptr || Ended(job->status.state)) continue;
@@ -92,10 +92,10 @@ absl::Status Run::Settle() {
     const auto plan = cluster_.Cycle([this](const EventBody& decision) { Tell(decision); });
     if (!plan.ok()) return plan.status();
     if (!cluster_.quiet()) continue;
-    TellEnds();
+    SetRunEnds();
     return absl::OkStatus();
   }
-  return absl::InternalError("something still changes after very many cycles");
+  return absl::InternalError("the state still changes after very many cycles");
 }
 
 void Run::AdvanceTo(Time when) {

@@ -1,9 +1,8 @@
-// Runs a cluster forward in simulated time, to see when what waits will start.
+// Runs a cluster forward in simulated time, to see when pending jobs will start.
 //
-// Nothing new is submitted and nothing fails. A job runs as long as its walltime says, times
-// `walltime_part`; one without a walltime for `without_walltime`. With `predicted`, one of which
-// that was predicted runs as long as is expected of it. One that has run longer than that already
-// ends at once. Nodes that are silent stay so.
+// Nothing new is submitted and nothing fails. A job runs for its walltime times `walltime_part`, or
+// for `without_walltime` if it has none. With `predicted`, a job with a prediction runs for the
+// expected time. A job that has already run longer ends at once. Silent nodes stay silent.
 #ifndef BERTH_CLIENTS_WHATIF_FORECAST_H_
 #define BERTH_CLIENTS_WHATIF_FORECAST_H_
 
@@ -26,20 +25,20 @@ struct ForecastOptions {
 using AmountsByKind = std::map<std::string, double>;  // by resource, in units
 
 struct Forecast {
-  // Jobs that had not started: when all their tasks first had a place, from the beginning on; not
-  // there: not within the horizon.
+  // For jobs that had not started: the time from the beginning until all their tasks first had a
+  // place. No entry: not within the horizon.
   std::map<JobId, Duration> starts;
-  // By leaf queue and by resource, the mean over the horizon of what its tasks held.
+  // By leaf queue and resource, the mean amount over the horizon that its tasks held.
   std::map<std::string, AmountsByKind> held;
   AmountsByKind capacity;  // at the beginning
   int64_t evictions = 0;   // tasks
   int64_t cycles = 0;
 };
 
-// Which jobs Forecast::starts tells of.
+// Whether Forecast::starts includes the job.
 bool Waits(const Job& job);
 
-// From the cluster's present on. INTERNAL for a fault of ours.
+// Starts from the present state of the cluster. INTERNAL for a bug of Berth.
 absl::StatusOr<Forecast> RunForecast(SimCluster* cluster, const ForecastOptions& options);
 
 }  // namespace berth

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kTurnsPerRead = 256;
 
-// What the log tells beside the state.
+// What the log contains besides the state.
 struct LogEnd {
   Time time = absl::InfinitePast();
   std::string policies;
@@ -44,11 +44,11 @@ absl::StatusOr<LogEnd> ReadLogEnd(Store& store) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Snapshot>> ReadSnapshot(Store& store) {
-  if (store.LastSequence() == 0) return absl::NotFoundError("nothing has happened in this store");
+  if (store.LastSequence() == 0) return absl::NotFoundError("this store is empty");
   const absl::StatusOr<LogEnd> end = ReadLogEnd(store);
   if (!end.ok()) return end.status();
   if (end->policies.empty()) {
-    return absl::NotFoundError("no turn that is still logged tells with which policies it planned");
+    return absl::NotFoundError("no turn in the log records the policies of its planning");
   }
   config::v1::Server record;
   if (!record.ParseFromString(end->policies)) {

@@ -13,7 +13,7 @@
 namespace berth {
 namespace {
 
-// The snapshot's state, in a cluster of its own.
+// Copies the state of the snapshot into a separate cluster.
 absl::Status Copy(const Snapshot& snapshot, SimCluster* cluster) {
   ClusterState copy;
   if (auto status = LoadInOrder(snapshot.state, &copy); !status.ok()) return status;
@@ -32,11 +32,11 @@ absl::StatusOr<Side> RunSide(const Snapshot& snapshot, const Changes& changes,
   if (!policies.ok()) return policies.status();
   SimCluster cluster(*std::move(policies), snapshot.time, SimOptions{});
   if (auto status = Copy(snapshot, &cluster); !status.ok()) return status;
-  absl::StatusOr<std::vector<std::string>> told = ApplyChanges(changes, &cluster);
-  if (!told.ok()) return told.status();
+  absl::StatusOr<std::vector<std::string>> applied = ApplyChanges(changes, &cluster);
+  if (!applied.ok()) return applied.status();
   absl::StatusOr<Forecast> forecast = RunForecast(&cluster, options);
   if (!forecast.ok()) return forecast.status();
-  return Side{.forecast = *std::move(forecast), .changes = *std::move(told)};
+  return Side{.forecast = *std::move(forecast), .changes = *std::move(applied)};
 }
 
 sim::v1::WhatifSide MessageOf(const Forecast& forecast) {
@@ -54,7 +54,7 @@ sim::v1::WhatifSide MessageOf(const Forecast& forecast) {
   return side;
 }
 
-// The waits of a side: of all, and of each queue's jobs.
+// The waiting times of a side: of all jobs, and of the jobs of each queue.
 class WaitsOfSide {
  public:
   WaitsOfSide(const Forecast& forecast, const ForecastOptions& options)
@@ -96,7 +96,7 @@ std::optional<double> StartOf(const Forecast& forecast, JobId job) {
   return absl::ToDoubleSeconds(found->second);
 }
 
-// Tells of each job, and counts them for their queues.
+// Adds each job to the result, and counts the jobs of each queue.
 void AddJobs(const ClusterState& state, const ForecastOptions& options, const Forecast& before,
              const Forecast* after, std::map<std::string, sim::v1::WhatifQueue>* queues,
              sim::v1::WhatifResult* result) {
@@ -111,18 +111,18 @@ void AddJobs(const ClusterState& state, const ForecastOptions& options, const Fo
     }
     if (!waits) return;
     result->set_waiting(result->waiting() + 1);
-    sim::v1::WhatifJob& told = *result->add_jobs();
-    told.set_name(job.name);
-    told.set_queue(state.queues().At(job.queue).spec.name);
-    sim::v1::WhatifQueue& queue = (*queues)[told.queue()];
+    sim::v1::WhatifJob& added = *result->add_jobs();
+    added.set_name(job.name);
+    added.set_queue(state.queues().At(job.queue).spec.name);
+    sim::v1::WhatifQueue& queue = (*queues)[added.queue()];
     queue.set_waiting(queue.waiting() + 1);
     if (const auto start = StartOf(before, id); start.has_value()) {
-      told.set_start_before(*start);
+      added.set_start_before(*start);
       queue.set_started_before(queue.started_before() + 1);
     }
     if (after == nullptr) return;
     if (const auto start = StartOf(*after, id); start.has_value()) {
-      told.set_start_after(*start);
+      added.set_start_after(*start);
       queue.set_started_after(queue.started_after() + 1);
     }
   });

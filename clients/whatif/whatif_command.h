@@ -1,4 +1,4 @@
-// berth-sim whatif: what changes of a cluster would change for what waits in it.
+// berth-sim whatif: forecasts how changes of a cluster would affect its pending jobs.
 #ifndef BERTH_CLIENTS_WHATIF_WHATIF_COMMAND_H_
 #define BERTH_CLIENTS_WHATIF_WHATIF_COMMAND_H_
 
@@ -13,8 +13,8 @@
 
 namespace berth {
 
-// Runs the state forward as it is, and with the changes. Without changes `after` is not there.
-// The errors of ApplyChanges and of RunForecast; INVALID_ARGUMENT if this program has not the
+// Runs the state forward as it is, and with the changes. Without changes `after` is absent. Returns
+// the errors of ApplyChanges and of RunForecast; INVALID_ARGUMENT if this program does not have the
 // policies of the snapshot.
 absl::StatusOr<sim::v1::WhatifResult> Whatif(const Snapshot& snapshot, const Changes& changes,
                                              const ForecastOptions& options);

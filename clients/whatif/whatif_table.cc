@@ -14,7 +14,7 @@
 namespace berth {
 namespace {
 
-constexpr int kMostJobsShown = 50;
+constexpr int kMaxShownJobs = 50;
 
 using Amounts = google::protobuf::Map<std::string, double>;
 
@@ -29,7 +29,7 @@ double Find(const Amounts& amounts, const std::string& kind) {
   return found == amounts.end() ? 0 : found->second;
 }
 
-// How the amount of a resource is written.
+// Formats the amount of a resource.
 using Writer = std::function<std::string(double)>;
 Writer AmountOf(const std::string& kind) {
   if (kind == "cpu") return [](double a) { return absl::StrFormat("%.2f", a / 1000); };
@@ -67,13 +67,13 @@ class Table {
  private:
   void Head() {
     absl::StrAppendFormat(
-        &text_, "%s: revision %d of %s, %d jobs wait, %d hold something; %s ahead\n",
+        &text_, "%s: revision %d of %s, %d jobs pending, %d hold resources; %s ahead\n",
         result_.snapshot(), result_.revision(),
         absl::FormatTime(absl::FromUnixSeconds(result_.time().seconds()), absl::UTCTimeZone()),
         result_.waiting(), result_.running(),
         absl::FormatDuration(absl::Seconds(result_.horizon())));
     if (result_.without_walltime() > 0) {
-      absl::StrAppendFormat(&text_, "%d jobs have no walltime: how long they run is assumed\n",
+      absl::StrAppendFormat(&text_, "%d jobs have no walltime: their run time is assumed\n",
                             result_.without_walltime());
     }
     for (const std::string& change : result_.changes()) {
@@ -122,16 +122,16 @@ class Table {
   }
 
   void Jobs() {
-    const auto told = [](bool known, double start) {
-      return known ? std::optional<double>(start) : std::nullopt;
+    const auto start = [](bool known, double time) {
+      return known ? std::optional<double>(time) : std::nullopt;
     };
-    for (int i = 0; i < result_.jobs_size() && i < kMostJobsShown; ++i) {
+    for (int i = 0; i < result_.jobs_size() && i < kMaxShownJobs; ++i) {
       const sim::v1::WhatifJob& job = result_.jobs(i);
-      Row(absl::StrCat("starts: ", job.name()), told(job.has_start_before(), job.start_before()),
-          told(job.has_start_after(), job.start_after()), Ahead);
+      Row(absl::StrCat("starts: ", job.name()), start(job.has_start_before(), job.start_before()),
+          start(job.has_start_after(), job.start_after()), Ahead);
     }
-    if (result_.jobs_size() > kMostJobsShown) {
-      absl::StrAppendFormat(&text_, "and %d more: -o json\n", result_.jobs_size() - kMostJobsShown);
+    if (result_.jobs_size() > kMaxShownJobs) {
+      absl::StrAppendFormat(&text_, "and %d more: -o json\n", result_.jobs_size() - kMaxShownJobs);
     }
   }
 

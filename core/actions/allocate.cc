@@ -1,16 +1,15 @@
-// allocate: gives waiting jobs free places.
+// allocate: places pending jobs on free resources.
 //
-// Serves the first class of ServiceOrder, again and again. If its first job does not fit, none of
-// the class does, and the whole class is set aside with the reason. A gang is placed whole or not
-// at all; jobs that have their minimum then take one more task at a time.
+// Repeatedly serves the first class of ServiceOrder. If the first job of a class does not fit, no
+// job of the class does, and the whole class is blocked with the reason. A gang is placed whole or
+// not at all. Jobs that have their minimum then take one more task at a time.
 //
 //   A{j1 j4} B{j2} C{j3}     j1 fits -> A{j4} moves behind;  j2 does not -> B blocked;  j3 ...
 //
-// Where backfill is configured, allocate stops at the first gang for which there is no room, found
-// now or in an earlier cycle, and at one that is found to be over a limit: who may go around these
-// is for backfill to say.
+// If backfill is configured, allocate stops at the first gang that lacks room, found now or in an
+// earlier cycle, and at one that exceeds a limit. Backfill decides which jobs may overtake it.
 //
-// Cost: decisions + classes not known to be blocked, whatever the number of jobs that wait.
+// Cost: decisions + classes not known to be blocked, whatever the number of pending jobs.
 #include <optional>
 #include <utility>
 
@@ -28,15 +27,15 @@ class AllocateAction final : public Action {
   void Run(Cycle& cycle) const override;
 };
 
-// Who is next, as long as no gang that is known to lack room would go first.
+// The next job, unless a gang that is known to lack room comes before it.
 class NextToAllocate {
  public:
   NextToAllocate(Cycle& cycle, bool in_order) : ready_(cycle, ServiceOrder::Offer::kReady) {
     const bool any_short = !cycle.state().pending().short_of_room().empty();
     if (in_order && any_short) all_.emplace(cycle, ServiceOrder::Offer::kReadyAndShort);
   }
-  // Compared with backfill's order, which leaves those gangs out: the job that is served next is
-  // the same, whichever of the two serves it, and wherever the budget cuts.
+  // Compares with the order that includes the gangs short of room. So the job that is served next
+  // is the same whether allocate or backfill serves it, and wherever the budget ends.
   std::optional<ServiceOrder::Head> Next() {
     auto head = ready_.Next();
     if (!head.has_value() || !all_.has_value()) return head;
@@ -48,7 +47,7 @@ class NextToAllocate {
   std::optional<ServiceOrder> all_;
 };
 
-// At least one job is served, so that a cycle whose budget went to the lifecycle stage moves on.
+// Serves at least one job, so that a cycle whose budget the lifecycle stage used up makes progress.
 void AllocateAction::Run(Cycle& cycle) const {
   if (cycle.state().pending().ready_count() == 0) return;
   const bool in_order = cycle.policies().HasAction("backfill");
@@ -56,7 +55,7 @@ void AllocateAction::Run(Cycle& cycle) const {
   Placer placer(cycle);
   bool served = false;
   for (auto head = next.Next(); head.has_value(); head = next.Next()) {
-    if (served && cycle.SpentUp()) return cycle.Cut();
+    if (served && cycle.BudgetSpent()) return cycle.Cut();
     served = true;
     ++cycle.counters().jobs_considered;
     cycle.CountWork(1);

@@ -1,17 +1,17 @@
-// backfill: goes on in order of service where allocate stopped, at the first job that lacks room,
-// or that a limit of its queue keeps waiting. The first such jobs (of each queue one, EASY; or all
-// of them, conservative) are kept the places where they can start earliest; who comes after them
-// may start now only if that delays none of these.
+// backfill: continues in service order where allocate stopped, at the first job that lacks room or
+// that a limit of its queue blocks. The first such jobs (one per queue: EASY; or all of them:
+// conservative) get reservations for their earliest possible start. Later jobs may start now only
+// if that delays none of these.
 //
-//   8 devices, 6 in use until 10:00      waiting: A wants 8    B wants 2 for 1 h, C wants 2 for a
-//   day 9:00   A is kept all 8 from 10:00    B starts (gone by 10:00)    C waits: reserved for A
+//   8 devices, 6 in use until 10:00      pending: A wants 8    B wants 2 for 1 h, C wants 2 for a
+//   day 9:00   A reserves all 8 from 10:00   B starts (gone by 10:00)   C waits: reserved for A
 //   10:00  A starts
 //
-// Before others go around the first gang of a queue that lacks room, the later actions of the cycle
-// that might stop somebody for it have their say (Action::MakeRoomFor): else these others would be
-// given room that the gang could have had, and more would have to be stopped for it.
+// Before other jobs overtake the first gang of a queue that lacks room, the later actions of the
+// cycle may make room for it (Action::MakeRoomFor). Otherwise the others would take room that the
+// gang could have had, and more jobs would have to be stopped for the gang.
 //
-// How a place is kept from others: engine/reservations.h. Whom it is kept for: engine/reserve.h.
+// engine/reservations.h holds the reservations; engine/reserve.h chooses the jobs that get one.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -36,8 +36,7 @@ class Backfill {
 
  private:
   using Head = ServiceOrder::Head;
-  // A job like one that is kept a place, after it in their class: it is blocked as well, and no
-  // head of its own.
+  // The next job of the class of a reserved job. It is blocked as well, so it is never a head.
   using Mate = std::pair<OrderKey, ClassId>;
 
   std::optional<Head> Next();
@@ -48,7 +47,7 @@ class Backfill {
   void ReserveForShort(const Head& head);
   void ReserveForMate();
   void Enlist(ClassId of);
-  // It has room, and waits for a better place of its own accord.
+  // It has room, but prefers to wait for a better place.
   bool Awaits(ClassId id) const {
     const auto code = static_cast<WaitCode>(state_.pending().Class(id).blocked->code);
     return code == WaitCode::kWaitsForBetterTier;
@@ -60,21 +59,21 @@ class Backfill {
   std::optional<ServiceOrder> order_;
   ServiceOrder::Offer offer_ = ServiceOrder::Offer::kReady;
   bool served_ = false;
-  size_t held_ = 0;  // reservations at the last look
+  size_t held_ = 0;  // reservations at the last call of Next
   absl::btree_set<ClassId> asked_;
-  absl::btree_set<QueueId> helped_;  // for whose first gang room was to be made
+  absl::btree_set<QueueId> helped_;  // queues whose first gang MakeRoomFor has tried
   absl::btree_set<Mate> mates_;
 };
 
 void Backfill::Run() {
   for (const auto& [id, reservation] : state_.reservations())
     Enlist(state_.jobs().At(id).pending_class);
-  // Each cycle serves a job that is not known to be blocked, or decides something: else, cut at the
-  // same place each time, it would go on for ever.
+  // Each cycle serves a job that is not known to be blocked, or decides something. Otherwise a
+  // cycle that is cut at the same place each time would repeat forever.
   const size_t decisions = cycle_.transaction().decisions();
   for (auto head = Next(); head.has_value() || !mates_.empty(); head = Next()) {
     const bool moved_on = served_ || cycle_.transaction().decisions() > decisions;
-    if (moved_on && cycle_.SpentUp()) return cycle_.Cut();
+    if (moved_on && cycle_.BudgetSpent()) return cycle_.Cut();
     if (MateGoesBefore(head)) {
       ReserveForMate();
     } else if (head->short_of_room) {
@@ -85,8 +84,8 @@ void Backfill::Run() {
   }
 }
 
-// Gangs found blocked in an earlier cycle are looked at again only where a reservation may have
-// come free in this one.
+// Gangs blocked in an earlier cycle are re-evaluated only if this cycle may have freed a
+// reservation.
 std::optional<Backfill::Head> Backfill::Next() {
   const size_t held = state_.reservations().size();
   const bool given_up =
@@ -123,16 +122,16 @@ void Backfill::Serve(const Head& head) {
   if (reserved) Enlist(head.id);
 }
 
-// The job has its places then, or waits for them there, and its class goes on.
+// Then the job is placed, or nominated for that room, and its class continues.
 bool Backfill::RoomIsMade(const Head& head, const BlockedVerdict& verdict) {
   constexpr size_t kMostQueues = 16;
   const Job& job = state_.jobs().At(head.job);
-  if (!NeedsOf(job).gang || !job.preempts || !MayBeHelped(verdict)) return false;
+  if (!NeedsOf(job).gang || !job.preempts || !EvictionMayHelp(verdict)) return false;
   if (helped_.size() == kMostQueues || !helped_.insert(head.queue).second) return false;
   bool later = false;
   for (const auto& action : cycle_.policies().actions()) {
     if (later && MakesRoom(*action, job)) {
-      order_.emplace(cycle_, offer_, /*around=*/true);  // other queues have changed, too
+      order_.emplace(cycle_, offer_, /*around=*/true);  // other queues have changed as well
       return true;
     }
     later |= action->name() == "backfill";

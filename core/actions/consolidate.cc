@@ -1,6 +1,6 @@
-// consolidate: would a gang fit if others moved together? How: core/engine/mover.h. Only for
-// preemptible gangs: those that must never be stopped themselves may not stop others either, unless
-// their queue is entitled to the room (reclaim).
+// consolidate: would a gang fit if other jobs moved together? See core/engine/mover.h. Only for
+// preemptible gangs: a job that must never be stopped may not stop others either, unless its queue
+// is entitled to the room (reclaim).
 #include <memory>
 
 #include "core/actions/eviction.h"
@@ -11,13 +11,13 @@
 namespace berth {
 namespace {
 
-// `tell`: of why nothing came of it; null: nobody wants to know.
+// `tell` explains why no room was made; null if no explanation is needed.
 RoomMade MoveOthers(Cycle& cycle, Mover& mover, const Job& job, const JobNeeds& needs,
                     Protections* tell) {
   if (!job.preemptible) return {.barred = "the job is not preemptible"};
   const VictimOutcome outcome = mover.MakeRoom(job, needs);
-  if (outcome.decided || tell == nullptr) return CameOf(cycle, outcome, "");
-  return CameOf(cycle, outcome, tell->OfAll(job, needs, outcome));
+  if (outcome.decided || tell == nullptr) return ResultOf(cycle, outcome, "");
+  return ResultOf(cycle, outcome, tell->OfAll(job, needs, outcome));
 }
 
 class ConsolidateAction final : public Action {

@@ -12,7 +12,7 @@
 
 namespace berth {
 
-bool MayBeHelped(const BlockedVerdict& verdict) {
+bool EvictionMayHelp(const BlockedVerdict& verdict) {
   const auto code = static_cast<WaitCode>(verdict.code);
   if (code == WaitCode::kJobAffinity) return verdict.wake == WakeOn::kRoom;
   return code == WaitCode::kInsufficientResources || code == WaitCode::kQueueLimit ||
@@ -25,7 +25,7 @@ RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string b
           .barred = std::move(barred)};
 }
 
-RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome, std::string barred) {
+RoomMade ResultOf(const Cycle& cycle, const VictimOutcome& outcome, std::string barred) {
   if (outcome.decided) return {.decided = true};
   if (outcome.short_of_share) {
     return RefusedForShare(cycle, outcome.protected_until, std::move(barred));
@@ -39,34 +39,34 @@ const Job& FirstJob(const ClusterState& state, ClassId id) {
   return state.jobs().At(state.pending().Class(id).jobs.begin()->job);
 }
 
-// False also for what no room lets start: it asks for more than a queue's limit.
-bool MayBeHelped(const ClusterState& state, ClassId id) {
+// Also false if no amount of room helps, because the job exceeds a limit of a queue.
+bool EvictionMayHelp(const ClusterState& state, ClassId id) {
   const PendingClass* c = state.pending().FindClass(id);
   if (c == nullptr || c->blocked == nullptr || c->jobs.empty()) return false;
-  if (!berth::MayBeHelped(*c->blocked)) return false;
+  if (!berth::EvictionMayHelp(*c->blocked)) return false;
   return static_cast<WaitCode>(c->blocked->code) != WaitCode::kQueueLimit ||
          !BeyondLimitVerdict(state, FirstJob(state, id)).has_value();
 }
 
-// Of the classes from `*from` on, one of the same queue has a job that goes before this one's
-// first. In order of service: the first other class of the queue is the one to compare with, and
-// `*from` is then where it stands, for the next time.
+// Whether a class from `*from` on, of the same queue, has a job that comes before the first of this
+// class. The classes are in service order, so only the first other class of the queue is compared.
+// `*from` is set to its position, for the next call.
 bool OthersFirst(const ClusterState& state, ClassId id, const std::vector<ClassId>& missed,
                  size_t* from) {
   const PendingClass& c = state.pending().Class(id);
   for (; *from < missed.size(); ++*from) {
-    if (missed[*from] == id || !MayBeHelped(state, missed[*from])) continue;
+    if (missed[*from] == id || !EvictionMayHelp(state, missed[*from])) continue;
     const PendingClass& other = state.pending().Class(missed[*from]);
     if (other.demand.queue != c.demand.queue) continue;
     ClassKey theirs = ClassKeyOf(other.demand, *other.jobs.begin());
     ClassKey own = ClassKeyOf(c.demand, *c.jobs.begin());
-    theirs.user = own.user = {};  // turns between users are for the order of service
+    theirs.user = own.user = {};  // only the service order rotates between users
     return theirs < own;
   }
   return false;
 }
 
-// One way after the other.
+// Each way is tried separately.
 std::vector<JobNeeds> WaysToHelp(const Job& job) {
   const JobNeeds needs = NeedsOf(job);
   if (needs.gang) return FewDivisionsOf(job);
@@ -76,7 +76,7 @@ std::vector<JobNeeds> WaysToHelp(const Job& job) {
 }
 
 RoomMade Help(const Job& job, const MakeRoom& make_room) {
-  if (!job.preempts) return {.barred = "nobody is stopped for it: its preemptionPolicy is Never"};
+  if (!job.preempts) return {.barred = "the job evicts no others: its preemptionPolicy is Never"};
   RoomMade best;
   for (const JobNeeds& needs : WaysToHelp(job)) {
     const RoomMade made = make_room(job, needs);
@@ -88,7 +88,7 @@ RoomMade Help(const Job& job, const MakeRoom& make_room) {
   return best;
 }
 
-// The first job of the class, and the next ones, as long as they are helped. False: the budget
+// Helps the first job of the class, then the next ones while that succeeds. False if the budget
 // ended.
 bool HelpClass(Cycle& cycle, absl::string_view action, const std::vector<ClassId>& missed,
                size_t at, bool* served, const MakeRoom& make_room) {
@@ -97,20 +97,20 @@ bool HelpClass(Cycle& cycle, absl::string_view action, const std::vector<ClassId
   const ClassId id = missed[at];
   RoomMade made{.decided = true};
   size_t others = at + 1;
-  while (made.decided && MayBeHelped(state, id)) {
-    if (*served && cycle.SpentUp()) return false;
+  while (made.decided && EvictionMayHelp(state, id)) {
+    if (*served && cycle.BudgetSpent()) return false;
     *served = true;
     cycle.CountWork(1);
     made = Help(FirstJob(state, id), make_room);
-    if (!made.decided || !MayBeHelped(state, id)) break;
+    if (!made.decided || !EvictionMayHelp(state, id)) break;
     if (OthersFirst(state, id, missed, &others)) break;
   }
-  if (!MayBeHelped(state, id)) return true;
+  if (!EvictionMayHelp(state, id)) return true;
   if (made.decided) {
     editor.Reopen(id);
     return true;
   }
-  editor.TellAsked(id, {.action = std::string(action), .barred = made.barred});
+  editor.NoteAsked(id, {.action = std::string(action), .barred = made.barred});
   editor.Revisit(id, made.again);
   const QueueId queue = state.pending().Class(id).demand.queue;
   if (made.when_queue_shrinks) editor.RevisitWith(id, queue);

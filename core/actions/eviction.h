@@ -1,4 +1,4 @@
-// What reclaim, preempt and consolidate have in common: for whom they are asked.
+// What reclaim, preempt and consolidate have in common: which jobs they make room for.
 #ifndef BERTH_CORE_ACTIONS_EVICTION_H_
 #define BERTH_CORE_ACTIONS_EVICTION_H_
 
@@ -13,36 +13,37 @@
 
 namespace berth {
 
-// What came of trying to make room for a job.
+// The result of trying to make room for a job.
 struct RoomMade {
   bool decided = false;
-  // Not decided: when a victim that is protected for its age may be taken, or shares may allow it.
+  // If not decided: when a victim's age protection ends, or fair shares may allow it.
   Time again = absl::InfiniteFuture();
-  bool when_queue_shrinks = false;  // not decided because of what the job's own queue holds
+  bool when_queue_shrinks = false;  // not decided because of what the job's queue holds
   std::string barred = {};          // not decided: why, for people
 };
-// Fair shares follow demand, in other queues too: who is refused for its share asks again.
+// Fair shares follow demand, in other queues too, so a job refused for its share is tried again
+// later.
 inline constexpr Duration kAskAgain = absl::Seconds(10);
 RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string barred);
-// Of a plan; `barred`: why nothing was decided.
-RoomMade CameOf(const Cycle& cycle, const VictimOutcome& outcome, std::string barred);
+// The result of a plan. `barred`: why nothing was decided.
+RoomMade ResultOf(const Cycle& cycle, const VictimOutcome& outcome, std::string barred);
 
 using MakeRoom = std::function<RoomMade(const Job& job, const JobNeeds& needs)>;
 
-// What bars the class is something that others hold: they might be stopped for it.
-bool MayBeHelped(const BlockedVerdict& verdict);
+// Other jobs hold what the class lacks, so evicting them may help.
+bool EvictionMayHelp(const BlockedVerdict& verdict);
 
 // Calls `make_room` for the first job of every class that was found short of room, of a limit, or
-// of what is kept for guarantees since the last cycle that was not cut: in the order in which they
-// were found, which is that of service. A parked class costs nothing. The needs of a job that only
-// grows are offered one by one.
+// of resources kept for guarantees since the last cycle that was not cut. The order is that in
+// which they were found, which is service order. A parked class costs nothing. The needs of a job
+// that only grows are tried one by one.
 //
-// A cycle that is cut goes on, next time, after the last class that `action` has dealt with: one at
-// least in each.
+// After a cycle that was cut, the next one continues behind the last class that `action` processed.
+// Each cycle processes at least one.
 //
-// A class that was helped goes on with its next job, unless another class of its queue comes first;
-// then it is tried again in the next cycle. One that was not helped is looked at again when
-// RoomMade says so.
+// If a class was helped, its next job follows, unless another class of its queue comes first; then
+// it is tried again in the next cycle. A class that was not helped is re-evaluated when RoomMade
+// says so.
 void ForEachMissed(Cycle& cycle, absl::string_view action, const MakeRoom& make_room);
 
 }  // namespace berth

@@ -1,6 +1,6 @@
 // expire_gangs: a job that has run below its minimum for longer than gang_grace makes no progress
-// and keeps others from theirs. It gives up its remaining tasks and waits for its whole gang again.
-// No retry is used. How long: ShortSince.
+// and blocks resources. It gives up its remaining tasks and waits for its whole gang again. This
+// uses no retry. ShortSince computes how long it has been short.
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/engine/cycle.h"
@@ -31,10 +31,10 @@ class ExpireGangsAction final : public Action {
     bool served = false;
     for (const auto& [since, id] : cycle.state().short_jobs()) {
       if (since + grace > cycle.now()) return cycle.WakeBy(since + grace);
-      if (served && cycle.SpentUp()) return cycle.Cut();
+      if (served && cycle.BudgetSpent()) return cycle.Cut();
       served = true;
       cycle.CountWork(1);
-      // As of the facts; this cycle may have helped it, or restarted it for another reason.
+      // According to the facts. This cycle may have helped it, or restarted it for another reason.
       if (ShortSince(cycle.state().jobs().At(id)) + grace <= cycle.now()) Expire(cycle, id);
     }
   }

@@ -1,8 +1,8 @@
-// preempt: does a less important job of the same queue hold what this one needs? Victims are
-// preemptible jobs of strictly lower priority; so of two jobs at most one can ever preempt the
-// other. And only as far as the queue's fair share allows: core/engine/queue_bounds.h. What was
-// reclaimed for a victim counts as reclaimed for the job then; if that would be more than the queue
-// may claim, such victims are spared: others could take it back at once.
+// preempt: does a job of lower priority in the same queue hold what this one needs? Victims are
+// preemptible jobs of strictly lower priority, so of two jobs at most one can ever preempt the
+// other. The queue's fair share limits preemption (core/engine/queue_bounds.h). Resources that were
+// reclaimed for a victim then count as reclaimed for the job. If the queue may not claim that much,
+// such victims are spared, because other queues could take the resources back at once.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace berth {
 namespace {
 
-// What the queue may claim beyond what it has claimed.
+// How much more the queue may claim.
 Resources ClaimRoom(Cycle& cycle, const Queue& queue) {
   return cycle.shares().At(queue.id).fair_share - queue.claimed;
 }
@@ -50,14 +50,14 @@ VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds&
   });
 }
 
-// `tell`: of why nothing came of it; null: nobody wants to know.
+// `tell` explains why no room was made; null if no explanation is needed.
 RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs,
                  Protections* tell) {
   VictimOutcome outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/false);
   const bool claims = !cycle.state().queues().At(job.queue).claimed.IsZero();
   if (!outcome.decided && claims) outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/true);
-  if (outcome.decided || tell == nullptr) return CameOf(cycle, outcome, "");
-  return CameOf(cycle, outcome, tell->OfQueue(job, needs, PriorityOf(job, needs), outcome));
+  if (outcome.decided || tell == nullptr) return ResultOf(cycle, outcome, "");
+  return ResultOf(cycle, outcome, tell->OfQueue(job, needs, PriorityOf(job, needs), outcome));
 }
 
 class PreemptAction final : public Action {

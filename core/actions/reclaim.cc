@@ -1,7 +1,7 @@
-// reclaim: does another queue hold what this one is entitled to? The rules, and why nothing can be
-// reclaimed back: core/engine/reclaim_victims.h. Where enough is free in sum, nobody has to lose
-// anything: others move, for a gang that consolidate would not move them for. Where not, and what
-// is owed lies in pieces, those who owe it go and others move.
+// reclaim: does another queue hold what this one is entitled to? core/engine/reclaim_victims.h has
+// the rules, and why nothing can be reclaimed back. If the total that is free suffices, no job has
+// to be evicted: others move, for a gang that consolidate would not move them for. If it does not,
+// and the owed resources are fragmented, jobs that owe them are evicted and others move.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -20,7 +20,7 @@
 namespace berth {
 namespace {
 
-// The job, of one task, leaves room for the request on its node.
+// Evicting this job of one task makes room for the request on its node.
 bool MakesRoomAlone(const ClusterState& state, const Job& job, const Resources& request) {
   if (job.tasks.size() != 1 || !Holds(job.tasks[0])) return false;
   const Node& node = state.nodes().At(job.tasks[0].node);
@@ -38,18 +38,18 @@ class Reclaim {
         protections_(cycle),
         consolidates_(cycle.policies().HasAction("consolidate")) {}
 
-  // `tell`: say why, if nothing comes of it.
+  // `tell`: explain why, if no room is made.
   RoomMade MakeRoom(const Job& job, const JobNeeds& needs, bool tell) {
     const ClusterState& state = cycle_.state();
     const Queue& queue = state.queues().At(job.queue);
-    // Nobody else holds anything. A job of another queue opens what is blocked (StateEditor).
+    // Other queues hold nothing. A job of another queue opens blocked classes (StateEditor).
     if (queue.active_jobs == state.queues().At(kRootQueue).active_jobs) {
-      return {.barred = "no other queue holds anything"};
+      return {.barred = "no other queue holds any resources"};
     }
     const Resources request = RequestOf(state, job, needs);
     const FairShares::OfQueue& share = cycle_.shares().At(job.queue);
     SpareRoom spare(state, cycle_.shares());
-    const QueueClaim claim = ClaimOf(queue, share, HeldOnceReleased(queue), request, spare);
+    const QueueClaim claim = ClaimOf(queue, share, HeldAfterRelease(queue), request, spare);
     if (!claim.Lawful()) {
       return RefusedForShare(cycle_, absl::InfiniteFuture(), BeyondShare(queue, request, claim));
     }
@@ -77,10 +77,10 @@ class Reclaim {
 
  private:
   static constexpr size_t kMostBesideMoves = 64;
-  static constexpr int kMaxMoveTries = 16;  // in vain, for all jobs of one run
+  static constexpr int kMaxMoveTries = 16;  // failed tries, for all jobs of one run
 
-  // Those who go first may bring their queue down to its share, though one behind them would do
-  // alone. Only for a single task: one job on its node then makes room for it.
+  // The first victims may bring their queue down to its share although one behind them would
+  // suffice alone. Only for a single task: one job on its node then makes room for it.
   bool TakeOneAlone(const VictimPlanGoal& goal, const MakeVictims& owed) {
     if (!goal.needs.gang || TasksIn(goal.needs) != 1) return false;
     const ClusterState& state = cycle_.state();
@@ -93,11 +93,11 @@ class Reclaim {
     return outcome.decided;
   }
 
-  // Of those who owe it, the fewest that make enough room in sum; and others move, so that it lies
-  // in one piece. Nobody else is stopped.
+  // Evicts the fewest debtors that make enough room in total, and moves other jobs to make the room
+  // contiguous. Only debtors are evicted.
   bool TakeAndMove(const VictimPlanGoal& goal, const MakeVictims& owed) {
     if (move_tries_ >= kMaxMoveTries) return false;
-    const auto [fewest, all] = EnoughInSum(goal, owed);
+    const auto [fewest, all] = EnoughTotal(goal, owed);
     for (size_t count = fewest; count > 0; count = std::min(4 * count, all)) {
       const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
         return mover_.MovesAfter(owed(useful), count, goal.job, useful);
@@ -109,9 +109,9 @@ class Reclaim {
     return false;
   }
 
-  // How many of those who owe it make enough room in sum, and how many there are, as far as that is
-  // looked at. 0: there is not enough, or nobody who owes it.
-  std::pair<size_t, size_t> EnoughInSum(const VictimPlanGoal& goal, const MakeVictims& owed) const {
+  // How many debtors make enough room in total, and how many were found. {0, 0} if they do not
+  // suffice or there are none.
+  std::pair<size_t, size_t> EnoughTotal(const VictimPlanGoal& goal, const MakeVictims& owed) const {
     const ClusterState& state = cycle_.state();
     if (!goal.needs.gang) return {0, 0};
     const Resources least = LeastOf(state, goal.job, goal.needs);
@@ -127,7 +127,7 @@ class Reclaim {
     return {enough, all};
   }
 
-  // "queue a holds 3 of its fair share of 4 gpu, and the job asks for 2"
+  // "queue a holds 3 of its fair share of 4 gpu, and the job requests 2"
   std::string BeyondShare(const Queue& queue, const Resources& request,
                           const QueueClaim& claim) const {
     for (size_t i = 0; i < kMaxResourceKinds; ++i) {
@@ -135,12 +135,12 @@ class Reclaim {
       const ResourceKind kind{static_cast<uint8_t>(i)};
       const int64_t unit = UnitOf(kind);
       return absl::StrCat("queue ", queue.spec.name, " holds ",
-                          AmountText(HeldOnceReleased(queue)[kind], unit), " of its fair share of ",
+                          AmountText(HeldAfterRelease(queue)[kind], unit), " of its fair share of ",
                           AmountText(cycle_.shares().At(queue.id).fair_share[kind], unit), " ",
-                          cycle_.state().interner().KindName(kind), ", and the job asks for ",
+                          cycle_.state().interner().KindName(kind), ", and the job requests ",
                           AmountText(request[kind], unit));
     }
-    return "the job asks for nothing that its queue may claim";
+    return "the job requests nothing that its queue may claim";
   }
 
   std::string Why(const Queue& queue, const Job& victim) const {
@@ -152,7 +152,7 @@ class Reclaim {
   UnitPool pool_;
   Mover mover_;
   Protections protections_;
-  const bool consolidates_;  // that action moves others for preemptible jobs
+  const bool consolidates_;  // consolidate moves others for preemptible jobs
   int move_tries_ = 0;
 };
 

@@ -1,22 +1,24 @@
-// rotate: does a job of the same queue and priority hold what this one needs, which by the queue's
-// job order has had its turn? Victims are preemptible jobs that stand behind it by the order's gap
-// (JobOrder::PrepareStanding): levels of attained service, or twice as much left to do. What stands
-// there only falls or rises by a few steps as a job runs, and a job that is stopped keeps what it
-// has had: so of two jobs that wait for each other's room, each gives way a few times at most.
+// rotate: does a job of the same queue and priority that has had its turn, by the queue's job
+// order, hold what this one needs? Victims are preemptible jobs that rank behind it by at least the
+// order's gap (JobOrder::PrepareStanding): levels of attained service, or twice as much remaining
+// work. The standing of a running job only falls or rises by a few steps, and a stopped job keeps
+// its attained service. So of two jobs that compete for the same room, each gives way a few times
+// at most.
 //
 //   least_attained, full node of 8:   A has had 5 h on 8 devices (level 2); B comes and wants 2
 //   A is stopped after a checkpoint, B starts; A waits in level 2, and starts again
 //   after B
 //
-// A job gives way only once most of what it ran since it started is kept: it makes checkpoints, and
-// what it ran since the last of them is at most a fifth. So of all device time at most a fifth is
-// lost by rotation, and each turn brings a job on. It is asked again at its next checkpoint.
+// A job gives way only when most of its work since its start is saved: it writes checkpoints, and
+// the time since the last one is at most a fifth of the run. So rotation loses at most a fifth of
+// all device time, and every turn makes progress. The job is considered again at its next
+// checkpoint.
 //
 //   checkpoints every 10 min:   not before 10 min;  from 10 to 12.5;  20 to 25;  30 to 37.5;  from
 //   40 on
 //
-// And only as far as the queue's fair share allows: core/engine/queue_bounds.h. Without such an
-// order it does nothing.
+// The queue's fair share limits rotation (core/engine/queue_bounds.h). Without such a job order the
+// action does nothing.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -34,8 +36,8 @@ namespace {
 
 constexpr int64_t kMostLost = 5;  // a fifth
 
-// When so much of what the job ran since its start is kept that it may give way: `now`, or its next
-// checkpoint; InfiniteFuture of one that makes none.
+// When enough of the work since the job's start is saved for it to give way: `now`, or its next
+// checkpoint. InfiniteFuture for a job without checkpoints.
 Time MayGiveWay(const Job& job, Time now) {
   if (job.checkpoint_interval == absl::InfiniteDuration()) return absl::InfiniteFuture();
   const Duration interval = std::max(job.checkpoint_interval, absl::Seconds(1));
@@ -51,10 +53,10 @@ struct Ranked {
   VictimUnit unit;
 };
 
-// The units of one queue's jobs, those that have had most first.
+// The units of one queue's jobs, most service first.
 struct Crowd {
   std::vector<Ranked> units;
-  Time again = absl::InfiniteFuture();  // when one may have become, or be, a victim
+  Time again = absl::InfiniteFuture();  // when a job may have become a victim
 };
 
 class Rotation {
@@ -85,7 +87,7 @@ class Rotation {
   std::map<QueueId, Crowd> crowds_;
 };
 
-// For one job: of those that stand at `least` or more, with the job's priority.
+// Victims for one job: units with its priority and a standing of at least `least`.
 class RotationVictims final : public VictimSource {
  public:
   RotationVictims(Rotation& rotation, const Job& job, int64_t least, UsefulJob useful)
@@ -147,7 +149,7 @@ const Crowd& Rotation::CrowdOf(QueueId queue) {
   crowd.again = std::min(crowd.again, maker.TakeProtectedUntil());
   std::stable_sort(crowd.units.begin(), crowd.units.end(), [](const Ranked& a, const Ranked& b) {
     if (a.value != b.value) return a.value > b.value;
-    if (a.unit.job == b.unit.job) return false;  // surplus first, as they were made
+    if (a.unit.job == b.unit.job) return false;  // surplus tasks first, in order of creation
     if (a.unit.loss != b.unit.loss) return a.unit.loss < b.unit.loss;
     return a.unit.job > b.unit.job;
   });
@@ -156,13 +158,13 @@ const Crowd& Rotation::CrowdOf(QueueId queue) {
 
 std::string Rotation::Barred(const Job& job, const VictimOutcome& outcome) const {
   if (outcome.some_may_go && outcome.barred != nullptr) return outcome.barred;
-  return absl::StrCat("nobody in queue ", state_.queues().At(job.queue).spec.name, " of priority ",
-                      job.priority, " has had its turn, by ", order_->name(),
-                      ", and lately made a checkpoint");
+  return absl::StrCat("no job of priority ", job.priority, " in queue ",
+                      state_.queues().At(job.queue).spec.name, " has had its turn (",
+                      order_->name(), ") and made a checkpoint recently");
 }
 
 RoomMade Rotation::Help(const Job& job, const JobNeeds& needs) {
-  if (!needs.gang) return {.barred = "what only grows waits for spare room"};
+  if (!needs.gang) return {.barred = "tasks beyond the minimum use only free room"};
   const Queue& queue = state_.queues().At(job.queue);
   const int64_t least = Of(job).value + order_->StandingGap();
   const VictimPlanGoal goal{.job = job,
@@ -170,12 +172,12 @@ RoomMade Rotation::Help(const Job& job, const JobNeeds& needs) {
                             .reason = ReleaseReason::kPreempted,
                             .claim_room = cycle_.shares().At(queue.id).fair_share - queue.claimed,
                             .why = [this](const Job&, int32_t) {
-                              return absl::StrCat("it has had its turn, by ", order_->name());
+                              return absl::StrCat("it has had its turn (", order_->name(), ")");
                             }};
   const VictimOutcome outcome = PlanVictims(cycle_, goal, [&](UsefulJob useful) {
     return std::make_unique<RotationVictims>(*this, job, least, std::move(useful));
   });
-  return CameOf(cycle_, outcome, Barred(job, outcome));
+  return ResultOf(cycle_, outcome, Barred(job, outcome));
 }
 
 class RotateAction final : public Action {

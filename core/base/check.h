@@ -1,4 +1,4 @@
-// BERTH_CHECK: our own bugs end the process, in every build. Bad input never reaches one.
+// BERTH_CHECK: a bug in Berth ends the process, in every build. Bad input must never reach one.
 #ifndef BERTH_CORE_BASE_CHECK_H_
 #define BERTH_CORE_BASE_CHECK_H_
 

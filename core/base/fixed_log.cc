@@ -1,5 +1,5 @@
 // Bit by bit: with x = 2^n * m, 1 <= m < 2, each squaring of m doubles its logarithm, whose next
-// binary digit is 1 where the square is 2 or more.
+// binary digit is 1 if the square is 2 or more.
 //
 //   x = 10: n = 3, m = 1.25;  1.5625 -> 0;  2.4414 -> 1, m = 1.2207;  1.4901 -> 0 ...  3.01..b
 #include "core/base/fixed_log.h"

@@ -1,4 +1,4 @@
-// Strong ids: a number that cannot be mixed up with another kind of number.
+// Strong ids: numbers whose kinds cannot be mixed up.
 #ifndef BERTH_CORE_BASE_ID_H_
 #define BERTH_CORE_BASE_ID_H_
 
@@ -8,7 +8,7 @@
 
 namespace berth {
 
-// No arithmetic and no conversion; ordered so that every comparator can end in an id.
+// No arithmetic and no conversion. Ordered, so that every comparator can use an id as tie-breaker.
 template <class Tag, class Number = uint32_t>
 struct Id {
   using Value = Number;

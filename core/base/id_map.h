@@ -1,9 +1,10 @@
-// IdMap: values by a growing id. Lookup is two array steps, iteration is in id order, and pointers
-// to values stay valid until that value is erased. Ids are handed out increasingly and not reused,
-// so old chunks empty out and are freed; a directory slot of 8 bytes per 256 ids ever used remains.
+// IdMap: values by an increasing id. Lookup is two array steps, iteration is in id order, and
+// pointers to values stay valid until that value is erased. Ids are assigned in increasing order
+// and not reused, so old chunks become empty and are freed; a directory slot of 8 bytes per 256 ids
+// ever used remains.
 //
-// Ids may leap: job uids go on far above the old ones after a restore. Each stretch of ids without
-// a leap has a directory of its own:
+// Ids may jump: job uids continue far above the old ones after a restore. Each stretch of ids
+// without a jump has its own directory:
 //
 //   ids 1..700, then 30'000'000'000'000..   ->   stretch from chunk 0: 3 slots,
 //                                                stretch from chunk 117'187'497'984: 2017 slots
@@ -47,7 +48,7 @@ class IdMap {
     return *found;
   }
 
-  // Asks the processor to have the first `bytes` of the value at hand soon. Any id.
+  // Prefetches the first `bytes` of the value. Any id.
   void Prefetch(IdType id, size_t bytes) const {
     const Chunk* chunk = ChunkAt(id.value / kChunk);
     if (chunk == nullptr) return;
@@ -61,7 +62,7 @@ class IdMap {
   template <class... Args>
   T& Emplace(IdType id, Args&&... args) {
     std::unique_ptr<Chunk>& chunk = MakeRoom(id.value / kChunk);
-    // Not make_unique, which would fill it with zeros first.
+    // Not make_unique, which would zero it first.
     if (chunk == nullptr) chunk.reset(new Chunk);
     std::optional<T>& slot = chunk->slots[id.value % kChunk];
     BERTH_CHECK(!slot.has_value());
@@ -100,7 +101,7 @@ class IdMap {
     return std::nullopt;
   }
 
-  // Likewise the last present id that is <= `from`.
+  // Likewise, the last present id that is <= `from`.
   std::optional<IdType> NextBackFrom(IdType from) const {
     const size_t chunk = from.value / kChunk;
     for (size_t i = std::min(StretchOf(chunk) + 1, stretches_.size()); i-- > 0;) {
@@ -140,7 +141,7 @@ class IdMap {
     size_t first = 0;  // number of its first chunk, a multiple of kLeap
     std::vector<std::unique_ptr<Chunk>> chunks;
   };
-  static constexpr size_t kLeap = 4096;  // chunks: 32 KiB of directory bridge less than that
+  static constexpr size_t kLeap = 4096;  // chunks: smaller gaps cost up to 32 KiB of directory
 
   // The last stretch that begins at or before the chunk; 0 if there is none.
   size_t StretchOf(size_t chunk) const {
@@ -152,12 +153,12 @@ class IdMap {
   const Chunk* ChunkAt(size_t chunk) const {
     if (stretches_.empty()) return nullptr;
     const Stretch& stretch = stretches_[StretchOf(chunk)];
-    const size_t at = chunk - stretch.first;  // huge if it is before the first stretch
+    const size_t at = chunk - stretch.first;  // huge before the first stretch
     return at < stretch.chunks.size() ? stretch.chunks[at].get() : nullptr;
   }
 
-  // The slot of a chunk, in the stretch that it goes on or in a new one. A stretch that ends before
-  // the next one begins may grow up to there: the later ids are in the later stretch.
+  // The slot of a chunk, in the stretch that it continues or in a new one. A stretch may grow up to
+  // the start of the next one: later ids are in the later stretch.
   std::unique_ptr<Chunk>& MakeRoom(size_t chunk) {
     size_t i = StretchOf(chunk);
     const bool before_all = stretches_.empty() || chunk < stretches_[i].first;
@@ -172,7 +173,7 @@ class IdMap {
     return stretch.chunks[at];
   }
 
-  std::vector<Stretch> stretches_;  // in order, not overlapping
+  std::vector<Stretch> stretches_;  // sorted, not overlapping
   size_t size_ = 0;
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 
-// Takes the digits at the front, without leading zeros.
+// Removes the digits at the front and returns them without leading zeros.
 absl::string_view TakeNumber(absl::string_view* text) {
   size_t end = 0;
   while (end < text->size() && IsDigit((*text)[end])) ++end;

@@ -1,4 +1,4 @@
-// The order in which people read names: numbers in them are compared as numbers.
+// Natural order of names: numbers in them are compared as numbers.
 #ifndef BERTH_CORE_BASE_NATURAL_ORDER_H_
 #define BERTH_CORE_BASE_NATURAL_ORDER_H_
 
@@ -6,7 +6,7 @@
 
 namespace berth {
 
-// n2 before n10. A total order: names that differ in leading zeros only ("n1", "n01") are compared
+// n2 before n10. A total order: names that differ only in leading zeros ("n1", "n01") are compared
 // byte by byte.
 bool NaturalLess(absl::string_view a, absl::string_view b);
 

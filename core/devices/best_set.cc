@@ -18,11 +18,12 @@ void ForEachDevice(KindMask mask, Visit&& visit) {
   for (; mask != 0; mask &= mask - 1) visit(static_cast<size_t>(std::countr_zero(mask)));
 }
 
-// What sets of equal worst link are compared by, but for the lowest indexes: they come first.
+// Compares sets with equal worst links. The lowest indexes need no field: such sets are found
+// first.
 struct Rank {
   LinkScore nic_near = std::numeric_limits<LinkScore>::max();
   int numa_nodes = 0;
-  int64_t broken = 0;  // what the rest loses: the sum of scores between the set and all candidates
+  int64_t broken = 0;  // loss of the rest: sum of scores between the set and all candidates
   int preferred = 0;
 };
 
@@ -50,7 +51,7 @@ class Search {
   KindMask Find();
 
  private:
-  // What is chosen so far, and what may still be added to it.
+  // A partial choice, and what may still be added to it.
   struct Partial {
     KindMask chosen = 0;
     KindMask open = 0;
@@ -59,16 +60,16 @@ class Search {
     Rank rank = {};
   };
 
-  // Of a pair in the rest.
+  // Contribution of a pair in the rest.
   int64_t Worth(size_t a, size_t b) const {
     return layout_.Score(a, b) + (layout_.numa[a] == layout_.numa[b] ? 1 : 0);
   }
-  // A twin that is as near to the free NICs and as much preferred, so that it could stand for it.
+  // Equal devices that are also as near to the free NICs and equally preferred.
   KindMask TwinsOf(size_t device) const;
   std::array<LinkScore, kMaxLaidOut> Scores(size_t* count) const;
   void Connect(LinkScore least);
   bool Exhausted() const { return steps_ > (found_ != 0 ? kMaxSteps : kMostSteps); }
-  void FindAmong(LinkScore least);  // the sets in which no link is worse
+  void FindAmong(LinkScore least);  // the sets without a worse link
   void Extend(const Partial& partial);
   bool MayBeat(const Rank& rank) const;
   KindMask WellConnected() const;
@@ -79,7 +80,7 @@ class Search {
   const absl::Span<const LinkScore> nic_near_;
   std::array<KindMask, kMaxLaidOut> earlier_twins_{};
   std::array<int64_t, kMaxLaidOut> degree_{};
-  std::array<KindMask, kMaxLaidOut> connected_{};  // by links that are good enough
+  std::array<KindMask, kMaxLaidOut> connected_{};  // by sufficiently good links
   KindMask found_ = 0;
   Rank best_;
   int64_t steps_ = 0;
@@ -123,14 +124,14 @@ Search::Partial Search::With(const Partial& partial, size_t device) const {
   return next;
 }
 
-// What is added makes a set farther from NICs, spreads it over more NUMA nodes, and breaks more.
+// Adding devices moves a set farther from NICs, spreads it over more NUMA nodes, and breaks more.
 bool Search::MayBeat(const Rank& rank) const {
   Rank bound = rank;
   bound.preferred = query_.preferred == 0 ? 0 : query_.size;
   return Better(bound, best_);
 }
 
-// Those that may be in a set: with enough good links to others of which that is true. Twins both
+// Devices that may be in a set: those with enough good links to other such devices. Of twins both
 // are, or neither.
 KindMask Search::WellConnected() const {
   KindMask core = query_.candidates;
@@ -143,7 +144,7 @@ KindMask Search::WellConnected() const {
   return core;
 }
 
-// In order of index, so that of equal sets the one with the lowest indexes is found first.
+// In order of index, so that among equal sets the one with the lowest indexes is found first.
 void Search::Extend(const Partial& partial) {
   if (partial.left == 0) {
     if (found_ != 0 && !Better(partial.rank, best_)) return;
@@ -163,7 +164,7 @@ void Search::Extend(const Partial& partial) {
   }
 }
 
-// The scores that occur between candidates and are not below the floor, best first, each once.
+// The distinct scores between candidates that are not below the floor, best first.
 std::array<LinkScore, kMaxLaidOut> Search::Scores(size_t* count) const {
   std::array<LinkScore, kMaxLaidOut> scores{};
   *count = 0;
@@ -171,7 +172,7 @@ std::array<LinkScore, kMaxLaidOut> Search::Scores(size_t* count) const {
     LinkScore* const end = scores.data() + *count;
     LinkScore* const at = std::lower_bound(scores.data(), end, score, std::greater<>());
     if ((at != end && *at == score) || score < query_.floor.score) return;
-    if (*count == scores.size()) return;  // of so many different ones the first do
+    if (*count == scores.size()) return;  // so many distinct scores: the first ones suffice
     std::copy_backward(at, end, end + 1);
     *at = score;
     ++*count;
@@ -237,8 +238,8 @@ KindMask BestSet(const KindLayout& layout, const SetQuery& query) {
   const auto size = static_cast<size_t>(query.size - 1);
   const KindMask set = layout.best[size << layout.count | query.candidates];
   if (!query.floor.any() || MeetsFloor(layout, set, query.floor)) return set;
-  // It has the best worst link: if that is too bad a class, so are all others. A lack of bandwidth
-  // may be another set's strength.
+  // This set has the best worst link: if its class is too bad, so are all others. Another set may
+  // have the missing bandwidth.
   return query.floor.mb_per_s == 0 ? 0 : SearchBestSet(layout, query);
 }
 
@@ -254,7 +255,7 @@ int64_t CountSets(const KindLayout& layout, SetQuery query, int64_t bound) {
 
 namespace {
 
-// Rings through a set, begun at its lowest device: the best worst link, then the greatest sum.
+// Rings through a set that start at its lowest device: the best worst link, then the greatest sum.
 class RingSearch {
  public:
   RingSearch(const KindLayout& layout, KindMask set) : layout_(layout) {
@@ -292,7 +293,7 @@ class RingSearch {
   int64_t best_sum_ = 0;
 };
 
-// All pairs are worth the same: any order will do.
+// True if all pairs have equal scores: any order will do.
 bool IsUniform(const KindLayout& layout, KindMask set) {
   std::optional<LinkScore> one;
   bool uniform = true;
@@ -343,7 +344,7 @@ KindMask NearestNics(const KindLayout& layout, KindMask devices, KindMask candid
   const auto score = [&](size_t device, size_t nic) {
     return layout.nic_scores[device * layout.nics + nic];
   };
-  // A round gives each device one: always the nearest pair of those that are left.
+  // In each round every device gets one NIC: always the nearest remaining pair.
   while (std::popcount(chosen) < count) {
     KindMask without = devices;
     while (without != 0 && std::popcount(chosen) < count) {

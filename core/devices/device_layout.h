@@ -1,9 +1,9 @@
-// DeviceLayout: how the devices of a node are connected, worked out once for all nodes of one make.
+// DeviceLayout: how the devices of a node are connected, computed once for all equal nodes.
 //
-// Thousands of nodes are alike: same kinds of devices at the same positions, same links, same NUMA
-// nodes. They share one layout (Interner::AcquireLayout), and with it the table that answers which
-// devices are best by a look (core/devices/best_set.h). UUIDs, models and health are not part of
-// it: a device that is unhealthy or in use is no candidate.
+// Thousands of nodes are equal: the same kinds of devices at the same positions, the same links and
+// NUMA nodes. They share one layout (Interner::AcquireLayout), which includes the table of best
+// device sets (core/devices/best_set.h). UUIDs, models and health are not part of it: a device that
+// is unhealthy or in use is not a candidate.
 #ifndef BERTH_CORE_DEVICES_DEVICE_LAYOUT_H_
 #define BERTH_CORE_DEVICES_DEVICE_LAYOUT_H_
 
@@ -20,7 +20,7 @@
 
 namespace berth {
 
-// What makes two layouts the same.
+// The key by which layouts are shared.
 struct LayoutKey {
   std::vector<std::pair<std::string, int32_t>> devices;  // kind and NUMA node, by position
   DeviceTopology topology;
@@ -36,21 +36,21 @@ LayoutKey LayoutKeyOf(const NodeSpec& spec);
 using KindMask = uint64_t;
 inline constexpr size_t kMaxLaidOut = 64;  // devices of one kind
 
-// The devices of one kind, which are neighbours in NodeSpec::devices: from position `first` on.
+// The devices of one kind, which are adjacent in NodeSpec::devices, starting at `first`.
 struct KindLayout {
   std::string kind;
   size_t first = 0;
   size_t count = 0;
-  std::vector<LinkScore> scores;    // [a * count + b]; of a device to itself 0
+  std::vector<LinkScore> scores;    // [a * count + b]; 0 for a device to itself
   std::vector<int64_t> mb_per_s;    // likewise
   std::vector<uint8_t> numa;        // by device: its NUMA node as a small number
-  std::vector<LinkScore> nic_near;  // by device: to the nearest of the node's NICs; 0 without NICs
-  size_t nics = 0;                  // in the node, from position `first_nic` on
+  std::vector<LinkScore> nic_near;  // by device: to the nearest NIC of the node; 0 without NICs
+  size_t nics = 0;                  // of the node, starting at `first_nic`
   size_t first_nic = 0;
   std::vector<LinkScore> nic_scores;    // [device * nics + nic]
-  std::vector<KindMask> earlier_twins;  // by device: those before it that could stand for it
+  std::vector<KindMask> earlier_twins;  // by device: interchangeable devices before it
   // The best set by candidates and size, for up to kMaxTabled devices: [(size - 1) << count |
-  // candidates]; 0: there is none.
+  // candidates]; 0: none.
   static constexpr size_t kMaxTabled = 8;
   std::vector<uint8_t> best;
 
@@ -68,8 +68,8 @@ class DeviceLayout {
   DeviceLayout(const DeviceLayout&) = delete;
   DeviceLayout& operator=(const DeviceLayout&) = delete;
 
-  // Null where the node has no devices of that kind, or more than kMaxLaidOut, or nothing is known
-  // of how they are connected.
+  // Null if the node has no devices of that kind, or more than kMaxLaidOut, or their links are
+  // unknown.
   const KindLayout* Of(const std::string& kind) const;
   const LayoutKey& key() const { return key_; }
 
@@ -78,7 +78,7 @@ class DeviceLayout {
   std::vector<KindLayout> kinds_;
 };
 
-// The kind of device that other devices are near to.
+// The kind of device to which proximity of others is measured.
 inline constexpr char kNicKind[] = "nic";
 
 }  // namespace berth

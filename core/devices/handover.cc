@@ -9,7 +9,7 @@
 namespace berth {
 namespace {
 
-// Of the devices that are NICs, or of those that are not; -1 among them: unknown.
+// The NUMA nodes of the NICs, or of the other devices; -1 among them: unknown.
 std::set<int32_t> NumaNodesOf(const NodeSpec& spec, const DeviceSet& devices, bool nics) {
   std::set<int32_t> ids;
   for (size_t i = 0; i < spec.devices.size(); ++i) {

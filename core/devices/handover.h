@@ -1,5 +1,5 @@
-// What a task is told of the devices that it got: in which order, and which CPUs and memory are
-// near them.
+// Placement information given to a task: the order of its devices, and the CPUs and memory near
+// them.
 #ifndef BERTH_CORE_DEVICES_HANDOVER_H_
 #define BERTH_CORE_DEVICES_HANDOVER_H_
 
@@ -13,8 +13,8 @@
 
 namespace berth {
 
-// Their positions in NodeSpec::devices, by kind; where it is known how those of a kind are
-// connected, in the order of the best ring through them (RingOrder), else as they stand there.
+// Positions in NodeSpec::devices, by kind. Within a kind whose links are known, they are in the
+// order of the best ring (RingOrder); otherwise in the order of NodeSpec::devices.
 std::vector<size_t> OrderOfDevices(const Node& node, const DeviceSet& devices);
 
 struct NearbyHost {
@@ -28,9 +28,9 @@ struct HostUse {
   int64_t memory_bytes = 0;
 };
 
-// The NUMA nodes of its GPUs and the like (of its NICs, if it has nothing else). Empty if the task
-// has no devices, some NUMA node is unknown, or they have less than is asked for by it and those of
-// the `others` on the node that have devices of any of them: it runs anywhere then.
+// The NUMA nodes of the task's GPUs and other accelerators, or of its NICs if it has nothing else.
+// Empty, so that it runs anywhere, if it has no devices, a NUMA node is unknown, or they have less
+// than what it and those of the `others` with devices in them request.
 NearbyHost HostNear(const NodeSpec& spec, const HostUse& task,
                     const std::vector<HostUse>& others = {});
 

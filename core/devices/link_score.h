@@ -1,13 +1,14 @@
-// How good a way between two devices is, as one number: greater is better.
+// The quality of a link between two devices, as one number: greater is better.
 //
-// The order is that of the distance classes, NVLink (and XGMI) by bandwidth before all of PCI:
+// The order is that of the distance classes. NVLink (and XGMI) comes before all PCI classes,
+// ordered by bandwidth:
 //
 //   unknown < SYS < SYS in one socket < NODE < PHB < PXB < PIX < NVLink, 1 link < 2 links < ...
 //
-// The numbers are MB/s, so that sums of them mean something: what NCCL plans with for PCIe 3 x16
-// (src/graph/topo.h: 12 GB/s; a way through the CPU is worth less), whatever the generation, as
-// only the order counts in one node. NVLink is set off by more than the best of PCI, so that even
-// one slow link goes before it.
+// The numbers are MB/s, so that their sums are meaningful. They are those with which NCCL plans for
+// PCIe 3 x16 (src/graph/topo.h: 12 GB/s; a path through the CPU is worth less), whatever the
+// generation, as only the order matters within a node. NVLink gets an offset above the best PCI
+// score, so that even one slow link precedes it.
 #ifndef BERTH_CORE_DEVICES_LINK_SCORE_H_
 #define BERTH_CORE_DEVICES_LINK_SCORE_H_
 
@@ -19,12 +20,12 @@
 namespace berth {
 
 using LinkScore = int32_t;
-inline constexpr LinkScore kNvlinkScore = 16'000;      // of NVLink without bandwidth
-inline constexpr LinkScore kSamePackageBonus = 2'000;  // of SYS
+inline constexpr LinkScore kNvlinkScore = 16'000;      // of NVLink with unknown bandwidth
+inline constexpr LinkScore kSamePackageBonus = 2'000;  // for SYS
 inline constexpr int64_t kNvlinkMbPerS = 25'000;       // of one link, NVLink 2 to 4, one direction
 inline constexpr int64_t kMostMbPerS = 100'000'000;
 
-// What a way of that class is worth at least.
+// The minimum score of a link of that class.
 constexpr LinkScore LeastScore(LinkClass link) {
   switch (link) {
     case LinkClass::kUnknown:
@@ -45,8 +46,8 @@ constexpr LinkScore LeastScore(LinkClass link) {
   return 0;
 }
 
-// One direction; where the agent does not tell, 25 GB/s for each NVLink, and PCIe 3 x16: 12 GB/s,
-// four fifths of it through a host bridge, half of it between sockets.
+// One direction. If the agent reports none: 25 GB/s per NVLink; PCIe 3 x16, 12 GB/s, four fifths of
+// it through a host bridge, half of it between sockets.
 constexpr int64_t MbPerS(const DeviceLink& link) {
   if (link.mb_per_s > 0) return std::min(link.mb_per_s, kMostMbPerS);
   switch (link.link) {

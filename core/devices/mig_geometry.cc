@@ -11,19 +11,19 @@
 namespace berth {
 namespace {
 
-// A model is known by a word of its name and its memory as NVML tells it, which is a little less
-// than what is printed on the box.
+// A model is recognized by a word of its name and its memory according to NVML, which is slightly
+// less than the nominal size.
 struct Model {
   absl::string_view word;
   int64_t least_gib, most_gib;
-  // In gigabytes, as profiles are named: of one slice of memory, two, four, all.
+  // In gigabytes, as in profile names: of one slice of memory, two, four, all.
   int one, two, four, all;
 };
 constexpr std::array<Model, 6> kModels = {{
     {"A100", 36, 44, 5, 10, 20, 40},
     {"A100", 72, 88, 10, 20, 40, 80},
     {"H100", 72, 88, 10, 20, 40, 80},
-    {"H100", 90, 94, 12, 24, 47, 94},  // NVL
+    {"H100", 90, 94, 12, 24, 47, 94},  // the NVL variant
     {"H200", 130, 150, 18, 35, 71, 141},
     {"B200", 170, 190, 23, 45, 90, 180},
 }};
@@ -40,7 +40,7 @@ MigGeometry GeometryFor(const Model& m) {
   };
   const uint8_t any = Starts({0, 1, 2, 3, 4, 5, 6});
   return {{{named(1, m.one), 1, 1, any, 7},
-           {named(1, m.one, "+me"), 1, 1, any, 1},  // with the engines for video and images
+           {named(1, m.one, "+me"), 1, 1, any, 1},  // with the video and image engines
            {named(1, m.two), 1, 2, Starts({0, 2, 4, 6}), 4},
            {named(2, m.two), 2, 2, Starts({0, 2, 4}), 3},
            {named(3, m.four), 3, 4, Starts({0, 4}), 2},
@@ -57,7 +57,7 @@ const std::vector<MigGeometry>& Geometries() {
   return *all;
 }
 
-// "A100" is a word of "NVIDIA A100-SXM4-40GB", and "B200" none of "NVIDIA GB200".
+// "A100" is a word of "NVIDIA A100-SXM4-40GB", but "B200" is not one of "NVIDIA GB200".
 bool HasWord(absl::string_view name, absl::string_view word) {
   for (size_t at = name.find(word); at != name.npos; at = name.find(word, at + 1)) {
     const size_t end = at + word.size();
@@ -69,7 +69,7 @@ bool HasWord(absl::string_view name, absl::string_view word) {
   return false;
 }
 
-// What instances take of a GPU.
+// What the instances use of a GPU.
 struct Taken {
   unsigned memory = 0;  // bit n: slice n
   int compute = 0;
@@ -90,7 +90,7 @@ struct Taken {
   }
 };
 
-// Tries every layout, slice by slice: a few thousand, as few profiles fit beside each other.
+// Tries every layout, slice by slice: a few thousand, as few profiles fit together.
 class LayoutSearch {
  public:
   LayoutSearch(const MigGeometry& geometry, absl::Span<const MigDemand> demand)
@@ -115,7 +115,7 @@ class LayoutSearch {
  private:
   using Parts = std::vector<std::pair<size_t, int>>;
 
-  // Nothing at `slice` is tried last: of equally good layouts the first that is found stays.
+  // Leaving `slice` empty is tried last. Among equally good layouts the first one found is kept.
   void Visit(int slice, const Taken& taken) {
     if (slice == kMigMemorySlices) return Judge(taken);
     for (const auto& [p, count] : wanted_) {
@@ -129,12 +129,12 @@ class LayoutSearch {
     Visit(slice + 1, taken);
   }
 
-  // Served of each demand, in order; then how many of the smallest.
+  // Served instances of each demand, in order; then the number of smallest ones.
   void Judge(const Taken& taken) {
     std::vector<int> score;
     for (const size_t p : order_) score.push_back(std::min(taken.count[p], wanted_[p]));
     for (const auto& [p, count] : wanted_) {
-      if (p != 0 && taken.count[p] > count) return;  // larger than it need be
+      if (p != 0 && taken.count[p] > count) return;  // a larger instance than necessary
     }
     score.push_back(taken.count[0]);
     if (!best_score_.empty() && score <= best_score_) return;
@@ -143,8 +143,8 @@ class LayoutSearch {
   }
 
   const MigGeometry& geometry_;
-  std::vector<size_t> order_;     // profiles as demanded
-  std::map<size_t, int> wanted_;  // by profile; the smallest is always there
+  std::vector<size_t> order_;     // profiles in the order of the demands
+  std::map<size_t, int> wanted_;  // by profile; always includes the smallest
   Parts parts_;
   std::vector<int> best_score_;
   Parts best_;

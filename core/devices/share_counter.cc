@@ -18,9 +18,9 @@ int32_t ShareCounter::CountOf(const DeviceRequest& request) {
   }
   int32_t most = 0;
   state_.nodes().ForEach([&](NodeId, const Node& node) {
-    for (const AlikeDevices& alike : node.alike) {
+    for (const InterchangeableDevices& alike : node.alike) {
       const Device& device = node.spec.devices[alike.first];
-      const bool suits = device.kind == request.kind && SuitsByMake(device, request);
+      const bool suits = device.kind == request.kind && MatchesMake(device, request);
       if (suits) most = std::max(most, ShareOn(device, request));
     }
   });

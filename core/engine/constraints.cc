@@ -21,8 +21,8 @@ constexpr size_t kMostConstraints = 16;
 struct Alike {
   int64_t nodes = 0;
   int64_t devices = 0;
-  // Tasks that they hold: empty, whatever the links; empty; beside what runs; and beside what is
-  // kept for others.
+  // Tasks that they hold: empty, ignoring links; empty; with the running tasks; and also with
+  // reservations of others.
   int64_t fit_unlinked = 0, fit_empty = 0, fit_free = 0, fit_left = 0;
 };
 
@@ -68,15 +68,15 @@ class Counter {
   const int64_t needed_;
   const Window window_;
   const DeviceChoice devices_;
-  const ShapeEntry unlinked_;  // the same with any links
+  const ShapeEntry unlinked_;  // the same without a link floor
   const DeviceChoice unlinked_devices_;
-  const bool one_per_node_;  // the group's tasks keep apart from each other
+  const bool one_per_node_;  // the group's tasks have anti-affinity to each other
   std::vector<std::string> names_;
   std::vector<Filter> filters_;
   Mask ready_, schedulable_, size_, links_ = 0, topology_ = 0, affinity_ = 0, free_, reserved_;
   TopologyTrees trees_;
   const JobAffinity others_;
-  // By the domain that the nodes joined, if that counts, and by what rejects them.
+  // By the domain that the node is in, if a topology limit applies, and by what rejects the node.
   std::map<std::pair<DomainIndex, Mask>, Alike> alike_;
   const std::optional<TopologyLimit>& limit_;
   int64_t largest_block_ = 0;
@@ -105,7 +105,7 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
   for (const auto& filter : policies.filters()) {
     NodeTest test = filter->Prepare(ShapeRequest{unlinked_, state.interner()});
     if (test == nullptr) continue;
-    // What it takes of a node is told apart from what the node is: "size" and "free".
+    // Its demand on the node is counted separately, as "size" and "free".
     if (filter->name() == "resources/devices") {
       sizes.push_back(std::move(test));
     } else {
@@ -127,7 +127,7 @@ Mask Counter::Name(absl::string_view name) {
   return Mask{1} << (names_.size() - 1);
 }
 
-// By what the node is, whoever runs there.
+// By properties of the node, whatever runs there.
 Mask Counter::Rejects(const Node& node, const Offer& empty) const {
   Mask rejects = 0;
   if (node.status.state != NodeState::kReady) rejects |= ready_;
@@ -155,7 +155,7 @@ int64_t Counter::FitsIn(const Offer& offer, const DeviceChoice& devices) const {
   return devices.SetsIn(offer, TimesIn(entry_.least, offer.free, bound));
 }
 
-// That are free whole, or for a share have room for it.
+// Devices that are wholly free or, for a share, have room for it.
 int64_t Counter::FreeDevices(const Node& node) const {
   int64_t count = 0;
   const DeviceUse use = TakenDevices(node);
@@ -186,7 +186,7 @@ void Counter::Look(const Node& node) {
   const DeviceUse used = TakenDevices(node);
   const Offer now{.node = node, .free = free, .used = used};
   int64_t fits = std::min(FitsIn(now), TaskRoom(node));
-  // A filter may mind what runs there: that, too, is a want of free room.
+  // A filter may depend on what runs there: that also counts as a lack of free room.
   const bool by_use = is == 0 && !Passes(now);
   if (fits == 0 || by_use) rejects |= free_;
   if (by_use) fits = 0;
@@ -211,7 +211,7 @@ void Counter::Look(const Node& node) {
   if (is == 0) largest_block_ = std::max(largest_block_, devices);
 }
 
-// How many tasks these nodes would hold if only the chosen constraints were asked.
+// How many tasks these nodes would hold under the chosen constraints only.
 int64_t Counter::Holds(const Alike& alike, Mask chosen) const {
   if ((chosen & reserved_) != 0) return alike.fit_left;
   if ((chosen & free_) != 0) return alike.fit_free;
@@ -220,7 +220,7 @@ int64_t Counter::Holds(const Alike& alike, Mask chosen) const {
   return alike.nodes > 0 ? needed_ : 0;
 }
 
-// Of all domains, how much there is, nodes below them included.
+// The sum for each domain, including all nodes below it.
 std::vector<int64_t> Counter::InDomains(
     const std::function<int64_t(Mask, const Alike&)>& of) const {
   std::vector<int64_t> sums(limit_->tree->domains().size(), 0);
@@ -229,7 +229,7 @@ std::vector<int64_t> Counter::InDomains(
   return sums;
 }
 
-// All nodes, or, where topology is among the chosen ones, those of the best domain.
+// Over all nodes, or over those of the best domain if topology is chosen.
 int64_t Counter::HoldsTogether(Mask chosen) const {
   const auto of = [&](Mask rejects, const Alike& alike) {
     return (rejects & chosen) == 0 ? Holds(alike, chosen) : 0;
@@ -249,7 +249,7 @@ int64_t Counter::HoldsTogether(Mask chosen) const {
   return holds;
 }
 
-// Nodes in no domain that may be used and could hold all tasks if it were empty.
+// Rejects nodes outside every allowed domain that could hold all tasks when empty.
 void Counter::RejectByTopology() {
   const std::vector<int64_t> empty =
       InDomains([](Mask, const Alike& alike) { return alike.fit_empty; });
@@ -268,7 +268,7 @@ void Counter::RejectByTopology() {
   alike_ = std::move(rejected);
 }
 
-// "reserved" is what is kept beside what runs: it goes with "free".
+// "reserved" counts on top of running tasks, so it implies "free".
 Mask Counter::FewestBlocking() const {
   const auto everything = static_cast<Mask>((Mask{1} << names_.size()) - 1);
   Mask best = 0;

@@ -1,4 +1,4 @@
-// What the stages of one cycle share: the state with what was tried so far, and the budget.
+// What the stages of one cycle share: the state with the decisions so far, and the budget.
 #ifndef BERTH_CORE_ENGINE_CYCLE_H_
 #define BERTH_CORE_ENGINE_CYCLE_H_
 
@@ -27,32 +27,32 @@ class Cycle {
         reservations_(state, transaction_, now),
         search_(state, policies, &reservations_, &transaction_.editor()) {}
 
-  // With the effect of the decisions so far.
+  // Includes the effect of the decisions so far.
   const ClusterState& state() const { return state_; }
   const Policies& policies() const { return policies_; }
   Time now() const { return now_; }
   Transaction& transaction() { return transaction_; }
-  // What is kept for blocked jobs, as decided so far.
+  // Reservations for blocked jobs, as decided so far.
   Reservations& reservations() { return reservations_; }
-  // Shared, so that what policies prepare for a shape is prepared once a cycle.
+  // Shared, so that policies prepare each shape only once per cycle.
   NodeSearch& search() { return search_; }
 
   // What the queues are entitled to now. Placing, evicting with requeue and nominating do not
-  // change it. The reference stays good; its values change with the next call.
+  // change it. The reference stays valid; its values change with the next call.
   const FairShares& shares() {
     return FreshShares(transaction_.editor(), state_, policies_.fair_share());
   }
 
-  // Asked between jobs, never within one: whatever the budget, a stage finishes the job that it has
-  // begun. Counted work only, so that the same inputs stop at the same place everywhere.
-  bool SpentUp() const { return counters_.work >= budget_; }
+  // Checked between jobs, never within one: a stage always finishes the job that it has begun. Only
+  // counted work, no time, so that the same inputs stop at the same place everywhere.
+  bool BudgetSpent() const { return counters_.work >= budget_; }
   void CountWork(uint64_t units) { counters_.work += units; }
-  // A stage that stops because the budget is spent, with more to do, says so; later stages do not
-  // run, as what they would do may depend on it.
+  // Called by a stage that stops with work left because the budget is spent. Later stages then do
+  // not run, because their decisions may depend on that work.
   void Cut() { cut_ = true; }
   bool cut() const { return cut_; }
   PlanCounters& counters() { return counters_; }
-  // There will be something to do then, though nothing happens (Plan::wake_at).
+  // There will be something to do then even if nothing happens (Plan::wake_at).
   void WakeBy(Time at) { wake_by_ = std::min(wake_by_, at); }
   Time wake_by() const { return wake_by_; }
 

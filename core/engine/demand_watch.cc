@@ -6,13 +6,13 @@
 namespace berth {
 namespace {
 
-// core/sharing knows nothing of the model; both count devices alike.
+// core/sharing does not depend on the model; both count devices alike.
 static_assert(kWholeDevice == kWhole);
 static_assert(kMaxRoomDevices == kMaxDevicesPerNode);
 
-constexpr int64_t kMostAtOnce = 1000;  // of one group: equal tasks beyond say nothing new
+constexpr int64_t kMostAtOnce = 1000;  // of one group: more equal tasks add no information
 
-// Rounded up, asked for and free alike: what fits still does.
+// Rounds up both requests and free memory, so whatever fits still does.
 int64_t MibOf(int64_t bytes) {
   constexpr int64_t kMib = 1 << 20;
   return std::clamp<int64_t>(bytes / kMib + (bytes % kMib > 0 ? 1 : 0), 0, kMaxRoomMemoryMib);
@@ -35,7 +35,7 @@ Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models
     for (const std::string& model : one.models) {
       const int32_t index = IndexIn(models, model);
       if (index >= 0) request.models |= uint64_t{1} << index;
-      if (index < 0) {  // any may do: filters tell
+      if (index < 0) {  // any model may match: filters decide
         request.models = 0;
         break;
       }

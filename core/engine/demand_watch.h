@@ -1,6 +1,6 @@
-// DemandWatch: which requests for devices have come so far, as the sharing policies count them, and
-// when it is time to tell planning (RequestMixChanged). What it is fed decides what it gives; it is
-// no part of the state, and its mixes are recorded as they are given out.
+// DemandWatch: counts the requests for devices so far, in the units of the sharing policies, and
+// decides when planning gets a new mix (RequestMixChanged). Its output depends only on its input.
+// It is not part of the state; its mixes are recorded when they are given out.
 #ifndef BERTH_CORE_ENGINE_DEMAND_WATCH_H_
 #define BERTH_CORE_ENGINE_DEMAND_WATCH_H_
 
@@ -17,30 +17,29 @@
 
 namespace berth {
 
-// The kind of devices of which sharing policies think.
+// The kind of devices that sharing policies consider.
 inline constexpr absl::string_view kSharedKind = "gpu";
 
-// What the shape asks of that kind. If some model is not among `models`, any is taken to do, and
-// filters tell.
+// The shape's request for that kind. If one of its models is not in `models`, any model is assumed
+// to match, and filters decide.
 Request RequestOf(const TaskShape& shape, const std::vector<std::string>& models);
 
-// What the node has free of the shared kind, or would have if nothing ran there. `free`: CPU and
-// memory.
+// The node's free room of the shared kind, or its room when empty. `free`: CPU and memory.
 NodeRoom RoomOf(const Node& node, const Resources& free, const DeviceUse& taken,
                 const std::vector<std::string>& models);
 
 class DemandWatch {
  public:
   DemandWatch() = default;
-  // Goes on from what was known. Of memory and CPU only what was counted is: it stays the one that
-  // counts until what comes says otherwise.
+  // Continues from what was known. Only the counted one of memory and CPU is known; it stays the
+  // counted one until new requests change that.
   explicit DemandWatch(const RequestMix& known);
 
-  // So many tasks of the shape have come.
+  // Records the arrival of that many tasks of the shape.
   void Observe(const TaskShape& shape, int64_t tasks);
   bool Due() const { return learner_.Due(); }
-  // Without values, as it came, and the ready nodes, by id, as if nothing ran there
-  // (core/sharing/host_resource.h). The next one is due later.
+  // The mix without values, and the ready nodes by id as if they were empty
+  // (core/sharing/host_resource.h). Restarts the count for the next one.
   DeviceDemand Give(const ClusterState& state);
 
  private:

@@ -1,11 +1,11 @@
-// DeviceBoard: where a request for devices goes by the sharing policy (core/sharing): what is left
-// of each node, and what each place there would cost. Kept from cycle to cycle; it follows the
-// nodes that changed, tried edits and undone ones alike.
+// DeviceBoard: where the sharing policy (core/sharing) places a request for devices: the remaining
+// room of each node, and the cost of each place. Kept across cycles. It follows the nodes that
+// change, including tried and undone edits.
 //
 //   n0 has 400 and 1000 thousandths left, n1 600; a share of 400: n0, on the device with 400
 //
-// Of the shared kind (core/engine/demand_watch.h); a node is taken to have devices of one model. A
-// cache: no decision depends on what it held before. No thread safety.
+// Covers the shared kind (core/engine/demand_watch.h) and assumes that all devices of a node have
+// one model. A cache: no decision depends on what it held before. Not thread-safe.
 #ifndef BERTH_CORE_ENGINE_DEVICE_BOARD_H_
 #define BERTH_CORE_ENGINE_DEVICE_BOARD_H_
 
@@ -25,14 +25,14 @@ class DeviceBoard {
  public:
   struct Place {
     NodeId node;
-    int64_t left = 0;  // of a share: what is left of the device that it is to go on, before it does
+    int64_t left = 0;  // for a share: what its device has left before it is placed
   };
 
-  // Brings it up to date. Without an editor all is read anew.
+  // Brings it up to date. Without an editor, everything is read again.
   void Follow(StateEditor* editor, const ClusterState& state, SharingPolicy policy);
 
-  // The cheapest place for a task of the shape, on a node that may have it; of equal ones the first
-  // by id. After Follow.
+  // The cheapest place for a task of the shape on a permitted node; ties go to the lowest id. Call
+  // Follow first.
   std::optional<Place> Best(const TaskShape& shape, absl::FunctionRef<bool(NodeId)> may_have);
 
  private:

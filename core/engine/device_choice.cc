@@ -18,7 +18,7 @@ bool AnyDeviceSuits(const DeviceRequest& request) {
          request.deny_models.empty() && request.allow_uuids.empty() && request.deny_uuids.empty();
 }
 
-// By what each is called.
+// By uuid and model.
 bool NameSuits(const Device& device, const DeviceRequest& request) {
   return (request.allow_uuids.empty() || Contains(request.allow_uuids, device.uuid)) &&
          !Contains(request.deny_uuids, device.uuid);
@@ -58,7 +58,7 @@ bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
       const Device& device = node.spec.devices[i];
       const bool asked = device.kind == request.kind && node.healthy.Has(i);
-      if (asked && !(SuitsByMake(device, request) && NameSuits(device, request))) return false;
+      if (asked && !(MatchesMake(device, request) && NameSuits(device, request))) return false;
     }
   }
   return true;
@@ -76,13 +76,13 @@ DeviceChoice::DeviceChoice(const ShapeRequest& request) {
   near_nics_ = wanted_.size() > 1 && is_nic(wanted_.back());
 }
 
-// Whoever uses them.
+// Whether in use or not.
 DeviceSet DeviceChoice::Suitable(const Offer& offer, const Wanted& wanted) const {
   const std::vector<Device>& devices = offer.node.spec.devices;
   DeviceSet suitable;
-  for (const AlikeDevices& alike : offer.node.alike) {
+  for (const InterchangeableDevices& alike : offer.node.alike) {
     if (alike.kind != wanted.kind) continue;
-    const bool suits = wanted.any_does || SuitsByMake(devices[alike.first], *wanted.request);
+    const bool suits = wanted.any_does || MatchesMake(devices[alike.first], *wanted.request);
     if (suits) suitable |= alike.devices;
   }
   if (wanted.any_does || AnyNameDoes(*wanted.request)) return suitable;
@@ -97,7 +97,7 @@ DeviceSet DeviceChoice::Candidates(const Offer& offer, const Wanted& wanted) con
   return Difference(Suitable(offer, wanted), offer.used.InUse());
 }
 
-// Of the devices with room for the share those that are equally good: their links tell them apart.
+// The devices that suit the share equally well; their links decide between them.
 DeviceSet DeviceChoice::BestToShare(const Offer& offer, const Wanted& wanted,
                                     const ShareWish& wish) const {
   const DeviceSet suitable = Suitable(offer, wanted);
@@ -157,7 +157,7 @@ bool DeviceChoice::TakeBest(const Offer& offer, const Wanted& wanted, const Kind
   return set != 0;
 }
 
-// The first of the other kinds that are asked for whose distances to NICs are known.
+// The first of the other requested kinds whose distances to NICs are known.
 const KindLayout* DeviceChoice::Hub(const Node& node) const {
   for (const Wanted& wanted : wanted_) {
     const KindLayout* layout = node.layout->Of(wanted.request->kind);
@@ -168,7 +168,7 @@ const KindLayout* DeviceChoice::Hub(const Node& node) const {
 
 bool DeviceChoice::TakeNics(const Offer& offer, const Wanted& wanted, const DeviceSet& rails,
                             DeviceSet* chosen) const {
-  if (wanted.floor.any()) return false;  // links between NICs are not known
+  if (wanted.floor.any()) return false;  // links between NICs are unknown
   const DeviceSet candidates = Candidates(offer, wanted);
   const KindLayout* hub = Hub(offer.node);
   if (hub == nullptr) return TakeLowest(candidates, wanted.request->count, chosen);

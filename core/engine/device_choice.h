@@ -11,47 +11,47 @@
 
 namespace berth {
 
-// Of each kind that it asks for, every healthy device of that node suits, as mostly where they are
-// all of one model: only their number matters.
+// For each requested kind, every healthy device of the node matches, as is usual if all are of one
+// model. Then only their number matters.
 bool AnyDevicesDo(const Node& node, const TaskShape& shape);
 
-// Which device of a node a share is of: one with so much left, if there is one (0: not said); else
-// the one with the least left that has room for it, or, with `spread`, the most.
+// Which device a share should use: one with exactly `left` remaining, if there is one (0: no wish);
+// otherwise the one with the least room left that suffices, or the most with `spread`.
 struct ShareWish {
   int64_t left = 0;
   bool spread = false;
 };
 
-// Prepared for one shape. The request's entry must outlive it. Deterministic. Of the devices that
-// are healthy, unused and suit:
-//  - where the node tells how they are connected, the best set (core/devices/best_set.h), and the
-//    NICs nearest to it;
-//  - else those with the lowest indexes in the node's device order. Nothing is known of their links
-//    then, so that several with a least link are not to be had there.
+// Prepared for one shape. The request's entry must outlive it. Deterministic. Of the healthy,
+// unused, matching devices it chooses:
+//  - if the node reports its links: the best set (core/devices/best_set.h) and the NICs nearest to
+//    it;
+//  - otherwise those with the lowest indexes in the node's device order. Links are unknown then, so
+//    a request for several devices with a link floor cannot be met there.
 class DeviceChoice {
  public:
   explicit DeviceChoice(const ShapeRequest& request);
 
-  // Every healthy device of its kind suits, and those that are not in use are free wholly: then
-  // enough of them are all that is needed.
+  // Every healthy device of the kind matches, and the unused ones are wholly free: then only their
+  // number matters.
   bool AmountsSuffice(const Offer& offer) const {
     return any_will_do_ && offer.used.shared.empty();
   }
-  // Devices that those of other nodes should be like, as they serve the same gang.
+  // The gang's devices on different nodes should be on the same rails.
   bool minds_rails() const { return near_nics_; }
-  // The devices for one task; nullopt if the node has too few. Of equally good ones those in
-  // `rails`, by position in the node, where minds_rails().
+  // The devices for one task; nullopt if the node has too few. Among equally good ones it prefers
+  // `rails`, by position in the node, if minds_rails().
   std::optional<DeviceSet> Choose(const Offer& offer, const DeviceSet& rails = {},
                                   const ShareWish& wish = {}) const;
-  // For how many tasks the free devices suffice, at most `bound`. Where links have a floor: if they
-  // are chosen one after the other.
+  // How many tasks the free devices hold, at most `bound`. With a link floor: if chosen one after
+  // the other.
   int64_t SetsIn(const Offer& offer, int64_t bound) const;
 
  private:
   struct Wanted {
     const DeviceRequest* request;
     ResourceKind kind;
-    bool any_does = false;  // every device of the kind suits
+    bool any_does = false;  // every device of the kind matches
     LinkFloor floor = {};
   };
   DeviceSet Suitable(const Offer& offer, const Wanted& wanted) const;
@@ -69,7 +69,7 @@ class DeviceChoice {
   absl::InlinedVector<Wanted, 2> wanted_;  // NICs last
   const Wanted* nics() const { return near_nics_ ? &wanted_.back() : nullptr; }
   bool any_will_do_ = true;
-  bool near_nics_ = false;  // NICs are asked for beside other devices
+  bool near_nics_ = false;  // NICs are requested along with other devices
 };
 
 }  // namespace berth

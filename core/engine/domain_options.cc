@@ -16,7 +16,7 @@ DomainOptions::DomainOptions(Cycle& cycle, const VictimPlanGoal& goal, const Top
       state_(cycle.state()),
       goal_(goal),
       tree_(tree),
-      leave_out_(LeavesOutDegraded(cycle, goal.job)),
+      skip_degraded_(SkipsDegraded(cycle, goal.job)),
       needs_(std::move(needs)) {
   FindWhoMayLeave(source);
   PutIntoLevels();
@@ -54,7 +54,7 @@ void DomainOptions::AddUnits(const Job& job, const VictimSource& source,
   }
 }
 
-// Those that must move lose little: whoever loses least goes, whatever its priority.
+// A move costs the job little, so the cheapest one moves, whatever its priority.
 void DomainOptions::PutIntoLevels() {
   std::vector<int32_t> priorities;
   for (const auto& [id, may] : may_leave_) {
@@ -85,7 +85,7 @@ size_t DomainOptions::LevelAtWhichGone(TaskKey key) const {
   return !level.empty() && level[key.task] > 0 ? level[key.task] : levels_;
 }
 
-// Tasks that would fit there, level by level.
+// Counts the tasks that would fit there, level by level.
 void DomainOptions::CountNode(NodeId id, const FitKey& key,
                               std::vector<std::vector<int64_t>>* of_domain) const {
   const Node& node = state_.nodes().At(id);
@@ -131,7 +131,7 @@ void DomainOptions::CountRoom() {
       std::vector<int64_t>& sums = of_domain[level];
       for (size_t d = sums.size(); d-- > 1;) sums[tree_.domains()[d].parent] += sums[d];
       const FitView view{.tree = &tree_, .of_node = {}, .of_domain = sums};
-      rooms_[level].emplace_back(view, need.unit, Region{}, leave_out_);
+      rooms_[level].emplace_back(view, need.unit, Region{}, skip_degraded_);
     }
   }
 }
@@ -148,7 +148,7 @@ size_t DomainOptions::LevelOf(DomainIndex domain) const {
 }
 
 void DomainOptions::PutInOrder(absl::FunctionRef<bool(DomainIndex)> may) {
-  const DomainRoom now(FitsOf(cycle_, tree_, needs_[0].fits), needs_[0].unit, {}, leave_out_);
+  const DomainRoom now(FitsOf(cycle_, tree_, needs_[0].fits), needs_[0].unit, {}, skip_degraded_);
   for (DomainIndex d = 0; d < tree_.domains().size(); ++d) {
     const size_t level = may(d) ? LevelOf(d) : kMaxLevels + 1;
     if (level > kMaxLevels) continue;

@@ -29,7 +29,7 @@ class DomainVictims {
     VictimCost cost;
     int found = 0;
   };
-  bool SpentUp() const { return tried_ == kMaxTried || looked_at_ == kMaxLookedAt; }
+  bool BudgetSpent() const { return tried_ == kMaxTried || looked_at_ == kMaxLookedAt; }
   void Compare(DomainIndex domain, Best* best);
 
   Cycle& cycle_;
@@ -52,23 +52,23 @@ VictimOutcome DomainVictims::Run() {
   const DomainOptions options(
       cycle_, goal_, *scope_.tree,
       UnitNeedsOf(state_, TreesOf(cycle_), goal_.job, ScopeNeedsOf(goal_.job, goal_.needs, 0),
-                  *scope_.tree, /*insist=*/false),
+                  *scope_.tree, /*harden=*/false),
       [&](DomainIndex d) { return MayUse(scope_, d); }, *make_(nullptr));
   outcome_.protected_until = std::min(outcome_.protected_until, options.protected_until());
   const std::vector<DomainOptions::Option>& order = options.in_order();
-  for (size_t at = 0; at < order.size() && !SpentUp();) {
+  for (size_t at = 0; at < order.size() && !BudgetSpent();) {
     Best best;
     for (const size_t first = at; at < order.size() && order[first].AsGoodAs(order[at]); ++at) {
-      if (!SpentUp() && best.found < kMaxCompared) Compare(order[at].domain, &best);
+      if (!BudgetSpent() && best.found < kMaxCompared) Compare(order[at].domain, &best);
     }
     if (best.plan != nullptr && best.plan->DecideFound()) return {.decided = true};
   }
   return outcome_;
 }
 
-// Looks for a plan there; it is the best so far if it costs less.
+// Searches for a plan in the domain; keeps it if it costs less than the best so far.
 void DomainVictims::Compare(DomainIndex domain, Best* best) {
-  absl::flat_hash_set<JobId> there;  // asked only
+  absl::flat_hash_set<JobId> there;  // only looked up
   for (NodeId node : scope_.tree->NodesBelow(domain)) {
     for (TaskKey key : state_.nodes().At(node).tasks) there.insert(key.job);
   }
@@ -80,7 +80,7 @@ void DomainVictims::Compare(DomainIndex domain, Best* best) {
   tried_ += plan->tried() ? 1 : 0;
   outcome_.protected_until = std::min(outcome_.protected_until, source->protected_until());
   outcome_.short_of_share |= plan->short_of_share();
-  plan->TellBarred(&outcome_);
+  plan->DescribeFailure(&outcome_);
   if (!found) return;
   ++best->found;
   VictimCost cost = plan->CostFound();
@@ -89,12 +89,12 @@ void DomainVictims::Compare(DomainIndex domain, Best* best) {
   best->plan = std::move(plan);
 }
 
-// Nobody goes to whom the goal's job is to be near.
+// Spares jobs that the goal's job must be near.
 MakeVictims SparingNeighbours(const Job& job, const MakeVictims& make) {
   return [&job, &make](UsefulJob useful) {
     return make([&job, useful = std::move(useful)](const Job& victim) {
       const auto near = [&](const AffinityTerm& term) {
-        return !term.apart && SpeaksOf(term, job, victim);
+        return !term.apart && RefersTo(term, job, victim);
       };
       if (std::any_of(job.affinity.begin(), job.affinity.end(), near)) return false;
       return useful == nullptr || useful(victim);
@@ -104,7 +104,7 @@ MakeVictims SparingNeighbours(const Job& job, const MakeVictims& make) {
 
 VictimOutcome PlanFrom(Cycle& cycle, const VictimPlanGoal& goal, const MakeVictims& make) {
   const std::optional<WholeScope> scope =
-      HasTopology(goal.job) ? WholeScopeOf(cycle, goal.job, goal.needs, /*insist=*/false)
+      HasTopology(goal.job) ? WholeScopeOf(cycle, goal.job, goal.needs, /*harden=*/false)
                             : std::nullopt;
   if (scope.has_value()) return DomainVictims(cycle, goal, *scope, make).Run();
   if (HasTopology(goal.job)) return PlanScopeVictims(cycle, goal, make);
@@ -115,7 +115,7 @@ VictimOutcome PlanFrom(Cycle& cycle, const VictimPlanGoal& goal, const MakeVicti
   if (plan.Run()) return {.decided = true};
   VictimOutcome outcome{.protected_until = source->protected_until(),
                         .short_of_share = plan.short_of_share()};
-  plan.TellBarred(&outcome);
+  plan.DescribeFailure(&outcome);
   return outcome;
 }
 

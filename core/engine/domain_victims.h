@@ -1,16 +1,15 @@
-// Victims for a gang that a hard topology constraint keeps in one domain: whoever goes for it goes
-// from one domain, in which the gang is then placed. Domains are tried in the order of
-// DomainOptions; of those that it holds alike, up to kMaxCompared with a plan are compared, and
-// that is decided which costs least (VictimCost). So nobody goes for a gang that no domain can
-// hold.
+// Victims for a gang that a hard topology constraint keeps in one domain: all victims come from the
+// domain in which the gang is then placed. Domains are tried in the order of DomainOptions. Among
+// equal ones, up to kMaxCompared plans are compared, and the one with the lowest cost (VictimCost)
+// is decided. So nothing is evicted for a gang that no domain can hold.
 //
-//   racks a {1 of 4 free} b {3 of 4 free}, gang of 4 in one rack: one has to go, from b
+//   racks a {1 of 4 free} b {3 of 4 free}, gang of 4 in one rack: one task is evicted, from b
 //
-// Bounds: a domain in which the gang was placed for a try, in vain or not, counts towards
-// kMaxTried; one that the victims' own rules or the counts deny, towards kMaxLookedAt.
+// Bounds: a domain in which placing the gang was tried, successfully or not, counts towards
+// kMaxTried; one that the rules for victims or the counts rule out, towards kMaxLookedAt.
 //
-// Gangs of which several domains each must hold a part: core/engine/scope_victims.h. Those without
-// a hard constraint are planned for as a whole (VictimPlan).
+// core/engine/scope_victims.h handles gangs of which several domains must each hold a part. Gangs
+// without a hard constraint are planned as a whole (VictimPlan).
 #ifndef BERTH_CORE_ENGINE_DOMAIN_VICTIMS_H_
 #define BERTH_CORE_ENGINE_DOMAIN_VICTIMS_H_
 
@@ -20,11 +19,11 @@ namespace berth {
 
 inline constexpr int kMaxLookedAt = 256;
 inline constexpr int kMaxTried = 16;
-inline constexpr int kMaxCompared = 4;  // plans for equally good ones
-// Of a gang, for a plan to look for fewer victims as if nobody had gone yet.
+inline constexpr int kMaxCompared = 4;  // plans for equally good domains
+// The largest gang for which a plan compares all victims again (VictimPlan::CompareWith).
 inline constexpr int kMaxTasksCompared = 16;
 
-// Decides a plan if there is one; else the state is as before.
+// Decides a plan if there is one; otherwise leaves the state unchanged.
 VictimOutcome PlanVictims(Cycle& cycle, const VictimPlanGoal& goal, const MakeVictims& make);
 
 }  // namespace berth

@@ -17,8 +17,8 @@
 namespace berth {
 namespace {
 
-// A job that is there while this lives, another being withdrawn for it; then all is as before, what
-// planning remembers of earlier cycles included.
+// Adds a job, and withdraws another one, while this object lives. Then everything is restored,
+// including what planning remembers of earlier cycles.
 class TrialJob {
  public:
   TrialJob(ClusterState& state, std::optional<JobId> withdrawn)
@@ -37,7 +37,7 @@ class TrialJob {
     editor_.Sync();
     RankJob(editor_, state_, policies, state_.jobs().At(id_), now);
     const Job& job = state_.jobs().At(id_);
-    // As a fact it may reopen its class, to take room from those less important than itself.
+    // Like a real submit, it may reopen its class, to take room from jobs of lower priority.
     const PendingClass* of = state_.pending().FindClass(job.pending_class);
     if (of != nullptr && of->jobs.begin()->job == id_) editor_.Reopen(job.pending_class);
     return job;
@@ -53,7 +53,7 @@ class TrialJob {
   ClusterState& state_;
   StateEditor editor_;
   const MissedProgress progress_;
-  JobId id_;  // 0: none was added
+  JobId id_;  // 0: no job was added
   JobId withdrawn_;
   JobStatus status_;
   Reservation reservation_;
@@ -74,7 +74,7 @@ void TrialJob::Withdraw(JobId id) {
 }
 
 TrialJob::~TrialJob() {
-  if (id_ != JobId{}) editor_.TakeBackJob(id_, id_);
+  if (id_ != JobId{}) editor_.UndoAddJob(id_, id_);
   if (withdrawn_ != JobId{}) {
     editor_.SetJobStatus(withdrawn_, std::move(status_));
     if (!reservation_.places.empty()) editor_.SetReservation(withdrawn_, std::move(reservation_));
@@ -82,10 +82,10 @@ TrialJob::~TrialJob() {
   editor_.Sync();
   editor_.EndTrial();
   CacheOf(editor_).missed = progress_;
-  StateEditor(state_).Sync();  // as facts: drops the classes that were for the trial only
+  StateEditor(state_).Sync();  // as facts: drops the classes that existed for the trial only
 }
 
-// The kinds that no node and no job has named: so no node has any.
+// A kind that no node and no job has named: no node has any of it.
 std::optional<WaitReason> UnknownKind(const ClusterState& state, const JobSpec& spec) {
   for (const GroupSpec& group : spec.groups) {
     for (absl::string_view name : KindNames(group.shape)) {
@@ -100,7 +100,7 @@ std::optional<WaitReason> UnknownKind(const ClusterState& state, const JobSpec& 
   return std::nullopt;
 }
 
-// Waits for something else than places; the lifecycle stage would hold it.
+// It waits for something other than resources; the lifecycle stage would hold it.
 bool IsHeld(const ClusterState& state, const JobSpec& spec, Time now) {
   if (spec.suspended || spec.start_after > now) return true;
   for (const JobDependency& dependency : spec.dependencies) {
@@ -176,7 +176,7 @@ absl::StatusOr<DryRunResult> DryRun(ClusterState& state, const Policies& policie
   DryRunResult result;
   TrialJob trial(state, instead_of);
   JobSpec named = spec;
-  if (instead_of.has_value()) named.name = absl::StrCat(spec.name, "~");  // is nobody's name
+  if (instead_of.has_value()) named.name = absl::StrCat(spec.name, "~");  // names no other job
   const auto checked = CheckJobSubmitted(state, {.id = state.next_job_id(), .spec = named});
   if (!checked.ok()) return checked;
   if (auto unknown = UnknownKind(state, named); unknown.has_value()) {

@@ -1,11 +1,12 @@
-// A dry run: one cycle of planning as it would be had the job just been submitted, and nothing of
-// it remains. The same actions on the same state, so what it says is what a submit would get, as
-// long as nothing else happens.
+// A dry run: one planning cycle as if the job had just been submitted, undone afterwards. It runs
+// the same actions on the same state, so its result is what a submit would get, if nothing else
+// happens in between.
 //
 //   add the job (tentatively) -> nominate, reserve, the configured actions -> read the decisions
-//   that are for the job's sake -> undo all of it
+//   that are for the job's sake -> undo everything
 //
-// The lifecycle stage does not run: its decisions come from facts, which are what they are.
+// The lifecycle stage does not run: its decisions follow from facts, which a dry run does not
+// change.
 #ifndef BERTH_CORE_ENGINE_DRY_RUN_H_
 #define BERTH_CORE_ENGINE_DRY_RUN_H_
 
@@ -20,28 +21,29 @@
 
 namespace berth {
 
-// What one question may cost, in units of PlanCounters::work: some tens of milliseconds.
+// The most that one question may cost, in units of PlanCounters::work: some tens of milliseconds.
 inline constexpr uint64_t kQuestionBudget = 1'000'000;
 
 struct DryRunResult {
-  // Bound in that cycle: its whole minimum, or nothing; growth beyond it as far as it came.
+  // Bound in that cycle: its whole minimum, or nothing; and growth beyond it, as much as fits.
   std::vector<Placement> placements;
-  // Not bound: where it would wait for what is being released, on its behalf or anyway.
+  // Not bound: where it would wait for resources that are being released, for it or anyway.
   std::vector<Placement> nominated;
-  // Tasks of others that would be stopped or moved for it.
+  // Tasks of other jobs that would be evicted or moved for it.
   std::vector<TasksReleased> evictions;
-  // Kept for it from then on.
+  // The reservation that it would get.
   std::optional<Reservation> reservation;
   // Why it does not start at once; empty if it does.
   std::vector<WaitReason> blockers;
-  bool exhausted = false;  // the budget ended before its turn had come
+  bool exhausted = false;  // the budget ended before the job's turn
   uint64_t work = 0;       // spent
   bool StartsNow() const { return !placements.empty(); }
 };
 
-// INVALID_ARGUMENT and so on as Apply would refuse the submit. `instead_of`: as if this waiting job
-// were withdrawn for it (it may then have its name). The state is as before on return, and
-// so is what planning remembers of earlier cycles: the next one is what it would have been.
+// Errors (INVALID_ARGUMENT and so on) are those with which Apply would refuse the submit.
+// `instead_of`: as if this pending job were withdrawn for it; the new job may have its name. On
+// return, the state and what planning remembers of earlier cycles are unchanged, so the next cycle
+// is the same as without the call.
 absl::StatusOr<DryRunResult> DryRun(ClusterState& state, const Policies& policies,
                                     const JobSpec& spec, Time now,
                                     std::optional<JobId> instead_of = std::nullopt,

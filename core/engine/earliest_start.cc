@@ -13,7 +13,7 @@
 namespace berth {
 namespace {
 
-// Of the node's tasks, but for the job's own, those that are gone by then.
+// The node's tasks that are gone by then, except those of the job itself.
 void AddGoneBy(Time at, const ClusterState& state, NodeId node, JobId own,
                std::vector<TaskKey>* gone) {
   for (TaskKey key : state.nodes().At(node).tasks) {
@@ -33,7 +33,7 @@ class Search {
         job_(job),
         needs_(std::move(needs)),
         request_(RequestOf(state_, job, needs_)),
-        bound_(cycle, job, needs_, placer.insists()) {
+        bound_(cycle, job, needs_, placer.hardens()) {
     for (QueueId id = job.queue;; id = state_.queues().At(id).spec.parent) {
       chain_.push_back(id);
       if (id == kRootQueue) break;
@@ -48,14 +48,14 @@ class Search {
     int64_t needed = 0;
     int64_t fit = 0;  // on all nodes, each counted up to `needed`
   };
-  // A node from which something went.
+  // A node from which something was released.
   struct Left {
     NodeId node;
-    Resources free;  // of amounts; negative where others wait for what is being released
+    Resources free;  // amounts; negative if others wait for what is being released
     DeviceSet well;
     DeviceUse used;
-    DeviceUse kept;                       // for others
-    int64_t gone = 0;                     // of its tasks
+    DeviceUse kept;                       // reserved for others
+    int64_t gone = 0;                     // tasks that are gone
     absl::InlinedVector<int64_t, 2> fit;  // by shape
   };
 
@@ -81,13 +81,13 @@ class Search {
   const Job& job_;
   const JobNeeds needs_;
   const Resources request_;
-  std::vector<QueueId> chain_;         // the job's queue and those above
-  std::vector<QueueUse> ended_;        // likewise: what has gone, where bounds ask for it
-  Reservations::GoneByQueue gone_of_;  // of all queues; kept where some have guarantees
+  std::vector<QueueId> chain_;         // the job's queue and its ancestors
+  std::vector<QueueUse> ended_;        // likewise: what has ended, if bounds need it
+  Reservations::GoneByQueue gone_of_;  // for all queues; counted if some have guarantees
   std::vector<Shape> shapes_;
   DomainBound bound_;           // of topology
-  std::vector<Left> left_;      // in the order in which something went
-  std::vector<uint32_t> slot_;  // by node id: its place in left_, or one of these
+  std::vector<Left> left_;      // in the order in which something was released
+  std::vector<uint32_t> slot_;  // by node id: its index in left_, or one of these
   static constexpr uint32_t kNew = UINT32_MAX, kTakesNone = UINT32_MAX - 1;
   int trials_ = 0;
   int64_t ends_seen_ = 0;
@@ -141,7 +141,7 @@ Search::Left* Search::LeftOf(NodeId id) {
   return &left;
 }
 
-// Most often devices are what is missing: then the node itself, far away in memory, is not asked.
+// Usually devices are missing, so this avoids reading the node itself, which is far away in memory.
 int64_t Search::FitIn(const Shape& shape, const Left& left) const {
   const DeviceUse taken = left.used + left.kept;
   const int64_t some_left = Difference(left.well, taken.Full()).Count();
@@ -184,7 +184,7 @@ void Search::QueuesLose(const Job& job, const QueueUse& use) {
   }
 }
 
-// But for the job's own tasks: one that is let go waits, and would be placed itself.
+// Except the job's own tasks: a released task would be pending, and would be placed itself.
 void Search::ReleasingGo() {
   for (const FreeIndex::Key& at : state_.free().soon()) {
     for (TaskKey key : state_.nodes().At(at.node).tasks) {
@@ -251,7 +251,7 @@ std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
   return places;
 }
 
-// Reservations of others end as well; the places are free again then.
+// Reservations of other jobs also end; their places are free again then.
 std::vector<Time> Search::ClaimEnds() const {
   std::vector<Time> ends;
   for (const auto& [id, reservation] : state_.reservations()) {
@@ -262,8 +262,8 @@ std::vector<Time> Search::ClaimEnds() const {
   return ends;
 }
 
-// Jobs are far apart in memory, and so is what went from their nodes: those that end next are
-// fetched some at a time; of the jobs that were fetched the last time, the nodes.
+// Jobs are far apart in memory, and so are the tasks that they release. Prefetches the jobs that
+// end next, several at a time, and the nodes of the jobs that were prefetched last time.
 void Search::FetchAhead(Ends::const_iterator job) {
   constexpr int kAtOnce = 16;
   if (ends_seen_++ % kAtOnce != 0) return;
@@ -301,7 +301,7 @@ std::optional<Reservation> Search::Run(Time before) {
     if (auto places = TryFrom(window); places.has_value()) {
       return Reservation{.start = at, .end = window.end, .places = *std::move(places)};
     }
-    if (trials_ > trials) job = ends.upper_bound(ended);  // a trial moves what iterators see
+    if (trials_ > trials) job = ends.upper_bound(ended);  // a trial invalidates iterators
     claim = std::upper_bound(claim, claim_ends.end(), at);
     at = claim == claim_ends.end() ? next : std::min(next, *claim);
   }

@@ -1,15 +1,15 @@
-// When could a gang that does not fit now start, and where? Found by letting go, one after the
-// other, what goes first: what is being released, then jobs by their planned end.
+// When and where could a gang that does not fit now start at the earliest? The search releases, one
+// after the other, what ends first: tasks that are being released, then jobs by their planned end.
 //
 //   1 node of 8     A 4 until 10:00    B 2 until 10:30    C 2 without walltime
 //   gang of 6:      10:00 free 4, 10:30 free 6 -> starts at 10:30
 //
-// Two steps keep that cheap. What each node would have free is added up as jobs end, on the side,
-// together with how many tasks of each shape then fit: a bound from above. Only when the bound says
-// that all of them fit is the gang really placed, with the ended tasks of those nodes gone that can
-// take any; so all constraints between nodes, tasks and earlier reservations hold, as they do for a
-// start now. Between ends nothing gets better, so the first moment at which that succeeds is the
-// earliest that placing can find.
+// Two steps keep this cheap. The first adds up what each node would have free as jobs end, and how
+// many tasks of each shape then fit: an upper bound. Only when the bound says that all tasks fit
+// does the second really place the gang, without the ended tasks on the nodes that can take any. So
+// all constraints between nodes, tasks and earlier reservations hold, as for a start now. Nothing
+// improves between ends, so the first moment at which placing succeeds is the earliest that it can
+// find.
 #ifndef BERTH_CORE_ENGINE_EARLIEST_START_H_
 #define BERTH_CORE_ENGINE_EARLIEST_START_H_
 
@@ -21,18 +21,17 @@
 
 namespace berth {
 
-// Really placing is tried at most so often in one search: beyond, the gang waits without a
-// reservation.
+// How often one search tries to place a gang. After that, the gang waits without a reservation.
 inline constexpr int kMaxPlacingTrials = 100;
 
-// The earliest start strictly before `before` of the gang that the job asks for, and the places;
-// nullopt if there is none (what is in its way has no walltime, a queue's bound, the number of
-// trials). Others' reservations hold; its own does not count. Nothing is changed; the work is
-// counted.
+// The earliest start strictly before `before` of the gang that the job requests, and its placement.
+// nullopt if there is none: jobs in its way have no walltime, a queue's bound, or the number of
+// trials. Reservations of other jobs hold; its own does not count. Changes nothing; counts its
+// work.
 std::optional<Reservation> EarliestStart(Cycle& cycle, Placer& placer, const Job& job,
                                          Time before = absl::InfiniteFuture());
 
-// The gang could still be placed on these very nodes then.
+// Whether the gang could still be placed on exactly these nodes at that time.
 bool StillPossible(Cycle& cycle, Placer& placer, const Job& job, const Reservation& reservation);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// What planning keeps in the state from cycle to cycle (PlanningCache).
+// What planning keeps in the state between cycles (PlanningCache).
 #ifndef BERTH_CORE_ENGINE_ENGINE_CACHE_H_
 #define BERTH_CORE_ENGINE_ENGINE_CACHE_H_
 
@@ -17,33 +17,33 @@
 
 namespace berth {
 
-// How many of PendingIndex::missed() each action has dealt with, by name. A cycle that was cut goes
-// on from there.
+// How many entries of PendingIndex::missed() each action has processed, by name. After a cycle that
+// was cut, the next one continues there.
 using MissedProgress = std::map<std::string, size_t>;
 
 struct EngineCache final : PlanningCache {
   FairShares shares;
   NodeMarks marks;
   MissedProgress missed;
-  // The action in which the budget ended, as an index in the policies' actions. What it and those
-  // before it find that can never fit is settled once it is through, in a later cycle.
+  // The action in which the budget ended, as an index in the policies' actions. Jobs that it and
+  // those before it find can never fit are settled when it completes, in a later cycle.
   size_t cut_in = 0;
   TopologyTrees trees;
   DomainFits fits;
   DeviceBoard board;
   LineLevels lines;
   bool cut = false;                          // the last cycle was
-  Time overtaken_at = absl::InfinitePast();  // when `lines` was followed last
+  Time overtaken_at = absl::InfinitePast();  // when `lines` was last updated
 };
 
-// The state's own; made when first asked for.
+// The state's own cache; created on first use.
 inline EngineCache& CacheOf(StateEditor& editor) {
   std::unique_ptr<PlanningCache>& cache = editor.planning_cache();
   if (cache == nullptr) cache = std::make_unique<EngineCache>();
   return static_cast<EngineCache&>(*cache);
 }
 
-// The fair shares that the state has now. The reference stays good; its values change with the next
+// The current fair shares of the state. The reference stays valid; its values change with the next
 // call.
 inline FairShares& FreshShares(StateEditor& editor, const ClusterState& state,
                                const FairShareParameters& parameters) {

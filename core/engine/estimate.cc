@@ -1,12 +1,12 @@
-// When will a waiting job start? The jobs before it, in order of service, are given the earliest
-// places that they can have, one after the other, each heeding those before (conservative
-// backfilling); then so is the job. That is exact if all use up their walltimes and nothing else is
-// submitted. The order is that of the shares as they are now; for a job that a bound of its queue
-// keeps waiting, that of its queue.
+// When will a pending job start? The jobs before it in service order get their earliest possible
+// places, one after the other, each respecting those before it (conservative backfilling); then the
+// job does. That is exact if all jobs use their whole walltimes and nothing else is submitted. The
+// order is that of the current shares; for a job that a bound of its queue blocks, the order of its
+// queue.
 //
-// Jobs seldom use up what they ask for. Where run times are predicted, the same is asked again with
-// each job taken to run as long as predicted; elsewhere what jobs that have ended used of theirs
-// scales the wait.
+// Jobs seldom use their whole walltime. Where run times are predicted, the computation is repeated
+// with each job's predicted run time. Elsewhere the wait is scaled by the share of their walltimes
+// that ended jobs used.
 #include <algorithm>
 #include <utility>
 
@@ -22,7 +22,7 @@ namespace berth {
 namespace {
 
 constexpr int64_t kMaxJobsBefore = 200;
-constexpr uint64_t kNewestJobs = 10'000;  // that history is made of
+constexpr uint64_t kNewestJobs = 10'000;  // that count as history
 constexpr int64_t kThousand = 1000;
 
 class Estimator {
@@ -38,7 +38,7 @@ class Estimator {
   StartEstimate Run();
 
  private:
-  // Gives places to what goes before; false: it cannot be said (`unknown` says why).
+  // Places the jobs before it; false if the start is unknown (`unknown` says why).
   bool ServeThoseBefore(StartEstimate* estimate);
   bool ServeInOrder(StartEstimate* estimate);
   bool ServeOfQueue(const Job& job, StartEstimate* estimate);
@@ -64,7 +64,7 @@ bool Estimator::ServeInOrder(StartEstimate* estimate) {
   for (auto head = order.Next(); head.has_value(); head = order.Next()) {
     if (head->job == id_) return true;
     if (!state_.pending().Class(head->id).demand.gang) {
-      order.Skip(*head);  // growth goes when there is room, and holds nothing for later
+      order.Skip(*head);  // growth needs free room, and holds nothing for later
       continue;
     }
     if (!ServeFirst(head->job, estimate)) return false;
@@ -73,7 +73,7 @@ bool Estimator::ServeInOrder(StartEstimate* estimate) {
   return true;
 }
 
-// It waits for a bound of its queue: those before it there come first, as far as that goes.
+// The job waits for a bound of its queue: jobs before it in that queue come first, if they fit.
 bool Estimator::ServeOfQueue(const Job& job, StartEstimate* estimate) {
   std::vector<OrderKey> before;
   state_.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
@@ -89,21 +89,21 @@ bool Estimator::ServeOfQueue(const Job& job, StartEstimate* estimate) {
 }
 
 bool Estimator::ServeFirst(JobId id, StartEstimate* estimate) {
-  if (estimate->jobs_before == kMaxJobsBefore || cycle_.SpentUp()) {
-    estimate->unknown = absl::StrCat("more than ", estimate->jobs_before, " jobs go before it");
+  if (estimate->jobs_before == kMaxJobsBefore || cycle_.BudgetSpent()) {
+    estimate->unknown = absl::StrCat("more than ", estimate->jobs_before, " jobs are ahead of it");
     return false;
   }
   const Job& job = state_.jobs().At(id);
   times_.Take(id);
   auto reservation = EarliestStart(cycle_, placer_, job);
   if (!reservation.has_value()) {
-    estimate->unknown = absl::StrCat("job ", job.name, " goes before it, and ", WhyNoStart(job));
+    estimate->unknown = absl::StrCat("job ", job.name, " is ahead of it, and ", WhyNoStart(job));
     return false;
   }
   Transaction& transaction = cycle_.transaction();
   transaction.Decide(JobReserved{.job = job.id, .reservation = *std::move(reservation)});
   JobStatus status = job.status;
-  status.suspended = true;  // it asks for nothing more
+  status.suspended = true;  // it requests no more places
   transaction.Decide(JobStatusChanged{.job = job.id, .status = std::move(status)});
   transaction.Sync();
   ++estimate->jobs_before;
@@ -112,9 +112,9 @@ bool Estimator::ServeFirst(JobId id, StartEstimate* estimate) {
 
 std::string Estimator::WhyNoStart(const Job& job) const {
   const bool some_end = !state_.planned_ends().empty() || !state_.releasing().empty();
-  return absl::StrCat(some_end ? "not enough of what runs has a walltime for it"
-                               : "nothing that runs has a walltime",
-                      job.id == id_ ? "" : ", so that its start cannot be foreseen");
+  return absl::StrCat(
+      some_end ? "too few running jobs have a walltime" : "no running job has a walltime",
+      job.id == id_ ? "" : ", so that the start of that job is unknown");
 }
 
 StartEstimate Estimator::Run() {
@@ -130,7 +130,7 @@ StartEstimate Estimator::Run() {
   return estimate;
 }
 
-// Thousandths of their walltimes that jobs which have ended used; sorted. The newest jobs only.
+// Thousandths of their walltimes that ended jobs used; sorted. The newest jobs only.
 std::vector<int64_t> UsedOfWalltime(const ClusterState& state) {
   std::vector<int64_t> used;
   const uint64_t next = state.next_job_id().value;
@@ -159,7 +159,7 @@ bool RunsArePredicted(ClusterState& state, Time now) {
   return PredictedTimes(state, RunLevel::kLow, now).any();
 }
 
-// `estimate.latest` is known. What is found with shorter runs may by accident be later: places are
+// Requires `estimate.latest`. Shorter runs may by accident give a later start, because places are
 // given out one after the other.
 void EstimateByPredictions(ClusterState& state, const Policies& policies, JobId id, Time now,
                            StartEstimate* estimate) {
@@ -177,7 +177,7 @@ StartEstimate EstimateStart(ClusterState& state, const Policies& policies, JobId
   StartEstimate estimate;
   const Job& waits = state.jobs().At(id);
   if (waits.pending_class == ClassId{} || !NeedsOf(waits).gang) {
-    estimate.unknown = "it does not ask for a start";
+    estimate.unknown = "the job is not waiting for a start";
     return estimate;
   }
   estimate = EstimateAt(state, policies, id, now, RunLevel::kWalltime);

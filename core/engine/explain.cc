@@ -14,7 +14,7 @@
 namespace berth {
 namespace {
 
-// Among the jobs of its queue that ask for places.
+// Among the jobs of its queue that request places.
 void FindPosition(const ClusterState& state, const Job& job, Explanation* explanation) {
   const OrderKey own = KeyOf(job);
   state.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
@@ -41,7 +41,7 @@ bool Larger(const Holder& a, const Holder& b) {
   return a.amount != b.amount ? a.amount > b.amount : a.job < b.job;
 }
 
-// Of the resource that is short: below the queue that limits, or everywhere.
+// For the resource that is short: below the queue that limits it, or everywhere.
 std::vector<Holder> HoldersOf(const ClusterState& state, const WaitReason& reason) {
   std::vector<Holder> holders;
   const auto kind = state.interner().FindKind(reason.resource);
@@ -64,7 +64,7 @@ std::vector<Holder> HoldersOf(const ClusterState& state, const WaitReason& reaso
   return holders;
 }
 
-// What holds all of the group's tasks together: its own hard constraint, or the job's.
+// What keeps all of the group's tasks together: its own hard constraint, or the job's.
 std::optional<TopologyLimit> LimitOf(Cycle& cycle, const Job& job, const GroupNeed& need) {
   if (!HasTopology(job)) return std::nullopt;
   const Group& group = job.groups[need.group];
@@ -95,7 +95,7 @@ void AddConstraints(ClusterState& state, const Policies& policies, const Job& jo
   explanation->topology = ScopeFits(cycle, job, needs, /*soft=*/true);
 }
 
-// Its turn has not come since something changed: what a cycle would say now.
+// If the job's turn has not come since something changed, returns what a cycle would say now.
 std::vector<WaitReason> ReasonsOf(ClusterState& state, const Policies& policies, const Job& job,
                                   Time now) {
   std::vector<WaitReason> reasons = WhyWaiting(state, job, now);

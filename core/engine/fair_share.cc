@@ -10,18 +10,18 @@ namespace berth {
 namespace {
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-constexpr int kWeightBits = 32;               // of a weight that the past has a say in
+constexpr int kWeightBits = 32;               // of a weight adjusted by past usage
 constexpr int64_t kUsageScale = 1024;         // Queue::usage is in 1/1024 of the unit
 constexpr int64_t kMaxUsageWeight = 1 << 16;  // keeps weights far from 2^60
 
 struct Part {
   Claim* claim;
-  int64_t got = 0;  // of what is split
+  int64_t got = 0;  // of the split amount
   absl::int128 fraction = 0;
 };
 
-// Rounds down to whole units; the remainder one unit each by priority, largest fraction, then
-// older. Whose cap is no whole number of units takes a part of one at last.
+// Rounds down to whole units; the remainder goes one unit each by priority, largest fraction, then
+// older. A claim whose cap is not a whole number of units finally gets part of one.
 void Split(int64_t amount, absl::int128 weights, std::vector<Part>& parts, size_t first,
            int64_t unit) {
   int64_t left = amount;
@@ -46,8 +46,8 @@ void Split(int64_t amount, absl::int128 weights, std::vector<Part>& parts, size_
 
 }  // namespace
 
-// Who can take less than its part is found in order of cap / weight: as those go, the part of the
-// others only grows.
+// Claims that can take less than their part are found in order of cap / weight: as they leave, the
+// part of the others only grows.
 int64_t Fill(int64_t amount, std::vector<Claim>& claims, int64_t unit) {
   std::vector<Part> parts;
   absl::int128 weights = 0, caps = 0;
@@ -76,14 +76,14 @@ int64_t Fill(int64_t amount, std::vector<Claim>& claims, int64_t unit) {
     rest -= claim.cap;
     weights -= claim.weight;
   }
-  BERTH_CHECK(i < parts.size());  // as the caps add up to more than the amount
+  BERTH_CHECK(i < parts.size());  // because the caps add up to more than the amount
   Split(rest, weights, parts, i, unit);
   return amount;
 }
 
 namespace {
 
-// The children of one parent, and one resource.
+// The children of one parent, for one resource.
 struct Division {
   struct Child {
     const Queue* queue;
@@ -91,15 +91,15 @@ struct Division {
     Resources usage;
   };
   std::vector<Child> children;  // older first
-  int64_t weights = 0;          // their sum
+  int64_t weights = 0;          // sum over the children
   const FairShareParameters& parameters;
   std::vector<Claim> claims;  // parallel to children
 };
 
 int64_t NotNegative(int64_t amount) { return std::max<int64_t>(amount, 0); }
 
-// Everyone its guarantee, and up to want(child) by what it deserves beyond that: those who deserve
-// a number first, then those who deserve without bound, in equal parts.
+// Gives each child its guarantee, and up to want(child) by what it deserves beyond that: children
+// that deserve a number first, then those without bound, in equal parts.
 template <class Want>
 void Entitle(Division& division, ResourceKind kind, int64_t amount, Want&& want) {
   std::vector<Claim>& claims = division.claims;
@@ -155,7 +155,7 @@ int64_t WantedOf(const Division::Child& child, ResourceKind kind) {
   return std::min(NotNegative(child.share->demand[kind]), child.queue->limit[kind]);
 }
 
-// Step 2. `rest` of `amount` is left; claims hold what step 1 gave.
+// Step 2. `rest` of `amount` remains; claims hold what step 1 gave.
 void ShareSurplus(Division& division, ResourceKind kind, int64_t amount, int64_t rest) {
   std::map<int32_t, std::vector<size_t>> bands;  // by priority, lowest first
   for (size_t i = 0; i < division.children.size(); ++i) {
@@ -200,7 +200,7 @@ Resources UsageOf(const Interner& interner, const Queue& queue) {
 
 }  // namespace
 
-// The queue and its ancestors: a demand that changed is part of theirs.
+// Adds the queue and its ancestors, because their demand includes its own.
 void FairShares::Include(const ClusterState& state, QueueId id, Work& work) const {
   Depth depth = 0;
   for (QueueId at = id; at != kRootQueue; at = state.queues().At(at).spec.parent) ++depth;
@@ -209,7 +209,7 @@ void FairShares::Include(const ClusterState& state, QueueId id, Work& work) cons
   }
 }
 
-// What comes from below. Children first.
+// Sums that come from below. Children first.
 void FairShares::Collect(const ClusterState& state, const Queue& queue) {
   if (queues_.Find(queue.id) == nullptr) queues_.Insert(queue.id, OfQueue{});
   OfQueue& share = queues_.At(queue.id);
@@ -318,7 +318,7 @@ Resources Entitlement(const Queue& queue, const FairShares::OfQueue& share) {
 
 std::vector<QueueShares> QueueSharesOf(const ClusterState& state, const FairShares& shares) {
   std::vector<QueueShares> all;
-  std::map<QueueId, Resources> borrowed_below;  // by the children of one parent
+  std::map<QueueId, Resources> borrowed_below;  // by parent: borrowed by its children
   state.queues().ForEach([&](QueueId id, const Queue& queue) {
     QueueShares one{id, shares.At(id), queue.allocated, {}, {}};
     for (size_t i = 0; i < kMaxResourceKinds && id != kRootQueue; ++i) {

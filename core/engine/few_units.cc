@@ -11,7 +11,7 @@ namespace {
 struct Sized {
   size_t index = 0;
   Resources given;
-  int64_t size = 0;  // of what is missing, the parts that it covers, added up
+  int64_t size = 0;  // sum over the fractions of the missing amounts that it covers
 };
 
 bool Covers(const Resources& given, const Resources& missing) {
@@ -31,13 +31,13 @@ int64_t SizeOf(const Resources& given, const Resources& missing) {
   return size;
 }
 
-// It can go without any other: none, or a job without surplus.
+// It can go without another unit: no rest, or the rest of a job without surplus.
 bool GoesAlone(const ClusterState& state, const VictimUnit& unit) {
   const Job& job = state.jobs().At(unit.job);
   return !unit.rest || job.occupying == static_cast<int32_t>(unit.tasks.size());
 }
 
-// Where all its tasks are; none if on several.
+// The node of all its tasks; none if on several.
 std::optional<NodeId> NodeOf(const ClusterState& state, const VictimUnit& unit) {
   const Job& job = state.jobs().At(unit.job);
   const NodeId node = job.tasks[unit.tasks.front()].node;
@@ -47,7 +47,7 @@ std::optional<NodeId> NodeOf(const ClusterState& state, const VictimUnit& unit) 
   return node;
 }
 
-// The largest, until nothing is missing; empty if all are too few.
+// The largest units, until nothing is missing; empty if all together are too few.
 std::vector<size_t> Largest(std::vector<Sized> units, const Resources& missing) {
   for (Sized& unit : units) unit.size = SizeOf(unit.given, missing);
   std::stable_sort(units.begin(), units.end(),

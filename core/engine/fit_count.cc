@@ -22,7 +22,7 @@ FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs, const Qu
     : cycle_(cycle),
       state_(cycle.state()),
       request_(RequestOf(state_, job, needs)),
-      bound_(cycle, job, needs, /*insist=*/false, only) {
+      bound_(cycle, job, needs, /*harden=*/false, only) {
   for (const GroupNeed& need : needs.groups) {
     const ShapeId id = job.groups[need.group].shape;
     const auto same = [id](const Shape& shape) { return shape.id == id; };
@@ -36,7 +36,7 @@ FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs, const Qu
   for (const QueueBound& bound : bounds) {
     const Queue& queue = state_.queues().At(bound.queue);
     Level level{.queue = bound.queue,
-                .room = bound.most - HeldOnceReleased(queue),
+                .room = bound.most - HeldAfterRelease(queue),
                 .below_limit = queue.limit - bound.most};
     level.room -= request_;
     level.is_short = IsShort(level.room, request_);
@@ -46,7 +46,7 @@ FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs, const Qu
   limited_ = short_levels_ > 0;
   short_shapes_ = static_cast<int>(shapes_.size());
   CountFree();
-  CountReleased(/*all=*/bound_.any());  // it is for the bound to say which of them serve
+  CountReleased(/*all=*/bound_.any());  // the bound decides which of them help
   LeaveOutOwn(job);
 }
 
@@ -108,7 +108,7 @@ FitCount::AtNode* FitCount::Touch(NodeId id) {
   const Node& node = state_.nodes().At(id);
   touched_.push_back({.id = id,
                       .left = node.capacity,
-                      .used = TakenOnceReleased(node),
+                      .used = TakenAfterRelease(node),
                       .gone = node.leaving_tasks,
                       .fits = {}});
   AtNode& at = touched_.back();
@@ -145,7 +145,7 @@ void FitCount::ChangeTask(const Task& task, const ShapeEntry& shape, int sign) {
   AtNode* at = Touch(task.node);
   if (at == nullptr) return;
   const Node& node = state_.nodes().At(task.node);
-  // Of what is given up, others may wait for some.
+  // Others may wait for some of what is released.
   DeviceUse use = UseOf(node, shape, task.devices);
   use.whole -= node.devices_reserved.whole;
   at->gone += sign;

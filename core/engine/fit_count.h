@@ -1,7 +1,7 @@
-// FitCount: for how many tasks of a gang there would be room if some running tasks were gone,
-// counted node by node without touching the state. What it denies is impossible; what it grants
-// must still be tried, as it looks at each shape alone and knows nothing of tasks that want to be
-// near or apart, and of reservations.
+// FitCount: how many tasks of a gang would have room if some running tasks were gone, counted per
+// node without touching the state. If it says no, there is no room. If it says yes, the plan must
+// still be tried, because the count treats each shape separately and ignores affinity and
+// reservations.
 //
 //   gang of 2 tasks of 8 GPUs      n1: 8 one-GPU jobs   n2: 4 free, 4 one-GPU jobs
 //   Take(4 jobs of n2) -> 1 of 2;   Take(7 of n1) -> 1 of 2;   Take(the 8th) -> Enough()
@@ -21,28 +21,28 @@
 
 namespace berth {
 
-// Free at first: what is free, and what will be once what is being released is gone; not of the job
-// itself, as it would wait, and be placed in the others' stead. The state must not change while it
-// is used. Looks only at nodes with room, and only until there is enough.
+// Counts as free at first: what is free, and what is being released, except by the job itself,
+// whose tasks would be pending and placed too. The state must not change while it is used. Visits
+// only nodes with room, and stops when there is enough.
 class FitCount {
  public:
-  // `bounds`: of the job's queues. `only`: of the job's whole scope (WholeScopeOf), the domain that
-  // must hold it.
+  // `bounds`: of the job's queues. `only`: the domain that must hold the job's whole scope
+  // (WholeScopeOf).
   FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs, const QueueBounds& bounds,
            std::optional<DomainIndex> only = std::nullopt);
 
-  // Room for all on nodes, in domains that its topology allows, and within the bounds of the job's
-  // queues.
+  // There is room for all tasks on nodes, in domains that the job's topology allows, and within the
+  // bounds of its queues.
   bool Enough() const { return short_shapes_ == 0 && short_levels_ == 0 && bound_.Enough(); }
-  // All is enough but what fair shares bound: with the limits alone it would be.
+  // Everything suffices except the fair shares: the limits alone would allow it.
   bool OnlySharesShort() const;
 
   void Take(const VictimUnit& unit) { Change(unit, 1); }
   void Return(const VictimUnit& unit) { Change(unit, -1); }
 
-  // Where something is being released, and there would be room for any task, as counted: ascending.
+  // Nodes where something is being released and any task would have room, by the count: ascending.
   std::vector<NodeId> RoomOnceReleased() const;
-  // Counts also what was not needed to have enough.
+  // Also counts releases that were not needed to have enough.
   void CountAllReleased();
 
  private:
@@ -53,12 +53,12 @@ class FitCount {
   };
   struct AtNode {
     NodeId id;
-    Resources left;  // of amounts; may be negative where others wait for what is being released
+    Resources left;  // amounts; may be negative if others wait for what is being released
     DeviceUse used;
-    int64_t gone = 0;                      // of its tasks: those that leave
+    int64_t gone = 0;                      // tasks that leave
     absl::InlinedVector<int64_t, 2> fits;  // by shape
   };
-  struct Level {  // of the job's queue chain
+  struct Level {  // of the job's queue and its ancestors
     QueueId queue;
     Resources room;         // beyond the request; negative = short
     Resources below_limit;  // from the bound up to the limit

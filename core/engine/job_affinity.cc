@@ -10,12 +10,12 @@
 namespace berth {
 namespace {
 
-// Jobs that hold places, or are kept some, and that the term of `owner` speaks of.
+// Jobs that are placed or nominated and that the term of `owner` matches.
 void ForEachMatch(const ClusterState& state, const AffinityTerm& term, const Job& owner,
                   absl::FunctionRef<void(const Job&)> visit) {
   const auto look = [&](JobId id) {
     const Job& other = state.jobs().At(id);
-    if (SpeaksOf(term, owner, other)) visit(other);
+    if (RefersTo(term, owner, other)) visit(other);
   };
   if (const auto* with = state.affinity().With(term.labels.front()); with != nullptr) {
     for (JobId id : *with) look(id);
@@ -37,13 +37,13 @@ void ForEachRepelling(const ClusterState& state, absl::FunctionRef<void(const Jo
   }
 }
 
-// Not one that planning has lifted from its node to see what would be without it.
+// Not a task that planning has lifted from its node to try what would happen without it.
 bool OnNode(const ClusterState& state, TaskKey key, const Task& task) {
   const std::vector<TaskKey>& there = state.nodes().At(task.node).tasks;
   return std::find(there.begin(), there.end(), key) != there.end();
 }
 
-// Calls visit(NodeId) for the nodes where the job has tasks that stay, or is kept a place.
+// Calls visit(NodeId) for the nodes where the job has tasks that stay, or is nominated.
 template <class Visit>
 void ForEachNode(const ClusterState& state, const Job& job, const Visit& visit) {
   for (uint32_t index = 0; index < job.tasks.size(); ++index) {
@@ -57,7 +57,7 @@ void ForEachNode(const ClusterState& state, const Job& job, const Visit& visit) 
 
 using Place = uint64_t;
 
-// Domains above all nodes.
+// The domain above all nodes.
 Place PlaceOf(const TopologyTree* tree, NodeId node, int32_t tier) {
   if (tier == 0 || tree == nullptr) return node.value;
   const std::optional<DomainIndex> domain = tree->DomainAt(node, tier);
@@ -91,7 +91,7 @@ void JobAffinity::AddOwn(const Job& job, const AffinityTerm& term) {
 void JobAffinity::AddOfOther(const Job& job, const Job& other) {
   ++work_;
   for (const AffinityTerm& term : other.affinity) {
-    if (!term.apart || !SpeaksOf(term, other, job)) continue;
+    if (!term.apart || !RefersTo(term, other, job)) continue;
     Rule rule{.apart = true, .tier = term.tier, .places = {}};
     AddPlaces(other, &rule);
     if (!rule.places.empty()) rules_.push_back(std::move(rule));
@@ -110,7 +110,7 @@ bool JobAffinity::May(NodeId node) const {
   });
 }
 
-bool NearNobody(const ClusterState& state, const Job& job) {
+bool LacksNearJob(const ClusterState& state, const Job& job) {
   return std::any_of(job.affinity.begin(), job.affinity.end(), [&](const AffinityTerm& term) {
     if (term.apart || HasLabels(job, term.labels)) return false;
     bool any = false;
@@ -123,11 +123,12 @@ bool NearNobody(const ClusterState& state, const Job& job) {
 
 namespace {
 
-// That some term of `owner` keeps a task of its own on one node and one of `other` on the other.
+// Whether some term of `owner` forbids a task of its own on one node with one of `other` on the
+// other.
 bool Forbids(const TopologyTree* tree, const Job& owner, const Job& other, NodeId own,
              NodeId theirs) {
   return std::any_of(owner.affinity.begin(), owner.affinity.end(), [&](const AffinityTerm& term) {
-    return term.apart && SpeaksOf(term, owner, other) &&
+    return term.apart && RefersTo(term, owner, other) &&
            PlaceOf(tree, own, term.tier) == PlaceOf(tree, theirs, term.tier);
   });
 }
@@ -167,13 +168,13 @@ std::string AffinityText(const ClusterState& state, const Job& job) {
   for (const AffinityTerm& term : job.affinity) {
     int64_t jobs = 0;
     ForEachMatch(state, term, job, [&](const Job&) { ++jobs; });
-    texts.push_back(absl::StrCat("is to be ", TermText(term), ", of which ", jobs,
-                                 jobs == 1 ? " has a place" : " have places"));
+    texts.push_back(absl::StrCat("must run ", TermText(term), ", of which ", jobs,
+                                 jobs == 1 ? " has a place" : " have a place"));
   }
   ForEachRepelling(state, [&](const Job& other) {
     for (const AffinityTerm& term : other.affinity) {
-      if (!term.apart || !SpeaksOf(term, other, job) || texts.size() >= 4) continue;
-      texts.push_back(absl::StrCat("job ", other.name, " is to be ", TermText(term)));
+      if (!term.apart || !RefersTo(term, other, job) || texts.size() >= 4) continue;
+      texts.push_back(absl::StrCat("job ", other.name, " must run ", TermText(term)));
     }
   });
   return absl::StrJoin(texts, "; ");

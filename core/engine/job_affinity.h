@@ -1,16 +1,16 @@
-// Affinity between jobs: near to and apart from others, by their labels and by nodes or HyperNodes
-// of the network tree (AffinityTerm, core/model/job.h).
+// Affinity and anti-affinity between jobs, by their labels and by nodes or HyperNodes of the
+// network tree (AffinityTerm, core/model/job.h).
 //
 //   job a {app=cache} runs in rack r1      b: near {app=cache}, tier 1: any node of r1
 //   job c: apart from {app=cache}, tier 1: any node not in r1; and a, if it comes after c, keeps
 //   away from c's racks in turn
 //
-// A place is the highest domain of at most the term's tier that holds the node; the node itself if
-// there is none. Tasks count where they are placed, or kept a place; on their way out they do not.
-// Decided when a task gets its place: who is near stays when the others go. The job's own tasks
-// never count: what they are to each other its groups say. A term of nearness that the job's own
-// labels meet holds anywhere while no other job meets it: of jobs that are all to be near each
-// other, one must be the first.
+// A place is the highest domain that holds the node and is at most of the term's tier; the node
+// itself if there is none. Tasks count where they are placed or nominated; tasks being released do
+// not count. The rule applies when a task is placed: it stays when the other jobs end. The job's
+// own tasks never count; its groups have their own rules. A near term that the job's own labels
+// match allows any place while no other job matches it, because one of several mutually near jobs
+// must be the first.
 #ifndef BERTH_CORE_ENGINE_JOB_AFFINITY_H_
 #define BERTH_CORE_ENGINE_JOB_AFFINITY_H_
 
@@ -25,15 +25,14 @@
 
 namespace berth {
 
-// For one job, as the state was when it was made, whatever tasks of its own do since: O(tasks of
-// the jobs that its terms speak of, or whose terms speak of it; jobs that are to be apart from
-// others).
+// For one job, with the state at construction, whatever its own tasks do afterwards.
+// O(tasks of the jobs that its terms match, or whose terms match it; jobs with anti-affinity).
 class JobAffinity {
  public:
   JobAffinity(const ClusterState& state, TopologyTrees& trees, const Job& job);
-  // Nothing bars any node.
+  // No node is ruled out.
   bool empty() const { return rules_.empty(); }
-  // Tasks looked at.
+  // Tasks visited.
   uint64_t work() const { return work_; }
   bool May(NodeId node) const;
 
@@ -49,22 +48,22 @@ class JobAffinity {
   void AddOfOther(const Job& job, const Job& other);
 
   const ClusterState& state_;
-  const TopologyTree* tree_ = nullptr;  // null: no term has a tier, or there is no tree
+  const TopologyTree* tree_ = nullptr;  // null if no term has a tier, or there is no tree
   std::vector<Rule> rules_;
   uint64_t work_ = 0;
 };
 
-// The job is to be near others of which none has a place, and is not the first of its like: until
-// one comes it can go nowhere.
-bool NearNobody(const ClusterState& state, const Job& job);
+// The job must be near jobs none of which has a place, and is not the first of its kind. It cannot
+// be placed until one of those is.
+bool LacksNearJob(const ClusterState& state, const Job& job);
 
-// Whether the two jobs may not be together in a place: some task of `other` among `tasks`, where it
-// is, and one of `job` that is placed.
+// Whether the two jobs may not share a place: a placed task of `job`, and a task of `other` among
+// `tasks`, at its current place.
 bool KeepApart(const ClusterState& state, TopologyTrees& trees, const Job& job, const Job& other,
                absl::Span<const uint32_t> tasks);
 
-// For people: "near jobs with app=cache in one HyperNode of tier 1", and how many of those have
-// places; of the job's terms, and of those of others that keep it away. Empty: there are none.
+// For people: the job's terms, with the number of matching jobs that have a place, and the terms of
+// other jobs that keep it away. Empty if there are none.
 std::string AffinityText(const ClusterState& state, const Job& job);
 
 }  // namespace berth

@@ -6,7 +6,7 @@ namespace berth {
 
 void LetGoOn(Cycle& cycle, const std::vector<NodeId>& nodes, JobId own) {
   const ClusterState& state = cycle.state();
-  std::vector<TaskKey> gone;  // a node's list changes with each that goes
+  std::vector<TaskKey> gone;  // a node's list changes with each removal
   for (NodeId id : nodes) {
     const Node& node = state.nodes().At(id);
     if (node.leaving_tasks == 0) continue;

@@ -1,6 +1,6 @@
-// What is being released is still there; a plan that waits for it tries itself as if it had gone.
-// Only where that could matter: many plans in one cycle each look at their own nodes, not at all
-// that those before them released.
+// What is being released is still there, so a plan that waits for it is tried as if it had gone.
+// Only where that could matter: with many plans in one cycle, each considers its own nodes, not
+// everything that the plans before it released.
 #ifndef BERTH_CORE_ENGINE_LEAVING_H_
 #define BERTH_CORE_ENGINE_LEAVING_H_
 
@@ -11,12 +11,12 @@
 
 namespace berth {
 
-// In the transaction, for trying out: what is being released on these nodes is gone (Transaction::
-// LetGo), but for what is the job's own: that would wait, and be placed in the others' stead. The
-// work is counted.
+// In the transaction, for a trial: removes what is being released on these nodes
+// (Transaction::LetGo), except tasks of the job itself, which would be pending and placed too.
+// Counts the work.
 void LetGoOn(Cycle& cycle, const std::vector<NodeId>& nodes, JobId own);
 
-// What the job's queue and those above it will have lost, from the leaf upward.
+// What the job's queue and its ancestors will have lost, from the leaf upward.
 std::vector<QueueUse> LeavingOfQueues(const ClusterState& state, QueueId leaf);
 
 }  // namespace berth

@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-// Far above what any job needs; a job that goes on is a cycle among the rules, our own bug.
+// Far above what any job needs. A job that needs more is a cycle among the rules, which is a bug.
 constexpr int kMaxStepsPerLook = 64;
 
 class Lifecycle {
@@ -21,7 +21,7 @@ class Lifecycle {
     cycle_.transaction().editor().PassTime(cycle_.now());
     const absl::btree_set<JobId> unsettled = cycle_.state().unsettled();
     for (JobId id : unsettled) {
-      if (cycle_.SpentUp()) return cycle_.Cut();
+      if (cycle_.BudgetSpent()) return cycle_.Cut();
       Settle(id);
       SettleDependencies(id);
     }
@@ -41,7 +41,7 @@ class Lifecycle {
     cycle_.transaction().editor().Settle(id);
   }
 
-  // A job that has started or ended no longer keeps those it depended on from being deleted.
+  // A job that has started or ended no longer keeps its dependencies from being deleted.
   void SettleDependencies(JobId id) {
     const Job* job = cycle_.state().jobs().Find(id);
     if (job == nullptr || (job->status.starts == 0 && !Ended(job->status.state))) return;
@@ -52,7 +52,7 @@ class Lifecycle {
   }
 
   void Decide(EventBody decision) {
-    // Takes effect only when it is applied: the job is still there, and must not be deleted twice.
+    // Takes effect only when applied: the job still exists, and must not be deleted twice.
     if (const auto* deletion = std::get_if<JobDeleted>(&decision)) deleted_.insert(deletion->id);
     const auto* changed = std::get_if<JobStatusChanged>(&decision);
     const bool ends = changed != nullptr && Ended(changed->status.state);
@@ -87,8 +87,8 @@ Step NextStep(const Look& look) {
   if (Step step = FirstOf({LeaveUnfitPlaces, EndRefusals}, look); !step.empty()) return step;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   if (placed) {
-    // Refusals before policies: a start that was refused is no failure that a policy answers.
-    // Completion after them: a failure that a policy answers is not an end.
+    // Refusals before policies, because a refused start is no failure for a policy. Completion
+    // after policies, because a failure that a policy handles is not an end.
     if (Step step = FirstOf({AnswerRefusals, ApplyPolicies, CompleteIfDone}, look); !step.empty()) {
       return step;
     }

@@ -1,9 +1,10 @@
-// The lifecycle stage: what follows from reports, requests and the time. It runs first in a cycle,
-// over the jobs whose facts changed (ClusterState::unsettled) and those with something due.
+// The lifecycle stage: everything that follows from reports, requests and the time. It runs first
+// in a cycle, over the jobs whose facts changed (ClusterState::unsettled) and those with a timer
+// due.
 //
-// One step of one job is a pure function of the state: NextStep looks at the job and says which
-// decisions come next, or none. The stage takes steps until a job is settled. All that it acts on
-// is in the state, so it does not matter how many reports arrived between two looks.
+// One step of one job is a pure function of the state: NextStep looks at the job and returns the
+// next decisions, or none. The stage repeats steps until the job is settled. All its inputs are in
+// the state, so it does not matter how many reports arrived since the last time.
 //
 //   Pending <-> Held        dependencies, start time, the user's hold before the first start
 //   Pending -> Binding      when bound (actions/allocate)
@@ -29,7 +30,7 @@ struct Look {
   const LifecycleParameters& parameters;
 };
 
-// In order; empty: nothing follows from what is known now. Decisions that come with others (a
+// In order; empty if nothing follows from the known facts. Decisions that belong together (a
 // requeue and the status that explains it) are one step.
 using Step = std::vector<EventBody>;
 

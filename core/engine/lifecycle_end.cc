@@ -16,7 +16,7 @@ ReleaseReason ReasonOf(JobState outcome) {
   }
 }
 
-// Failures that a policy ignores do not count as long as the minimum succeeded.
+// Failures that a policy ignores do not count if the minimum succeeded.
 bool EnoughSucceeded(const Job& job) {
   int32_t succeeded = 0;
   for (size_t g = 0; g < job.groups.size(); ++g) {
@@ -27,8 +27,8 @@ bool EnoughSucceeded(const Job& job) {
   return succeeded >= job.min_available;
 }
 
-// What still waits waits for a group that has ended and cannot come to what is asked of it.
-bool WaitsInVain(const Job& job) {
+// All pending tasks wait for a group that has ended and can no longer meet their condition.
+bool NeverProceeds(const Job& job) {
   if (!job.status.delayed.empty()) return false;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     if (job.tallies[g].Waiting() > 0 && GroupOpen(job, g)) return false;
@@ -41,7 +41,7 @@ bool WaitsInVain(const Job& job) {
 Step Expire(const Look& look) {
   const JobStatus& status = look.job.status;
   const bool due = status.end + look.job.ttl_after_finished <= look.now;
-  // Those that wait for its outcome must be able to read it.
+  // Jobs that depend on its outcome must be able to read it.
   if (!due || !look.state.Dependents(look.job.id).empty()) return {};
   return {JobDeleted{.id = look.job.id}};
 }
@@ -49,7 +49,7 @@ Step Expire(const Look& look) {
 Step Finish(const Look& look) {
   const JobStatus& status = look.job.status;
   if (look.job.occupying == 0) return Conclude(look, status.outcome, status.message);
-  // Also those that were on their way to be requeued: nothing is to run again.
+  // Including tasks that were to be requeued: nothing runs again.
   TaskList stop = TasksWhere(look.job, [](const Task& task) {
     return Holds(task) || (Occupies(task.state) && task.requeue);
   });
@@ -62,9 +62,10 @@ Step Finish(const Look& look) {
 
 Step CompleteIfDone(const Look& look) {
   const GroupTally tally = TallyOf(look.job);
-  if (tally.Occupying() > 0 || !WaitsInVain(look.job)) return {};
+  if (tally.Occupying() > 0 || !NeverProceeds(look.job)) return {};
   if (tally.Waiting() > 0) {
-    return Conclude(look, JobState::kFailed, "a group waits for another that cannot get there");
+    return Conclude(look, JobState::kFailed,
+                    "a group waits for a condition of another group that can no longer be met");
   }
   if (EnoughSucceeded(look.job)) return Conclude(look, JobState::kSucceeded, "");
   return Conclude(look, JobState::kFailed,

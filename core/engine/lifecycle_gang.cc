@@ -11,12 +11,12 @@ bool Started(const GroupTally& tally) {
   return tally.In(TaskState::kStarting) + tally.In(TaskState::kRunning) > 0;
 }
 
-// Prepared tasks of a running job: a group that runs takes them one by one; one that does not yet
-// starts together.
+// Prepared tasks of a running job: a running group starts them one by one; another group starts
+// together.
 bool MayStart(const Job& job, uint32_t group) {
   const GroupTally& tally = job.tallies[group];
   if (Started(tally)) return true;
-  // Those that ended, and were not requeued, are not waited for.
+  // Tasks that ended and were not requeued are not waited for.
   const int32_t ready = tally.In(TaskState::kPrepared) + tally.In(TaskState::kSucceeded) +
                         tally.In(TaskState::kFailed);
   return tally.In(TaskState::kBound) == 0 && ready >= job.groups[group].min_available;
@@ -35,7 +35,7 @@ TaskList PreparedOf(const Job& job, bool whole_gang) {
   return tasks;
 }
 
-// On a silent node, and not known to run: should it come back, it starts with the gang.
+// A task on a silent node that is not known to run: if the node returns, it starts with the gang.
 bool AnyLostOnTheWay(const Job& job, const GroupTally& tally) {
   if (tally.In(TaskState::kLost) == 0) return false;
   return std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
@@ -43,7 +43,7 @@ bool AnyLostOnTheWay(const Job& job, const GroupTally& tally) {
   });
 }
 
-// The walltime runs from the first member's start.
+// The walltime begins with the first member's start.
 Time FirstStart(const Look& look) {
   Time first = look.now;
   for (const Task& task : look.job.tasks) {
@@ -83,7 +83,7 @@ Step ReachRunning(const Look& look) {
   const int32_t on_the_way =
       tally.In(TaskState::kBound) + tally.In(TaskState::kPrepared) + tally.In(TaskState::kStarting);
   if (on_the_way > 0 || AnyLostOnTheWay(look.job, tally)) return {};
-  // All were taken away again before anything started: it goes on being bound.
+  // All members were released before anything started, so binding continues.
   const int32_t gone = tally.Waiting() + tally.In(TaskState::kReleasing);
   if (gone == static_cast<int32_t>(look.job.tasks.size())) return {};
   return {WithStatus(look, [&](JobStatus& status) {

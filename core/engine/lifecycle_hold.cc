@@ -1,4 +1,4 @@
-// Jobs that are kept from running: dependencies, start time, the user's hold, back-off.
+// Why jobs are held: dependencies, start time, the user's hold, back-off.
 #include <algorithm>
 #include <utility>
 
@@ -10,8 +10,8 @@ namespace {
 
 enum class Dependency : uint8_t { kMet, kOpen, kImpossible };
 
-// A job that no longer exists was met: jobs are not deleted while one that never started depends on
-// them (ClusterState::Dependents).
+// A dependency that no longer exists was met: jobs are not deleted while a job that never started
+// depends on them (ClusterState::Dependents).
 Dependency Judge(const Look& look, const JobDependency& dependency) {
   const Job* before = look.state.jobs().Find(dependency.job);
   if (before == nullptr) return Dependency::kMet;
@@ -44,7 +44,7 @@ Step Enter(const Look& look, JobState state) {
   return step;
 }
 
-// A restart is decided: what failed meanwhile, with whatever cause, runs again with the rest.
+// A restart is decided: tasks that failed in the meantime, for any cause, also run again.
 Step RequeueFailed(const Look& look) {
   TaskList failed =
       TasksWhere(look.job, [](const Task& task) { return task.state == TaskState::kFailed; });
@@ -52,7 +52,7 @@ Step RequeueFailed(const Look& look) {
   return {TasksRequeued{.job = look.job.id, .tasks = std::move(failed)}};
 }
 
-// Some members have a place to wait for, and the gang lacks others: it starts whole or not at all.
+// Some members are nominated and others are not, but the gang starts whole or not at all.
 bool WaitsInPieces(const Job& job) {
   return TallyOf(job).Nominated() > 0 && job.occupying == 0 && NeedsOf(job).gang;
 }
@@ -67,7 +67,8 @@ bool Unfit(const Look& look, NodeId id, const DeviceSet& devices) {
 
 }  // namespace
 
-// One lost place gives up all: a gang waits for all of its places, and growth is found another.
+// If one nominated place is lost, all are given up: a gang needs all of them, and growth gets
+// another.
 Step LeaveUnfitPlaces(const Look& look) {
   const GroupTally tally = TallyOf(look.job);
   if (tally.Nominated() + tally.In(TaskState::kReleasing) + tally.In(TaskState::kLost) == 0) {
@@ -100,7 +101,7 @@ Step Suspend(const Look& look) {
 
 Step Admit(const Look& look) {
   const Job& job = look.job;
-  // Everything succeeded before a restart took the rest away.
+  // Everything had succeeded before a restart stopped the rest.
   if (TallyOf(job).Waiting() == 0) return CompleteIfDone(look);
   bool open = job.start_after > look.now;
   if (job.status.starts == 0) {
@@ -123,8 +124,8 @@ Step Admit(const Look& look) {
 Step AwaitRestart(const Look& look) {
   if (Step step = RequeueFailed(look); !step.empty()) return step;
   if (look.job.occupying > 0 || look.job.status.hold_until > look.now) return {};
-  // What succeeded while the rest was being stopped counts only if it is whole.
-  if (TaskList again = SucceededInVain(look.job); !again.empty()) {
+  // Tasks that succeeded while the rest was being stopped count only if their group is complete.
+  if (TaskList again = SucceededToRerun(look.job); !again.empty()) {
     return {TasksRequeued{.job = look.job.id, .tasks = std::move(again)}};
   }
   return {WithStatus(look, [](JobStatus& status) {

@@ -1,19 +1,19 @@
-// Lifecycle policies: incident -> action, as the group or the job says, else by default.
+// Lifecycle policies: incident -> action, as the group or the job specifies, otherwise by default.
 //
-// Incidents are read off the state: a task that failed and was not requeued, a task on a silent
-// node, a group that succeeded, a walltime used up. Group policies come before the job's; the first
-// that matches decides. Defaults: TaskFailed restarts the job while retries are left; NodeLost
-// restarts what was lost (the job, if its minimum is) without using one; Timeout aborts. kAny
-// matches every incident except TaskCompleted.
+// Incidents are derived from the state: a failed task that was not requeued, a task on a silent
+// node, a group that succeeded, an expired walltime. Group policies come before the job's; the
+// first match decides. Defaults: TaskFailed restarts the job while retries are left; NodeLost
+// restarts what was lost (the job, if its minimum is lost) without using a retry; Timeout aborts.
+// kAny matches every incident except TaskCompleted.
 //
-// A restart that answers the job's own doing (anything but NodeLost) uses a retry and waits out the
-// back-off: a restarted job before it is placed again, a restarted task or group before it is
-// requeued. What waits, for back-off or for a policy's `after`, stands in JobStatus::delayed, and
-// is dropped when its incident is over (the node came back).
+// A restart for an incident that the job itself caused (anything but NodeLost) uses a retry and
+// waits for the back-off: a restarted job before it is placed again, a restarted task or group
+// before it is requeued. Actions that wait, for back-off or for a policy's `after`, are in
+// JobStatus::delayed. They are dropped when the incident is over (the node came back).
 //
 // Example: worker-3 exits with 137, policy {TaskFailed [137] -> RestartTask after 30s}, backoff 1s:
 //   now      delayed = [RestartTask worker-3 due now+30s], retries = 1
-//   now+30s  TasksRequeued [worker-3]; the others ran on
+//   now+30s  TasksRequeued [worker-3]; the others kept running
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -34,10 +34,10 @@ struct Incident {
   PolicyEvent event;
   uint32_t group;  // or kWholeJob
   uint32_t task;   // or kWholeJob
-  // From the policy that answers it.
+  // From the matching policy.
   PolicyAction action = PolicyAction::kIgnore;
   Duration after = absl::ZeroDuration();
-  std::optional<Time> due = std::nullopt;  // of the delayed action that stands for it
+  std::optional<Time> due = std::nullopt;  // of the delayed action that represents it
 };
 
 bool IsRestart(PolicyAction action) { return action <= PolicyAction::kRestartJob; }
@@ -99,7 +99,7 @@ std::string Message(const Look& look, const Incident& incident) {
 std::optional<PolicyEvent> EventOf(const Job& job, const Task& task) {
   if (task.state == TaskState::kFailed) {
     if (task.end_cause == EndCause::kExit) return PolicyEvent::kTaskFailed;
-    // kStopped: killed without a decision of ours, so no doing of the job either.
+    // kStopped: killed without our decision, so the job did not cause it either.
     const bool taken =
         task.end_cause == EndCause::kNodeLost || task.end_cause == EndCause::kStopped;
     if (taken) return PolicyEvent::kNodeLost;
@@ -118,7 +118,7 @@ std::vector<Incident> Incidents(const Look& look) {
       const std::optional<PolicyEvent> event = EventOf(job, job.tasks[i]);
       if (event.has_value()) incidents.push_back({*event, GroupOf(job, i), i});
     }
-    // A lost node explains the failures of those that talked to it, and uses no retry.
+    // A lost node explains the failures of tasks that talked to it, so they use no retry.
     std::stable_partition(incidents.begin(), incidents.end(),
                           [](const Incident& one) { return !OwnDoing(one); });
   }
@@ -126,7 +126,7 @@ std::vector<Incident> Incidents(const Look& look) {
     if (job.tallies[g].In(TaskState::kSucceeded) < job.groups[g].replicas) continue;
     incidents.push_back({PolicyEvent::kTaskCompleted, g, job.groups[g].first_task});
   }
-  // A job whose last task ended at that very moment has kept within it.
+  // A job whose last task ended at that very moment met its walltime.
   const bool overdue =
       job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now;
   if (overdue && tally.Occupying() + tally.Waiting() > 0) {
@@ -135,7 +135,7 @@ std::vector<Incident> Incidents(const Look& look) {
   return incidents;
 }
 
-// ---- What answers them?
+// ---- Which policy applies?
 
 bool Matches(const LifecyclePolicy& policy, const Job& job, const Incident& incident) {
   if (policy.event == PolicyEvent::kAny) return incident.event != PolicyEvent::kTaskCompleted;
@@ -147,7 +147,7 @@ bool Matches(const LifecyclePolicy& policy, const Job& job, const Incident& inci
 }
 
 const LifecyclePolicy* FindPolicy(const Job& job, const Incident& incident) {
-  // What befalls the whole job is answered by the first group that has an answer.
+  // For incidents of the whole job, the first group with a matching policy decides.
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     if (incident.group != kWholeJob && incident.group != g) continue;
     for (const LifecyclePolicy& policy : job.groups[g].policies) {
@@ -173,7 +173,7 @@ PolicyAction DefaultAction(const Job& job, const Incident& incident, const TaskL
   }
 }
 
-// An action on one task needs one.
+// An action on one task needs a task.
 PolicyAction Widen(PolicyAction action, const Incident& incident) {
   if (action == PolicyAction::kRestartTask && incident.event == PolicyEvent::kTaskCompleted) {
     return PolicyAction::kRestartGroup;
@@ -182,7 +182,7 @@ PolicyAction Widen(PolicyAction action, const Incident& incident) {
   return narrow && incident.task == kWholeJob ? PolicyAction::kRestartJob : action;
 }
 
-// Incidents that ask for something, each with its answer.
+// Incidents that need an action, each with its action.
 std::vector<Incident> Answered(const Look& look) {
   std::vector<Incident> incidents = Incidents(look);
   TaskList lost;
@@ -209,7 +209,7 @@ std::vector<Incident> Answered(const Look& look) {
 
 // ---- When?
 
-// The wait between an incident and its answer, in which everything else goes on.
+// The delay between an incident and its action; everything else continues in the meantime.
 Duration DelayOf(const Look& look, const Incident& incident) {
   const bool partial = incident.action == PolicyAction::kRestartTask ||
                        incident.action == PolicyAction::kRestartGroup;
@@ -221,7 +221,7 @@ bool Concerns(const DelayedAction& delayed, const Job& job, const Incident& inci
   return delayed.task == incident.task && delayed.attempt == AttemptOf(job, incident);
 }
 
-// A wider restart is on its way and will take care of this one too.
+// A wider restart is pending and includes this one.
 bool Covered(const Job& job, const Incident& incident) {
   if (!IsRestart(incident.action)) return false;
   return std::any_of(
@@ -260,7 +260,7 @@ Step GiveUp(const Look& look, const Incident& incident) {
   return Conclude(look, JobState::kFailed, message);
 }
 
-// Incidents of one moment with the same answer wait together, and use one retry.
+// Incidents of the same moment with the same action wait together and use one retry.
 Step Delay(const Look& look, const Incident& first, const std::vector<Incident>& incidents) {
   if (OutOfRetries(look, first)) return GiveUp(look, first);
   return {WithStatus(look, [&](JobStatus& status) {
@@ -279,14 +279,14 @@ Step Delay(const Look& look, const Incident& first, const std::vector<Incident>&
   })};
 }
 
-// ---- Then what?
+// ---- Execute
 
 bool Ready(const Look& look, const Incident& incident) {
   if (incident.due.has_value()) return *incident.due <= look.now;
   return DelayOf(look, incident) == absl::ZeroDuration() && !Covered(look.job, incident);
 }
 
-// Requeues the tasks and forgets what waited for them.
+// Requeues the tasks and drops their delayed actions.
 Step RestartTasks(const Look& look, const TaskList& tasks, const std::string& message,
                   bool new_retry) {
   Step step;

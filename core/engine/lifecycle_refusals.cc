@@ -1,24 +1,26 @@
-// Starts that were refused, or not prepared in time: whose fault that was, and what follows.
+// Starts that were refused, or not prepared in time: whose fault it was, and what follows.
 //
-// By the node's fault (no disk space, no process, a failed prolog, no answer in time) the node
-// backs off, twice as long each time, and is cordoned once several jobs in a row met that: nothing
-// new goes there, and what runs there goes on. Refusals while a node backs off are of the same
-// incident: they were sent there before. The job uses no retry and is tried elsewhere, from the
-// third time on after a wait that doubles; after kMaxRefusedStarts in a row it fails. Members that
-// are refused one after the other, where nothing of the job is sent any more, are one incident.
+// The node's fault (no disk space, no process, a failed prolog, no answer in time): the node backs
+// off, twice as long each time. It is cordoned after refusals of several jobs in a row: nothing new
+// goes there, and running tasks continue. Refusals while a node backs off belong to the same
+// incident, because those starts were sent before. The job uses no retry and is tried elsewhere;
+// from the third time on it waits first, twice as long each time. After kMaxRefusedStarts in a row
+// it fails. Members that are refused one after the other on nodes to which nothing of the job is
+// sent any more are one incident.
 //
-// What the job brought along (a directory, a user, an image, a prepareTimeout below the default)
-// counts against no node. The job alone avoids the node for a moment, so that another one is tried
-// first; it fails with the second incident, or at once if two nodes refused the gang for it.
+// The job's fault (a directory, a user, an image, a prepareTimeout below the default) does not
+// count against the node. The job alone avoids the node for a moment, so that another node is tried
+// first. The job fails with the second incident, or at once if two nodes refused the gang for it.
 //
 //   worker-0 refused by n1, own fault   n1 avoided until now + 5 s, the gang starts again without
 //   it worker-0 refused by n2, own fault   Failed "worker-0: cannot enter /typo (refused by n1 and
 //   n2)"
 //
-// What is nobody's fault (no room for an image, an image that is not unpacked in time) counts
-// against no node either. The job waits as for faults of nodes, avoiding those that refused it.
+// Nobody's fault (no room for an image, an image that is not unpacked in time) does not count
+// against the node either. The job waits as for faults of nodes, and avoids the nodes that refused
+// it.
 //
-// Refusals of tasks beyond the minimum never end a job: it asks for no more places for a while.
+// Refusals of tasks beyond the minimum never end a job: it requests no more places for a while.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -29,8 +31,8 @@
 namespace berth {
 namespace {
 
-constexpr Duration kAvoidNode = absl::Seconds(5);  // that refused by no fault of its own
-constexpr int32_t kStartsWithoutWait = 2;          // by faults of nodes, or by nobody's
+constexpr Duration kAvoidNode = absl::Seconds(5);  // that refused through the job's fault
+constexpr int32_t kStartsWithoutWait = 2;          // after faults of nodes, or nobody's
 
 bool Refused(const Task& task) {
   return task.state == TaskState::kFailed && task.end_cause == EndCause::kRefused;
@@ -42,8 +44,8 @@ bool PrepareTimedOut(const Look& look, const Task& task) {
 
 enum class Fault : uint8_t { kJob, kNode, kNobody };
 
-// Of a task that was refused, or not prepared in time. Nobody can make a node guilty by asking for
-// little time, nor by an image that takes long.
+// For a task that was refused, or not prepared in time. A short prepareTimeout, or an image that
+// takes long, does not make the node guilty.
 Fault FaultOf(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
   if (Refused(task)) {
@@ -63,10 +65,10 @@ Duration Backoff(const LifecycleParameters& parameters, int32_t refusals) {
 // One incident of a job.
 struct Incident {
   TaskList tasks;              // refused, or not prepared in time
-  std::vector<NodeId> own;     // nodes that refused what the job brought along, ascending
-  std::vector<NodeId> nodes;   // whose own fault it was, ascending
-  std::vector<NodeId> nobody;  // that refused by nobody's fault, ascending
-  uint32_t first = 0;          // the task that the message tells of
+  std::vector<NodeId> own;     // nodes that refused through the job's fault, ascending
+  std::vector<NodeId> nodes;   // nodes at fault, ascending
+  std::vector<NodeId> nobody;  // nodes that refused through nobody's fault, ascending
+  uint32_t first = 0;          // the task that the message names
   bool spare = false;          // the job keeps its minimum without them
 };
 
@@ -93,7 +95,7 @@ std::string TextOf(const Look& look, uint32_t task) {
 }
 
 // The nodes that the message of this incident names.
-std::vector<NodeId> Tellers(const Incident& incident) {
+std::vector<NodeId> RefusingNodes(const Incident& incident) {
   if (!incident.own.empty()) return incident.own;
   std::vector<NodeId> all = incident.nodes;
   all.insert(all.end(), incident.nobody.begin(), incident.nobody.end());
@@ -161,12 +163,12 @@ std::string WhyRefused(const Look& look, const Incident& incident, NodeId node) 
   return "";
 }
 
-// It has refused a member of the job, and nothing is sent there since.
+// It has refused a member of the job, and nothing has been sent there since.
 bool BacksOffFor(const Look& look, const Node& node) {
   return node.status.backoff_until > look.now && node.status.last_refused == look.job.id;
 }
 
-// One refusal a node, however many members it turned away at once.
+// One refusal per node, however many members it refused at once.
 void Blame(const Look& look, const Incident& incident, NodeId id, Step* step) {
   const Node* node = look.state.nodes().Find(id);
   if (node == nullptr) return;
@@ -178,7 +180,7 @@ void Blame(const Look& look, const Incident& incident, NodeId id, Step* step) {
       again ? node->status.backoff_until : look.now + Backoff(look.parameters, refusals);
   NodeRefused refused{
       .id = id, .refusals = refusals, .backoff_until = until, .job = look.job.id, .message = why};
-  // Different jobs: one that is refused everywhere must not take the cluster away.
+  // Counts different jobs: one job that is refused everywhere must not cordon the cluster.
   const int32_t jobs = AfterRefusal(node->status, refused).refused_jobs;
   step->push_back(std::move(refused));
   const int32_t bound = look.parameters.cordon_after_refusals;
@@ -200,8 +202,8 @@ void Remember(const std::vector<NodeId>& nodes, Refusals* refusals) {
   refusals->nodes.assign(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(latest));
 }
 
-// Of the same incident as one that is counted: these starts were sent out before the job had heard
-// of that, and where it happened nothing of the job is sent since.
+// Part of an incident that was counted already: these starts were sent before the job learned of
+// it, and nothing of the job has been sent to those nodes since.
 bool CountedBefore(const Look& look, const Incident& incident) {
   const Refusals& refusals = look.job.status.refusals;
   const bool waits = refusals.until > look.now;
@@ -212,7 +214,7 @@ bool CountedBefore(const Look& look, const Incident& incident) {
     return waits &&
            std::includes(refusals.nodes.begin(), refusals.nodes.end(), nodes.begin(), nodes.end());
   };
-  // A rest is of other incidents: until its end says nothing of these nodes.
+  // A rest belongs to other incidents: its end says nothing about these nodes.
   if (!incident.own.empty()) return !refusals.rests && avoids(incident.own);
   if (!incident.nobody.empty() && !avoids(incident.nobody)) return false;
   return std::all_of(incident.nodes.begin(), incident.nodes.end(), [&](NodeId id) {
@@ -241,7 +243,7 @@ Refusals Counted(const Look& look, const Incident& incident) {
     const Duration wait = waits > 0 ? Backoff(look.parameters, waits) : absl::ZeroDuration();
     refusals.rests = running && waits > 0;
     if (refusals.rests) refusals.until = look.now + wait;
-    // Also the first moment after the wait belongs to other nodes.
+    // The first moment after the wait also belongs to other nodes.
     if (!incident.nobody.empty()) refusals.until = look.now + wait + kAvoidNode;
   }
   return refusals;
@@ -253,7 +255,7 @@ std::string WhyGivenUp(const Look& look, const Incident& incident, const Refusal
   const bool own = refusals.own >= kMaxOwnRefusals || incident.own.size() >= kMaxOwnRefusals;
   if (own && !incident.own.empty()) return Message(look, incident, refusals.nodes);
   if (refusals.starts < kMaxRefusedStarts) return "";
-  return absl::StrCat(Message(look, incident, Tellers(incident)), "; ", refusals.starts,
+  return absl::StrCat(Message(look, incident, RefusingNodes(incident)), "; ", refusals.starts,
                       " starts in a row were refused");
 }
 
@@ -263,11 +265,11 @@ Time HoldUntil(const Look& look, const Incident& incident, const Refusals& refus
   return look.now + Backoff(look.parameters, waits);
 }
 
-// What cannot start without these tasks goes back to the queue with them.
+// Tasks that cannot start without these are requeued with them.
 void TakeBack(const Look& look, const Incident& incident, const Refusals& refusals, Step* step) {
   const auto told = [&](JobStatus& status) {
     status.refusals = refusals;
-    status.message = Message(look, incident, Tellers(incident));
+    status.message = Message(look, incident, RefusingNodes(incident));
   };
   TaskList leaving = incident.tasks;
   const bool timed_out = look.job.tasks[leaving[0]].state == TaskState::kBound;

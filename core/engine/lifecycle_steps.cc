@@ -9,7 +9,7 @@
 namespace berth {
 namespace {
 
-// A closed group's minimum is not asked for before the group begins (as in NeedsOf).
+// The minimum of a closed group does not apply before the group begins (as in NeedsOf).
 bool Begun(const Job& job, uint32_t group) {
   return job.tallies[group].Members() > 0 || GroupOpen(job, group);
 }
@@ -131,7 +131,7 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
   return step;
 }
 
-TaskList SucceededInVain(const Job& job) {
+TaskList SucceededToRerun(const Job& job) {
   TaskList again;
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
     const bool succeeded = job.tasks[i].state == TaskState::kSucceeded;

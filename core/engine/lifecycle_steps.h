@@ -1,5 +1,5 @@
-// The parts that lifecycle steps are made of. For core/engine/lifecycle*.cc, and for evictions,
-// which restart jobs in the same way (core/engine/victim_plan.cc, core/actions/expire_gangs.cc).
+// Building blocks of lifecycle steps. For core/engine/lifecycle*.cc, and for evictions, which
+// restart jobs in the same way (core/engine/victim_plan.cc, core/actions/expire_gangs.cc).
 #ifndef BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_
 #define BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_
 
@@ -21,7 +21,7 @@ std::string TaskLabel(const Job& job, uint32_t task);
 std::string OnNode(const Look& look, uint32_t task);
 
 TaskList TasksWhere(const Job& job, absl::FunctionRef<bool(const Task&)> test);
-// Occupies, and was not told to stop.
+// It occupies resources and has not been asked to stop.
 bool Holds(const Task& task);
 
 // The job's status with a change.
@@ -32,14 +32,15 @@ EventBody WithStatus(const Look& look, Change&& change) {
   return JobStatusChanged{.job = look.job.id, .status = std::move(status)};
 }
 
-// True if the members besides `leaving` still make the job's and each begun group's minimum.
+// True if the members other than `leaving` still meet the minimum of the job and of each begun
+// group.
 bool KeepsMinimum(const Job& job, const TaskList& leaving);
 
-// Gives up the places that its tasks wait for: nominations, and where tasks move once they are
-// gone.
+// Gives up the places that its tasks wait for: nominations, and the destinations of tasks that move
+// after their release.
 void DropPlaces(const Look& look, Step* step);
 
-// The outcome is decided: ends the job, or stops first what still occupies.
+// The outcome is decided: ends the job, or first stops what still occupies resources.
 Step Conclude(const Look& look, JobState outcome, const std::string& message);
 
 // Stops or requeues the tasks, so that each waits for another start.
@@ -51,28 +52,27 @@ void Requeue(const Look& look, const TaskList& tasks, ReleaseReason reason, Step
 Step RestartJob(const Look& look, ReleaseReason reason, const std::string& message, Time hold_until,
                 int32_t retries, bool rerun_all);
 
-// These tasks lost their place through no fault of the job: replaced alone if the rest keeps the
-// minimum, else the whole job starts again. No retry is used.
+// These tasks lost their place through no fault of the job. They alone are replaced if the rest
+// meets the minimum; otherwise the whole job restarts. Uses no retry.
 Step Displace(const Look& look, const TaskList& tasks, ReleaseReason reason,
               const std::string& message);
 
-// Members that succeeded and run again with the others: what is left of them is not the gang's
-// whole.
-TaskList SucceededInVain(const Job& job);
+// Members that succeeded and must run again with the others, because their gang is not complete.
+TaskList SucceededToRerun(const Job& job);
 
-// The wait before the given retry (1 = the first): doubles each time, up to 64 times.
+// The delay before the given retry (1 = the first): doubles each time, up to 64 times.
 Duration RetryBackoff(const Job& job, int32_t retries);
 
-// Stages of life, in the order in which NextStep asks them. Empty = nothing to do.
+// Stages of a job's life, in the order in which NextStep calls them. Empty = nothing to do.
 Step Expire(const Look& look);  // ended: time to live                       lifecycle_end.cc
 Step Finish(const Look& look);  // Completing: stop, then end
 Step CompleteIfDone(const Look& look);  // every task ended
 Step Suspend(const Look& look);       // the user's hold                           lifecycle_hold.cc
 Step Admit(const Look& look);         // Held or Pending
 Step AwaitRestart(const Look& look);  // Restarting: until nothing occupies, and back-off is over
-Step LeaveUnfitPlaces(const Look& look);  // waits for a place that is none any more
+Step LeaveUnfitPlaces(const Look& look);  // a place it waits for no longer exists
 Step AnswerRefusals(const Look& look);    // and prepare timeouts              lifecycle_refusals.cc
-Step EndRefusals(const Look& look);       // nodes are avoided no longer; the job runs whole
+Step EndRefusals(const Look& look);       // nodes are avoided no longer; the job runs completely
 Step LeaveDraining(const Look& look);  //                                        lifecycle_gang.cc
 Step StartPrepared(const Look& look);
 Step ReachRunning(const Look& look);

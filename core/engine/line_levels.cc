@@ -8,10 +8,10 @@
 namespace berth {
 namespace {
 
-// Null: it has ended, or its place in the line is another.
-const Job* StandsAt(const ClusterState& state, const std::pair<int64_t, JobId>& at) {
+// Null if it has ended, or its position in the line has changed.
+const Job* AtPosition(const ClusterState& state, const std::pair<int64_t, JobId>& at) {
   const Job* job = state.jobs().Find(at.second);
-  const bool stands = job != nullptr && !Ended(job->status.state) && CameBefore(*job) == at.first;
+  const bool stands = job != nullptr && !Ended(job->status.state) && WorkBefore(*job) == at.first;
   return stands ? job : nullptr;
 }
 
@@ -27,7 +27,7 @@ int LineLevelOf(const Queue& queue, const Job& job, int32_t overtaking) {
 
 int LineLevels::Follow(const Queue& queue, const Job& job, int32_t overtaking) {
   Stretches& stretches = queues_[queue.id];
-  const std::pair<int64_t, JobId> at(CameBefore(job), job.id);
+  const std::pair<int64_t, JobId> at(WorkBefore(job), job.id);
   for (Stretch& stretch : stretches) stretch.erase(at);
   const int level = LineLevelOf(queue, job, overtaking);
   stretches[static_cast<size_t>(level)].insert(at);
@@ -45,7 +45,7 @@ void LineLevels::Move(const ClusterState& state, const Queue& queue, int32_t ove
     Stretch& stretch = stretches[static_cast<size_t>(level)];
     while (!stretch.empty()) {
       const auto at = *stretch.begin();
-      const Job* job = StandsAt(state, at);
+      const Job* job = AtPosition(state, at);
       const int now = job == nullptr ? 0 : LineLevelOf(queue, *job, overtaking);
       if (job != nullptr && now <= level) break;
       stretch.erase(stretch.begin());
@@ -58,7 +58,7 @@ void LineLevels::Move(const ClusterState& state, const Queue& queue, int32_t ove
     Stretch& stretch = stretches[static_cast<size_t>(level)];
     while (!stretch.empty()) {
       const auto at = *stretch.rbegin();
-      const Job* job = StandsAt(state, at);
+      const Job* job = AtPosition(state, at);
       const int now = job == nullptr ? 0 : LineLevelOf(queue, *job, overtaking);
       if (job != nullptr && now >= level) break;
       stretch.erase(std::prev(stretch.end()));
@@ -76,7 +76,7 @@ void LineLevels::Sweep(const ClusterState& state, const Queue& queue, Stretches*
   if (followed <= 2 * static_cast<size_t>(queue.active_jobs) + kSlack) return;
   for (Stretch& stretch : *stretches) {
     for (auto it = stretch.begin(); it != stretch.end();) {
-      it = StandsAt(state, *it) == nullptr ? stretch.erase(it) : std::next(it);
+      it = AtPosition(state, *it) == nullptr ? stretch.erase(it) : std::next(it);
     }
   }
 }

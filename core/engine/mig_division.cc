@@ -13,19 +13,19 @@
 namespace berth {
 namespace {
 
-// Drivers keep up to a tenth of a GPU's memory back: what an instance surely has.
+// Drivers reserve up to a tenth of a GPU's memory, so this is what an instance certainly has.
 int64_t LeastMemory(const Device& gpu, const MigProfile& profile) {
   return gpu.memory_bytes / kMigMemorySlices * profile.memory_slices / 10 * 9;
 }
 
-// The node as it would be with this GPU divided so; nullopt if it had too many devices. Devices
-// keep their positions; how they are connected is not known any more.
+// The node with this GPU in that layout; nullopt if it had too many devices. Devices keep their
+// positions; their links are no longer known.
 std::optional<Node> Divided(const Node& node, const Interner& interner, const MigGpu& gpu,
                             const std::vector<MigPart>& layout) {
   const std::optional<ResourceKind> kind = interner.FindKind(kMigKind);
   if (!kind.has_value()) return std::nullopt;
   Node then = node;
-  std::vector<size_t> places;  // for instances: of the present ones first
+  std::vector<size_t> places;  // for instances: positions of present ones first
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
     if (gpu.instances.Has(i)) places.push_back(i);
   }
@@ -70,7 +70,7 @@ const DeviceRequest* MigRequest(const TaskShape& shape) {
   return nullptr;
 }
 
-// Profiles of the GPU that the request takes, as it names them; smallest first if it names none.
+// Profiles of the GPU that the request accepts, in its order; smallest first if it names none.
 std::vector<std::string> ProfilesFor(const DeviceRequest& request, const MigGeometry& geometry) {
   std::vector<std::string> profiles;
   for (const std::string& model : request.models) {
@@ -87,7 +87,7 @@ struct Want {
   ShapeId shape;
   const DeviceRequest* request = nullptr;
   int64_t tasks = 0;      // 0: it only waits for the rest of its gang
-  bool hopeless = false;  // nothing there is could hold it, nor anything that GPUs can be made
+  bool hopeless = false;  // no device can hold it, now or after reconfiguration
 };
 
 class Search {
@@ -102,7 +102,7 @@ class Search {
                                  absl::FunctionRef<bool(const Node&, const MigGpu&)> may,
                                  int* tries) {
     FindGpus(may);
-    std::vector<size_t> ends;  // of each seeker's wants
+    std::vector<size_t> ends;  // end of each seeker's wants
     for (const MigSeeker& seeker : seekers) {
       AddWants(seeker);
       ends.push_back(wants_.size());
@@ -156,7 +156,7 @@ class Search {
     return search_.FitsIn(shape, {node, free, TakenDevices(node)}, bound);
   }
 
-  // Beside what there is room for anyway. Each shape is looked at alone.
+  // What does not have room already. Each shape is considered separately.
   void AddWants(const MigSeeker& seeker) {
     const PendingClass* waiting = state_.pending().FindClass(seeker.id);
     if (waiting == nullptr) return;
@@ -220,7 +220,7 @@ class Search {
     }
   }
 
-  // Of the want at hand `profile`, and what the others behind it name first.
+  // `profile` for the current want, and the first choice of each want behind it.
   std::vector<MigDemand> DemandOf(size_t want, const std::string& profile,
                                   const MigGpu& gpu) const {
     std::vector<MigDemand> demand;
@@ -370,12 +370,12 @@ std::string MigNote(const ClusterState& state, const Job& job) {
                              [](const Device& device) { return device.kind == kMigKind; });
     for (const MigGpu& gpu : MigGpusOf(node)) {
       if (held.empty() && IsHeld(node, gpu) && IsIdle(reserved, node, gpu))
-        held = absl::StrCat("a GPU of node ", node.spec.name, " is being divided anew");
+        held = absl::StrCat("a GPU of node ", node.spec.name, " is being reconfigured");
     }
   });
   if (!held.empty()) return held;
   if (allowed || !forbidden) return "";
-  return "no node with GPUs in MIG mode lets them be divided anew (mig.reconfigure of its agent)";
+  return "no node allows its GPUs in MIG mode to be reconfigured (mig.reconfigure of its agent)";
 }
 
 }  // namespace berth

@@ -14,7 +14,7 @@ namespace berth {
 
 namespace {
 
-// Of one job the surplus stays before the rest.
+// Surplus tasks of a job are moved last.
 bool MovesFirst(const VictimUnit& a, const VictimUnit& b) {
   if (a.rest != b.rest) return b.rest;
   return a.loss < b.loss;
@@ -140,9 +140,9 @@ Mover::~Mover() = default;
 
 VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
   const Resources least = LeastOf(cycle_.state(), job, needs);
-  if (!needs.gang) return {.barred = "nobody is moved for one more task"};
+  if (!needs.gang) return {.barred = "no job is moved for tasks beyond the minimum"};
   if (!least.FitsIn(cycle_.state().free().total())) {
-    return {.barred = "less is free in all than it asks for"};
+    return {.barred = "less is free in total than it requests"};
   }
   if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
   const VictimPlanGoal goal{
@@ -151,7 +151,7 @@ VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
       .reason = ReleaseReason::kConsolidated,
       .must_move = true,
       .borrowing = Borrowing::kAnything,
-      .why = [](const Job&, int32_t) { return "what is free lies in pieces"; }};
+      .why = [](const Job&, int32_t) { return "what is free is fragmented"; }};
   return PlanVictims(cycle_, goal, [&](UsefulJob useful) {
     return std::make_unique<Besides>(*victims_, job.id, std::move(useful));
   });

@@ -72,8 +72,8 @@ bool Names(const std::vector<uint32_t>& groups, uint32_t group) {
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
-bool MayNeighbour(const ClusterState& state, TopologyTrees& trees, const Job& job, uint32_t group,
-                  const Node& node) {
+bool AffinityAllows(const ClusterState& state, TopologyTrees& trees, const Job& job, uint32_t group,
+                    const Node& node) {
   Places places(state, trees, job, node);
   const Group& own = job.groups[group];
   for (uint32_t other = 0; other < job.groups.size(); ++other) {

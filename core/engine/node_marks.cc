@@ -10,7 +10,7 @@ TaskShape FixedPartOf(const TaskShape& shape) {
   fixed.cpu_millis = fixed.memory_bytes = 0;
   fixed.extended.clear();
   for (DeviceRequest& request : fixed.devices) {
-    if (!request.AsksForLinks()) request.count = request.count > 0 ? 1 : 0;  // else it tells which
+    if (!request.AsksForLinks()) request.count = request.count > 0 ? 1 : 0;  // otherwise it matters
   }
   return fixed;
 }
@@ -32,7 +32,7 @@ FixedTest::FixedTest(const Policies& policies, const TaskShape& fixed, const Int
   }
 }
 
-// Where any device does, how many there are is for amounts to say.
+// If any device matches, their number is checked with the amounts.
 bool FixedTest::Passes(const Node& node) const {
   const Offer empty{.node = node, .free = node.capacity, .used = {}};
   for (const NodeTest& test : tests_) {
@@ -67,11 +67,11 @@ void NodeMarks::Follow(StateEditor& editor, const ClusterState& state) {
   absl::erase_if(tests_, [](const auto& test) { return test.second->mark_ == 0; });
 }
 
-void NodeMarks::LookedInVain(StateEditor& editor, const ClusterState& state, FixedTest& test,
+void NodeMarks::FailedVisits(StateEditor& editor, const ClusterState& state, FixedTest& test,
                              int64_t nodes) {
-  test.in_vain_ += nodes;
+  test.failed_visits_ += nodes;
   const auto all = static_cast<int64_t>(state.nodes().size());
-  if (test.mark_ == 0 && test.in_vain_ >= all) Mark(editor, state, test);
+  if (test.mark_ == 0 && test.failed_visits_ >= all) Mark(editor, state, test);
 }
 
 void NodeMarks::Mark(StateEditor& editor, const ClusterState& state, FixedTest& test) {
@@ -82,7 +82,7 @@ void NodeMarks::Mark(StateEditor& editor, const ClusterState& state, FixedTest& 
   });
 }
 
-// One that no test has; else that of the test that was asked for longest ago, which loses it.
+// An unused mark, or that of the least recently used test, which loses it.
 FreeIndex::Marks NodeMarks::FreeMark(StateEditor& editor, const ClusterState& state) {
   FreeIndex::Marks used = 0;
   for (const FixedTest* test : marked_) used |= test->mark_;
@@ -92,7 +92,7 @@ FreeIndex::Marks NodeMarks::FreeMark(StateEditor& editor, const ClusterState& st
       [](const FixedTest* a, const FixedTest* b) { return a->last_asked_ < b->last_asked_; });
   const FreeIndex::Marks mark = (*oldest)->mark_;
   (*oldest)->mark_ = 0;
-  (*oldest)->in_vain_ = 0;
+  (*oldest)->failed_visits_ = 0;
   marked_.erase(oldest);
   state.nodes().ForEach(
       [&](NodeId id, const Node&) { editor.SetNodeMarks(id, state.free().MarksOf(id) & ~mark); });

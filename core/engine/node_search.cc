@@ -16,7 +16,7 @@ bool HasLayout(const Job& job) {
   });
 }
 
-// Others are to be near it: it had better go where there is room.
+// Other groups must be near it, so it should go where there is much room.
 bool IsAnchor(const Job& job, uint32_t group) {
   return std::any_of(job.groups.begin(), job.groups.end(), [&](const Group& other) {
     return &other != &job.groups[group] && Names(other.near_groups, group);
@@ -24,7 +24,7 @@ bool IsAnchor(const Job& job, uint32_t group) {
 }
 
 constexpr uint64_t kScannedForALook = 64;  // nodes of the board
-constexpr int64_t kTries = 8;              // nodes that do not pass, before marks are used
+constexpr int64_t kTries = 8;              // nodes that do not pass before marks are used
 
 Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
 
@@ -66,7 +66,7 @@ NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& req
   }
 }
 
-// A mark says it, where there is one.
+// Uses the mark if there is one.
 bool NodeSearch::Prepared::PassesFixed(const ClusterState& state, const Node& node) const {
   const FreeIndex::Marks mark = fixed.mark();
   return mark != 0 ? (state.free().MarksOf(node.id) & mark) != 0 : fixed.Passes(node);
@@ -93,19 +93,19 @@ NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
 struct NodeSearch::Look {
   Prepared& prepared;
   const Seeker* seeker = nullptr;
-  bool layout = false;                     // the job's groups mind each other
-  bool heeds = false;                      // what is kept for others
-  bool marked = false;                     // only nodes that pass what is fixed are looked at
-  std::optional<SpreadCount> spread = {};  // of its group
-  const JobAffinity* affinity = nullptr;   // null: it bars nothing
-  std::unique_ptr<JobAffinity> own_affinity = {};  // where none is held
-  int64_t in_vain = 0;                             // nodes that do not
-  uint64_t work = 0;                               // nodes that do
+  bool layout = false;                             // the job's groups have affinity
+  bool heeds = false;                              // respects reservations of others
+  bool marked = false;                             // visits only nodes that pass the fixed part
+  std::optional<SpreadCount> spread = {};          // of its group
+  const JobAffinity* affinity = nullptr;           // null: it blocks nothing
+  std::unique_ptr<JobAffinity> own_affinity = {};  // if none is held
+  int64_t in_vain = 0;                             // visited nodes that do not pass
+  uint64_t work = 0;                               // visited nodes that pass
   std::optional<NodeId> best = {};
   std::vector<int64_t> best_ranks = {};
-  DeviceUse used = {};  // of the best
-  int64_t left = 0;     // of the device that a share is to go on there; 0: not said
-  // The first that suits is the best of those not yet seen.
+  DeviceUse used = {};  // of the best node
+  int64_t left = 0;     // of the device that a share should use; 0: no wish
+  // The first match is the best of those not yet visited.
   bool Done() const { return best.has_value() && prepared.ranks.empty(); }
 };
 
@@ -115,16 +115,16 @@ NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
   Look look{.prepared = prepared,
             .seeker = &seeker,
             .layout = HasLayout(seeker.job),
-            .heeds = kept && !seeker.heedless && !prepared.entry.resources.IsZero()};
+            .heeds = kept && !seeker.ignore_reservations && !prepared.entry.resources.IsZero()};
   const Group& group = seeker.job.groups[seeker.group];
   if (group.spread.Any()) look.spread.emplace(PlacesFor(group), seeker.job, seeker.group);
-  if (state_.affinity().any()) HeedNeighbours(&look);
+  if (state_.affinity().any()) AddGroupAffinity(&look);
   return look;
 }
 
-// Null: nothing bars the job.
+// Null: nothing blocks the job.
 std::unique_ptr<JobAffinity> NodeSearch::AffinityOf(const Job& job, uint64_t* work) {
-  if (!heeds_affinity_ || !state_.affinity().Concerns(job)) return nullptr;
+  if (!affinity_enabled_ || !state_.affinity().Concerns(job)) return nullptr;
   auto affinity = std::make_unique<JobAffinity>(state_, trees_, job);
   *work += affinity->work();
   return affinity->empty() ? nullptr : std::move(affinity);
@@ -134,7 +134,7 @@ void NodeSearch::HoldAffinity(const Job& job, uint64_t* work) {
   if (state_.affinity().any()) held_ = Held{job.id, AffinityOf(job, work)};
 }
 
-void NodeSearch::HeedNeighbours(Look* look) {
+void NodeSearch::AddGroupAffinity(Look* look) {
   const Job& job = look->seeker->job;
   const bool held = held_.has_value() && held_->job == job.id;
   if (!held) look->own_affinity = AffinityOf(job, &look->work);
@@ -168,7 +168,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
     return std::nullopt;
   }
   if (look->seeker != nullptr && Avoids(look->seeker->job.status.refusals, id)) return std::nullopt;
-  if (look->layout && !MayNeighbour(state_, trees_, look->seeker->job, look->seeker->group, node))
+  if (look->layout && !AffinityAllows(state_, trees_, look->seeker->job, look->seeker->group, node))
     return std::nullopt;
   if (look->spread.has_value() && !look->spread->May(id)) return std::nullopt;
   if (look->affinity == nullptr || look->affinity->May(id)) {
@@ -195,7 +195,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfRoom(Look* look, const Node& node, in
   const std::optional<JobId> kept_for =
       reservations_->Withhold(node, seeker.job, seeker.window, &left, &used);
   if (TimesIn(entry.least, left, tasks) == tasks && passes({node, left, used})) return used;
-  if (kept_for.has_value()) barred_by_ = kept_for;
+  if (kept_for.has_value()) blocked_by_ = kept_for;
   return std::nullopt;
 }
 
@@ -213,13 +213,13 @@ void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
   look->used = *used;
 }
 
-// Other scores come before it; `spread` and `colocate` say themselves what is best.
+// Other scores come first; `spread` and `colocate` define what is best themselves.
 bool NodeSearch::GoesByBoard(const Look& look, Strategy strategy) const {
   return state_.shareable_nodes() > 0 && strategy == Strategy::kBinpack &&
          !SpreadsOverDevices(look) && look.prepared.ranks.empty();
 }
 
-// Which says itself what is best on a node.
+// Spreading also decides what is best on a node.
 bool NodeSearch::SpreadsOverDevices(const Look& look) const {
   if (look.seeker == nullptr) return false;
   const Job& job = look.seeker->job;
@@ -228,14 +228,14 @@ bool NodeSearch::SpreadsOverDevices(const Look& look) const {
                           StrategyFor(*look.seeker)) == Strategy::kSpread;
 }
 
-void NodeSearch::AskBoard(Look* look) {
+void NodeSearch::SearchBoard(Look* look) {
   board_.Follow(editor_, state_, policies_.sharing().policy);
   look->work += state_.nodes().size() / kScannedForALook;
   const auto may_have = [&](NodeId id) {
     return state_.free().Has(id) && UsedIfSuits(look, id, 1, nullptr).has_value();
   };
   const auto place = board_.Best(look->prepared.entry.shape, may_have);
-  NoteVain(look);
+  NoteFailures(look);
   if (!place.has_value()) return;
   look->best = place->node;
   look->left = place->left;
@@ -244,14 +244,14 @@ void NodeSearch::AskBoard(Look* look) {
 
 void NodeSearch::Walk(Look* look, Strategy strategy) {
   if (GoesByBoard(*look, strategy)) {
-    AskBoard(look);
-    // It thinks of one model a node, and of 128 devices: what it does not see may be there.
+    SearchBoard(look);
+    // The board assumes one model per node and at most 128 devices: it may miss a place.
     if (look->best.has_value()) return;
   }
   return strategy == Strategy::kSpread ? WalkDown(look) : WalkUp(look, 1);
 }
 
-// Most free first; else as WalkUp.
+// Most free first; otherwise like WalkUp.
 void NodeSearch::WalkDown(Look* look) {
   const ShapeEntry& entry = look->prepared.entry;
   const int64_t cpu_millis = entry.resources[kCpu];
@@ -273,11 +273,11 @@ void NodeSearch::WalkDown(Look* look) {
     });
     look->marked = false;
   }
-  NoteVain(look);
+  NoteFailures(look);
 }
 
-// Tightest first, nodes that could have room for so many tasks. Most often one of the first will
-// do; only then is it worth it to look among those alone that pass what is fixed.
+// Tightest first, nodes that could have room for that many tasks. Usually one of the first matches.
+// Only if not is it worth restricting the search to nodes that pass the fixed part.
 void NodeSearch::WalkUp(Look* look, int64_t tasks) {
   const ShapeEntry& entry = look->prepared.entry;
   const auto devices = static_cast<int>(entry.DevicesFor(tasks));
@@ -299,17 +299,17 @@ void NodeSearch::WalkUp(Look* look, int64_t tasks) {
     });
     look->marked = false;
   }
-  NoteVain(look);
+  NoteFailures(look);
 }
 
-void NodeSearch::NoteVain(Look* look) {
+void NodeSearch::NoteFailures(Look* look) {
   const int64_t in_vain = std::exchange(look->in_vain, 0);
   if (in_vain == 0 || editor_ == nullptr) return;
-  marks_.LookedInVain(*editor_, state_, look->prepared.fixed, in_vain);
+  marks_.FailedVisits(*editor_, state_, look->prepared.fixed, in_vain);
 }
 
-// A node that has tasks of the job already. While tasks are placed one after the other, a node that
-// had no room for the one before has none for this one.
+// A node that already has tasks of the job. While tasks are placed one after the other, a node that
+// had no room for the previous one has none for this one.
 bool NodeSearch::BesideOwn(Look* look) {
   const Seeker& seeker = *look->seeker;
   const auto consider = [&](NodeId id) {
@@ -326,8 +326,8 @@ bool NodeSearch::BesideOwn(Look* look) {
   return std::any_of(own.begin(), own.end(), consider);
 }
 
-// Where the most of the rest fits on one node, the tightest such. A node with room for k tasks has
-// room for fewer: the most is found by halving.
+// The tightest of the nodes where most of the rest fits. A node with room for k tasks has room for
+// fewer, so binary search finds the most.
 void NodeSearch::WalkToColocate(Look* look) {
   const ShapeEntry& entry = look->prepared.entry;
   const auto search = [&](int64_t tasks) {
@@ -335,7 +335,7 @@ void NodeSearch::WalkToColocate(Look* look) {
     WalkUp(look, tasks);
   };
   const int64_t rest = std::max(look->seeker->rest, 1);
-  search(rest);  // most often all of them fit on one
+  search(rest);  // usually all of them fit on one
   if (look->best.has_value()) return;
   std::optional<NodeId> best;
   DeviceUse used;
@@ -391,7 +391,7 @@ Strategy NodeSearch::StrategyFor(const Seeker& seeker) const {
 std::optional<Found> NodeSearch::BestOf(const Seeker& seeker, absl::Span<const NodeId> nodes,
                                         uint64_t* work) {
   Look look = LookFor(seeker);
-  std::vector<FreeIndex::Key> order;  // of equal ranks the first in that of FreeIndex is the best
+  std::vector<FreeIndex::Key> order;  // among equal ranks the first in FreeIndex order wins
   for (NodeId node : nodes) {
     if (state_.free().Has(node)) order.push_back(state_.free().KeyOf(node));
   }
@@ -449,7 +449,7 @@ void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> 
   const auto devices = static_cast<int>(entry.DevicesFor(1));
   if (mark == 0) {
     state_.free().ForEach(devices, cpu_millis, consider);
-    return NoteVain(&look);
+    return NoteFailures(&look);
   }
   editor_->SyncMarks();
   const FreeIndex::Key before{FreeIndex::Room(devices, cpu_millis), NodeId{}};
@@ -465,13 +465,13 @@ void NodeSearch::ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeI
     if (!suits) ++look.in_vain;
     return !suits || visit(id);
   });
-  NoteVain(&look);
+  NoteFailures(&look);
 }
 
-NodeSearch::BackingOff NodeSearch::WhoBacksOff(ShapeId shape, uint64_t* work) {
+NodeSearch::BackingOff NodeSearch::FindBackingOff(ShapeId shape, uint64_t* work) {
   BackingOff result;
   int seen = 0;
-  for (const auto& [until, id] : state_.backoffs()) {  // the first to be over comes first
+  for (const auto& [until, id] : state_.backoffs()) {  // earliest end first
     if (seen++ == kMaxBackoffsSeen) break;
     ++*work;
     const Node& node = state_.nodes().At(id);

@@ -24,20 +24,20 @@ bool Negative(const Resources& amounts, const Resources& asked) {
   return false;
 }
 
-// A nominated place: free now, once what is being released there is gone, or not even then.
+// A nominated place: free now, free once what is being released there is gone, or not even then.
 Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
   const Task& task = job.tasks[index];
   const Node* node = state.nodes().Find(task.node);
   if (node == nullptr || !MayHaveTasks(state, *node)) return Outlook::kNever;
-  // It counts among those that are to come.
+  // The task itself counts among those that will arrive.
   if (TaskRoomWithout(*node, node->leaving_tasks + 1) == 0) return Outlook::kNever;
   DeviceSet unhealthy = task.devices;
   unhealthy -= node->healthy;
   if (!unhealthy.Empty()) return Outlook::kNever;
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
   const DeviceUse use = UseOf(*node, shape, task.devices);
-  const DeviceUse others = node->devices_reserved - use;  // that wait here as well
-  // Devices are told apart, and one that others use may be unhealthy: not for amounts to say.
+  const DeviceUse others = node->devices_reserved - use;  // other jobs nominated here
+  // Devices are individual, and one that others use may be unhealthy: amounts do not show that.
   const auto fits = [&](const Resources& allocated, const DeviceUse& used) {
     Resources left = node->capacity - allocated - node->reserved;
     for (const Device& device : node->spec.devices) {
@@ -74,7 +74,7 @@ std::vector<Placement> PlacesOf(const Job& job, const std::vector<uint32_t>& tas
   return places;
 }
 
-// Some of it is still where it was.
+// Some of its tasks have not left their old place.
 bool StillMoving(const Job& job) {
   return std::any_of(job.tasks.begin(), job.tasks.end(),
                      [](const Task& task) { return task.moves; });
@@ -86,7 +86,7 @@ bool MayWaitThere(const JobStatus& status) {
   return waits && !status.suspended && !status.cancelled;
 }
 
-// A group that waits for another again, as that was restarted, has no use for places.
+// A group that must wait for another again, because that one was restarted, needs no places.
 bool AnyClosed(const Job& job) {
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     if (job.tallies[g].Nominated() > 0 && !GroupOpen(job, g)) return true;
@@ -94,7 +94,7 @@ bool AnyClosed(const Job& job) {
   return false;
 }
 
-// Nominations make up the job's and its groups' minimums: they can start it.
+// Nominations complete the minimums of the job and its groups, so they can start it.
 bool WholeGang(const Job& job) {
   if (AnyClosed(job)) return false;
   if (job.status.state != JobState::kPending) return true;
@@ -109,8 +109,8 @@ bool WholeGang(const Job& job) {
   return all >= job.min_available;
 }
 
-// Its queues are over a limit because of it and what is still being released there; or will be even
-// without that.
+// Whether its queues are over a limit because of the job and what is still being released there, or
+// will be even after that.
 Outlook LimitsOutlook(const ClusterState& state, const Job& job,
                       const std::vector<uint32_t>& nominated) {
   Resources asked;
@@ -121,13 +121,13 @@ Outlook LimitsOutlook(const ClusterState& state, const Job& job,
   for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
     const Queue& queue = state.queues().At(id);
     const Resources occupied = queue.allocated - queue.nominated;
-    if (Negative(queue.limit - HeldOnceReleased(queue), asked)) return Outlook::kNever;
+    if (Negative(queue.limit - HeldAfterRelease(queue), asked)) return Outlook::kNever;
     if (Negative(queue.limit - occupied - asked, asked)) outlook = Outlook::kLater;
     if (id == kRootQueue) return outlook;
   }
 }
 
-// As Outlook, for the whole job.
+// The outlook of the whole job.
 Outlook OutlookOf(const ClusterState& state, const Job& job,
                   const std::vector<uint32_t>& nominated) {
   if (!MayWaitThere(job.status)) return Outlook::kNever;
@@ -172,7 +172,7 @@ void RunNominations(Cycle& cycle) {
 
 namespace {
 
-// Places for all of it with what is being released on those nodes gone; nothing is changed.
+// Places for all of it after what is being released on those nodes has gone. Changes nothing.
 std::optional<std::vector<Placement>> TryOn(Cycle& cycle, Placer& placer, const Job& job,
                                             const JobNeeds& needs,
                                             const std::vector<NodeId>& nodes) {
@@ -185,7 +185,8 @@ std::optional<std::vector<Placement>> TryOn(Cycle& cycle, Placer& placer, const 
   return places;
 }
 
-// First with what the counts say is enough; if something else is in the way there, with all.
+// First with the nodes that suffice by the counts; if something else blocks the job there, with
+// all.
 std::optional<std::vector<Placement>> PlacesOnReleasing(Cycle& cycle, Placer& placer,
                                                         const Job& job, const JobNeeds& needs) {
   const ClusterState& state = cycle.state();

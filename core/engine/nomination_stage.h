@@ -1,10 +1,10 @@
-// Nominations: places that tasks wait for while others are still being released there.
+// Nominations: places that tasks wait for while other tasks there are still being released.
 //
 //   allocate:  gang j needs 2 nodes; n1 is free, n2 is being released by k  -> nominate j: n1 n2
 //   k gone  -> j is bound there;   n2 lost, or not being released after all -> j waits for any
 //   place
 //
-// Evictions and moves nominate as well. A job that has any is bound as a whole or not at all.
+// Evictions and moves nominate as well. A job with nominations is bound as a whole or not at all.
 #ifndef BERTH_CORE_ENGINE_NOMINATION_STAGE_H_
 #define BERTH_CORE_ENGINE_NOMINATION_STAGE_H_
 
@@ -13,12 +13,12 @@
 
 namespace berth {
 
-// Runs before the actions: binds the jobs whose nominated places are all free by now, and takes the
-// nominations back of those for which one will not become free, or that may not start any more.
+// Runs before the actions: binds jobs whose nominated places are all free now. Withdraws the
+// nominations of jobs of which one place will not become free, or that may not start any more.
 void RunNominations(Cycle& cycle);
 
-// Nominates the gang of a waiting job where it fits as soon as what is being released is gone;
-// false, with nothing changed, if that is not enough, or it asks for no gang.
+// Nominates the gang of a pending job where it fits once what is being released is gone. Returns
+// false, with nothing changed, if that does not suffice, or the job needs no gang.
 bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job, const JobNeeds& needs);
 
 }  // namespace berth

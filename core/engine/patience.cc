@@ -36,13 +36,13 @@ Duration LongestPatience(const Job& job) {
   return longest;
 }
 
-// As long as this lives.
-class Insisting {
+// While this object lives.
+class Hardening {
  public:
-  explicit Insisting(Placer& placer) : placer_(placer) { placer.Insist(true); }
-  ~Insisting() { placer_.Insist(false); }
-  Insisting(const Insisting&) = delete;
-  Insisting& operator=(const Insisting&) = delete;
+  explicit Hardening(Placer& placer) : placer_(placer) { placer.Harden(true); }
+  ~Hardening() { placer_.Harden(false); }
+  Hardening(const Hardening&) = delete;
+  Hardening& operator=(const Hardening&) = delete;
 
  private:
   Placer& placer_;
@@ -55,7 +55,7 @@ std::optional<BlockedVerdict> AwaitBetterTier(Cycle& cycle, Placer& placer, cons
   if (!HasTopology(job) || !HasPatience(job)) return std::nullopt;
   const Time until = EligibleSince(cycle.state(), job) + LongestPatience(job);
   if (until <= cycle.now()) return std::nullopt;
-  const Insisting insisting(placer);
+  const Hardening insisting(placer);
   const Transaction::Mark mark = cycle.transaction().mark();
   const bool fits = placer.PlaceAll(job, needs) == TasksIn(needs);
   cycle.transaction().RollbackTo(mark);
@@ -65,12 +65,12 @@ std::optional<BlockedVerdict> AwaitBetterTier(Cycle& cycle, Placer& placer, cons
   BlockedVerdict verdict;
   verdict.code = static_cast<uint8_t>(WaitCode::kWaitsForBetterTier);
   verdict.wake = WakeOn::kRoom;
-  // What is overdue may end at any moment: that is a change of its own, time alone brings none
-  // before the patience ends.
+  // Overdue jobs may end at any moment, which is a change that wakes the job. Time alone brings no
+  // change before the patience ends.
   const bool due = better->start <= cycle.now();
   verdict.revisit = due ? until : better->start;
   verdict.detail =
-      absl::StrCat("the tier that it wishes for should be free ",
+      absl::StrCat("the preferred tier should be free ",
                    due ? "at any moment"
                        : absl::StrCat("in ", absl::FormatDuration(better->start - cycle.now())));
   return verdict;

@@ -13,10 +13,10 @@
 namespace berth {
 namespace {
 
-// What limits keep from one division of a gang and room from another.
+// How soon to retry if a limit blocks one division of a gang and a lack of room another.
 constexpr Duration kTriedAgain = absl::Seconds(10);
 
-// As many places of each group as it asks for, for tasks that still wait.
+// There are as many places in each group as it requests, for tasks that are still pending.
 bool ServesNeeds(const Job& job, const JobNeeds& needs, const std::vector<Placement>& places) {
   std::vector<int32_t> missing(job.groups.size(), 0);
   for (const GroupNeed& need : needs.groups) missing[need.group] = need.count;
@@ -35,16 +35,16 @@ bool SaysNever(const BlockedVerdict& verdict) {
   return code == WaitCode::kNoMatchingNode || code == WaitCode::kNeverFits;
 }
 
-// Of what bars two divisions of the same gang, the verdict tells what bars the first, unless that
-// one can never fit. Where they wait for different things, the job is tried again in a while.
-void TellBetter(Time now, BlockedVerdict other, BlockedVerdict* verdict) {
+// When two divisions of a gang are blocked, keeps the verdict of the first, unless that one can
+// never fit. If they wait for different things, the job is retried after a while.
+void KeepBetterVerdict(Time now, BlockedVerdict other, BlockedVerdict* verdict) {
   const bool same = verdict->wake == other.wake && verdict->queue == other.queue;
   const Time revisit = std::min(verdict->revisit, other.revisit);
   if (SaysNever(*verdict) && !SaysNever(other)) *verdict = std::move(other);
   verdict->revisit = same ? revisit : std::min(revisit, now + kTriedAgain);
 }
 
-// Some job is kept a place against guesses.
+// Some reservation must not be delayed by a wrong guess.
 bool AnyFirm(const ClusterState& state, BackfillFit fit, Time now) {
   const bool aged_are = fit == BackfillFit::kPredictedUnlessAged;
   return std::any_of(state.reservations().begin(), state.reservations().end(),
@@ -54,7 +54,7 @@ bool AnyFirm(const ClusterState& state, BackfillFit fit, Time now) {
                      });
 }
 
-// It is no head that others wait for: whom it waits for may stand behind it.
+// It is not a head that blocks others: the jobs that it waits for may be behind it.
 BlockedVerdict WaitsForOthers(const ClusterState& state, const Job& job) {
   BlockedVerdict verdict;
   verdict.code = static_cast<uint8_t>(WaitCode::kJobAffinity);
@@ -97,13 +97,13 @@ std::optional<BlockedVerdict> Placer::Gates(const Job& job, const JobNeeds& need
     if (verdict.has_value()) return verdict;
   }
   if (use == Use::kNow) return GuaranteeVerdict(state_, job.queue, request);
-  if (cycle_.shares().At(kRootQueue).guarantee.IsZero()) return std::nullopt;  // nobody has any
+  if (cycle_.shares().At(kRootQueue).guarantee.IsZero()) return std::nullopt;  // no queue has any
   return GuaranteeVerdictAfter(state_, job.queue, request,
                                [&](QueueId id) { return state_.queues().At(id).leaving; });
 }
 
 std::optional<BlockedVerdict> Placer::Serve(const Job& job) {
-  if (state_.affinity().any() && NearNobody(state_, job)) return WaitsForOthers(state_, job);
+  if (state_.affinity().any() && LacksNearJob(state_, job)) return WaitsForOthers(state_, job);
   const JobNeeds needs = NeedsOf(job);
   if (!needs.gang) return ServeOne(job, needs);
   std::optional<BlockedVerdict> verdict = ServeGang(job, needs);
@@ -113,7 +113,7 @@ std::optional<BlockedVerdict> Placer::Serve(const Job& job) {
     cycle_.CountWork(1);
     auto other = ServeGang(job, divisions[i]);
     if (!other.has_value()) return std::nullopt;
-    TellBetter(cycle_.now(), *std::move(other), &*verdict);
+    KeepBetterVerdict(cycle_.now(), *std::move(other), &*verdict);
   }
   return verdict;
 }
@@ -162,7 +162,7 @@ std::optional<BlockedVerdict> Placer::ServeOne(const Job& job, const JobNeeds& n
   return first;
 }
 
-// Its queues would have too little left when a reserved job of theirs starts.
+// Its queues would have too little left when one of their reserved jobs starts.
 std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobNeeds& needs) const {
   Reservations& reservations = cycle_.reservations();
   if (!reservations.any()) return std::nullopt;
@@ -177,10 +177,11 @@ std::optional<BlockedVerdict> Placer::ReservedInQueue(const Job& job, const JobN
   BlockedVerdict verdict;
   verdict.code = static_cast<uint8_t>(WaitCode::kReserved);
   verdict.wake = WakeOn::kQueue;
-  verdict.queue = bar->queue;  // whatever ends below it may help
+  verdict.queue = bar->queue;  // any job that ends below it may help
   verdict.job = bar->job;
-  verdict.detail = bounded ? "the queue's bound is kept for it"
-                           : "beside it, too little would be left for guarantees of other queues";
+  verdict.detail = bounded
+                       ? "the rest of the queue's quota is reserved for that job"
+                       : "too little would be left for that job and the guarantees of other queues";
   return verdict;
 }
 
@@ -193,9 +194,9 @@ void Placer::Blame(const Job& job, const JobNeeds& needs, bool by_affinity,
 void Placer::BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
   const std::string text = AffinityText(state_, job);
   const Transaction::Mark mark = transaction_.mark();
-  cycle_.search().HeedAffinity(false);
+  cycle_.search().EnableAffinity(false);
   const bool fits = PlaceAll(job, needs) == TasksIn(needs);
-  cycle_.search().HeedAffinity(true);
+  cycle_.search().EnableAffinity(true);
   transaction_.RollbackTo(mark);
   if (!fits) {
     absl::StrAppend(&verdict->detail, "; ", text);
@@ -206,19 +207,19 @@ void Placer::BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict
 }
 
 void Placer::BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
-  const std::optional<JobId> kept_for = cycle_.search().TakeBarredBy();
+  const std::optional<JobId> kept_for = cycle_.search().TakeBlockedBy();
   if (!kept_for.has_value()) return;
   const Transaction::Mark mark = transaction_.mark();
   const Window window = WindowNow(job);
-  const bool fits = PlaceAll(job, needs, window, /*heedless=*/true) == TasksIn(needs);
+  const bool fits = PlaceAll(job, needs, window, /*ignore_reservations=*/true) == TasksIn(needs);
   transaction_.RollbackTo(mark);
   if (!fits) return;
   verdict->code = static_cast<uint8_t>(WaitCode::kReserved);
   verdict->job = *kept_for;
-  verdict->detail = "it would fit, and still be there when that job is to start";
+  verdict->detail = "it would fit, but would still be running when that job is due to start";
 }
 
-// The search may look elsewhere than when the places were reserved, and fail.
+// A new search may choose other places than those reserved, and fail.
 bool Placer::StartAsReserved(const Job& job, const JobNeeds& needs) {
   const auto found = state_.reservations().find(job.id);
   if (found == state_.reservations().end()) return false;
@@ -242,7 +243,7 @@ Window Placer::WindowNow(const Job& job) const {
   const BackfillFit fit = cycle_.policies().backfill().fit;
   const bool starts = job.status.state == JobState::kPending;
   if (fit == BackfillFit::kRequested || !starts || !job.prediction.Known()) return window;
-  if (window.end == absl::InfiniteFuture()) return window;  // may delay nobody
+  if (window.end == absl::InfiniteFuture()) return window;  // may delay no reservation
   if (AnyFirm(state_, fit, cycle_.now())) return window;
   window.end = std::min(window.end, window.begin + absl::Seconds(job.prediction.expected_s));
   return window;
@@ -253,21 +254,21 @@ int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs) {
 }
 
 int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs, const Window& window,
-                         bool heedless) {
-  if (!heedless) {
-    cycle_.search().TakeBarredBy();
+                         bool ignore_reservations) {
+  if (!ignore_reservations) {
+    cycle_.search().TakeBlockedBy();
     cycle_.search().TakeBarredByAffinity();
   }
   cycle_.search().HoldAffinity(job, &cycle_.counters().work);
-  const int32_t placed = HasTopology(job) ? PlaceInDomains(job, needs, window, heedless)
-                                          : PlaceGroups(job, needs, window, heedless);
+  const int32_t placed = HasTopology(job) ? PlaceInDomains(job, needs, window, ignore_reservations)
+                                          : PlaceGroups(job, needs, window, ignore_reservations);
   cycle_.search().DropAffinity();
   return placed;
 }
 
-// In group order, but for groups that are to be near others: those first.
+// In group order, except that groups that others must be near come first.
 int32_t Placer::PlaceGroups(const Job& job, const JobNeeds& needs, const Window& window,
-                            bool heedless) {
+                            bool ignore_reservations) {
   int32_t placed = 0;
   for (bool near : {false, true}) {
     for (const GroupNeed& need : needs.groups) {
@@ -277,7 +278,7 @@ int32_t Placer::PlaceGroups(const Job& job, const JobNeeds& needs, const Window&
                                        .window = window,
                                        .rest = need.count,
                                        .last = {},
-                                       .heedless = heedless});
+                                       .ignore_reservations = ignore_reservations});
       placed += here;
       if (here < need.count) return placed;
     }
@@ -286,9 +287,9 @@ int32_t Placer::PlaceGroups(const Job& job, const JobNeeds& needs, const Window&
 }
 
 int32_t Placer::PlaceInDomains(const Job& job, const JobNeeds& needs, const Window& window,
-                               bool heedless) {
+                               bool ignore_reservations) {
   const uint32_t from = first_waiting_.job == job.id ? first_waiting_.task : 0;
-  DomainPlacer placer(cycle_, job, window, heedless, insist_);
+  DomainPlacer placer(cycle_, job, window, ignore_reservations, harden_);
   const Region region = confined_ == job.id ? region_ : Region{};
   const bool all = placer.PlaceAll(ScopeNeedsOf(job, needs, from), region);
   const int32_t tasks = TasksIn(needs);
@@ -310,12 +311,12 @@ BlockedVerdict Placer::Shortage(const Job& job, const JobNeeds& needs, int32_t p
   return verdict;
 }
 
-// Nodes that back off are part of why there is too little room.
+// Nodes that are backing off are part of the reason for the lack of room.
 void Placer::NoteBackoffs(const JobNeeds& needs, const Job& job, BlockedVerdict* verdict) {
   if (state_.backoffs().empty() || !LacksRoom(*verdict)) return;
   for (const GroupNeed& need : needs.groups) {
     const auto found =
-        cycle_.search().WhoBacksOff(job.groups[need.group].shape, &cycle_.counters().work);
+        cycle_.search().FindBackingOff(job.groups[need.group].shape, &cycle_.counters().work);
     if (found.nodes == 0) continue;
     verdict->backing_off = found.nodes;
     verdict->backs_off = found.first;

@@ -1,5 +1,5 @@
-// Placer: finds and takes places for one job's tasks in the cycle's transaction. All actions place
-// through it, so that what a plan may do is said once.
+// Placer: finds and takes places for one job's tasks in the cycle's transaction. All actions use
+// it, so the rules of a plan are in one place.
 //
 //   auto verdict = placer.Gates(job, needs);              // may the queue have it at all?
 //   const auto mark = transaction.mark();
@@ -22,78 +22,77 @@ class Placer {
  public:
   explicit Placer(Cycle& cycle);
 
-  // Why the queues do not let the job have what it needs, wherever room is: closed, as many running
-  // jobs as they may, limits, non-preemptible use beyond deserved, guarantees of other queues.
-  // nullopt: they do. For a nomination, what is being released counts as gone.
+  // Why the queues do not allow the job's needs, wherever there is room: closed, maximum of running
+  // jobs, limits, non-preemptible use beyond deserved, guarantees of other queues. nullopt:
+  // allowed. For a nomination, what is being released counts as gone.
   std::optional<BlockedVerdict> Gates(const Job& job, const JobNeeds& needs,
                                       Use use = Use::kNow) const;
 
-  // Places what it can, group by group, and stops at the first group that lacks room. Returns how
-  // many tasks have a place: all of `needs`, or the caller rolls back. For a start now, and for one
-  // when `window` begins (what has gone by then has vanished).
+  // Places as much as it can, group by group, and stops at the first group that lacks room. Returns
+  // how many tasks have a place; if not all of `needs` have, the caller rolls back. For a start
+  // now, or when `window` begins (what ends before that is gone).
   int32_t PlaceAll(const Job& job, const JobNeeds& needs);
   int32_t PlaceAll(const Job& job, const JobNeeds& needs, const Window& window,
-                   bool heedless = false);
-  // Takes places on these very nodes; false at the first that has no room, and the caller rolls
-  // back.
+                   bool ignore_reservations = false);
+  // Takes exactly these places. False at the first node without room; then the caller rolls back.
   bool PlaceOn(const Job& job, const std::vector<Placement>& places, const Window& window);
 
-  // From now on, soft topology constraints with patience are as hard ones.
-  void Insist(bool insist) { insist_ = insist; }
-  bool insists() const { return insist_; }
-  // From now on, that job is placed in this domain alone.
+  // From now on, treats soft topology constraints with patience as hard ones.
+  void Harden(bool harden) { harden_ = harden; }
+  bool hardens() const { return harden_; }
+  // From now on, places that job in this domain only.
   void Confine(JobId job, const TopologyTree& tree, DomainIndex domain) {
     confined_ = job;
     region_ = Region{}.With(tree, domain);
   }
 
-  // Decides for what is placed: TasksBound, a gang start if the job was Pending.
+  // Decides for the placed tasks: TasksBound, and a gang start if the job was Pending.
   void Bind(const Job& job);
 
-  // If it starts now, it is taken to be gone before its walltime is over (BackfillFit).
+  // If it starts now, it is assumed to end before its walltime (BackfillFit).
   bool Guesses(const Job& job) const;
 
-  // Gates, places and binds; else says why not, with nothing changed. A gang is taken whole; of
-  // other needs the first task that fits.
+  // Runs Gates, places and binds; otherwise returns the reason, with nothing changed. A gang is
+  // placed whole; of other needs only the first task that fits.
   std::optional<BlockedVerdict> Serve(const Job& job);
 
  private:
   std::optional<BlockedVerdict> ServeGang(const Job& job, const JobNeeds& needs);
   std::optional<BlockedVerdict> ServeOne(const Job& job, const JobNeeds& needs);
   int32_t PlaceTasks(Seeker seeker);
-  int32_t PlaceGroups(const Job& job, const JobNeeds& needs, const Window& window, bool heedless);
+  int32_t PlaceGroups(const Job& job, const JobNeeds& needs, const Window& window,
+                      bool ignore_reservations);
   bool PlaceEach(const Job& job, const std::vector<Placement>& places, const Window& window);
   int32_t PlaceInDomains(const Job& job, const JobNeeds& needs, const Window& window,
-                         bool heedless);
+                         bool ignore_reservations);
   BlockedVerdict Shortage(const Job& job, const JobNeeds& needs, int32_t placed);
   void NoteBackoffs(const JobNeeds& needs, const Job& job, BlockedVerdict* verdict);
   std::optional<BlockedVerdict> ReservedInQueue(const Job& job, const JobNeeds& needs) const;
-  // It would fit if nothing were kept for others: `verdict` says so instead.
-  // Says so if it is for what is kept for others, or for affinity alone, that it does not fit.
+  // If only reservations of others, or only affinity, block the job, `verdict` becomes that reason.
   void Blame(const Job& job, const JobNeeds& needs, bool by_affinity, BlockedVerdict* verdict);
   void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   void BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   bool StartAsReserved(const Job& job, const JobNeeds& needs);
-  // How long it is taken to be there if it starts now (BackfillFit).
+  // How long it is assumed to run if it starts now (BackfillFit).
   Window WindowNow(const Job& job) const;
 
   Cycle& cycle_;
   const ClusterState& state_;
   Transaction& transaction_;
-  // Growth comes back to the same group task by task: none before this one, in its group, waits.
+  // Growth continues in the same group task by task: no earlier task of the group is pending.
   TaskKey first_waiting_;
-  bool insist_ = false;
-  JobId confined_;  // 0: none is
-  Region region_;   // its
+  bool harden_ = false;
+  JobId confined_;  // 0: none
+  Region region_;   // the confined job's region
 };
 
-// It lacks room, and nothing else; or room is kept for others.
+// It lacks room and nothing else, or room is reserved.
 bool LacksRoom(const BlockedVerdict& verdict);
 
-// It lacks what others give back when they end: room, the limit of a queue, or beside guarantees.
+// It lacks what other jobs return when they end: room, a queue limit, or room beyond guarantees.
 bool WaitsForEnds(const BlockedVerdict& verdict);
 
-// How many tasks these needs are.
+// The number of tasks in these needs.
 int32_t TasksIn(const JobNeeds& needs);
 
 }  // namespace berth

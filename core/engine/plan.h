@@ -1,4 +1,4 @@
-// The second door of the core: what should be done now.
+// The second entry point of the core: decides what to do now.
 #ifndef BERTH_CORE_ENGINE_PLAN_H_
 #define BERTH_CORE_ENGINE_PLAN_H_
 
@@ -13,7 +13,7 @@ namespace berth {
 
 class Policies;  // core/engine/policies.h: the configured actions, filters, scores and orders
 
-// A reason why a class of equal jobs waits. Codes match berth.v1.WaitReason.
+// Why a class of equal jobs is pending. Codes match berth.v1.WaitReason.
 enum class WaitCode : uint8_t {
   kNone,
   kInsufficientResources,
@@ -33,9 +33,9 @@ enum class WaitCode : uint8_t {
   kGuaranteeKept,
   kBehindHead,
   kReserved,
-  kWaitsForBetterTier,  // it fits, but not within the tier that it wishes; that will be free soon
-  kNodesBackingOff,     // too little room without nodes that back off after refusing a start
-  kJobAffinity          // it fits, but not by where it is to be near to, or apart from, other jobs
+  kWaitsForBetterTier,  // it fits, but not within its preferred tier, which will be free soon
+  kNodesBackingOff,     // too little room without nodes that are backing off after a refusal
+  kJobAffinity          // it fits, but not with its affinity to other jobs
 };
 struct WaitReason {
   WaitCode code = WaitCode::kNone;
@@ -48,12 +48,12 @@ struct WaitReason {
   JobId job;
   std::string detail;
   Time until = absl::InfinitePast();
-  std::vector<RoomAsked> asked;  // whose decisions would have helped
+  std::vector<RoomAsked> asked;  // the actions that could have made room
   bool operator==(const WaitReason&) const = default;
 };
 
 struct PlanCounters {
-  uint64_t work = 0;  // counted: nodes looked at and tasks placed
+  uint64_t work = 0;  // counted: nodes visited and tasks placed
   uint64_t jobs_considered = 0;
   uint64_t tasks_placed = 0;
   bool operator==(const PlanCounters&) const = default;
@@ -67,33 +67,33 @@ struct StageCounters {
   bool operator==(const StageCounters&) const = default;
 };
 
-// Plain data. `decisions` in order; each of them passes Apply on the state as it was before the
+// Plain data. `decisions` are in order; each passes Apply, starting from the state before the
 // cycle.
 struct Plan {
   std::vector<EventBody> decisions;
-  bool applied = false;  // they are facts already: see PlanAndAdopt
+  bool applied = false;  // they are already facts: see PlanAndAdopt
   PlanCounters counters;
   std::vector<StageCounters> stages;  // those that ran, in order
   bool exhausted = false;             // the budget cut it: call again
-  // Nothing to do before, unless something happens; applying decisions is something: with any, it
-  // is `now`.
+  // Nothing to do before this time, unless something happens. Applying decisions counts as
+  // something: if there are any, it is `now`.
   Time wake_at = absl::InfiniteFuture();
 };
 
 // One cycle: the lifecycle stage (what follows from reports, timers and requests), then the
-// configured actions. The state is used for trying things out, and is as before when it returns,
-// except for derived caches (why a class of jobs is blocked, which jobs are settled): that holds if
-// the decisions are then applied. `budget` is in units of PlanCounters::work; the same state,
-// policies, now and budget give the same plan on every machine.
+// configured actions. Uses the state for trials and restores it before returning, except derived
+// caches (why a class of jobs is blocked, which jobs are settled); this requires that the decisions
+// are then applied. `budget` is in units of PlanCounters::work; the same state, policies, now and
+// budget give the same plan on every machine.
 Plan PlanCycle(ClusterState& state, const Policies& policies, Time now, uint64_t budget);
 
-// The same, for who applies the decisions at once and to nothing else in between: if all of them
-// are binds, as in most large plans, then what was tried becomes facts, which saves undoing it and
-// doing it once more. The state is then, in all that facts and sums say and in what is dirty, as
-// after Apply of each decision (`applied`; property test); else as PlanCycle leaves it.
+// The same, for callers that apply the decisions at once, with nothing else in between. If all
+// decisions are binds, as in most large plans, the trial becomes fact, which saves undoing and
+// redoing it (`applied`). Facts, sums and dirty records are then the same as after Apply of each
+// decision (property test). Otherwise the state is as PlanCycle leaves it.
 Plan PlanAndAdopt(ClusterState& state, const Policies& policies, Time now, uint64_t budget);
 
-// Why the job waits, most important first; empty if it does not.
+// Why the job is pending, most important first; empty if it is not.
 std::vector<WaitReason> WhyWaiting(const ClusterState& state, const Job& job, Time now);
 
 }  // namespace berth

@@ -26,7 +26,7 @@ bool Small(const ClusterState& state) {
   return state.jobs().size() + state.nodes().size() <= kCheckedObjects;
 }
 
-// Every stage runs through here: whether it runs at all, and what it did.
+// Every stage runs through here: decides whether it runs, and counts what it did.
 template <class Stage>
 void RunStage(Cycle& cycle, absl::string_view name, std::vector<StageCounters>* counters,
               Stage&& stage) {
@@ -39,12 +39,13 @@ void RunStage(Cycle& cycle, absl::string_view name, std::vector<StageCounters>* 
                        .decisions = cycle.transaction().decisions() - decisions});
 }
 
-// Decisions change what is due: the next cycle, right after they are applied, knows.
+// Decisions change what is due; the next cycle, right after they are applied, takes that into
+// account.
 Time WakeAt(const Cycle& cycle, const Plan& plan) {
   if (plan.exhausted || !plan.decisions.empty()) return cycle.now();
   const ClusterState& state = cycle.state();
   Time wake = std::min(cycle.wake_by(), NextCharge(state, cycle.policies().fair_share()));
-  wake = std::min(wake, NextAgeing(state));
+  wake = std::min(wake, NextRankChange(state));
   const auto& revisits = state.pending().revisits();
   if (!revisits.empty()) wake = std::min(wake, revisits.begin()->first);
   if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
@@ -53,8 +54,8 @@ Time WakeAt(const Cycle& cycle, const Plan& plan) {
   return std::min(wake, NextReservedStart(state, cycle.now()));
 }
 
-// Shares must not depend on where the budget fell: what can never fit is demand until the action
-// that found it is through, be it some cycles later.
+// Shares must not depend on where the budget ended. A job that can never fit counts as demand until
+// the action that found this completes, possibly some cycles later.
 void ActionEnded(Cycle& cycle, size_t action) {
   StateEditor& editor = cycle.transaction().editor();
   size_t& cut_in = CacheOf(editor).cut_in;
@@ -65,7 +66,7 @@ void ActionEnded(Cycle& cycle, size_t action) {
   }
 }
 
-// All actions are through.
+// All actions have completed.
 void PassEnded(StateEditor& editor) {
   editor.ForgetMissed();
   CacheOf(editor).missed.clear();

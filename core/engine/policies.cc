@@ -21,7 +21,7 @@ Time JobOrder::RanksAgain(const Policies&, const Job&, Time) const {
 JobStanding JobOrder::PrepareStanding(const Policies&) const { return nullptr; }
 namespace {
 
-// Makes the named policies of one plug point; what is wrong with the names goes to `errors`.
+// Makes the named policies of one plug point; reports wrong names in `errors`.
 template <class Point>
 std::vector<std::unique_ptr<Point>> MakeAll(const char* what, const std::vector<std::string>& names,
                                             std::vector<std::string>* errors) {
@@ -30,10 +30,11 @@ std::vector<std::unique_ptr<Point>> MakeAll(const char* what, const std::vector<
   for (const std::string& name : names) {
     std::unique_ptr<Point> policy = MakePolicy<Point>(name);
     if (policy == nullptr) {
-      errors->push_back(absl::StrCat("unknown ", what, " \"", name, "\" (there are ",
+      errors->push_back(absl::StrCat("unknown ", what, " \"", name, "\" (known: ",
                                      absl::StrJoin(PolicyNames<Point>(), ", "), ")"));
     }
-    if (!seen.insert(name).second) errors->push_back(absl::StrCat(what, " \"", name, "\" twice"));
+    if (!seen.insert(name).second)
+      errors->push_back(absl::StrCat(what, " \"", name, "\" is listed twice"));
     policies.push_back(std::move(policy));
   }
   return policies;
@@ -46,8 +47,8 @@ void FindInert(const std::vector<std::unique_ptr<Action>>& actions,
     if (action->role() == ActionRole::kServes) return;
     if (action->role() != ActionRole::kMakesRoom) continue;
     errors->push_back(absl::StrCat("action \"", action->name(),
-                                   "\" would never do anything: it makes room for jobs that an "
-                                   "action before it found to lack room; put \"allocate\" or "
+                                   "\" would never do anything: it makes room for jobs for which "
+                                   "an earlier action found none; put \"allocate\" or "
                                    "\"backfill\" before it"));
   }
 }

@@ -1,20 +1,20 @@
 // The plug points of planning, and the configured set of them.
 //
 // Each plug point is one narrow interface with a name and a prepare step that returns a cheap
-// callable: what depends only on the request is worked out once per task shape and cycle, what
-// depends on the node is asked per node.
+// callable. What depends only on the request is computed once per task shape and cycle; what
+// depends on the node is computed per node.
 //
 //   NodeFilter  may a task of this shape go there?      resources/devices, node_selector, taints
-//   NodeScore   which of the nodes that may is best?    best_fit
-//   JobOrder    which of two waiting jobs goes first?   priority_then_submit, shortest_first,
+//   NodeScore   which of the allowed nodes is best?     best_fit
+//   JobOrder    which pending job goes first?           priority_then_submit, shortest_first,
 //                                                       shortest_remaining, smallest_area,
 //                                                       least_attained
 //   Action      one stage of a cycle, in order          allocate, backfill, consolidate, reclaim,
 //                                                       preempt, rotate, expire_gangs
 //
-// The only list of what is built in is core/policies/registry.cc.
+// core/policies/registry.cc has the only list of built-in policies.
 //
-// Policies hold no state of their own between calls and may be used by one cycle at a time.
+// Policies keep no state between calls. One cycle at a time may use them.
 #ifndef BERTH_CORE_ENGINE_POLICIES_H_
 #define BERTH_CORE_ENGINE_POLICIES_H_
 
@@ -38,7 +38,7 @@ class Cycle;      // core/engine/cycle.h
 class Policies;   // below
 struct JobNeeds;  // core/model/pending_index.h
 
-// What a node has to give: as it is now, or as it would have if nothing ran there. A view.
+// What a node has to offer: as it is now, or as if it were empty. A view.
 struct Offer {
   const Node& node;
   const Resources& free;
@@ -53,52 +53,52 @@ struct ShapeRequest {
 
 using NodeTest = std::function<bool(const Offer&)>;
 
-// Asked only about nodes that take new tasks (FreeIndex), and, of all nodes as if they were empty,
-// when a job that waits is told why.
+// Called for nodes that take new tasks (FreeIndex), and, to explain a pending job, for all nodes as
+// if they were empty.
 class NodeFilter {
  public:
   virtual ~NodeFilter() = default;
   virtual absl::string_view name() const = 0;
-  // An empty function when every node passes. The request outlives it.
+  // An empty function if every node passes. The request outlives it.
   virtual NodeTest Prepare(const ShapeRequest& request) const = 0;
-  // What its tests say follows from the node's specification and the shape's models, labels,
-  // excluded nodes and tolerations alone: not from what is free or in use, nor from how much is
-  // asked for. The answer is then remembered until the node's specification changes.
+  // The result depends only on the node's specification and on the shape's models, labels, excluded
+  // nodes and tolerations: not on what is free or in use, nor on amounts. The result is then cached
+  // until the node's specification changes.
   virtual bool OfNodeAlone() const { return false; }
 };
 
-// Lower is better. Several scores are levels: the second decides where the first is equal, and the
-// order of FreeIndex (free devices, free cpu, id) decides at last.
+// Lower is better. Several scores are levels: the second decides where the first is equal, and
+// finally the order of FreeIndex (free devices, free cpu, id).
 using NodeRank = std::function<int64_t(const Offer&)>;
 
 class NodeScore {
  public:
   virtual ~NodeScore() = default;
   virtual absl::string_view name() const = 0;
-  // An empty function when this score is the order of FreeIndex itself: levels after it have no
-  // say, and without one before it the first node that fits is the best. Otherwise every node that
-  // has enough free is ranked.
+  // An empty function if this score is the order of FreeIndex itself: later levels are ignored, and
+  // without an earlier level the first node that fits is the best. Otherwise every node with enough
+  // free is ranked.
   virtual NodeRank Prepare(const ShapeRequest& request) const = 0;
 };
 
-// Negative: `a` goes before `b`; 0: as it may. For waiting jobs of one queue; which queue is next
-// is said by core/engine/service_order.h. Several orders are levels; the order of that header
-// decides at last. Jobs of one class (core/model/pending_index.h) are served by priority, deadline
-// and id, whatever the order says between classes.
+// Negative: `a` goes before `b`; 0: equal. For pending jobs of one queue;
+// core/engine/service_order.h chooses the next queue. Several orders are levels; finally the order
+// of that header decides. Jobs of one class (core/model/pending_index.h) are served by priority,
+// deadline and id, whatever the order between classes.
 using JobCompare = std::function<int(const Job& a, const Job& b)>;
 
-// Lower goes first among jobs of one queue, priority and deadline; the older of equal ones. Of
-// facts of the job that change only with JobStatus::attained, and of the time where
-// JobOrder::RanksAgain says so. From the least of int64 + kRankRoom on.
+// Lower goes first among jobs of one queue, priority and deadline; among equals the older. Depends
+// only on facts of the job that never change except with JobStatus::attained, and on the time as
+// JobOrder::RanksAgain reports. At least the minimum of int64 + kRankRoom.
 using JobRank = std::function<int64_t(const Job& job, Time now)>;
-// Of an order that ages (below), ranks are logarithms: so much more is twice as long.
+// In an order that ages (below), ranks are logarithms: this difference means twice as long.
 inline constexpr int64_t kRankOctave = 1000 * (int64_t{1} << 16);
 inline constexpr int64_t kRankRoom = 64 * kRankOctave;
 
-// How much room a job is entitled to beside others of its queue: waiting or running, less is more.
+// A job's claim to room relative to others of its queue, pending or running: less is stronger.
 struct Standing {
   int64_t value = 0;
-  Time until = absl::InfiniteFuture();  // if it runs on, the value may be greater from then on
+  Time until = absl::InfiniteFuture();  // if it runs longer, the value may be greater from then on
 };
 using JobStanding = std::function<Standing(const ClusterState& state, const Job& job, Time now)>;
 
@@ -106,50 +106,49 @@ class JobOrder {
  public:
   virtual ~JobOrder() = default;
   virtual absl::string_view name() const = 0;
-  // An empty function when this order is that of ServiceOrder itself: levels after it have no say,
-  // and without one before it the next job is found at once. Otherwise the heads of all classes of
-  // the queue are compared for each.
+  // An empty function if this order is that of ServiceOrder itself: later levels are ignored, and
+  // without an earlier level the next job is found at once. Otherwise, for each job, the heads of
+  // all classes of the queue are compared.
   virtual JobCompare Prepare(const ClusterState& state, Time now) const = 0;
-  // An order that is that of ServiceOrder itself says here which rank takes the place of age in it,
-  // among all jobs, those of one class included; an empty function when none does. Each job is
-  // asked about once, so that it costs no more than age. nullopt: it says nothing about that, the
-  // next order may.
+  // If this order is that of ServiceOrder itself: the rank that replaces age in it, among all jobs,
+  // including those of one class; an empty function if age stays. Called once per job, so it costs
+  // no more than age. nullopt: no opinion; the next order is used.
   virtual std::optional<JobRank> PrepareRank(const Policies& policies,
                                              const ClusterState& state) const;
-  // When the rank of that job, which waits, will be another; later than now.
+  // When the rank of that pending job will change; later than now.
   virtual Time RanksAgain(const Policies& policies, const Job& job, Time now) const;
   // Ranks are logarithms of lengths, and fall as the job is overtaken (core/engine/line_levels.h).
   virtual bool Ages() const { return false; }
-  // For `rotate`: a job may take the room of another one whose value is greater by
-  // at least StandingGap(). An empty function: none may.
+  // For `rotate`: a job may take the room of another whose value is greater by at least
+  // StandingGap(). An empty function: no job may.
   virtual JobStanding PrepareStanding(const Policies& policies) const;
   virtual int64_t StandingGap() const { return 1; }
 };
 
-// For which jobs an action is there.
+// Which jobs an action works for.
 enum class ActionRole : uint8_t {
-  kServes,     // those that wait: it finds out who lacks room
-  kMakesRoom,  // those that an action before it in the cycle found to lack room, and no others
-  kOther       // those that run
+  kServes,     // pending jobs: it finds those that lack room
+  kMakesRoom,  // only jobs that an earlier action in the cycle found to lack room
+  kOther       // running jobs
 };
 
-// One stage of a cycle. Leaves the transaction with whole decisions only, and asks the budget
+// One stage of a cycle. Leaves only complete decisions in the transaction, and checks the budget
 // between jobs.
 class Action {
  public:
   virtual ~Action() = default;
   virtual absl::string_view name() const = 0;
-  // One that makes room does nothing before one that serves: Policies::Create refuses such an
+  // An action that makes room does nothing before one that serves; Policies::Create refuses such an
   // order.
   virtual ActionRole role() const { return ActionRole::kServes; }
   virtual void Run(Cycle& cycle) const = 0;
-  // Makes room for that waiting job by stopping or moving others, as Run would in its turn. False:
-  // it decided nothing. backfill asks those that come after it in the cycle, before it lets others
-  // go around the job.
+  // Makes room for that pending job by stopping or moving others, as Run would in its turn. False
+  // if it decided nothing. backfill calls the actions after it in the cycle before it lets others
+  // overtake the job.
   virtual bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const;
 };
 
-// Names, in order. A name that the registry does not have is an error of Policies::Create.
+// Names, in order. Policies::Create reports names that are not in the registry.
 struct PolicyConfig {
   PolicyConfig();
   PolicyConfig(const PolicyConfig&);
@@ -182,8 +181,8 @@ class Policies {
   Policies& operator=(Policies&&) noexcept;
   ~Policies();
   static Policies Default();
-  // INVALID_ARGUMENT naming every name that is unknown or given twice, and every action that would
-  // never do anything where it stands.
+  // INVALID_ARGUMENT naming every name that is unknown or repeated, and every action that would
+  // never do anything at its position.
   static absl::StatusOr<Policies> Create(const PolicyConfig& config);
 
   const std::vector<std::unique_ptr<Action>>& actions() const { return actions_; }
@@ -215,9 +214,9 @@ using PolicyFactory =
     std::variant<std::unique_ptr<Action> (*)(), std::unique_ptr<NodeFilter> (*)(),
                  std::unique_ptr<NodeScore> (*)(), std::unique_ptr<JobOrder> (*)()>;
 
-// Adds a policy from outside the tree, to be named in a PolicyConfig. Before the first
-// Policies::Create, from one thread (a program's main). ALREADY_EXISTS if the plug point has one of
-// that name.
+// Adds a policy from outside the source tree, so that a PolicyConfig can name it. Call it before
+// the first Policies::Create, from one thread (a program's main). ALREADY_EXISTS if the plug point
+// has a policy of that name.
 absl::Status RegisterPolicy(absl::string_view name, PolicyFactory factory);
 
 }  // namespace berth

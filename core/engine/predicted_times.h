@@ -1,5 +1,5 @@
-// PredictedTimes: for a question, jobs are taken to run as long as predicted instead of for their
-// walltimes.
+// PredictedTimes: for a what-if question, assumes that jobs run as long as predicted instead of
+// their walltimes.
 #ifndef BERTH_CORE_ENGINE_PREDICTED_TIMES_H_
 #define BERTH_CORE_ENGINE_PREDICTED_TIMES_H_
 
@@ -13,19 +13,19 @@ namespace berth {
 
 enum class RunLevel : uint8_t { kLow, kExpected, kWalltime };  // of RunPrediction
 
-// While this lives; then all is as before. It must outlive the cycles that ask.
+// In effect while this object lives. It must outlive the cycles that use it.
 class PredictedTimes {
  public:
-  // Of what runs now. A job that has run for longer already is taken to run for the next longer of
-  // low, expected, high and its walltime. kWalltime changes nothing. O(jobs that run).
+  // For running jobs. A job that has already run longer is assumed to run for the next longer of
+  // low, expected, high and its walltime. kWalltime changes nothing. O(running jobs).
   PredictedTimes(ClusterState& state, RunLevel level, Time now);
   ~PredictedTimes();
   PredictedTimes(const PredictedTimes&) = delete;
   PredictedTimes& operator=(const PredictedTimes&) = delete;
 
-  // Of a job that waits.
+  // Also for this pending job.
   void Take(JobId waits);
-  // Of some job that runs something is known.
+  // At least one running job has a prediction.
   bool any() const { return any_; }
 
  private:

@@ -13,7 +13,7 @@ namespace berth {
 namespace {
 
 constexpr int64_t kAnyPriority = std::numeric_limits<int64_t>::max();
-// What was bound in this very cycle is protected for no longer than that (UnitMaker).
+// What was bound in this cycle is protected only until its end (UnitMaker).
 constexpr Duration kMoment = absl::Milliseconds(1);
 
 // Cores, GiB, devices.
@@ -36,7 +36,7 @@ ResourceKind Lacking(const ClusterState& state, const Job& job, const Resources&
   return Scarcest(state.interner(), request, state.free().total());
 }
 
-// What is being released is not held.
+// What is being released does not count as held.
 Resources HeldBy(const ClusterState& state, const Job& job) {
   Resources held;
   for (size_t g = 0; g < job.groups.size(); ++g) {
@@ -53,7 +53,7 @@ bool SurplusOnlyAbove(const ClusterState& state, QueueId queue) {
   }
 }
 
-// The least priority of what runs in the queue, but of that job; nullopt: nothing does.
+// The lowest priority of the queue's running jobs other than `besides`; nullopt if there are none.
 std::optional<int64_t> LowestOf(const ClusterState& state, const Queue& queue, const Job& besides) {
   std::optional<int64_t> lowest;
   const auto& jobs = queue.occupying_jobs;
@@ -72,10 +72,10 @@ std::optional<int64_t> LowestOf(const ClusterState& state, const Queue& queue, c
 
 struct Protections::Search {
   ResourceKind kind;
-  bool ages = false;      // somebody was passed over for it
-  bool reclaims = false;  // what is not reclaimable is not taken
+  bool ages = false;      // some victim was protected by its age
+  bool reclaims = false;  // reclaimable = false counts
   Holding most = {};
-  const Looked* first = nullptr;  // the one of which somebody is protected for the shortest time
+  const Looked* first = nullptr;  // has the job whose protection ends first
 
   void Add(const Holding& holding) {
     if (holding.amount < most.amount || holding.amount <= 0) return;
@@ -119,7 +119,7 @@ void Protections::LookAt(const Job& job, bool surplus_only, Looked* looked) {
   }
 }
 
-// Of the lowest priority first.
+// Lowest priority first.
 const Protections::Looked& Protections::LookAt(const Queue& queue, int64_t below) {
   const auto [slot, fresh] = looked_.try_emplace({queue.id, below});
   Looked& looked = slot->second;
@@ -137,7 +137,7 @@ const Protections::Looked& Protections::LookAt(const Queue& queue, int64_t below
 }
 
 void Protections::AddHeldOf(const Queue& leaf, Search* search) {
-  const int64_t held = HeldOnceReleased(leaf)[search->kind];
+  const int64_t held = HeldAfterRelease(leaf)[search->kind];
   const int64_t firm = (leaf.nonpreemptible - leaf.nonpreemptible_leaving)[search->kind];
   search->Add({.kind = Kind::kNotPreemptible, .queue = &leaf, .amount = firm});
   if (SurplusOnlyAbove(state_, leaf.id)) {
@@ -152,25 +152,25 @@ void Protections::AddBelow(const Queue& queue, Search* search) {
   if (search->reclaims && !queue.spec.reclaimable) {
     search->Add({.kind = Kind::kNotReclaimable,
                  .queue = &queue,
-                 .amount = HeldOnceReleased(queue)[search->kind]});
+                 .amount = HeldAfterRelease(queue)[search->kind]});
     return;
   }
   if (queue.children.empty()) return AddHeldOf(queue, search);
   for (const QueueId child : queue.children) AddBelow(state_.queues().At(child), search);
 }
 
-// `own`, a child of `above`, is the job's queue or above that; its siblings are compared with it
+// `own`, a child of `above`, is the job's queue or an ancestor; its siblings are compared with it
 // (ReclaimVictims).
 void Protections::AddBeside(const Queue& own, const Queue& above, const Resources& request,
                             Search* search) {
   const FairShares& shares = cycle_.shares();
   const bool deserved = NamedInDeserved(own, search->kind.value) &&
-                        WithinDeserved(own, shares.At(own.id), HeldOnceReleased(own), request);
+                        WithinDeserved(own, shares.At(own.id), HeldAfterRelease(own), request);
   for (const QueueId id : above.children) {
     const Queue& side = state_.queues().At(id);
     if (id == own.id || side.running_jobs == 0) continue;
     const FairShares::OfQueue& share = shares.At(id);
-    const int64_t held = HeldOnceReleased(side)[search->kind];
+    const int64_t held = HeldAfterRelease(side)[search->kind];
     const bool less = deserved && share.deserved[search->kind] < share.fair_share[search->kind];
     const int64_t keeps = (less ? share.deserved : share.fair_share)[search->kind];
     if (held > keeps || !side.spec.reclaimable) AddBelow(side, search);
@@ -182,7 +182,7 @@ void Protections::AddBeside(const Queue& own, const Queue& above, const Resource
   }
 }
 
-std::string Protections::WhoHolds(const Search& search) const {
+std::string Protections::DescribeHolder(const Search& search) const {
   const Holding& most = search.most;
   if (most.queue == nullptr) return "";
   const std::string held =
@@ -194,26 +194,25 @@ std::string Protections::WhoHolds(const Search& search) const {
     case Kind::kNotPreemptible:
       return absl::StrCat(held, " in jobs that are not preemptible");
     case Kind::kSurplusOnly:
-      return absl::StrCat(held, " and gives no whole gangs (surplusOnly)");
+      return absl::StrCat(held, " and gives up no whole gangs (surplusOnly)");
     case Kind::kAge:
-      return absl::StrCat(held, " in jobs protected for their age");
+      return absl::StrCat(held, " in jobs protected by their age");
     case Kind::kFairShare:
       return absl::StrCat(held, " within its fair share of ", Number(search.kind, most.bound));
     case Kind::kDeserved:
       return absl::StrCat(held, " within the ", Number(search.kind, most.bound),
                           " that it deserves");
     case Kind::kPriority:
-      return absl::StrCat(held, " in jobs that are not less important (of priority ", most.bound,
-                          " and more)");
+      return absl::StrCat(held, " in jobs of priority ", most.bound, " or higher");
   }
   return "";
 }
 
-// Who is protected for the shortest time.
-std::string Protections::WhoIsYoung(const Search& search, const VictimOutcome& outcome) const {
+// The job whose protection ends first.
+std::string Protections::DescribeAge(const Search& search, const VictimOutcome& outcome) const {
   if (outcome.protected_until == absl::InfiniteFuture()) return "";
-  if (!search.ages) return "some were bound only now";
-  std::string who = "some are";
+  if (!search.ages) return "some jobs were bound in this cycle";
+  std::string who = "some jobs are";
   Time until = outcome.protected_until;
   if (search.first != nullptr) {
     until = search.first->until;
@@ -225,20 +224,21 @@ std::string Protections::WhoIsYoung(const Search& search, const VictimOutcome& o
                       absl::FormatTime("%H:%M:%S", until, absl::UTCTimeZone()), " UTC");
 }
 
-// The first queue, from the job's own upward, that holds too much of its fair share for it.
-std::string Protections::WhoIsFull(const Job& job, const Resources& request) const {
+// The first queue, from the job's own upward, that has too little of its fair share left for the
+// job.
+std::string Protections::DescribeFullQueue(const Job& job, const Resources& request) const {
   const FairShares& shares = cycle_.shares();
   for (QueueId id = job.queue; id != kRootQueue; id = state_.queues().At(id).spec.parent) {
     const Queue& queue = state_.queues().At(id);
-    const Resources held = HeldOnceReleased(queue);
+    const Resources held = HeldAfterRelease(queue);
     const Resources& share = shares.At(id).fair_share;
     for (size_t i = 0; i < state_.interner().kind_count(); ++i) {
       const ResourceKind kind{static_cast<uint8_t>(i)};
       if (request[kind] == 0 || held[kind] + request[kind] <= share[kind]) continue;
-      return absl::StrCat(
-          "queue ", queue.spec.name, " holds ", Number(kind, held[kind]), " of its fair share of ",
-          Number(kind, share[kind]), " ", state_.interner().KindName(kind), ", the job asks for ",
-          Number(kind, request[kind]), ", and nobody is stopped so that it holds more");
+      return absl::StrCat("queue ", queue.spec.name, " holds ", Number(kind, held[kind]),
+                          " of its fair share of ", Number(kind, share[kind]), " ",
+                          state_.interner().KindName(kind), ", the job requests ",
+                          Number(kind, request[kind]), ", and no job is evicted to exceed it");
     }
   }
   return "";
@@ -247,16 +247,16 @@ std::string Protections::WhoIsFull(const Job& job, const Resources& request) con
 std::string Protections::Said(const Search& search, const VictimOutcome& outcome,
                               std::string spared) const {
   std::string text = std::move(spared);
-  const bool of_room = outcome.barred == nullptr || outcome.for_want_of_room;
+  const bool of_room = outcome.barred == nullptr || outcome.for_lack_of_room;
   const bool tell_plan = !of_room || outcome.some_may_go;
   if (text.empty() && tell_plan && outcome.barred != nullptr) text = outcome.barred;
   if (const Job* job = state_.jobs().Find(outcome.in_the_way); job != nullptr) {
     absl::StrAppend(&text, ", such as job ", job->name, " of queue ",
                     state_.queues().At(job->queue).spec.name);
   }
-  if (of_room) Append(WhoHolds(search), &text);
-  if (text.empty()) text = outcome.barred == nullptr ? "nobody may be taken" : outcome.barred;
-  Append(WhoIsYoung(search, outcome), &text);
+  if (of_room) Append(DescribeHolder(search), &text);
+  if (text.empty()) text = outcome.barred == nullptr ? "no eligible victims" : outcome.barred;
+  Append(DescribeAge(search, outcome), &text);
   return text;
 }
 
@@ -276,20 +276,20 @@ std::string Protections::OfQueue(const Job& job, const JobNeeds& needs, int32_t 
                                  const VictimOutcome& outcome) {
   const Queue& queue = state_.queues().At(job.queue);
   const std::optional<int64_t> lowest = LowestOf(state_, queue, job);
-  if (!lowest.has_value()) return absl::StrCat("nobody else of queue ", queue.spec.name, " runs");
+  if (!lowest.has_value()) return absl::StrCat("no other job of queue ", queue.spec.name, " runs");
   if (*lowest >= priority) {
-    return absl::StrCat("nobody in queue ", queue.spec.name, " is less important (lowest priority ",
-                        *lowest, ")");
+    return absl::StrCat("no job in queue ", queue.spec.name,
+                        " has a lower priority (lowest: ", *lowest, ")");
   }
   const Resources request = RequestOf(state_, job, needs);
   Search search = SearchFor(job, request, outcome);
-  if (outcome.short_of_share) return Said(search, outcome, WhoIsFull(job, request));
+  if (outcome.short_of_share) return Said(search, outcome, DescribeFullQueue(job, request));
   const Looked& looked = LookAt(queue, priority);
   search.Add({Kind::kNotPreemptible, &queue, looked.not_preemptible[search.kind]});
   search.Add({Kind::kSurplusOnly, &queue, looked.gangs[search.kind]});
   search.AddAged(queue, looked);
   if (looked.complete) {
-    const Resources rest = HeldOnceReleased(queue) - looked.held - HeldBy(state_, job);
+    const Resources rest = HeldAfterRelease(queue) - looked.held - HeldBy(state_, job);
     search.Add({Kind::kPriority, &queue, rest[search.kind], priority});
   }
   return Said(search, outcome);
@@ -302,10 +302,10 @@ std::string Protections::OfAll(const Job& job, const JobNeeds& needs,
   const Resources& free = state_.free().total();
   if (needs.gang && !request.FitsIn(free)) {
     return absl::StrCat(
-        "less is free in all than it asks for: ", Number(search.kind, free[search.kind]), " of ",
+        "less is free in total than it requests: ", Number(search.kind, free[search.kind]), " of ",
         Number(search.kind, request[search.kind]), " ", state_.interner().KindName(search.kind));
   }
-  if (outcome.barred == nullptr || outcome.for_want_of_room) {
+  if (outcome.barred == nullptr || outcome.for_lack_of_room) {
     AddBelow(state_.queues().At(kRootQueue), &search);
   }
   return Said(search, outcome);

@@ -1,13 +1,12 @@
-// Who holds what a job lacks, and which protection bars that it is taken or moved for it: for
-// people, of whom an action came back empty-handed.
+// Explains why an action found no victims: who holds what a job lacks, and which protection keeps
+// it from being evicted or moved. For people.
 //
 //   "queue b holds 4 gpu in jobs that are not preemptible"
-//   "nobody in queue a is less important (lowest priority 5)"
+//   "no job in queue a has a lower priority (lowest: 5)"
 //
-// Said is the protection that keeps most of the resource that the job lacks. Most of it follows
-// from sums that the queues keep, so it costs O(queues). Jobs are looked at only where their age or
-// priority bars: of each queue once, and at most kMostLookedAt in all. Lives within one action's
-// run.
+// Reports the protection that keeps most of the resource that the job lacks. Most of this follows
+// from sums that the queues keep, so it costs O(queues). Jobs are checked only for age or priority:
+// those of each queue once, and at most kMostLookedAt in total. Lives within one run of an action.
 #ifndef BERTH_CORE_ENGINE_PROTECTIONS_H_
 #define BERTH_CORE_ENGINE_PROTECTIONS_H_
 
@@ -28,18 +27,18 @@ class Protections {
 
   explicit Protections(Cycle& cycle) : cycle_(cycle), state_(cycle.state()) {}
 
-  // Each returns a whole sentence on a plan that was not decided.
-  // Reclaim: what other queues hold. `spared`: what the plan itself says of somebody, or empty.
+  // Each returns a complete explanation of a plan that was not decided. Reclaim: what other queues
+  // hold. `spared`: what the plan itself reports about a queue, or empty.
   std::string OfOthers(const Job& job, const Resources& request, const VictimOutcome& outcome,
                        const std::string& spared);
-  // Preempt: what those of the job's queue hold, whose priority must be less than `priority`.
+  // Preempt: what jobs of the job's queue hold whose priority is less than `priority`.
   std::string OfQueue(const Job& job, const JobNeeds& needs, int32_t priority,
                       const VictimOutcome& outcome);
-  // Consolidate: what all hold.
+  // Consolidate: what all jobs hold.
   std::string OfAll(const Job& job, const JobNeeds& needs, const VictimOutcome& outcome);
 
  private:
-  enum class Kind : uint8_t {  // of equal amounts the first is said
+  enum class Kind : uint8_t {  // for equal amounts the first is reported
     kNotReclaimable,
     kNotPreemptible,
     kSurplusOnly,
@@ -52,16 +51,16 @@ class Protections {
     Kind kind = Kind::kNotReclaimable;
     const Queue* queue = nullptr;
     int64_t amount = 0;
-    int64_t bound = 0;  // the share; what is deserved; the least priority of theirs
+    int64_t bound = 0;  // the share, what is deserved, or their lowest priority
   };
   // Jobs of one queue with a priority below some bound.
   struct Looked {
-    bool complete = true;       // else only as many as could be looked at
-    Resources held;             // of it:
+    bool complete = true;       // false: some jobs were not checked
+    Resources held;             // of the held amount:
     Resources not_preemptible;  //
-    Resources gangs;            //   in queues that give surplus only
+    Resources gangs;            // in queues with surplusOnly
     Resources aged;             //   protected by min_runtime or cooldown
-    JobId first;                // of these: who is no longer, and when
+    JobId first;                // the first of these to lose protection, and when
     Time until = absl::InfiniteFuture();
   };
   struct Search;
@@ -72,9 +71,9 @@ class Protections {
   void AddHeldOf(const Queue& leaf, Search* search);
   void AddBelow(const Queue& queue, Search* search);
   void AddBeside(const Queue& own, const Queue& above, const Resources& request, Search* search);
-  std::string WhoIsFull(const Job& job, const Resources& request) const;
-  std::string WhoHolds(const Search& search) const;
-  std::string WhoIsYoung(const Search& search, const VictimOutcome& outcome) const;
+  std::string DescribeFullQueue(const Job& job, const Resources& request) const;
+  std::string DescribeHolder(const Search& search) const;
+  std::string DescribeAge(const Search& search, const VictimOutcome& outcome) const;
   std::string Said(const Search& search, const VictimOutcome& outcome,
                    std::string spared = "") const;
 

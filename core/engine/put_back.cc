@@ -22,7 +22,7 @@ bool PutBack::KeepsAway(const Job& job, const VictimUnit& unit) const {
   return KeepApart(state_, CacheOf(cycle_.transaction().editor()).trees, job_, job, unit.tasks);
 }
 
-// Devices are told apart one by one; other amounts of tasks on one node add up.
+// Devices are compared one by one; other amounts of tasks on one node are added up.
 bool PutBack::Fits(const Job& job, const VictimUnit& unit) const {
   absl::flat_hash_map<NodeId, Taken> own;
   for (uint32_t index : unit.tasks) {

@@ -1,5 +1,4 @@
-// Which of the units that a plan took away may stay where they are, now that the gang has its
-// places.
+// Which of a plan's units may stay where they are after all, now that the gang has its places.
 #ifndef BERTH_CORE_ENGINE_PUT_BACK_H_
 #define BERTH_CORE_ENGINE_PUT_BACK_H_
 
@@ -10,15 +9,15 @@
 
 namespace berth {
 
-// What the put-back units take again, on top of the state.
+// What the restored units use, on top of the state.
 class PutBack {
  public:
   // `job`: whose gang it is.
   PutBack(Cycle& cycle, const QueueBounds& bounds, const Job& job)
       : cycle_(cycle), state_(cycle.state()), job_(job), room_(cycle.state(), bounds) {}
 
-  // True, and taken, if all places of the unit are still free, no bound of the gang's is broken,
-  // and it need not keep away from the gang.
+  // Restores the unit if all its places are still free, it breaks no bound of the gang, and
+  // affinity does not separate it from the gang. Returns whether it did.
   bool Try(const VictimUnit& unit);
 
  private:

@@ -34,7 +34,7 @@ QueueBounds BoundsAbove(Cycle& cycle, QueueId leaf, const Resources& request, Bo
     if (bound.queue == kRootQueue) break;
     const Queue& queue = state.queues().At(bound.queue);
     const FairShares::OfQueue& share = cycle.shares().At(bound.queue);
-    const Resources held = HeldOnceReleased(queue);
+    const Resources held = HeldAfterRelease(queue);
     QueueClaim claim;
     if (borrowing == Borrowing::kIdle) claim = ClaimOf(queue, share, held, request, spare);
     for (size_t i = 0; i < kMaxResourceKinds; ++i) {
@@ -50,7 +50,7 @@ QueueBounds BoundsAbove(Cycle& cycle, QueueId leaf, const Resources& request, Bo
 
 QueueRoom::QueueRoom(const ClusterState& state, const QueueBounds& bounds) : state_(state) {
   for (const auto& [queue, most] : bounds) {
-    rooms_.emplace_back(queue, most - HeldOnceReleased(state.queues().At(queue)));
+    rooms_.emplace_back(queue, most - HeldAfterRelease(state.queues().At(queue)));
   }
 }
 

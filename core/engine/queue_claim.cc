@@ -6,19 +6,19 @@
 namespace berth {
 namespace {
 
-// How much less than its fair share the queue holds.
+// How far the queue is below its fair share.
 int64_t Missing(const FairShares::OfQueue& share, const Resources& held, size_t kind) {
   return std::max<int64_t>(share.fair_share.amount[kind] - held.amount[kind], 0);
 }
 
 }  // namespace
 
-// As Missing of each resource; of a queue with children at least what these miss.
+// Missing for each resource; for a queue with children, at least the sum of theirs.
 Resources SpareRoom::MissingOf(const Queue& queue) const {
   Resources below;
   for (QueueId child : queue.children) below += MissingOf(state_.queues().At(child));
   if (queue.id == kRootQueue) return below;
-  const Resources held = HeldOnceReleased(queue);
+  const Resources held = HeldAfterRelease(queue);
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     below.amount[i] = std::max(below.amount[i], Missing(shares_.At(queue.id), held, i));
   }
@@ -32,7 +32,7 @@ const Resources& SpareRoom::Get() {
   return *room_;
 }
 
-// 2.
+// Case 2.
 bool StandingClaims::AlongsideDeserved(const Queue& leaf, size_t kind) const {
   if (NamedInDeserved(leaf, kind)) return false;
   const Resources entitled = Entitlement(leaf, shares_.At(leaf.id));
@@ -52,7 +52,7 @@ bool StandingClaims::Stand(const Queue& leaf, size_t kind) {
   return spoken_for_->amount[kind] <= state_.capacity().amount[kind];
 }
 
-// What the queue is entitled to, and what those below it claimed beyond what they are entitled to.
+// The queue's entitlement, and what those below it claimed beyond theirs.
 Resources StandingClaims::SpokenFor(const Queue& queue) const {
   Resources below;
   for (QueueId child : queue.children) below += SpokenFor(state_.queues().At(child));

@@ -1,12 +1,12 @@
-// What a queue may claim for a job that waits: which of the resources that the job asks for others
-// owe it, and which it may only borrow. Each resource counts on its own.
+// What a queue may claim for a pending job: which of the requested resources other queues owe it,
+// and which it may only borrow. Each resource counts separately.
 //
 //   claimed   with the job, the queue stays within its fair share of it;
-//             or the queue's `deserved` does not name it, and the queue stays within all that its
-//             `deserved` does name: memory and CPU come along with deserved GPUs
-//   borrowed  neither, but as much as the job asks for is idle, beside all that others are entitled
-//             to and do not hold: nobody has to give it, now or later. (Else two queues could take
-//             turns: one takes GPUs and borrows CPU for it, the other takes CPU and borrows GPUs.)
+//             or the queue's `deserved` does not name it, and the queue stays within everything
+//             that its `deserved` names: memory and CPU come along with deserved GPUs
+//   borrowed  neither, but the requested amount is idle, beyond all that other queues are entitled
+//             to and do not hold: no queue has to give it, now or later. (Otherwise two queues
+//             could alternate: one takes GPUs and borrows CPU, the other the reverse.)
 //   refused   otherwise; the queue then claims nothing for the job
 //
 //   a: deserved 4 GPUs, no weight; b holds 4 GPUs and 32 of 64 cores. A job of a for 4 GPUs and 8
@@ -34,13 +34,13 @@ struct QueueClaim {
 // The queue's `deserved` names the resource.
 bool NamedInDeserved(const Queue& queue, size_t kind);
 
-// With the request, a queue that holds `held` stays within all that its `deserved` names, and the
-// request asks for something that it names.
+// With the request, a queue that holds `held` stays within everything that its `deserved` names,
+// and the request includes something that it names.
 bool WithinDeserved(const Queue& queue, const FairShares::OfQueue& share, const Resources& held,
                     const Resources& request);
 
-// What is free in the cluster beside what queues hold less than their fair share. Worked out
-// when it is first asked for, as the state is then: O(queues).
+// What is free in the cluster beyond what queues lack to their fair share. Computed on first use,
+// from the state at that time: O(queues).
 class SpareRoom {
  public:
   SpareRoom(const ClusterState& state, const FairShares& shares) : state_(state), shares_(shares) {}
@@ -54,15 +54,15 @@ class SpareRoom {
   std::optional<Resources> room_;
 };
 
-// Which claims stand: what a queue holds of what was reclaimed for it (Task::claimed) is not
-// reclaimed for the sake of a resource of which its claims
+// Which claims are valid: resources that were reclaimed for a queue (Task::claimed) are not
+// reclaimed back for the sake of a resource of which its claims
 //   1. are within its fair share; or
 //   2. come along with what it deserves: `deserved` does not name the resource, and the claims are
-//      within what the queue is entitled to of all that it does name; or
-//   3. leave enough for everybody: what all queues are entitled to, and what they claimed beyond
-//      that, is there.
-// Every claim that is lawful (ClaimOf) stands for each resource of its job at once, and so do the
-// earlier ones of its queue. It falls only once shares, demand or capacity have changed.
+//      within the queue's entitlement to everything that it does name; or
+//   3. leave enough for all: the cluster has what all queues are entitled to, and what they claimed
+//      beyond that.
+// A lawful claim (ClaimOf) is at once valid for each resource of its job, and so are the earlier
+// claims of its queue. It becomes invalid only when shares, demand or capacity change.
 class StandingClaims {
  public:
   StandingClaims(const ClusterState& state, const FairShares& shares)
@@ -75,7 +75,7 @@ class StandingClaims {
 
   const ClusterState& state_;
   const FairShares& shares_;
-  std::optional<Resources> spoken_for_;  // 3; worked out when first asked for: O(queues)
+  std::optional<Resources> spoken_for_;  // 3; computed on first use: O(queues)
 };
 
 // `held`: what the queue holds without the job.

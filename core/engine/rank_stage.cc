@@ -9,7 +9,7 @@
 namespace berth {
 namespace {
 
-// What the first configured order with ranks says of jobs.
+// Ranks of the first configured order that has any.
 class Ranking {
  public:
   Ranking(const Policies& policies, const ClusterState& state) : policies_(policies) {
@@ -24,7 +24,7 @@ class Ranking {
 
   // False: by age alone.
   bool any() const { return rank_ != nullptr; }
-  // Thousandths of the longest line for each level; 0: there are none.
+  // Thousandths of the longest line for each level; 0 if there are no levels.
   int32_t overtaking() const {
     return any() && order_->Ages() ? policies_.shortest_first().overtaking : 0;
   }
@@ -32,7 +32,7 @@ class Ranking {
     if (level >= kLineLevels || AgesAt(job) <= now) return kAgedRank;
     return rank_(job, now) - level * kRankOctave;
   }
-  // When it will be another by time alone.
+  // When time alone changes it.
   Time Again(const Job& job, Time now) const {
     const Time ages = AgesAt(job);
     return ages <= now ? absl::InfiniteFuture()
@@ -40,7 +40,7 @@ class Ranking {
   }
 
  private:
-  // It waits since it was submitted, or since it may start at all.
+  // A job waits since its submit, or since it may start.
   Time AgesAt(const Job& job) const {
     const Duration age = policies_.shortest_first().age;
     if (!order_->Ages() || age <= absl::ZeroDuration()) return absl::InfiniteFuture();
@@ -52,7 +52,7 @@ class Ranking {
   const JobOrder* order_ = nullptr;
 };
 
-// The jobs that are due, and no more of those that will never be.
+// Takes the jobs that are due, and drops those that never will be.
 void TakeDue(StateEditor& editor, const ClusterState& state, Time now, std::vector<JobId>* due) {
   while (!state.ageing().empty()) {
     const auto [at, id] = *state.ageing().begin();
@@ -64,8 +64,8 @@ void TakeDue(StateEditor& editor, const ClusterState& state, Time now, std::vect
   }
 }
 
-// Not between the parts of a pass that the budget cuts, so that these serve as one cycle would; but
-// in a pass that takes long every kFollow.
+// Not between the parts of a pass that the budget cuts, so that together they serve like one cycle;
+// but every kFollow in a long pass.
 void TakeOvertaken(StateEditor& editor, const ClusterState& state, int32_t overtaking, Time now,
                    std::vector<JobId>* jobs) {
   constexpr Duration kFollow = absl::Seconds(10);
@@ -78,7 +78,7 @@ void TakeOvertaken(StateEditor& editor, const ClusterState& state, int32_t overt
 }
 
 void RankByAge(StateEditor& editor, const ClusterState& state, const std::vector<JobId>& jobs) {
-  if (!editor.ranked()) return;  // all have the rank that they came with
+  if (!editor.ranked()) return;  // all have the rank that they arrived with
   for (JobId id : jobs) {
     if (state.jobs().Find(id) != nullptr) editor.SetRank(id, 0);
   }
@@ -114,7 +114,7 @@ void RankJob(StateEditor& editor, const ClusterState& state, const Policies& pol
   if (ranking.any()) editor.SetRank(job.id, ranking.RankOf(job, 0, now));
 }
 
-Time NextAgeing(const ClusterState& state) {
+Time NextRankChange(const ClusterState& state) {
   const bool waits = state.pending().job_count() > 0 && !state.ageing().empty();
   return waits ? state.ageing().begin()->first : absl::InfiniteFuture();
 }

@@ -1,7 +1,7 @@
-// The rank stage: where waiting jobs stand in their queues, by a job order that gives ranks
+// The rank stage: ranks pending jobs in their queues by a job order with ranks
 // (JobOrder::PrepareRank), by how far they were overtaken (core/engine/line_levels.h) and by how
-// long they have waited. Ranks are no facts: the same jobs, policies and time give the same ones,
-// and the pending index keeps its classes in their order.
+// long they have waited. Ranks are not facts: the same jobs, policies and time give the same ranks,
+// and the pending index keeps its classes in that order.
 #ifndef BERTH_CORE_ENGINE_RANK_STAGE_H_
 #define BERTH_CORE_ENGINE_RANK_STAGE_H_
 
@@ -11,20 +11,20 @@
 
 namespace berth {
 
-// Of jobs that were overtaken too far, or have waited longer than ShortestFirstParameters::age:
-// before all others, and among themselves by age.
+// The rank of jobs that were overtaken too far, or have waited longer than
+// ShortestFirstParameters::age: before all others, and by age among themselves.
 inline constexpr int64_t kAgedRank = std::numeric_limits<int64_t>::min();
 
-// Ranks the jobs that came since the last cycle or came back, those whose rank is another by now,
-// and those that were overtaken. Before the lifecycle stage. O(these jobs * log waiting).
+// Ranks jobs that arrived or returned since the last cycle, those whose rank has changed, and those
+// that were overtaken. Before the lifecycle stage. O(these jobs * log pending).
 void RankJobs(Cycle& cycle);
 
-// One job that is there for a trial only.
+// For one job that exists for a trial only.
 void RankJob(StateEditor& editor, const ClusterState& state, const Policies& policies,
              const Job& job, Time now);
 
-// When the rank of a job that waits will be another by time alone; InfiniteFuture if none will.
-Time NextAgeing(const ClusterState& state);
+// When time alone next changes the rank of a pending job; InfiniteFuture if never.
+Time NextRankChange(const ClusterState& state);
 
 }  // namespace berth
 

@@ -39,7 +39,7 @@ ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) 
   auto entry = std::make_unique<Entry>(queue, shares_.At(queue.id));
   entry->parent = parent;
   entry->own = own;
-  entry->standing = {.held = HeldOnceReleased(queue), .entitled = Entitlement(queue, entry->share)};
+  entry->standing = {.held = HeldAfterRelease(queue), .entitled = Entitlement(queue, entry->share)};
   for (QueueId child : queue.children) {
     Entry* built = Build(state_.queues().At(child), entry.get());
     if (built == nullptr) continue;
@@ -58,7 +58,7 @@ ReclaimVictims::Entry* ReclaimVictims::Build(const Queue& queue, Entry* parent) 
   return entries_.back().get();
 }
 
-// Dominant among what the job asks for.
+// Dominant among the resources that the job requests.
 Share ReclaimVictims::ShareOf(const Resources& held, const Standing& standing) const {
   Share largest;
   for (size_t i : asked_) {
@@ -70,7 +70,7 @@ Share ReclaimVictims::ShareOf(const Resources& held, const Standing& standing) c
   return largest;
 }
 
-// The heap's top is its largest: the first to give.
+// The heap's top is its largest element: the next to give.
 bool ReclaimVictims::GivesLater(const Entry* a, const Entry* b) const {
   const int order =
       Compare(ShareOf(a->standing.held, a->standing), ShareOf(b->standing.held, b->standing));
@@ -88,7 +88,7 @@ const ReclaimVictims::Entry* ReclaimVictims::OwnBeside(const Entry* side) const 
   return own_below_.at(side->parent->queue.id);
 }
 
-// Of what is claimed: side holds more than is its own.
+// The claimed resources of which side holds more than its own.
 KindSet ReclaimVictims::OwedBy(const Entry* side) const {
   const Entry* own = OwnBeside(side);
   const bool deserved = WithinDeserved(own->queue, own->share, own->standing.held, request_);
@@ -103,7 +103,7 @@ KindSet ReclaimVictims::OwedBy(const Entry* side) const {
   return owed;
 }
 
-// What side owes of that kind is not to come from this unit.
+// This unit may not give what side owes of that kind.
 bool ReclaimVictims::Protects(const Entry* side, size_t kind, const Resources& given) const {
   const Resources& held = side->standing.held;
   if (!NamedInDeserved(side->queue, kind)) {
@@ -114,7 +114,7 @@ bool ReclaimVictims::Protects(const Entry* side, size_t kind, const Resources& g
          held.amount[kind] - given.amount[kind] < side->share.deserved.amount[kind];
 }
 
-// Some of what the job asks for; how much, is asked of each unit.
+// It has some of the requested resources; the amounts are checked per unit.
 bool ReclaimVictims::CouldGive(const Job& job) const {
   const auto leaf = leaves_.find(job.queue);
   return leaf != leaves_.end() && job.id != job_.id && OwedBy(SideOf(leaf->second)).any();
@@ -128,7 +128,7 @@ bool ReclaimVictims::MayTake(const Entry* leaf, const VictimUnit& unit, const Re
   for (const size_t i : asked_) {
     if (!owed[i] || given.amount[i] <= 0) continue;
     if (Protects(side, i, given)) {
-      Spare(side->queue.spec.name, "holds it along with what it deserves");
+      Spare(side->queue.spec.name, "holds it along with its deserved resources");
     } else if (claimed && claims_.Stand(leaf->queue, i)) {
       Spare(leaf->queue.spec.name, "reclaimed it, within its own share");
     } else {
@@ -142,7 +142,7 @@ void ReclaimVictims::Spare(absl::string_view queue, absl::string_view why) {
   if (spared_->empty()) *spared_ = absl::StrCat("queue ", queue, " ", why);
 }
 
-// The top of every heap on its way was chosen by it, and is put where it stands now.
+// Every entry on the path was the top of its heap; moves each to its new position.
 void ReclaimVictims::Take(Entry* leaf, const Resources& given) {
   const auto later = [this](const Entry* a, const Entry* b) { return GivesLater(a, b); };
   for (Entry* entry = leaf; entry->parent != nullptr; entry = entry->parent) {
@@ -179,7 +179,7 @@ std::optional<VictimUnit> ReclaimVictims::Next() {
       continue;
     }
     cycle_.CountWork(1);
-    // With the rest goes the surplus that could not go alone.
+    // Surplus that could not be taken alone goes together with the rest.
     std::vector<uint32_t>& passed = passed_over_[unit->job];
     if (unit->rest) unit->tasks.insert(unit->tasks.end(), passed.begin(), passed.end());
     std::sort(unit->tasks.begin(), unit->tasks.end());

@@ -18,7 +18,7 @@ bool Never(const WaitReason& reason) {
   return reason.code == WaitCode::kNeverFits || reason.code == WaitCode::kNoMatchingNode;
 }
 
-// A bound of some queue, or what is kept for others, of which `free` is left.
+// A queue's bound, or what is kept for others, has only `free` left.
 bool LacksQuota(const WaitReason& reason) {
   return reason.code == WaitCode::kQueueLimit || reason.code == WaitCode::kNonPreemptibleQuota ||
          reason.code == WaitCode::kGuaranteeKept;
@@ -31,7 +31,7 @@ int64_t ScratchOf(const TaskShape& shape) {
   return 0;
 }
 
-// What each of its tasks asks for of the resource, in UnitOf it.
+// What each task requests of the resource, in its UnitOf.
 int64_t AskedOf(const TaskShape& shape, absl::string_view resource) {
   if (resource == "cpu") return shape.cpu_millis;
   if (resource == "memory") return shape.memory_bytes;
@@ -59,7 +59,7 @@ class Finder {
   std::vector<Remedy> Find();
 
  private:
-  // The remedy does it: at once, or, for a job that can never start, some time.
+  // The remedy starts the job: at once or, for a job that can never start, at some time.
   bool Helps(Remedy* remedy);
   void Offer(Remedy remedy) {
     if (Helps(&remedy)) found_.push_back(std::move(remedy));
@@ -81,7 +81,7 @@ class Finder {
   const Policies& policies_;
   const JobId id_;
   const JobSpec spec_;
-  const WaitReason first_;  // why it waits
+  const WaitReason first_;  // why it is pending
   const bool never_;
   const Time now_;
   int trials_ = 0;
@@ -99,7 +99,7 @@ bool Finder::Helps(Remedy* remedy) {
   return !tried->nominated.empty() || (!tried->blockers.empty() && !Never(tried->blockers.front()));
 }
 
-// The longest that is over before some other job's reservation starts.
+// The longest walltime that ends before another job's reservation starts.
 void Finder::ShorterWalltime() {
   std::set<Time> starts;
   for (const auto& [job, reservation] : state_.reservations()) {
@@ -181,7 +181,7 @@ void Finder::AnyLinks(uint32_t group) {
   }
 }
 
-// The most that would do, by halving: with fewer tasks it fits where it fits with more.
+// The most tasks that fit, by binary search: if more tasks fit, fewer do too.
 void Finder::FewerTasks(uint32_t group) {
   const GroupSpec& of = spec_.groups[group];
   const int64_t step = std::max(of.partition_size, 1);
@@ -209,7 +209,7 @@ Resources Finder::LargestNode() const {
   return most;
 }
 
-// Of a task that is larger than any node: the first resource of which there is too little.
+// For a task that is larger than any node: the first resource that is short.
 void Finder::SmallerTasks(uint32_t group) {
   const TaskShape& shape = spec_.groups[group].shape;
   const Resources most = LargestNode();
@@ -231,10 +231,10 @@ void Finder::SmallerTasks(uint32_t group) {
   }
 }
 
-// Of a job that is too large for what its queues may still hold: all of the group's tasks alike, so
-// that its minimum, beside that of the other groups, is not.
+// For a job that exceeds what its queues may still hold: shrinks all of the group's tasks alike, so
+// that its minimum fits along with that of the other groups.
 //
-//   3 GPUs are left of the limit, 2 tasks of 4 GPUs wait: 1 GPU each
+//   3 GPUs are left of the limit, 2 tasks of 4 GPUs are pending: 1 GPU each
 void Finder::TasksWithinQuota(uint32_t group) {
   const GroupSpec& of = spec_.groups[group];
   if (of.min_available == 0) return;
@@ -254,7 +254,7 @@ void Finder::TasksWithinQuota(uint32_t group) {
   if (left > 0 && remedy.value > 0 && smaller) Offer(std::move(remedy));
 }
 
-// The next tiers up, one by one; if none helps, the constraint as a wish.
+// Tries the next tiers up, one by one; if none helps, makes the constraint soft.
 void Finder::LooserTopology(ScopeFit::Level level, uint32_t group, const TopologyConstraint& says) {
   if (says.mode != TopologyMode::kHard) return;
   Remedy remedy;

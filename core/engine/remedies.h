@@ -1,5 +1,5 @@
-// Finds changes to a waiting job that would start it: candidates by kind, each tried in a dry run
-// in which the job as it is has been withdrawn. What did not start there is not offered.
+// Finds changes to a pending job that would start it. Each candidate is tried in a dry run in which
+// the original job is withdrawn. Only changes that start the job there are offered.
 #ifndef BERTH_CORE_ENGINE_REMEDIES_H_
 #define BERTH_CORE_ENGINE_REMEDIES_H_
 
@@ -9,9 +9,8 @@
 
 namespace berth {
 
-// Cheapest first, at most one of each kind and group; none for a job some of whose tasks have
-// places. Of a job that can never fit also those with which it could, though not at once. All but
-// kWait.
+// Cheapest first, at most one of each kind and group; none for a job with placed tasks. For a job
+// that can never fit, also changes that let it fit later. All kinds except kWait.
 std::vector<Remedy> RemediesFor(ClusterState& state, const Policies& policies, const Job& job,
                                 const WaitReason& first, Time now);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kLateStep = absl::Seconds(10);
 
-// Or are, as it was otherwise.
+// Devices may be shared, or still are from an earlier configuration.
 bool MayBeShared(const Node& node) { return node.shareable || !node.devices_used.shared.empty(); }
 
 // As queues count it.
@@ -20,13 +20,13 @@ Resources RequestOfTask(const ClusterState& state, const Job& job, uint32_t task
   return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
 }
 
-// What it takes of the node, which may not be there any more.
+// The amounts that it takes of the node, which may no longer exist.
 Resources AmountsOn(const Node* node, const ShapeEntry& shape, const DeviceSet& devices) {
   if (node == nullptr || !shape.share_varies) return shape.resources;
   return AmountsOf(shape, UseOf(*node, shape, devices));
 }
 
-// Only what is asked for can be too much.
+// Checks only requested resources.
 bool FitsWhereAsked(const Resources& use, const Resources& asked, const Resources& bound) {
   for (size_t i = 0; i < kMaxResourceKinds; ++i) {
     if (asked.amount[i] > 0 && use.amount[i] > bound.amount[i]) return false;
@@ -95,8 +95,8 @@ Reservations::Reservations(const ClusterState& state, const Transaction& transac
 
 Window Reservations::WindowOf(const Reservation& reservation) const {
   if (reservation.start >= now_) return {reservation.start, reservation.end};
-  // In steps: else, while it waits for what is long in leaving, each cycle would move all that are
-  // kept a place after it by a moment, which is a reason for another cycle.
+  // In steps: otherwise, while it waits for something that is slow to end, each cycle would move
+  // all later reservations a little, which causes another cycle.
   const Duration late = absl::Ceil(now_ - reservation.start, kLateStep);
   return {now_, reservation.start + late + (reservation.end - reservation.start)};
 }
@@ -126,7 +126,7 @@ void Reservations::Index() {
       const ShapeId shape = job.groups[GroupOf(job, place.task)].shape;
       const Node* node = state_.nodes().Find(place.node);
       const ShapeEntry& entry = state_.interner().Shape(shape);
-      // Where devices may be shared, amounts do not say that one is free whole.
+      // If devices may be shared, amounts do not show whether one is wholly free.
       const bool picky =
           node != nullptr && (MayBeShared(*node) || !AnyDevicesDo(*node, entry.shape));
       if (picky) {
@@ -143,9 +143,9 @@ bool Reservations::TaskGoneBy(Time at, TaskKey key, const Job& asking) const {
          (Releasing(job.tasks[key.task]) || PlannedEnd(job) <= at);
 }
 
-// Of other jobs what will still be there; of this one all, as it is what the window is asked for.
+// Other jobs' tasks that will still run; all of this job's, because the window is for it.
 Resources Reservations::RunningAt(const Node& node, const Job& job, Time at) const {
-  Resources sum = node.reserved;  // when those start is not known, so neither is when they end
+  Resources sum = node.reserved;  // starts are unknown, so ends are too
   for (TaskKey key : node.tasks) {
     if (TaskGoneBy(at, key, job)) continue;
     const Job& other = state_.jobs().At(key.job);
@@ -298,8 +298,8 @@ bool Reservations::AnyGuarantee() {
   return *any_guarantee_;
 }
 
-// Of each queue, of what it holds now; what has ended was counted whole, so of what is being
-// released only what would run on.
+// For each queue, from what it holds now. What has ended was counted whole, so of what is being
+// released only tasks that would otherwise continue count.
 Reservations::GoneByQueue Reservations::GoneBy(Time at, bool once_released) {
   GoneByQueue gone;
   if (at > now_) {
@@ -318,7 +318,7 @@ Reservations::GoneByQueue Reservations::GoneBy(Time at, bool once_released) {
   return gone;
 }
 
-// Of others than the job: use that comes back.
+// Of other jobs: use that returns.
 void Reservations::AddClaims(const Job& job, Time at, GoneByQueue* gone) const {
   for (const auto& [id, reservation] : state_.reservations()) {
     if (id == job.id || !WindowOf(reservation).Holds(at)) continue;
@@ -335,7 +335,7 @@ std::optional<QueueBar> Reservations::TakesGuarantee(const Job& job, const Resou
   if (!AnyGuarantee()) return std::nullopt;
   Follow();
   Index();
-  std::map<Time, JobId> moments;  // and for whose sake
+  std::map<Time, JobId> moments;  // and the job of the reservation
   for (const auto& [id, reservation] : state_.reservations()) {
     const Window claim = WindowOf(reservation);
     if (id != job.id && claim.Overlaps(window)) {

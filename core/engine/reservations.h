@@ -1,21 +1,20 @@
-// Reservations as a search for places sees them: what a node, or a queue, must still have to give
-// when a reserved job starts.
+// Reservations as a search for places sees them: what a node, or a queue, must still have when a
+// reserved job starts.
 //
-// Whoever takes a place takes it for a window of time. It may use what a reservation claims only if
-// it is gone before the reservation starts; and amounts that are not told apart (cpu, memory) must
-// suffice, at each start of a reservation in its window, for what still runs then, the claims, and
-// itself:
+// A task takes its place for a window of time. It may use what a reservation claims only if it ends
+// before the reservation starts. Amounts (cpu, memory) must suffice, at each start of a reservation
+// in the window, for what still runs then, the claims, and the task:
 //
-//   node of 8 cpus   now: A 4 until 10:00, B 2 for ever      reserved from 10:00: 5
-//   a job of 1 cpu fits for ever (2 + 5 + 1 = 8); one of 2 only if it ends by 10:00
+//   node of 8 cpus   now: A 4 until 10:00, B 2 forever      reserved from 10:00: 5
+//   a job of 1 cpu fits forever (2 + 5 + 1 = 8); one of 2 only if it ends by 10:00
 //
-// Devices of a node that the reserved task's request does not tell apart are such amounts as well;
-// of a picky one (by uuid, or by model on a mixed node), the very devices are kept. Where both
-// kinds meet on one node, those that are only counted may find too few of theirs left, and move.
+// Devices that are interchangeable for the reserved task are counted like amounts. For a picky task
+// (by uuid, or by model on a mixed node), its exact devices are reserved. If both kinds meet on one
+// node, the counted ones may find too few devices left, and move.
 //
-// Use falls at ends and rises at starts only, so these are all the moments to look at. A job's own
-// reservation never bars it. One that is overdue (its start has passed, the job still waits) claims
-// from now on.
+// Use falls only at ends and rises only at starts, so no other moments need checking. A job's own
+// reservation never blocks it. An overdue reservation (its start has passed, the job is still
+// pending) claims from now on.
 #ifndef BERTH_CORE_ENGINE_RESERVATIONS_H_
 #define BERTH_CORE_ENGINE_RESERVATIONS_H_
 
@@ -40,14 +39,14 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-// What tasks of the job that were placed at `begin` would hold their places for: the walltime of a
-// gang that starts then, or the rest of the running one's.
+// How long tasks of the job that start at `begin` would hold their places: the walltime of a gang
+// that starts then, or the rest of the running gang's.
 Window WindowFrom(const Job& job, Time begin);
 
-// Of what it holds, some may be too much: else it need not be counted.
+// Only queues with bounds need counting.
 bool HasBounds(const Queue& queue);
 
-// What a queue is asked for, or has left.
+// What a queue must give, or has left.
 struct QueueUse {
   Resources all;
   Resources nonpreemptible;
@@ -56,46 +55,46 @@ struct QueueUse {
   QueueUse& operator+=(const QueueUse& other);
   QueueUse& operator-=(const QueueUse& other);
 };
-// `preemptible`: of the request, what groups ask for that may be stopped though the job may not.
+// `preemptible`: the part of the request of groups that may be stopped although the job may not.
 QueueUse UseOf(const Job& job, const Resources& request, bool starts,
                const Resources& preemptible = {});
 
-// Whose reservation needs what is left of the bounds of which queue.
+// A reservation that needs what is left of a queue's bounds.
 struct QueueBar {
   JobId job;
   QueueId queue;
 };
 
-// For one cycle. Follows the state by itself: what it keeps is made anew when reservations were
-// decided or undone. No thread safety.
+// For one cycle. Follows the state: rebuilds its index when reservations were decided or undone.
+// Not thread-safe.
 class Reservations {
  public:
   Reservations(const ClusterState& state, const Transaction& transaction, Time now);
 
   bool any() const { return !state_.reservations().empty(); }
 
-  // Takes out of what the node offers what is kept there for other jobs than this one; `window` is
-  // when the job would be there. The first job by id for which something was kept, or nullopt.
+  // Subtracts from the node's offer what is reserved there for other jobs; `window` is when the job
+  // would run there. Returns the first job, by id, with such a reservation, or nullopt.
   std::optional<JobId> Withhold(const Node& node, const Job& job, const Window& window,
                                 Resources* free, DeviceUse* used);
 
-  // `use` more, for `window`, stays within the bounds of the queue and those above it at every
-  // start of another's reservation in the window, these reservations counted; nullopt if so, else
-  // whose would be in the way. `ended`: what has gone by window.begin of the job's queue chain,
-  // from the leaf upward; empty if that is now.
+  // Whether `use` more, for `window`, stays within the bounds of the queue and its ancestors at
+  // every start of another's reservation in the window, counting these reservations. nullopt if it
+  // does; otherwise the reservation in the way. `ended`: what the job's queue chain has released by
+  // window.begin, from the leaf upward; empty if that is now.
   std::optional<QueueBar> Outgrows(const Job& job, const QueueUse& use, const Window& window,
                                    const std::vector<QueueUse>& ended);
 
-  // The same at window.begin alone, whatever is reserved.
+  // The same at window.begin alone, ignoring reservations.
   bool WithinBoundsAfter(const Job& job, const QueueUse& use,
                          const std::vector<QueueUse>& ended) const;
 
-  // The request more, for `window`, takes nothing of what is set aside for the guarantees of other
-  // queues (GuaranteeVerdictAfter) at any start of another's reservation in the window, nor, where
-  // `gone_at_begin` says how much of each queue's use has gone by then, at window.begin; these
-  // reservations counted as use of their queues. nullopt if so, else whose would be in the way: at
-  // window.begin the job's own. `once_released`: at window.begin what is being released has gone;
-  // later it has anyway. O(queues) for each moment.
+  // Whether the request, for `window`, takes nothing of what is set aside for the guarantees of
+  // other queues (GuaranteeVerdictAfter) at any start of another's reservation in the window. If
+  // `gone_at_begin` says how much each queue has released by then, also at window.begin. These
+  // reservations count as use of their queues. nullopt if it takes nothing; otherwise the
+  // reservation in the way, which at window.begin is the job's own. `once_released`: what is being
+  // released is gone at window.begin; later it is gone anyway. O(queues) per moment.
   using GoneByQueue = std::map<QueueId, Resources>;
   std::optional<QueueBar> TakesGuarantee(const Job& job, const Resources& request,
                                          const Window& window, bool once_released,
@@ -103,10 +102,10 @@ class Reservations {
   // Some queue has a guarantee.
   bool AnyGuarantee();
 
-  // What was placed in this cycle was decided to start, and ends at `end`.
+  // Tasks placed in this cycle were decided to start, and end at `end`.
   void Started(const Job& job, const QueueUse& use, Time end);
 
-  // When it holds its places, as things are now.
+  // When it holds its places, by the current state.
   Window WindowOf(const Reservation& reservation) const;
 
  private:
@@ -118,11 +117,11 @@ class Reservations {
   };
   using EndedUse = std::map<QueueId, QueueUse>;
 
-  void Follow();  // forgets what is no longer so
+  void Follow();  // drops what is outdated
   void Index();
   bool TaskGoneBy(Time at, TaskKey key, const Job& asking) const;
   Resources RunningAt(const Node& node, const Job& job, Time at) const;
-  // The same of devices.
+  // The same for devices.
   DeviceUse DevicesAt(const Node& node, const std::vector<Claim>& claims, const Job& job,
                       Time at) const;
   Resources ClaimedAt(const std::vector<Claim>& claims, const Job& job, Time at) const;
@@ -139,11 +138,11 @@ class Reservations {
   bool indexed_ = false;
   std::optional<bool> any_guarantee_;                       // queues do not change within a cycle
   absl::flat_hash_map<NodeId, std::vector<Claim>> claims_;  // by job within a node
-  std::map<JobId, QueueUse> uses_;                          // each reservation's
-  absl::btree_map<Time, EndedUse> ended_;  // by a start: of the jobs that end by then
+  std::map<JobId, QueueUse> uses_;                          // for each reservation
+  absl::btree_map<Time, EndedUse> ended_;  // by start: of the jobs that end by then
 };
 
-// The queue is `below` or above it.
+// The queue is `below` or an ancestor of it.
 bool IsAbove(const ClusterState& state, QueueId queue, QueueId below);
 
 }  // namespace berth

@@ -16,7 +16,7 @@ const Reservation* Held(const ClusterState& state, JobId job) {
   return found == state.reservations().end() ? nullptr : &found->second;
 }
 
-// From when on others may not start by guesses follows from the first of its reservations.
+// From the start of its first reservation on, other jobs may not start by guesses.
 Reservation After(const Reservation* held, Reservation next) {
   next.firm_from = held != nullptr ? held->firm_from : next.start;
   return next;
@@ -27,7 +27,7 @@ void Decide(Cycle& cycle, JobId job, Reservation reservation) {
   cycle.transaction().Decide(JobReserved{.job = job, .reservation = std::move(reservation)});
 }
 
-// It waits for a gang of as many tasks as are reserved for.
+// It is pending for a gang of as many tasks as are reserved.
 bool StillAsked(const ClusterState& state, JobId id, const Reservation& reservation) {
   const Job* job = state.jobs().Find(id);
   if (job == nullptr || job->pending_class == ClassId{}) return false;
@@ -37,7 +37,7 @@ bool StillAsked(const ClusterState& state, JobId id, const Reservation& reservat
   return demand.gang && tasks == reservation.places.size();
 }
 
-// Whose reservation goes first if there are too many: the last in its queue's own order.
+// The reservation to give up if there are too many: the last in its queue's own order.
 std::optional<JobId> LastOf(const ClusterState& state, QueueId queue) {
   std::optional<JobId> last;
   for (const auto& [id, reservation] : state.reservations()) {
@@ -56,7 +56,7 @@ int32_t CountIn(const ClusterState& state, QueueId queue) {
   return count;
 }
 
-// Places are still possible, or others are found; else it has none any more.
+// Keeps the places if still possible, or finds others; otherwise drops the reservation.
 void Renew(Cycle& cycle, Placer& placer, const Job& job) {
   const Reservation held = *Held(cycle.state(), job.id);
   if (StillPossible(cycle, placer, job, held)) return;
@@ -65,7 +65,7 @@ void Renew(Cycle& cycle, Placer& placer, const Job& job) {
   Decide(cycle, job.id, other.has_value() ? *std::move(other) : Reservation{});
 }
 
-// Drops what is more than the parameters allow, as they may have been changed.
+// Drops what exceeds the parameters, which may have changed.
 void Trim(Cycle& cycle) {
   const BackfillParameters& parameters = cycle.policies().backfill();
   const ClusterState& state = cycle.state();
@@ -85,7 +85,7 @@ void Trim(Cycle& cycle) {
   }
 }
 
-// As MayReserve, after the reservation of another was given up if this one goes before it.
+// Like MayReserve, after giving up the reservation of another job if this one goes before it.
 bool MakeRoomFor(Cycle& cycle, const Job& job) {
   if (MayReserve(cycle, job.queue)) return true;
   const ClusterState& state = cycle.state();
@@ -139,7 +139,7 @@ bool MayReserve(Cycle& cycle, QueueId queue) {
 }
 
 bool ReserveFor(Cycle& cycle, Placer& placer, const Job& job) {
-  if (!NeedsOf(job).gang) return false;  // what only grows waits for spare room
+  if (!NeedsOf(job).gang) return false;  // growth only uses free room
   const ClusterState& state = cycle.state();
   if (const Reservation* held = Held(state, job.id); held != nullptr) {
     std::optional<Reservation> earlier = EarliestStart(cycle, placer, job, held->start);

@@ -1,9 +1,9 @@
-// Who is kept a place for later, and for how long: reservations are facts (JobReserved), decided
-// here and nowhere else.
+// Which jobs have reservations, and for when. Reservations are facts (JobReserved), decided only
+// here.
 //
 // A reservation is replaced only by an earlier one, or when its places are no longer possible. It
-// is given up when its job starts, is nominated, asks for no gang or another one, or others of its
-// queue go before it and there may be no more.
+// is given up when its job starts, is nominated, needs no gang or a different one, or when other
+// jobs of its queue go first and the maximum is reached.
 #ifndef BERTH_CORE_ENGINE_RESERVE_H_
 #define BERTH_CORE_ENGINE_RESERVE_H_
 
@@ -12,20 +12,20 @@
 
 namespace berth {
 
-// Runs before the actions: gives up what is not needed any more, and looks again at what is
-// overdue.
+// Runs before the actions: gives up reservations that are no longer needed, and replans overdue
+// ones.
 void KeepReservations(Cycle& cycle);
 
-// The gang lacks room now, those before it in order of service having been served: it keeps its
-// reservation, gets an earlier one, or a first one if it is among those that may have one. False if
-// it has none now.
+// The gang lacks room now, after those before it in service order were served. It keeps its
+// reservation, gets an earlier one, or its first one if the maximum allows. False if it has none
+// now.
 bool ReserveFor(Cycle& cycle, Placer& placer, const Job& job);
 
-// Something has started that is expected to be gone in time, and may not be: whoever is kept a
-// place that would then not be free is kept another. The work is counted.
+// A job has started that is expected, but not certain, to end in time. Reservations whose places
+// would then not be free are moved. Counts the work.
 void RenewReservations(Cycle& cycle, Placer& placer);
 
-// One more job of the queue may be kept a place.
+// One more job of the queue may get a reservation.
 bool MayReserve(Cycle& cycle, QueueId queue);
 
 // The first start of a reservation after `now`; InfiniteFuture if there is none.

@@ -22,7 +22,7 @@ class ScopeVictims {
   VictimOutcome Run();
 
  private:
-  // For one part of the gang: domains, best first, of which `least` do by counts.
+  // For one part of the gang: domains, best first; the first `least` suffice by counts.
   struct Choice {
     const TopologyTree* tree = nullptr;
     std::vector<DomainIndex> domains;
@@ -61,7 +61,7 @@ bool ScopeVictims::Choose() {
   return true;
 }
 
-// Begun partitions have each their own; whole ones share what all domains hold.
+// Each partition that has begun has its own domain; new ones may use all domains.
 bool ScopeVictims::ChooseForParts(const ScopeNeed& need) {
   const Group& group = goal_.job.groups[need.group];
   const TopologyConstraint& says = group.partition_topology;
@@ -71,7 +71,7 @@ bool ScopeVictims::ChooseForParts(const ScopeNeed& need) {
     const ScopeNeed own{.group = need.group, .tasks = part.tasks, .parts = {}};
     if (part.begun && !ChooseFor(says, {&own, 1}, part.begin, part.end)) return false;
   }
-  const ScopeRule rule = RuleOf(state_, TreesOf(cycle_), says, /*insist=*/false);
+  const ScopeRule rule = RuleOf(state_, TreesOf(cycle_), says, /*harden=*/false);
   if (!rule.Possible()) return false;
   if (whole == 0 || rule.mode != TopologyMode::kHard) return true;
   const FitKey fits{.shape = group.shape, .one_per_node = KeepsApart(group, need.group)};
@@ -84,18 +84,18 @@ bool ScopeVictims::ChooseForParts(const ScopeNeed& need) {
 
 bool ScopeVictims::ChooseFor(const TopologyConstraint& says, Needs needs, uint32_t begin,
                              uint32_t end) {
-  const ScopeRule rule = RuleOf(state_, TreesOf(cycle_), says, /*insist=*/false);
+  const ScopeRule rule = RuleOf(state_, TreesOf(cycle_), says, /*harden=*/false);
   if (!rule.Possible()) return false;
   if (rule.mode != TopologyMode::kHard) return true;
   const WholeScope scope{rule.tree, rule.highest, PinOf(*rule.tree, goal_.job, begin, end)};
   const DomainOptions options(
       cycle_, goal_, *rule.tree,
-      UnitNeedsOf(state_, TreesOf(cycle_), goal_.job, needs, *rule.tree, /*insist=*/false),
+      UnitNeedsOf(state_, TreesOf(cycle_), goal_.job, needs, *rule.tree, /*harden=*/false),
       [&](DomainIndex d) { return MayUse(scope, d); }, *make_(nullptr));
   return Add(*rule.tree, options, /*units=*/1);
 }
 
-// False: all domains together hold fewer units.
+// False if all domains together hold fewer units.
 bool ScopeVictims::Add(const TopologyTree& tree, const DomainOptions& options, int64_t units) {
   outcome_.protected_until = std::min(outcome_.protected_until, options.protected_until());
   Choice& choice = choices_.emplace_back(Choice{.tree = &tree, .domains = {}, .least = 0});
@@ -108,7 +108,7 @@ bool ScopeVictims::Add(const TopologyTree& tree, const DomainOptions& options, i
   return units <= 0;
 }
 
-// So many times the least is everywhere where there could be room.
+// This multiple of the minimum includes every domain with possible room.
 bool ScopeVictims::All(size_t times) const {
   return std::all_of(choices_.begin(), choices_.end(), [&](const Choice& choice) {
     return choice.least * times >= choice.domains.size();
@@ -116,7 +116,7 @@ bool ScopeVictims::All(size_t times) const {
 }
 
 std::optional<ScopeVictims::Found> ScopeVictims::PlanIn(size_t times) {
-  auto there = std::make_shared<absl::flat_hash_set<JobId>>();  // asked only
+  auto there = std::make_shared<absl::flat_hash_set<JobId>>();  // only looked up
   for (const Choice& choice : choices_) {
     const size_t count = std::min(choice.least * times, choice.domains.size());
     for (size_t i = 0; i < count; ++i) {
@@ -134,7 +134,7 @@ std::optional<ScopeVictims::Found> ScopeVictims::PlanWith(const UsefulJob& usefu
   const bool found = plan.plan->Find();
   outcome_.protected_until = std::min(outcome_.protected_until, plan.source->protected_until());
   outcome_.short_of_share |= plan.plan->short_of_share();
-  plan.plan->TellBarred(&outcome_);
+  plan.plan->DescribeFailure(&outcome_);
   if (!found) return std::nullopt;
   return plan;
 }

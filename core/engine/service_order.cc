@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-// In what the job asks for.
+// For the resources that the job requests.
 bool Over(const Resources& request, const Resources& allocated, const Resources& share,
           size_t kinds) {
   for (size_t i = 0; i < kinds; ++i) {
@@ -17,7 +17,7 @@ bool Over(const Resources& request, const Resources& allocated, const Resources&
   return false;
 }
 
-// 0: below the share in all that the job asks for; 1: at it in something; 2: over it in something.
+// 0: below the share in all that the job requests; 1: at it in something; 2: over it in something.
 int ShareStanding(const Resources& request, const Resources& allocated, const Resources& share,
                   size_t kinds) {
   int standing = 0;
@@ -33,7 +33,7 @@ bool SameTurn(const ClassKey& a, const ClassKey& b) {
   return a.priority == b.priority && a.deadline == b.deadline;
 }
 
-// Blocked as long as the nodes are what they are: it keeps nobody waiting, strict queue or not.
+// Blocked until the nodes change: it blocks no other job, even in a strict queue.
 bool Never(const PendingClass& c) {
   return c.blocked != nullptr && c.blocked->wake == WakeOn::kChange;
 }
@@ -96,7 +96,8 @@ ServiceOrder::Entry& ServiceOrder::EntryOf(QueueId id) {
   return *entries_.emplace(id, std::move(entry)).first->second;
 }
 
-// Works out the leaf's head, then on the way up its rank among its siblings and who is first.
+// Computes the leaf's head and then, upward, each queue's rank among its siblings and the first
+// leaf.
 void ServiceOrder::Place(Entry& leaf) {
   leaf.touched = false;
   leaf.by_length = false;
@@ -118,7 +119,7 @@ void ServiceOrder::Place(Entry& leaf) {
   }
 }
 
-// The child goes where its rank belongs, or out if it offers nothing.
+// Moves the child to where its rank belongs, or out if it offers nothing.
 void ServiceOrder::Seat(std::vector<Entry*>& heap, Entry& child) {
   if (child.first != nullptr) {
     if (child.seat == kNoSeat) {
@@ -136,7 +137,7 @@ void ServiceOrder::Seat(std::vector<Entry*>& heap, Entry& child) {
   Settle(heap, last);
 }
 
-// Up while it goes before the one above, else down while one below goes before it.
+// Up while it goes before the one above, otherwise down while one below goes before it.
 void ServiceOrder::Settle(std::vector<Entry*>& heap, Entry& child) {
   size_t at = child.seat;
   const auto move_here = [&](size_t from) {
@@ -175,8 +176,8 @@ std::optional<ServiceOrder::Head> ServiceOrder::LeafHead(const Entry& leaf) cons
   return best;
 }
 
-// All that go before whoever of the queue is kept a place, and these themselves where something
-// may have changed for them, have had their turn.
+// All jobs before the queue's reserved jobs have been served, and so have the reserved jobs
+// themselves, if something may have changed for them.
 bool ServiceOrder::GoesAround(const Entry& leaf, const Head& head) const {
   if (Strict(leaf.queue) || MayReserve(cycle_, leaf.queue.id)) return false;
   for (const auto& [id, reservation] : state_.reservations()) {
@@ -191,8 +192,8 @@ bool ServiceOrder::GoesAround(const Entry& leaf, const Head& head) const {
   return true;
 }
 
-// Without configured orders, of each user's classes the first one stands for the others, and only
-// those of the first priority and deadline matter. So it costs O(users log classes).
+// Without configured orders, the first class of each user represents that user's other classes, and
+// only the first priority and deadline matter. So it costs O(users log classes).
 std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
                                                        const PendingIndex::ByQueue& list,
                                                        bool gangs_only) const {
@@ -273,7 +274,7 @@ int ServiceOrder::StandingOf(const Entry& entry, const Resources& request) const
                        kinds_);
 }
 
-// Of the first ready classes, the first that asks only for what the leaf is below its share of.
+// Among the first ready classes, the first that requests only what the leaf is below its share of.
 std::optional<Resources> ServiceOrder::OtherRequest(const Entry& leaf) const {
   if (Strict(leaf.queue) || StandingOf(leaf, leaf.request) == 0) return std::nullopt;
   const auto ready = state_.pending().ready().find(leaf.queue.id);
@@ -288,7 +289,7 @@ std::optional<Resources> ServiceOrder::OtherRequest(const Entry& leaf) const {
   return std::nullopt;
 }
 
-// A gang as a whole; of growth one task, or one partition.
+// A gang as a whole; for growth one task, or one partition.
 Resources ServiceOrder::RequestOf(ClassId id) const {
   const Demand& demand = state_.pending().Class(id).demand;
   Resources request;

@@ -7,7 +7,7 @@
 namespace berth {
 namespace {
 
-// What a node counts to: itself, or a domain of the tree.
+// The region that a node belongs to: itself, or a domain of the tree.
 std::optional<uint32_t> RegionOf(const TopologyTree* tree, int32_t tier, NodeId node) {
   if (tier == 0) return node.value;
   if (tree == nullptr) return std::nullopt;

@@ -65,7 +65,7 @@ void Transaction::UndoLast() {
     editor_.SetReservation(reservations_.back().job, std::move(reservations_.back().reservation));
     reservations_.pop_back();
   } else if (kind == Edited::kLift) {
-    editor_.ReturnTask(lifted_.back());
+    editor_.ReattachTask(lifted_.back());
     lifted_.pop_back();
   } else {
     editor_.SetQueueUsage(usages_.back().queue, std::move(usages_.back().usage));
@@ -115,7 +115,7 @@ void Transaction::BindPlaced(JobId job, bool gang) {
         {job, editor_.SetGangStart(job, GangBound(state_.jobs().At(job).status, now_))});
     edits_.push_back(Edited::kStart);
   }
-  // At once, as they are large and there may be very many; memory that is not used costs nothing.
+  // At once, because they are large and may be many; unused memory costs nothing.
   constexpr size_t kMany = 64, kMost = 1 << 16;
   if (decisions_.size() == kMany) decisions_.reserve(kMost);
   decisions_.push_back(TasksBound{.job = job, .gang = gang, .placements = std::move(placed_)});
@@ -163,7 +163,7 @@ void Transaction::Lift(absl::Span<const TaskKey> tasks) {
   editor_.HoldOrder();
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (i + kAhead < tasks.size()) editor_.Prefetch(tasks[i + kAhead].job);
-    editor_.LiftTask(tasks[i]);
+    editor_.DetachTask(tasks[i]);
     lifted_.push_back(tasks[i]);
     edits_.push_back(Edited::kLift);
   }
@@ -221,7 +221,7 @@ void Transaction::Enact(const TasksNominated& decision) {
   }
   if (!decision.claims) return;
   const Job& job = state_.jobs().At(decision.job);
-  for (const uint32_t task : ToBeClaimed(job)) {
+  for (const uint32_t task : TasksToClaim(job)) {
     SetTask({decision.job, task}, ClaimedTask(job.tasks[task]));
   }
 }

@@ -1,7 +1,7 @@
-// Transaction: tries decisions out on the live state. No copy of the cluster is made: every edit
-// goes through StateEditor, which returns the value before, and undoing is setting those again in
-// reverse order. So free capacity, queue sums and the pending index follow what is tried, at the
-// cost of what is tried.
+// Transaction: tries decisions on the live state without copying the cluster. Every edit goes
+// through StateEditor, which returns the previous value; undo sets these values again in reverse
+// order. So free capacity, queue sums and the pending index follow the trial, and cost only what
+// the trial touches.
 //
 //   Transaction trial(state, now);
 //   const auto mark = trial.mark();
@@ -10,8 +10,9 @@
 //   else trial.BindPlaced(job, /*gang=*/true);  // what was placed since the last decision
 //   std::vector<EventBody> decisions = trial.Commit();
 //
-// The state itself changes through Apply alone, or as it would by Apply (Adopt): else, when the
-// transaction ends, it is as it was before. One transaction per state at a time. No thread safety.
+// The state itself changes only through Apply, or exactly as Apply would (Adopt). Otherwise the
+// state is unchanged when the transaction ends. One transaction per state at a time. Not
+// thread-safe.
 #ifndef BERTH_CORE_ENGINE_TRANSACTION_H_
 #define BERTH_CORE_ENGINE_TRANSACTION_H_
 
@@ -38,50 +39,50 @@ class Transaction {
 
   // Not between Place and BindPlaced.
   Mark mark() const;
-  // Edits, decisions and placements since the mark never were. The mark must be of this
-  // transaction, and not before the last Commit.
+  // Undoes edits, decisions and placements since the mark. The mark must be from this transaction,
+  // and not from before the last Commit.
   void RollbackTo(const Mark& mark);
 
-  // A waiting task gets a place that is free (to it: its own nomination does not stand in the way).
+  // Gives a pending task a free place. Its own nomination does not count as use.
   void Place(JobId job, const Placement& placement);
-  // Only the first `count` of what was placed since the last decision stays.
+  // Keeps only the first `count` placements since the last decision.
   void UnplaceTo(size_t count);
-  // Decides for what was placed since the last call: one TasksNominated, where the places are free
-  // only once what Vanish took away is gone. The tasks go back to waiting, then wait there.
+  // Decides for the placements since the last call: one TasksNominated, if the places are free only
+  // once what Vanish removed is gone. The tasks are pending again, then nominated.
   void NominatePlaced(JobId job);
-  // For trying out only, never left in a transaction that is committed: the tasks, which occupy or
-  // are nominated, are as if they had gone and wait again. Roll back before deciding.
+  // For trials only, never left in a transaction that is committed: the tasks, which occupy or are
+  // nominated, become pending as if they were gone. Roll back before deciding.
   void Vanish(JobId job, absl::Span<const uint32_t> tasks);
-  // For trying out only, likewise: the task, which is being released, is gone; one that moves waits
-  // at its next place.
+  // Likewise for trials only: the task, which is being released, is gone; if it moves, it waits at
+  // its next place.
   void LetGo(TaskKey key);
-  // For trying out only, where nothing but nodes is looked at: these tasks, which occupy, are gone
-  // from their nodes. Tasks, jobs and queues stay as they are. Roll back before anything else.
+  // For trials that look at nodes only: these tasks, which occupy, are gone from their nodes.
+  // Tasks, jobs and queues are unchanged. Roll back before anything else.
   void Lift(absl::Span<const TaskKey> tasks);
-  // Decides for what was placed since the last call: one TasksBound.
+  // Decides for the placements since the last call: one TasksBound.
   void BindPlaced(JobId job, bool gang);
-  // Any other decision, with its effect on tasks, jobs and nodes. JobDeleted has none before it is
-  // applied.
+  // Any other decision, with its effect on tasks, jobs and nodes. JobDeleted has no effect before
+  // it is applied.
   void Decide(EventBody decision);
 
-  // Brings the pending index up to date with what was tried.
+  // Updates the pending index with the trial.
   void Sync() { editor_.Sync(); }
-  // For planning's caches, which no rollback touches.
+  // For planning's caches, which rollback does not touch.
   StateEditor& editor() { return editor_; }
   size_t decisions() const { return decisions_.size(); }
-  // Another number whenever reservations were decided, or decisions undone.
+  // Changes whenever reservations were decided, or decisions undone.
   uint64_t reservation_version() const { return reservation_version_; }
   // Placed and not yet bound.
   const std::vector<Placement>& placed() const { return placed_; }
 
-  // What was decided, in order; leaves the state as it was before the transaction.
+  // Returns the decisions in order; restores the state from before the transaction.
   std::vector<EventBody> Commit();
 
-  // All that was decided is binds, and of tasks that were not nominated before: so nothing was
-  // taken away since the state before, and what is within all bounds now was so at every step.
+  // All decisions are binds, of tasks that were not nominated before. So nothing was released, and
+  // what is within all bounds now was so at every step.
   bool Adoptable() const;
-  // As Commit and then Apply of all that it returns, without undoing anything first: what was tried
-  // becomes facts. Each decision is checked all the same (CheckBound). Only if Adoptable.
+  // Like Commit followed by Apply of all that it returns, but without undoing first: the trial
+  // becomes fact. Each decision is still checked (CheckBound). Only if Adoptable.
   std::vector<EventBody> Adopt();
 
  private:
@@ -125,14 +126,14 @@ class Transaction {
   void Enact(const TasksUnnominated& decision);
   void Enact(const JobReserved& decision);
   void Enact(const UsageCharged& decision);
-  void Enact(const JobRunRecorded&) {}  // what waits was predicted when it came
+  void Enact(const JobRunRecorded&) {}  // pending jobs were predicted at submit
   void Enact(const JobDeleted&) {}
 
   ClusterState& state_;
   const Time now_;
   StateEditor editor_;
-  const ClassId first_class_;  // of those made since
-  // What was edited, in order; the values before, by kind, likewise.
+  const ClassId first_class_;  // of classes created since
+  // The kinds of edits, in order; likewise the previous values, by kind.
   std::vector<Edited> edits_;
   std::vector<TaskBefore> tasks_;
   std::vector<StatusBefore> statuses_;
@@ -145,7 +146,7 @@ class Transaction {
   std::vector<Placement> placed_;  // not yet in a decision
   uint64_t reservation_version_ = 0;
   int64_t binds_ = 0;             // among the decisions
-  bool bound_nominated_ = false;  // a task that was placed had waited for its place
+  bool bound_nominated_ = false;  // a placed task had been nominated for its place
 };
 
 }  // namespace berth

@@ -7,15 +7,15 @@ namespace {
 
 constexpr int64_t kChargesPerHalfLife = 64;
 
-// Nothing held, nothing left of the past: what goes by now is not charged to anyone. With a job
-// that may start now, the clock starts now, before anyone holds anything: so a cycle that is cut
-// does not come back to a charge that the whole one would not have made.
+// Nothing is held and no past usage is left, so no queue is charged for this time. If a job may
+// start now, the clock starts now, before anything is held. So a cycle that was cut does not later
+// make a charge that the whole cycle would not have made.
 bool Idle(const ClusterState& state) {
   const Queue& root = state.queues().At(kRootQueue);
   return root.usage.empty() && root.allocated.IsZero() && state.pending().ready_count() == 0;
 }
 
-// Since the last charge. While nobody had any usage nobody was charged either, and what is held now
+// Since the last charge. If no queue had any usage, none was charged either, and what is held now
 // was not held all that time: then one period at most.
 Duration Elapsed(const ClusterState& state, const FairShareParameters& parameters, Time now) {
   const Duration since = now - state.usage_charged();

@@ -22,7 +22,7 @@ BlockedVerdict Verdict(WaitCode code, WakeOn wake) {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-// The first by name of the resources asked for of which there is less than that.
+// The first requested resource, by name, of which there is less than that.
 template <class Free>
 std::optional<ResourceKind> FirstKind(const Interner& interner, const Resources& request,
                                       Free&& free) {
@@ -35,7 +35,7 @@ std::optional<ResourceKind> FirstKind(const Interner& interner, const Resources&
   return first;
 }
 
-// Groups of one shape compete for the same nodes: counted together.
+// Groups of one shape compete for the same nodes, so they are counted together.
 int64_t NeededOfShape(const Job& job, const JobNeeds& needs, ShapeId shape) {
   int64_t tasks = 0;
   for (const GroupNeed& need : needs.groups) {
@@ -54,8 +54,8 @@ Resources SumOf(const ClusterState& state, const Job& job, const JobNeeds& needs
   return sum;
 }
 
-// Each shape alone would fit, but all nodes that take any of them have too little of something for
-// the gang. What is not found to be too little may still not fit: that is not said.
+// Each shape alone would fit, but all nodes that take any of them together have too little of some
+// resource for the gang. A gang that passes this check may still not fit.
 std::optional<BlockedVerdict> NeverTogether(const ClusterState& state, NodeSearch& search,
                                             const Job& job, const JobNeeds& needs, uint64_t* work) {
   std::vector<ShapeId> shapes;
@@ -71,26 +71,25 @@ std::optional<BlockedVerdict> NeverTogether(const ClusterState& state, NodeSearc
   verdict.resource = state.interner().KindName(*kind);
   verdict.needed = needed[*kind];
   verdict.free = there[*kind];
-  verdict.detail =
-      "all matching nodes together, even empty, have too little for all groups at once";
+  verdict.detail = "all matching nodes together, even empty, cannot hold all groups at once";
   return verdict;
 }
 
-// It is not amounts that are missing: nodes take only so many tasks, whatever these ask for.
+// Not amounts are short: nodes take only a limited number of tasks, whatever these request.
 void SetTasks(int64_t needed, int64_t free, BlockedVerdict* verdict) {
   verdict->resource = "tasks";
   verdict->needed = needed * kWhole;
   verdict->free = free * kWhole;
 }
 
-void TellOfFullNodes(NodeSearch& search, const Job& job, const JobNeeds& needs, int32_t placed,
-                     BlockedVerdict* verdict, uint64_t* work) {
+void DescribeFullNodes(NodeSearch& search, const Job& job, const JobNeeds& needs, int32_t placed,
+                       BlockedVerdict* verdict, uint64_t* work) {
   for (const GroupNeed& need : needs.groups) {
     const int32_t full = search.FullNodes(job.groups[need.group].shape, work);
     if (full == 0) continue;
     SetTasks(TasksIn(needs), placed, verdict);
-    absl::StrAppend(&verdict->detail, ": ", full, full == 1 ? " node has" : " nodes have",
-                    " as many tasks as a node takes");
+    absl::StrAppend(&verdict->detail, ": ", full, full == 1 ? " node is" : " nodes are",
+                    " at the limit of tasks per node");
     return;
   }
 }
@@ -102,8 +101,8 @@ std::string SpreadText(const Group& group, const SpreadPlaces& places) {
                       " with a skew of at most ", group.spread.max_skew);
 }
 
-// Even empty, the places of a group that is spread hold too few of its tasks: of those that it
-// asks for, and of those that are there before the trial, which placed so many.
+// Even when empty, the places of a spread group hold too few of its tasks: of those that it
+// requests, and of those that were there before the trial, which placed `placed`.
 std::optional<BlockedVerdict> NeverSpread(NodeSearch& search, const Job& job, const GroupNeed& need,
                                           int32_t placed) {
   const Group& group = job.groups[need.group];
@@ -121,8 +120,8 @@ std::optional<BlockedVerdict> NeverSpread(NodeSearch& search, const Job& job, co
   return verdict;
 }
 
-void TellOfSpread(NodeSearch& search, const Job& job, const JobNeeds& needs,
-                  BlockedVerdict* verdict) {
+void DescribeSpread(NodeSearch& search, const Job& job, const JobNeeds& needs,
+                    BlockedVerdict* verdict) {
   for (const GroupNeed& need : needs.groups) {
     const Group& group = job.groups[need.group];
     if (!group.spread.Any()) continue;
@@ -175,7 +174,7 @@ ResourceKind Scarcest(const Interner& interner, const Resources& needed, const R
 }
 
 Resources HeldBy(const Queue& queue, Use use) {
-  return use == Use::kNow ? queue.allocated : HeldOnceReleased(queue);
+  return use == Use::kNow ? queue.allocated : HeldAfterRelease(queue);
 }
 
 Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs) {
@@ -236,7 +235,7 @@ std::optional<BlockedVerdict> BeyondLimitVerdict(const ClusterState& state, Queu
 
 namespace {
 
-// What bars the first division, if every one of them is barred.
+// What blocks the first division, if every one of them is blocked.
 std::optional<BlockedVerdict> BeyondWithAny(
     const ClusterState& state, QueueId queue, const std::vector<JobNeeds>& divisions,
     absl::FunctionRef<Resources(const JobNeeds&)> request_of) {
@@ -304,13 +303,14 @@ std::optional<BlockedVerdict> NonpreemptibleVerdict(const ClusterState& state, c
 
 namespace {
 
-// As the two below say. `held`: what a queue holds; `below`: what is kept for those below it.
+// As the two functions below describe. `held`: what a queue holds; `below`: kept for those below
+// it.
 std::optional<BlockedVerdict> KeptFromOthers(const ClusterState& state, QueueId queue,
                                              const Resources& request,
                                              absl::FunctionRef<Resources(const Queue&)> held,
                                              absl::FunctionRef<Resources(const Queue&)> below) {
   const auto kept_for = [&](const Queue& at) { return KeptFor(at, held(at), below(at)); };
-  Resources seeks = request;  // a resource that is found to be there is no longer sought
+  Resources seeks = request;  // a resource that was found is no longer sought
   Resources for_others;
   for (QueueId id = queue;;) {
     const Queue& at = state.queues().At(id);
@@ -372,7 +372,7 @@ BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, co
   }
   const Resources needed = RequestOf(state, job, needs);
   Resources free = state.free().total();
-  int32_t counted = placed;  // give back what the trial itself took, in the order it took it
+  int32_t counted = placed;  // returns what the trial itself took, in that order
   for (const GroupNeed& need : needs.groups) {
     const int32_t here = std::min(counted, need.count);
     free += state.interner().Shape(job.groups[need.group].shape).resources.Times(here);
@@ -383,9 +383,9 @@ BlockedVerdict ShortageVerdict(const ClusterState& state, NodeSearch& search, co
   verdict.resource = state.interner().KindName(kind);
   verdict.needed = needed[kind];
   verdict.free = free[kind];
-  verdict.detail = absl::StrCat(placed, " of ", TasksIn(needs), " tasks fit now");
-  TellOfFullNodes(search, job, needs, placed, &verdict, work);
-  TellOfSpread(search, job, needs, &verdict);
+  verdict.detail = absl::StrCat(placed, " of ", TasksIn(needs), " tasks fit");
+  DescribeFullNodes(search, job, needs, placed, &verdict, work);
+  DescribeSpread(search, job, needs, &verdict);
   return verdict;
 }
 

@@ -17,7 +17,7 @@
 namespace berth {
 namespace {
 
-constexpr char kNoOtherPlace[] = "those in the way have no other place";
+constexpr char kNoOtherPlace[] = "the jobs in the way fit nowhere else";
 
 std::vector<size_t> AllBut(const std::vector<size_t>& units, size_t at) {
   std::vector<size_t> rest = units;
@@ -31,7 +31,7 @@ std::vector<uint32_t> TasksOf(const std::vector<Placement>& places) {
   return tasks;
 }
 
-// What the tasks need, group by group.
+// The needs of these tasks, group by group.
 JobNeeds NeedsOfTasks(const Job& job, const std::vector<uint32_t>& tasks) {
   JobNeeds needs{.gang = true, .groups = {}};
   for (uint32_t task : tasks) {
@@ -70,10 +70,9 @@ bool VictimPlan::Find() {
       LeaveOut(could_not_move_);
       continue;
     }
-    if (!EarlyEnough(*attempt))
-      return Bars("it would not start sooner than in the place kept for it");
+    if (!EarlyEnough(*attempt)) return Bars("it would not start sooner than with its reservation");
     if (!KeepsClaims(*attempt)) {
-      return Bars("its queue may not claim in its place what was reclaimed for those in the way");
+      return Bars("its queue may not claim what was reclaimed for the jobs in the way");
     }
     if (!goal_.must_move || AllMove(*attempt)) {
       barred_ = nullptr;
@@ -85,16 +84,16 @@ bool VictimPlan::Find() {
   return Bars(kNoOtherPlace);
 }
 
-bool VictimPlan::Bars(const char* why, bool for_want_of_room) {
+bool VictimPlan::Bars(const char* why, bool for_lack_of_room) {
   barred_ = why;
-  for_want_of_room_ = for_want_of_room;
+  for_lack_of_room_ = for_lack_of_room;
   return false;
 }
 
-void VictimPlan::TellBarred(VictimOutcome* outcome) const {
+void VictimPlan::DescribeFailure(VictimOutcome* outcome) const {
   if (barred_ == nullptr) return;
   outcome->barred = barred_;
-  outcome->for_want_of_room = for_want_of_room_;
+  outcome->for_lack_of_room = for_lack_of_room_;
   outcome->some_may_go = !units_.empty();
   outcome->in_the_way = in_the_way_;
 }
@@ -103,20 +102,20 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   if (!TakeUntilEnough()) {
     short_of_share_ = count_.OnlySharesShort();
     if (short_of_share_) {
-      Bars("a queue would hold more than its fair share, for which nobody is stopped");
+      Bars("a queue would exceed its fair share, for which no job is evicted");
     } else if (tasks_ > cycle_.policies().eviction().max_victims) {
-      Bars("more tasks would have to go than one plan may stop");
+      Bars("more tasks would have to be evicted than one plan may evict");
     } else {
       const bool all_may_go = in_the_way_ == JobId{};
-      Bars(all_may_go ? "what may be taken does not make enough room" : kNoOtherPlace, all_may_go);
+      Bars(all_may_go ? "the eligible victims do not free enough room" : kNoOtherPlace, all_may_go);
     }
     return std::nullopt;
   }
   tried_ = true;
-  std::optional<Attempt> attempt = Try(LeaveNeedless());
+  std::optional<Attempt> attempt = Try(DropUnneeded());
   if (!attempt.has_value() && could_not_move_ == JobId{}) attempt = Gallop();
   if (!attempt.has_value()) {
-    Bars("what may be taken leaves no place for all of it", /*for_want_of_room=*/true);
+    Bars("the eligible victims do not free a place for each task", /*for_lack_of_room=*/true);
     return std::nullopt;
   }
   Retry(&*attempt);
@@ -125,15 +124,15 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   return fewer.has_value() ? fewer : attempt;
 }
 
-// From now on no plan takes of that job.
+// From now on no plan takes units of that job.
 void VictimPlan::LeaveOut(JobId job) {
   left_out_.insert(job);
   in_the_way_ = job;
   TakeAllAgain();
 }
 
-// Where all must move, also single tasks for which there is no room anywhere as things are: one of
-// these might find some in what others leave, but most plans with them would be vain.
+// If all must move, also leaves out single tasks that fit nowhere now: one of these might fit where
+// others leave, but most plans with them would fail.
 bool VictimPlan::LeftOut(const VictimUnit& unit) {
   if (left_out_.contains(unit.job)) return true;
   if (!goal_.must_move || unit.tasks.size() > 1) return false;
@@ -158,7 +157,7 @@ void VictimPlan::TakeAllAgain() {
   }
 }
 
-// Others than the plan takes, as its source would hand them out if nobody had gone.
+// Units that the plan does not use, in the order of the source as if none had gone.
 void VictimPlan::TakeOthers(const Attempt& found) {
   absl::flat_hash_set<JobId> in_plan;  // looked up only
   for (size_t i : found.kept) in_plan.insert(units_[i].job);
@@ -175,8 +174,8 @@ void VictimPlan::TakeOthers(const Attempt& found) {
   }
 }
 
-// Few units in place of the several that were found: of those that cost less and stop no more jobs,
-// the cheapest that do. The source may be left further than the plan has come.
+// A few units instead of the several that were found: the cheapest set that suffices, among those
+// that cost less and stop no more jobs. May leave the source further ahead than the plan.
 std::optional<VictimPlan::Attempt> VictimPlan::FewerFor(const Attempt& found) {
   const size_t first = units_.size();
   TakeOthers(found);
@@ -247,7 +246,7 @@ bool VictimPlan::TakeUntilEnough() {
   return true;
 }
 
-// A surplus task does not stay where the rest of its job goes.
+// A surplus task does not stay if the rest of its job goes.
 bool VictimPlan::MayStay(const Indexes& gone, size_t unit) const {
   if (units_[unit].rest) return true;
   return std::none_of(gone.begin(), gone.end(), [&](size_t other) {
@@ -255,8 +254,8 @@ bool VictimPlan::MayStay(const Indexes& gone, size_t unit) const {
   });
 }
 
-// By the counts; from the last one taken, so that those go who are first in the order.
-VictimPlan::Indexes VictimPlan::LeaveNeedless() {
+// By the counts; from the last one taken, so that the first in the order go.
+VictimPlan::Indexes VictimPlan::DropUnneeded() {
   Indexes needed;
   absl::flat_hash_map<JobId, bool> rest_goes;
   bool some_move = false;
@@ -311,7 +310,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::Gallop() {
 std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
   std::optional<Attempt> best;
   Indexes gone = units;
-  // Those that the gang leaves alone stay, and it is placed anew to see that it really fits.
+  // Units that the gang leaves alone stay; then it is placed again to check that it really fits.
   while (true) {
     const Transaction::Mark mark = transaction_.mark();
     VanishAll(gone);
@@ -331,7 +330,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::Try(const Indexes& units) {
   return best.has_value() && AnyMoves(best->kept) ? WithMoves(*best) : best;
 }
 
-// That stop as a whole.
+// How many jobs stop as a whole.
 int64_t VictimPlan::JobsIn(const Indexes& units) const {
   return std::count_if(units.begin(), units.end(), [&](size_t i) { return units_[i].rest; });
 }
@@ -340,8 +339,8 @@ bool VictimPlan::AnyMoves(const Indexes& units) const {
   return std::any_of(units.begin(), units.end(), [&](size_t i) { return units_[i].must_move; });
 }
 
-// With a place for each that must move, beside the gang. Of the others those stay whose places are
-// not needed for it.
+// With a place for each unit that must move, in addition to the gang. Other units stay if their
+// places are not needed.
 std::optional<VictimPlan::Attempt> VictimPlan::WithMoves(const Attempt& found) {
   const Transaction::Mark mark = transaction_.mark();
   VanishAll(found.kept);
@@ -365,7 +364,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::WithMoves(const Attempt& found) {
   return attempt;
 }
 
-// All of the units have gone, and the gang has its places.
+// All of the units are gone, and the gang has its places.
 std::optional<VictimPlan::Moves> VictimPlan::PlaceMovers(const Indexes& units) {
   std::map<JobId, std::vector<uint32_t>> moving;
   for (size_t i : units) {
@@ -389,13 +388,13 @@ std::optional<VictimPlan::Moves> VictimPlan::PlaceMovers(const Indexes& units) {
     room.Take(job.queue, request);
     std::vector<Placement>& places = moves[id] = transaction_.placed();
     transaction_.NominatePlaced(id);
-    // Other tasks of the group may have waited and come first; those of one group are alike.
+    // Other tasks of the group may have been pending and come first; tasks of one group are alike.
     for (size_t i = 0; i < places.size(); ++i) places[i].task = tasks[i];
   }
   return moves;
 }
 
-// The units, and what is being released beside them or where there is room without them.
+// The units, and what is being released on their nodes or where there is room without them.
 void VictimPlan::VanishAll(const Indexes& units) {
   std::vector<NodeId> nodes = count_.RoomOnceReleased();
   for (size_t i : units) {
@@ -466,7 +465,7 @@ bool VictimPlan::KeepsClaims(const Attempt& attempt) const {
   return true;
 }
 
-// As each place that one takes may be wanting to the next, only deciding tells.
+// Each place that one takes may be missing for the next, so only deciding shows it.
 bool VictimPlan::AllMove(const Attempt& attempt) {
   if (attempt.kept.empty()) return true;
   const Transaction::Mark mark = transaction_.mark();
@@ -485,7 +484,7 @@ bool VictimPlan::Decide(const Attempt& attempt) {
   const bool claims = (goal_.claims && !attempt.kept.empty()) || passed_on;
   transaction_.Decide(TasksNominated{.job = id, .placements = attempt.places, .claims = claims});
   std::map<JobId, Going> going;
-  QueueRoom room(state_, bounds_);  // once all of them have gone
+  QueueRoom room(state_, bounds_);  // after all of them are gone
   for (size_t i : attempt.kept) {
     const VictimUnit& unit = units_[i];
     Going& of_job = going[unit.job];
@@ -498,7 +497,7 @@ bool VictimPlan::Decide(const Attempt& attempt) {
     const Job& mover = state_.jobs().At(job);
     room.Take(mover.queue, RequestOf(state_, mover, NeedsOfTasks(mover, TasksOf(moves))));
     Stop(mover, going[job], moves, ReleaseReason::kConsolidated,
-         "what its queue is entitled to lies in pieces");
+         "what its queue is entitled to is fragmented");
   }
   for (const auto& [job, of_job] : going) {
     if (attempt.moves.contains(job)) continue;
@@ -512,7 +511,7 @@ bool VictimPlan::Decide(const Attempt& attempt) {
   return true;
 }
 
-// Nobody has to go; and if nothing is waited for either, it starts now.
+// No victims; and if nothing is being released for it either, it starts now.
 bool VictimPlan::BindNow() {
   const Transaction::Mark mark = transaction_.mark();
   const bool fits = !placer_.Gates(goal_.job, goal_.needs).has_value() &&
@@ -557,8 +556,8 @@ void VictimPlan::Stop(const Job& victim, const Going& going, const std::vector<P
   }
 }
 
-// Where the tasks go at once, and `room` without what they take; empty: nowhere. Of an elastic job
-// that stops as a whole at least its minimum moves: the rest grows back.
+// Where the tasks move at once, with `room` reduced accordingly; empty: nowhere. If an elastic job
+// stops as a whole, at least its minimum moves: the rest grows back.
 std::vector<Placement> VictimPlan::MovesOf(const Job& victim, const std::vector<uint32_t>& tasks,
                                            bool whole, QueueRoom* room) {
   std::vector<std::vector<uint32_t>> choices = {tasks};
@@ -579,8 +578,8 @@ std::vector<Placement> VictimPlan::MovesOf(const Job& victim, const std::vector<
   return {};
 }
 
-// Free now, or once `gone`, all of the job's tasks that stop, have left: for all of `tasks`; empty
-// if there is no room. The beneficiary's places are reserved.
+// Places for all of `tasks`, free now or once `gone`, all of the job's tasks that stop, have left;
+// empty if there is no room. The beneficiary's places are reserved.
 std::vector<Placement> VictimPlan::PlacesElsewhere(const Job& job,
                                                    const std::vector<uint32_t>& tasks,
                                                    const std::vector<uint32_t>& gone) {
@@ -592,7 +591,7 @@ std::vector<Placement> VictimPlan::PlacesElsewhere(const Job& job,
   std::vector<Placement> places;
   if (placer_.PlaceAll(job, needs) == TasksIn(needs)) places = transaction_.placed();
   transaction_.RollbackTo(mark);
-  // Other tasks of the group may have waited and come first; those of one group are alike.
+  // Other tasks of the group may have been pending and come first; tasks of one group are alike.
   for (size_t i = 0; i < places.size(); ++i) places[i].task = tasks[i];
   return places;
 }

@@ -1,41 +1,41 @@
-// VictimPlan: who has to go so that a waiting job fits, as one whole plan or none at all. Used by
-// reclaim, preempt and consolidate, which differ in whom they may take and in which order
+// VictimPlan: the victims that make room for a pending job, as one whole plan or none. Used by
+// reclaim, preempt and consolidate, which differ in the permitted victims and their order
 // (VictimSource).
 //
-//   1. Count:  units are taken in order until the counts grant the gang (FitCount); then, from the
-//              last taken backwards, every unit that the counts can do without is left alone.
-//   2. Try:    what is left is taken away in the transaction, together with what is being released
-//              where there would be room, and the gang is really placed.
-//   3. Gallop: where it did not fit (topology, tasks near or apart, reservations), it is tried with
-//              all that is being released, then 1, 2, 4, ... more units are taken, then halved back
-//              to the fewest that do.
-//   4. Trim:   units whose places the gang left alone stay where they are, last taken first; in
-//              plans that are small enough each one left is tried without.
-//   5. Compare: where several units go, a single other one that would do alone, or the largest of
-//              one node, go instead if that costs less: fewer jobs are stopped for no more loss (of
+//   1. Count:  takes units in order until the counts grant the gang (FitCount); then, from the
+//              last one taken backwards, drops every unit that the counts can do without.
+//   2. Try:    removes the rest in the transaction, together with what is being released where
+//              there would be room, and really places the gang.
+//   3. Gallop: if it did not fit (topology, affinity, reservations), tries with all that is being
+//              released, then with 1, 2, 4, ... more units, then halves back to the fewest that
+//              suffice.
+//   4. Trim:   units whose places the gang left free stay where they are, last taken first; plans
+//              that are small enough are also tried without each remaining unit.
+//   5. Compare: if several units go, a single other one that would do alone, or the largest of one
+//              node, go instead if that costs less: fewer jobs are stopped for no more loss (of
 //              kMaxCompared units; few_units.h).
-//   6. Move:   a victim that fits elsewhere at once, or on what its own job gives up, is given that
+//   6. Move:   a victim that fits elsewhere at once, or on what its own job gives up, gets that
 //              place; of an elastic job at least its minimum. Where all must move, a job that
-//              cannot is left out, and the plan made anew without it (kMaxReplans times).
-//              Units that must move (VictimUnit::must_move) are placed with the gang, where all
-//              of the plan have gone; so others may go to make a place for them.
-//   7. Decide: TasksNominated for the gang, one TasksReleased for each victim. Bound at once if
-//              nobody has to go and nothing is being released.
+//              cannot is left out, and the plan is made again without it (kMaxReplans times). Units
+//              that must move (VictimUnit::must_move) are placed with the gang, after all units of
+//              the plan are gone; so others may go to make a place for them.
+//   7. Decide: TasksNominated for the gang, one TasksReleased for each victim. The gang is bound at
+//              once if there are no victims and nothing is being released.
 //
 //   n1: A A A A   n2: B B - -   gang of 4, candidates A1 A2 A3 A4 B1 B2 of one GPU
 //   count: A1..A4 free n1 -> enough;  backwards: none can stay;  places n1;  moves A1 A2 to n2
 //
 // Bounds. Every victim is needed: without any one of them the gang would not fit (exact for gangs
-// of one shape without topology or tasks near or apart; for others in plans of at most kMaxRetries
-// victims and kMaxRetriedTasks tasks). No plan avoids all units from the last one taken onward, in
-// the source's order; so where that is by loss, the plan's loss is at most the number of its
-// victims times that of the best plan.
+// of one shape without topology or affinity; for others in plans of at most kMaxRetries victims and
+// kMaxRetriedTasks tasks). No plan avoids all units from the last one taken onward, in the source's
+// order. So if that order is by loss, the plan's loss is at most the number of its victims times
+// that of the best plan.
 //
-// It is decided only if it takes no queue of the job further above its fair share than that is
+// A plan is decided only if it takes no queue of the job further above its fair share than it is
 // already (core/engine/queue_bounds.h), starts the job earlier than its reservation by more than
-// min_gain, and takes at most max_victims tasks; and if it stops those who hold what was reclaimed
-// for the queue, only if the job may claim it in their place. Lives within one action's run. No
-// thread safety.
+// min_gain, and takes at most max_victims tasks. If it stops jobs that hold what was reclaimed for
+// the queue, the new job must be allowed to claim it. Lives within one run of an action. Not
+// thread-safe.
 #ifndef BERTH_CORE_ENGINE_VICTIM_PLAN_H_
 #define BERTH_CORE_ENGINE_VICTIM_PLAN_H_
 
@@ -63,18 +63,18 @@ struct VictimPlanGoal {
   ReleaseReason reason = ReleaseReason::kReclaimed;
   bool must_move = false;  // no victim without another place at once
   Borrowing borrowing = Borrowing::kNothing;
-  // The room is what the job's queue is entitled to: others do not reclaim it back (Task::claimed).
+  // The queue is entitled to the room: other queues do not reclaim it back (Task::claimed).
   bool claims = false;
-  // Of victims of the job's own queue whose room was claimed, the claim passes on to the job: at
-  // most so much more than they give up may be claimed then.
+  // If victims of the job's own queue hold claimed room, the claim passes to the job: at most this
+  // much more than they give up may then be claimed.
   std::optional<Resources> claim_room = std::nullopt;
-  // Why this victim may be taken, for people: "queue b is above its fair share". `priority`: of
-  // what goes of it.
+  // Why this victim may be evicted, for people: "queue b is above its fair share". `priority`: of
+  // the evicted part.
   std::function<std::string(const Job& victim, int32_t priority)> why;
 };
 
-// What a plan takes: of the victims of the highest priority first, and so on down. Less is better:
-// no job goes, however little it loses, if those of lower priorities make room as well.
+// The cost of a plan, for the victims of the highest priority first, and so on down. Less is
+// better: no job is evicted, however little it loses, if lower priorities make room as well.
 struct VictimCost {
   struct Of {
     int32_t priority = 0;
@@ -88,7 +88,7 @@ struct VictimCost {
 };
 
 struct VictimOutcome;
-// A source of units, from the beginning, of the jobs that are useful.
+// A source of units of the useful jobs, from the beginning.
 using MakeVictims = std::function<std::unique_ptr<VictimSource>(UsefulJob useful)>;
 
 class VictimPlan {
@@ -98,44 +98,44 @@ class VictimPlan {
   static constexpr int kMaxCompared = 256;
   static constexpr size_t kMaxComparedTries = 8;
   static constexpr int kMaxReplans = 8;
-  static constexpr int kMaxMoveReplans = 3;  // where all must move
+  static constexpr int kMaxMoveReplans = 3;  // if all must move
 
-  // `only`: of that whole scope of the job, the domain in which it is to be placed.
+  // `only`: the domain in which this whole scope of the job must be placed.
   VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
              const WholeScope* scope = nullptr, std::optional<DomainIndex> only = std::nullopt);
 
-  // For 5: another source of the same victims, from the beginning. Without, those are compared that
-  // come next. Outlives the plan's search.
+  // For step 5: another source of the same victims, from the beginning. Without it, the next
+  // victims are compared. Outlives the plan's search.
   void CompareWith(const MakeVictims& others) { others_ = others; }
 
-  // Decides a plan if there is one; else the state is as before. The job must be waiting, and must
-  // not fit as things are.
+  // Decides a plan if there is one; otherwise leaves the state unchanged. The job must be pending,
+  // and must not fit now.
   bool Run() { return Find() && DecideFound(); }
   // The same in two steps, so that plans can be compared. Find changes nothing; the state must be
-  // the same when what it found is decided.
+  // the same when its result is decided.
   bool Find();
   bool DecideFound();
-  // Of what was found. Where victims only move, their priorities count alike.
+  // Of the plan found. If victims only move, their priorities count as equal.
   VictimCost CostFound() const;
-  // The counts granted it, so that the gang was really placed, with success or not.
+  // The counts granted the gang, so it was really placed, successfully or not.
   bool tried() const { return tried_; }
-  // All there is to take would be enough, but that queues of the job would have more than their
-  // share (FitCount::OnlySharesShort).
+  // All victims together would suffice, but queues of the job would exceed their shares
+  // (FitCount::OnlySharesShort).
   bool short_of_share() const { return short_of_share_; }
   // Why nothing was found, for people.
-  void TellBarred(VictimOutcome* outcome) const;
+  void DescribeFailure(VictimOutcome* outcome) const;
 
  private:
   using Moves = std::map<JobId, std::vector<Placement>>;
   struct Attempt {
     std::vector<Placement> places;
-    std::vector<size_t> kept;  // units that must go for them: ascending indexes in units_
-    Moves moves = {};          // of units that must move
+    std::vector<size_t> kept;  // units that must go: ascending indexes in units_
+    Moves moves = {};          // for units that must move
   };
   using Indexes = std::vector<size_t>;  // in units_, ascending
 
   std::optional<Attempt> FindOnce();
-  bool Bars(const char* why, bool for_want_of_room = false);
+  bool Bars(const char* why, bool for_lack_of_room = false);
   void TakeOthers(const Attempt& found);
   std::optional<Attempt> FewerFor(const Attempt& found);
   void TakeAllAgain();
@@ -145,7 +145,7 @@ class VictimPlan {
   Indexes Usable(size_t count) const;
   bool TakeUntilEnough();
   bool TakeMore(size_t count);
-  Indexes LeaveNeedless();
+  Indexes DropUnneeded();
   std::optional<Attempt> Gallop();
   std::optional<Attempt> Try(const Indexes& units);
   void VanishAll(const Indexes& units);
@@ -182,33 +182,33 @@ class VictimPlan {
   const VictimPlanGoal goal_;
   VictimSource& source_;
   MakeVictims others_;
-  const QueueBounds bounds_;  // before anybody goes
+  const QueueBounds bounds_;  // before any victim goes
   FitCount count_;
   std::vector<VictimUnit> units_;                      // taken so far, in order
-  std::vector<bool> counted_;                          // parallel: count_ has it as gone
+  std::vector<bool> counted_;                          // parallel: count_ counts it as gone
   absl::flat_hash_set<JobId> left_out_;                // looked up only: jobs that cannot move
-  absl::flat_hash_map<ShapeId, bool> fits_somewhere_;  // likewise: a task, as things are
-  JobId could_not_move_;  // that must, in the last attempt that failed for it
-  JobId in_the_way_;      // one that was left out for it
-  int64_t tasks_ = 0;     // of these
+  absl::flat_hash_map<ShapeId, bool> fits_somewhere_;  // likewise: a task fits now
+  JobId could_not_move_;                               // must move, and made the last attempt fail
+  JobId in_the_way_;                                   // a job that was left out for it
+  int64_t tasks_ = 0;                                  // in units_
   bool tried_ = false;
   bool short_of_share_ = false;
   const char* barred_ = nullptr;
-  bool for_want_of_room_ = false;
+  bool for_lack_of_room_ = false;
   std::optional<Attempt> found_;
 };
 
 struct VictimOutcome {
   bool decided = false;
-  // Not decided: when a unit that was passed over for its age may be taken.
+  // If not decided: when the age protection of a victim ends.
   Time protected_until = absl::InfiniteFuture();
-  // Not decided, and only for the fair share of a queue (queue_bounds.h), in one plan at least.
+  // If not decided: some plan failed only because of a queue's fair share (queue_bounds.h).
   bool short_of_share = false;
-  // Not decided, by the last plan, if any was made (VictimPlan::TellBarred): why.
+  // If not decided: why the last plan, if any, failed (VictimPlan::DescribeFailure).
   const char* barred = nullptr;
-  bool for_want_of_room = false;  // and nothing but more units would help
-  bool some_may_go = false;       // there were some
-  JobId in_the_way = {};          // one that has no other place
+  bool for_lack_of_room = false;  // and only more units would help
+  bool some_may_go = false;       // there were victims
+  JobId in_the_way = {};          // one that fits nowhere else
 };
 
 }  // namespace berth

@@ -13,7 +13,7 @@ namespace {
 using Tasks = absl::InlinedVector<uint32_t, 1>;
 
 // Seconds that the task has run since its start, or since the last checkpoint.
-int64_t InVain(const Job& job, const Task& task, Time now) {
+int64_t Wasted(const Job& job, const Task& task, Time now) {
   if (task.start == absl::InfinitePast() || task.start >= now) return 0;
   const int64_t ran = absl::ToInt64Seconds(now - task.start);
   const int64_t interval = absl::ToInt64Seconds(job.checkpoint_interval);
@@ -21,7 +21,7 @@ int64_t InVain(const Job& job, const Task& task, Time now) {
   return checkpoints ? ran % interval : ran;
 }
 
-// Of [first, end), those that hold a place.
+// Those of [first, end) that hold a place.
 Tasks Holding(const Job& job, uint32_t first, uint32_t end) {
   Tasks tasks;
   for (uint32_t i = first; i < end; ++i) {
@@ -30,7 +30,7 @@ Tasks Holding(const Job& job, uint32_t first, uint32_t end) {
   return tasks;
 }
 
-// Its queue, or one above it, keeps whole gangs.
+// Its queue, or an ancestor, keeps whole gangs.
 bool SurplusOnly(const ClusterState& state, QueueId queue) {
   for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
     if (state.queues().At(id).spec.surplus_only) return true;
@@ -38,7 +38,7 @@ bool SurplusOnly(const ClusterState& state, QueueId queue) {
   }
 }
 
-// Groups of less priority first, then the last.
+// Groups of lower priority first, then later groups.
 absl::InlinedVector<uint32_t, 8> FirstToGive(const Job& job) {
   absl::InlinedVector<uint32_t, 8> groups;
   for (auto g = static_cast<uint32_t>(job.groups.size()); g-- > 0;) groups.push_back(g);
@@ -146,12 +146,12 @@ VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
   for (uint32_t index : unit.tasks) {
     const Group& group = job.groups[GroupOf(job, index)];
     const ShapeEntry& shape = state_.interner().Shape(group.shape);
-    unit.loss += (shape.device_count * kWhole + shape.share) * InVain(job, job.tasks[index], now_);
+    unit.loss += (shape.device_count * kWhole + shape.share) * Wasted(job, job.tasks[index], now_);
   }
   return unit;
 }
 
-// A surplus task that is protected by itself goes only with the rest.
+// A surplus task with its own protection goes only with the rest.
 void UnitMaker::AddSurplus(const Job& job, std::vector<VictimUnit>* units) {
   const bool some_claimed = std::any_of(job.tasks.begin(), job.tasks.end(),
                                         [](const Task& task) { return task.claimed; });
@@ -191,7 +191,7 @@ void UnitMaker::AddSurplus(const Job& job, bool claimed, Spare& spare,
 void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
   if (!MayGo(job)) return;
   const JobStatus& status = job.status;
-  // One that is still being started has not begun to run.
+  // A job that is still starting has not begun to run.
   const Time began = status.state == JobState::kRunning ? status.start : now_;
   if (Protected(began + parameters_.min_runtime)) return;
   const size_t before = units->size();
@@ -235,7 +235,7 @@ UnitPool::Band* UnitPool::Find(QueueId queue, size_t band) {
   return of.bands[band].get();
 }
 
-// What goes before its job does, whenever that has its turn.
+// Units that go before their job does.
 void UnitPool::ListGraded(QueueId queue, OfQueue* of) {
   of->graded.emplace();
   const auto& jobs = state_.queues().At(queue).graded_jobs;
@@ -249,8 +249,7 @@ void UnitPool::ListGraded(QueueId queue, OfQueue* of) {
         (*of->graded)[unit.priority].units.push_back(std::move(unit));
       }
     }
-    const Time until =
-        maker_.TakeProtectedUntil();  // of some of it; of the least, as far as is known
+    const Time until = maker_.TakeProtectedUntil();  // of some of it; of the lowest, when known
     if (until == absl::InfiniteFuture()) continue;
     Time& known = (*of->graded)[LowestPriority(job)].protected_until;
     known = std::min(known, until);

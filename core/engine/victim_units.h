@@ -1,24 +1,23 @@
-// What may be taken from running jobs, piece by piece, and in which order.
+// What may be taken from running jobs, unit by unit, and in which order.
 //
-// A unit is what goes together: a surplus task of an elastic job (of a partitioned group: a surplus
-// partition), highest index first, but of those that others may not reclaim last; and, after all of
-// these, the rest of the job, which is a whole gang. So a gang is never left below its minimum.
+// A unit goes together: a surplus task of an elastic job (of a partitioned group: a surplus
+// partition), highest index first, those protected from reclaim last; after these, the rest of the
+// job, which is a whole gang. So a gang is never left below its minimum.
 //
-// May be taken: tasks of preemptible jobs that are placed, of which nothing is nominated, being
-// released or on a silent node, and that are not protected for their age:
+// May be taken: placed tasks of preemptible jobs that have no task nominated, being released or on
+// a silent node, and that are not protected by their age:
 //   min_runtime   since the gang began to run;
-//   cooldown      since the gang, or the task, was placed again after an earlier attempt: a victim
-//                 of yesterday may then run a while in peace.
+//   cooldown      since the gang, or the task, was placed again after an earlier attempt, so that a
+//                 recent victim can run for a while.
 //
-// No whole gang of a queue that gives surplus only (QueueSpec::surplus_only, of it or one above),
-// nor of a job that is not preemptible: of that only surplus of groups that are.
+// Not: whole gangs of a queue with surplus_only (QueueSpec, its own or an ancestor's), or of a job
+// that is not preemptible; of such a job only surplus of preemptible groups.
 //
-// And nothing that was bound at this very time, so maybe by this cycle, whatever these are: to stop
-// it would make the cycle's own work vain. A surplus task that was stays with the rest, which then
-// stays as well.
+// Not: what was bound at this very time, possibly by this cycle, because evicting it would undo the
+// cycle's own work. Such a surplus task stays with the rest, which then stays as well.
 //
-// The loss of a unit is what its devices did in vain: device-seconds since each task's start, or
-// since the last checkpoint if the job makes any (at every multiple of its interval).
+// The loss of a unit is the wasted work of its devices: device-seconds since each task's start, or
+// since the last checkpoint if the job writes any (at every multiple of its interval).
 #ifndef BERTH_CORE_ENGINE_VICTIM_UNITS_H_
 #define BERTH_CORE_ENGINE_VICTIM_UNITS_H_
 
@@ -41,45 +40,46 @@ namespace berth {
 
 struct VictimUnit {
   JobId job;
-  bool rest = false;                       // all that the job holds beyond its surplus units
+  bool rest = false;                       // everything beyond the job's surplus units
   bool must_move = false;                  // may not be stopped: the plan finds it another place
-  int32_t priority = 0;                    // the job's; of surplus its group's (PriorityOf)
+  int32_t priority = 0;                    // the job's; for surplus its group's (PriorityOf)
   int64_t loss = 0;                        // device-seconds, in thousandths
   absl::InlinedVector<uint32_t, 1> tasks;  // ascending, never empty
 };
 
-// What the units of a job hold together.
+// What the tasks of the unit hold together.
 Resources RequestOf(const ClusterState& state, const VictimUnit& unit);
 
-// Of the priorities (PriorityOf) of these surplus tasks.
+// The greatest priority (PriorityOf) of these surplus tasks.
 int32_t GreatestPriority(const Job& job, const std::vector<uint32_t>& tasks);
 
 // Some of it was reclaimed for the job (Task::claimed).
 bool HoldsClaims(const ClusterState& state, const VictimUnit& unit);
-// What of it was.
+// The part of it that was reclaimed.
 Resources ClaimedOf(const ClusterState& state, const VictimUnit& unit);
 
-// Whether anything is gained by taking of that job; null: of any.
+// Whether taking units of that job helps; null: of any job.
 using UsefulJob = std::function<bool(const Job& job)>;
 
-// Hands out units one after the other: the next one that may go, all before it taken as gone.
+// Hands out units one after the other: each time the next one that may go if all before it are
+// gone.
 class VictimSource {
  public:
   virtual ~VictimSource() = default;
   virtual std::optional<VictimUnit> Next() = 0;
-  // Before the first: a unit of the job, if it has any, may be handed out at all. May be too
-  // hopeful, as what was handed out before bears on it; never the other way round.
+  // Before the first: whether a unit of the job, if it has any, might be handed out. May be too
+  // optimistic, because earlier units affect it; never too pessimistic.
   virtual bool CouldGive(const Job& job) const = 0;
-  // The same of one unit of such a job.
+  // The same for one unit of such a job.
   virtual bool CouldGive(const VictimUnit&) const { return true; }
-  // When a unit that was passed over for its age may be taken; InfiniteFuture if there was none.
+  // When the age protection of a skipped unit ends; InfiniteFuture if none was skipped.
   virtual Time protected_until() const = 0;
 };
 
-// The job's tasks may be stopped for others at all, whatever their age.
+// Whether the job's tasks may be stopped for others, whatever their age.
 bool MayGo(const Job& job);
 
-// Makes units of jobs, as the state is at each call. Remembers who was protected.
+// Makes units of jobs from the state at each call. Remembers which jobs were protected.
 class UnitMaker {
  public:
   UnitMaker(const ClusterState& state, const EvictionParameters& parameters, Time now)
@@ -87,7 +87,7 @@ class UnitMaker {
 
   // Appends the job's units, surplus first.
   void AddUnitsOf(const Job& job, std::vector<VictimUnit>* units);
-  // Until when, since this was last asked; InfiniteFuture if nobody was.
+  // The earliest end of protection since the last call; InfiniteFuture if no job was protected.
   Time TakeProtectedUntil() { return std::exchange(protected_until_, absl::InfiniteFuture()); }
 
  private:
@@ -104,42 +104,41 @@ class UnitMaker {
   Time protected_until_ = absl::InfiniteFuture();
 };
 
-// Units in the order in which they may go, for many plans one after the other. A job of which a
-// plan took something gives no more to those after it: it is passed over, once where all before it
-// have gone.
+// Units in the order in which they may go, for many consecutive plans. A job from which a plan took
+// a unit gives no more to later plans. It is skipped for good once all units before it are gone.
 class UnitList {
  public:
   explicit UnitList(std::vector<VictimUnit> units) : units_(std::move(units)) {}
-  // From `*at` (at first 0) on, the next that may still go, and `*at` behind it; null: none.
+  // The next unit that may still go, starting at `*at` (at first 0), which is moved behind it; null
+  // if none.
   const VictimUnit* Next(const ClusterState& state, size_t* at);
 
  private:
   std::vector<VictimUnit> units_;
-  size_t first_ = 0;  // all before it have gone
+  size_t first_ = 0;  // all units before it are gone
 };
 
-// What the plans of one action's run share: each queue's own jobs are looked at, and put in order,
-// once, however many plans take from them. Only decisions of the action itself may change what
-// these jobs hold.
+// Shared by the plans of one action's run: each queue's own jobs are read and sorted once, however
+// many plans take from them. Only the action itself may change what these jobs hold.
 class UnitPool {
  public:
   explicit UnitPool(Cycle& cycle);
 
-  // Of the queue's own jobs, what has one priority: surplus before whole gangs, then least loss,
+  // Units of the queue's own jobs with one priority: surplus before whole gangs, then least loss,
   // later deadline, younger.
   struct Band {
     int64_t priority = 0;
     UnitList units;
     Time protected_until;
   };
-  // By priority, lowest first; null: there are not so many.
+  // By priority, lowest first; null if there are fewer bands.
   Band* Find(QueueId queue, size_t band);
 
  private:
   struct OfQueue {
-    std::vector<std::unique_ptr<Band>> bands;  // those looked at
+    std::vector<std::unique_ptr<Band>> bands;  // those built so far
     std::optional<OrderKey> looked_from;       // the first key of the last of them
-    // Surplus with a priority below its job's, where no band has it yet; by priority.
+    // Surplus with a priority below its job's that is in no band yet; by priority.
     struct Surplus {
       std::vector<VictimUnit> units;
       Time protected_until = absl::InfiniteFuture();
@@ -156,7 +155,7 @@ class UnitPool {
 };
 
 // The units of one queue's own jobs with a priority below `bound`, except of the job `besides`:
-// lowest priority first. Looks at one priority at a time, when it is needed.
+// lowest priority first. Reads one priority at a time, when it is needed.
 class QueueVictims final : public VictimSource {
  public:
   QueueVictims(UnitPool& pool, const ClusterState& state, QueueId queue, JobId besides,
@@ -182,9 +181,9 @@ class QueueVictims final : public VictimSource {
   const JobId besides_;
   const int64_t bound_;
   const UsefulJob useful_;
-  UnitPool::Band* band_ = nullptr;  // the present one
-  size_t bands_ = 0;                // looked at
-  size_t next_ = 0;                 // in the present one
+  UnitPool::Band* band_ = nullptr;  // the current one
+  size_t bands_ = 0;                // read so far
+  size_t next_ = 0;                 // in the current one
   Time protected_until_ = absl::InfiniteFuture();
 };
 

@@ -38,7 +38,7 @@ std::vector<WaitReason> WhyHeld(const ClusterState& state, const Job& job, Time 
   return reasons;
 }
 
-// Members that are still somewhere and must go before the job can start again.
+// Members that still occupy resources and must go before the job can start again.
 std::vector<WaitReason> WhyNotGone(const ClusterState& state, const Job& job) {
   std::vector<WaitReason> reasons;
   int64_t stopping = 0;
@@ -49,8 +49,8 @@ std::vector<WaitReason> WhyNotGone(const ClusterState& state, const Job& job) {
       reason.detail = absl::StrCat("node ", node.spec.name, " is silent");
       if (node.status.state == NodeState::kLost) {
         reason.detail = absl::StrCat("node ", node.spec.name,
-                                     " is lost, and what the job keeps there may still run: it "
-                                     "waits for the node, or to be cancelled");
+                                     " is lost, and the job's tasks there may still run: it waits "
+                                     "until the node returns or the job is cancelled");
       }
       reasons.push_back(std::move(reason));
     }
@@ -72,8 +72,7 @@ std::vector<WaitReason> WhyRestarting(const ClusterState& state, const Job& job,
   return reasons;
 }
 
-// In a queue that is served strictly in order, a class that was not tried stands behind the first
-// gang that is blocked.
+// In a strictly ordered queue, a class that was not tried is behind the first blocked gang.
 WaitReason NotTried(const ClusterState& state, const Queue& queue) {
   std::optional<ClassKey> head;
   for (const auto* list : {&state.pending().short_of_room(), &state.pending().held_back()}) {
@@ -95,7 +94,7 @@ WaitReason NotTried(const ClusterState& state, const Queue& queue) {
   return reason;
 }
 
-// When room is to come: at its own reservation, or that of the job that it must not delay.
+// When room is expected: at its own reservation, or at that of the job that it must not delay.
 Time StartOf(const ClusterState& state, JobId reserved) {
   const auto found = state.reservations().find(reserved);
   return found == state.reservations().end() ? absl::InfinitePast() : found->second.start;
@@ -108,9 +107,9 @@ std::string Whom(const ClusterState& state, const Job& job, JobId refused) {
 }
 
 // "3 nodes are backing off until 12:00:03 UTC, after refusing this job: no space left". Nodes that
-// refused what the job brought along are left out for it alone.
-void TellOfBackoffs(const ClusterState& state, const Job& job, const BlockedVerdict& verdict,
-                    WaitReason* reason) {
+// refused through the job's own fault are excluded for that job only.
+void DescribeBackoffs(const ClusterState& state, const Job& job, const BlockedVerdict& verdict,
+                      WaitReason* reason) {
   const Refusals& own = job.status.refusals;
   const Node* node = state.nodes().Find(verdict.backs_off);
   const bool leaves_out = !own.nodes.empty() && own.until != absl::InfinitePast();
@@ -130,20 +129,20 @@ void TellOfBackoffs(const ClusterState& state, const Job& job, const BlockedVerd
   const std::string& why = verdict.backing_off > 0 ? node->status.refusal : job.status.message;
   absl::StrAppend(
       &reason->detail, ": ", reason->nodes, reason->nodes == 1 ? " node is" : " nodes are",
-      verdict.backing_off > 0 ? " backing off" : " left out", " until ",
+      verdict.backing_off > 0 ? " backing off" : " excluded", " until ",
       absl::FormatTime("%H:%M:%S", reason->until, absl::UTCTimeZone()), " UTC, after refusing ",
       Whom(state, job, reason->job), why.empty() ? "" : ": ", why);
 }
 
-// What others hold, and might have to give back, stays theirs by the job's own wish.
-void TellOfPolicy(const Job& job, WaitReason* reason) {
+// The job itself asks not to evict others for what they hold.
+void DescribePolicy(const Job& job, WaitReason* reason) {
   const bool held = reason->code == WaitCode::kInsufficientResources ||
                     reason->code == WaitCode::kQueueLimit ||
                     reason->code == WaitCode::kGuaranteeKept ||
                     reason->code == WaitCode::kReserved || reason->code == WaitCode::kJobAffinity;
   if (job.preempts || !held || CanNeverStart(*reason)) return;
   absl::StrAppend(&reason->detail, reason->detail.empty() ? "" : "; ",
-                  "nobody is stopped for it (preemption_policy NEVER)");
+                  "the job evicts no others (preemption_policy NEVER)");
 }
 
 WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass& of) {
@@ -161,8 +160,8 @@ WaitReason OfClass(const ClusterState& state, const Job& job, const PendingClass
   const bool reserved = reason.code == WaitCode::kReserved;
   reason.until = StartOf(state, reserved ? verdict.job : job.id);
   if (reason.code == WaitCode::kWaitsForBetterTier) reason.until = verdict.revisit;
-  TellOfBackoffs(state, job, verdict, &reason);
-  TellOfPolicy(job, &reason);
+  DescribeBackoffs(state, job, verdict, &reason);
+  DescribePolicy(job, &reason);
   return reason;
 }
 

@@ -22,7 +22,7 @@ bool HasLabels(const Job& job, const std::vector<LabelPair>& labels) {
   });
 }
 
-bool SpeaksOf(const AffinityTerm& term, const Job& owner, const Job& other) {
+bool RefersTo(const AffinityTerm& term, const Job& owner, const Job& other) {
   return other.id != owner.id && (term.all_queues || other.queue == owner.queue) &&
          HasLabels(other, term.labels);
 }
@@ -53,14 +53,14 @@ bool AffinityIndex::Equals(const IdMap<JobId, Job>& jobs) const {
   AffinityIndex wanted;
   for (const auto& [label, with] : followed_) wanted.followed_[label];
   jobs.ForEach([&](JobId, const Job& job) {
-    wanted.Speak(job, true);
+    wanted.UpdateTerms(job, true);
     if (job.occupying > 0) wanted.List(job, true);
   });
   return terms_ == wanted.terms_ && followed_ == wanted.followed_ &&
          repelling_ == wanted.repelling_;
 }
 
-void AffinityIndex::Speak(const Job& job, bool begins) {
+void AffinityIndex::UpdateTerms(const Job& job, bool begins) {
   for (const AffinityTerm& term : job.affinity) {
     for (const LabelPair& label : term.labels) {
       int64_t& terms = terms_[label];

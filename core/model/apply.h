@@ -1,4 +1,4 @@
-// The first door of the core: what an event does to the state.
+// Entry point of the core: applies an event to the state.
 #ifndef BERTH_CORE_MODEL_APPLY_H_
 #define BERTH_CORE_MODEL_APPLY_H_
 
@@ -10,21 +10,21 @@ namespace berth {
 
 class StateEditor;
 
-// Checks the event against the state, then changes it; on an error the state is untouched. The
-// checks are those that keep the state whole (ids known and next, transitions legal, resources free
-// at that node, devices unused, limits of the queue chain kept, the epoch and attempt current): a
-// second pair of eyes on every decision and every report. Apply records facts only; what follows
-// from them (a restart, a gang's start, an outcome) is decided by PlanCycle and arrives as further
-// events.
+// Checks the event against the state, then changes it; on an error the state is unchanged. The
+// checks protect the state's invariants (ids known and next, transitions legal, resources free at
+// that node, devices unused, limits of the queue chain kept, epoch and attempt current), so every
+// decision and every report is verified again. Apply records facts only. Consequences (a restart, a
+// gang's start, an outcome) are decided by PlanCycle and arrive as further events.
 absl::Status Apply(ClusterState& state, const Event& event);
 
-// For a bind whose effect stands already, as tentative edits that are about to become facts, among
-// others like it: what Apply would have said to it, in their order, on the state before them all.
+// For a bind whose tentative edits are in place and about to become facts, among other such binds:
+// returns what Apply would have returned for each in order, starting from the state before all of
+// them.
 absl::Status CheckBound(const ClusterState& state, const TasksBound& event, Time now);
-// Marks that effect as Apply would have: all that facts entail and tentative edits do not.
+// Makes those edits facts as Apply would have: does everything that tentative edits leave out.
 void AdoptBound(StateEditor& editor, const TasksBound& event);
 
-// What Apply would say to that submit. Changes nothing.
+// The status that Apply would return for the submission. Changes nothing.
 absl::Status CheckJobSubmitted(const ClusterState& state, const JobSubmitted& event);
 
 }  // namespace berth

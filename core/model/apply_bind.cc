@@ -1,4 +1,4 @@
-// TasksBound: the planner's main decision, looked at again in full.
+// TasksBound: checks the planner's main decision again in full.
 #include <utility>
 #include <vector>
 
@@ -32,12 +32,12 @@ absl::Status CheckJob(const ClusterState& state, const TasksBound& event) {
   return absl::OkStatus();
 }
 
-// Limits of the queue chain; the first start also needs open queues and room for one more running
-// job.
+// Checks the limits of the queue chain. The first start also needs open queues and room for one
+// more running job.
 absl::Status CheckQueues(const ClusterState& state, const Job& job, const TasksBound& event) {
   Resources request;
   for (const Placement& placement : event.placements) {
-    if (Reserves(job.tasks[placement.task].state)) continue;  // counted already
+    if (Reserves(job.tasks[placement.task].state)) continue;  // already counted
     const Group& group = job.groups[GroupOf(job, placement.task)];
     request += state.interner().Shape(group.shape).resources;
   }
@@ -51,18 +51,18 @@ absl::Status CheckQueues(const ClusterState& state, const Job& job, const TasksB
     if (!queue.open) return Refused(NameOf(queue), " is closed: ", NameOf(job), " cannot start");
     const int64_t bound = queue.spec.max_running_jobs;
     if (bound > 0 && queue.running_jobs >= bound) {
-      return Refused(NameOf(queue), " runs as many jobs as it may: ", bound);
+      return Refused(NameOf(queue), " is at its limit of ", bound, " running jobs");
     }
     if (id == kRootQueue) return absl::OkStatus();
   }
 }
 
-// As many of each kind as are asked for, and they are well.
+// The given devices match the requested number of each kind, and are healthy.
 absl::Status CheckDeviceKinds(const Node& node, const TaskShape& shape, const Placement& placement,
                               const Interner& interner) {
   DeviceSet missing = placement.devices;
   missing -= node.healthy;
-  if (!missing.Empty()) return Refused(NameOf(node), " does not have these devices, or not well");
+  if (!missing.Empty()) return Refused(NameOf(node), " lacks these devices, or they are unhealthy");
   int counted = 0;
   for (const DeviceRequest& request : shape.devices) {
     const auto kind = interner.FindKind(request.kind);
@@ -73,12 +73,12 @@ absl::Status CheckDeviceKinds(const Node& node, const TaskShape& shape, const Pl
     }
     if (count != request.count) {
       return Refused(NameOf(node), ": ", request.count, " devices of kind ", request.kind,
-                     " are asked for, ", count, " given");
+                     " requested, ", count, " given");
     }
     counted += count;
   }
   if (counted != placement.devices.Count()) {
-    return Refused(NameOf(node), ": devices are given that were not asked for");
+    return Refused(NameOf(node), ": devices were given that were not requested");
   }
   return absl::OkStatus();
 }
@@ -86,7 +86,7 @@ absl::Status CheckDeviceKinds(const Node& node, const TaskShape& shape, const Pl
 absl::Status CheckDevices(const Node& node, const ShapeEntry& entry, const Placement& placement,
                           const Interner& interner) {
   if (!HasRoom(node, TakenDevices(node), UseOf(node, entry, placement.devices))) {
-    return Refused(NameOf(node), ": a device is in use or kept for another task");
+    return Refused(NameOf(node), ": a device is in use or reserved by another task");
   }
   return CheckDeviceKinds(node, entry.shape, placement, interner);
 }
@@ -96,7 +96,7 @@ absl::Status CheckRoom(const Node& node, const ShapeEntry& entry, const Interner
   for (size_t i = 0; i < interner.kind_count(); ++i) {
     if (entry.least.amount[i] <= free.amount[i]) continue;
     const ResourceKind kind{static_cast<uint8_t>(i)};
-    return Refused(NameOf(node), ": ", interner.KindName(kind), " asked for ",
+    return Refused(NameOf(node), ": ", interner.KindName(kind), " requested ",
                    AmountText(entry.least[kind], UnitOf(kind)), ", free ",
                    AmountText(free[kind], UnitOf(kind)));
   }
@@ -119,14 +119,14 @@ absl::Status CheckPlacement(const ClusterState& state, const Job& job, const Pla
   if (!TakesTasks(node->status) || node->status.backoff_until > now) {
     return Refused(NameOf(*node), " takes no tasks now");
   }
-  if (TaskRoom(*node) == 0) return Refused(NameOf(*node), " has as many tasks as it may");
+  if (TaskRoom(*node) == 0) return Refused(NameOf(*node), " is at its limit of tasks");
   const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
   auto status = CheckDevices(*node, entry, placement, state.interner());
   return status.ok() ? CheckRoom(*node, entry, state.interner()) : status;
 }
 
-// Binds one after the other, so that each sees what those before it took. Undone on the first that
-// does not fit.
+// Binds one task after the other, so that each check includes the ones before. The first failure
+// undoes all.
 absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
   StateEditor tentative(state, EditMode::kTentative);
   const Job& job = state.jobs().At(event.job);
@@ -136,7 +136,7 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
   for (const Placement& placement : event.placements) {
     claimed.push_back(job.tasks[placement.task].claimed);
   }
-  for (const Placement& placement : event.placements) {  // nominations do not bar their own tasks
+  for (const Placement& placement : event.placements) {  // nominations do not block their own tasks
     const TaskKey key{event.job, placement.task};
     const Task& task = job.tasks[placement.task];
     if (!Reserves(task.state)) continue;
@@ -161,9 +161,9 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
   return absl::OkStatus();
 }
 
-// ---- What stands already, in the planner's transaction
+// ---- Binds whose edits are in place already, in the planner's transaction
 
-// Nothing was taken away since the state before: what is within bounds now was so at every step.
+// Nothing was released since the state before, so limits that hold now held at every step.
 absl::Status CheckQueuesStand(const ClusterState& state, const Job& job, const TasksBound& event) {
   Resources request;
   for (const Placement& placement : event.placements) {
@@ -178,7 +178,7 @@ absl::Status CheckQueuesStand(const ClusterState& state, const Job& job, const T
     }
     const int64_t bound = queue.spec.max_running_jobs;
     if (event.gang && (!queue.open || (bound > 0 && queue.running_jobs > bound))) {
-      return Refused(NameOf(queue), " is closed, or runs as many jobs as it may");
+      return Refused(NameOf(queue), " is closed, or at its limit of running jobs");
     }
     if (id == kRootQueue) return absl::OkStatus();
   }
@@ -197,19 +197,19 @@ absl::Status CheckPlacementStands(const ClusterState& state, const Job& job,
     return Refused(NameOf(node), " takes no tasks now");
   }
   const auto there = static_cast<int64_t>(node.tasks.size() + node.nominated.size());
-  if (there > TaskRoomIfEmpty(node)) return Refused(NameOf(node), " has more tasks than it may");
+  if (there > TaskRoomIfEmpty(node)) return Refused(NameOf(node), " is above its limit of tasks");
   const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
   const DeviceUse use = UseOf(node, entry, placement.devices);
   if (!HasRoom(node, node.devices_used - use + node.devices_reserved, use)) {
-    return Refused(NameOf(node), ": a device is kept for another task");
+    return Refused(NameOf(node), ": a device is reserved by another task");
   }
   auto status = CheckDeviceKinds(node, entry.shape, placement, state.interner());
   if (!status.ok()) return status;
   Resources left = node.capacity - node.allocated - node.reserved;
-  for (const DeviceKindSet& kind : node.kinds) left[kind.kind] = 0;  // told apart one by one
+  for (const DeviceKindSet& kind : node.kinds) left[kind.kind] = 0;  // counted individually
   for (size_t i = 0; i < state.interner().kind_count(); ++i) {
     if (entry.resources.amount[i] <= 0 || left.amount[i] >= 0) continue;
-    return Refused(NameOf(node), ": more than it has is given");
+    return Refused(NameOf(node), ": more is given than it has");
   }
   return absl::OkStatus();
 }
@@ -226,7 +226,7 @@ absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now) {
     editor.AdoptTask({event.job, placement.task});
     editor.SetTaskMessage({event.job, placement.task}, "");
   }
-  editor.NeighboursCouldHelp(event.job);
+  editor.WakeForAffinity(event.job);
   if (event.gang) editor.SetGangStart(event.job, GangBound(job.status, now));
   return absl::OkStatus();
 }
@@ -256,7 +256,7 @@ void AdoptBound(StateEditor& editor, const TasksBound& event) {
   }
   if (event.gang) editor.AdoptGangStart(event.job);
   editor.AdoptTimers(event.job);
-  editor.NeighboursCouldHelp(event.job);
+  editor.WakeForAffinity(event.job);
 }
 
 }  // namespace berth

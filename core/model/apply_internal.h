@@ -1,5 +1,5 @@
-// Internal to Apply: one overload per event, by subject in apply_*.cc. Each checks everything first
-// and then edits, or undoes what it tried; on an error the state is untouched.
+// Internal to Apply: one overload per event, by subject in apply_*.cc. Each first checks everything
+// and then edits, or undoes what it tried; on an error the state is unchanged.
 #ifndef BERTH_CORE_MODEL_APPLY_INTERNAL_H_
 #define BERTH_CORE_MODEL_APPLY_INTERNAL_H_
 
@@ -50,7 +50,7 @@ absl::Status ApplyBody(ClusterState& state, const NodesLeft& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const RequestMixChanged& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const JobRunRecorded& event, Time now);
 
-// Statuses from the pieces of a message.
+// Builds a status from the pieces of a message.
 template <class... Parts>
 absl::Status NotFound(const Parts&... parts) {
   return absl::NotFoundError(absl::StrCat(parts...));
@@ -68,7 +68,7 @@ absl::Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-// How messages name things: "job train (7)".
+// Names of objects in messages: "job train (7)".
 std::string NameOf(const Job& job);
 std::string NameOf(const Node& node);
 std::string NameOf(const Queue& queue);
@@ -77,8 +77,8 @@ std::string TaskName(const Job& job, uint32_t task);  // "task worker-3 of job t
 const char* NameOf(TaskState state);
 const char* NameOf(JobState state);
 
-// A task of a job that was cancelled by force, and whose node is silent. Nobody knows whether it
-// still runs: it counts as ended because somebody said so, and is not run again.
+// Ends a task of a force-cancelled job on a silent node. It may still run, but the user asked to
+// treat it as ended, and it is not restarted.
 void EndByForce(StateEditor& editor, TaskKey key, const Task& task, Time now);
 
 // Amounts are named, distinct and in [0, kMaxAmount].

@@ -40,17 +40,17 @@ absl::Status CheckShape(const JobSpec& job, const GroupSpec& group) {
   return CheckAmounts(shape.extended, GroupOfJob(group, job));
 }
 
-// depends_on names other groups, and follows no circle.
+// depends_on must name other groups, without cycles.
 absl::Status CheckGroupDependencies(const JobSpec& spec) {
   if (spec.groups.size() == 1 && spec.groups[0].depends_on.empty()) return absl::OkStatus();
-  std::vector<bool> open(spec.groups.size(), false);  // can start once those before it have
+  std::vector<bool> open(spec.groups.size(), false);  // can start once their dependencies have
   for (size_t round = 0; round < spec.groups.size(); ++round) {
     for (size_t g = 0; g < spec.groups.size(); ++g) {
       bool met = true;
       for (const GroupDependency& dependency : spec.groups[g].depends_on) {
         if (dependency.group >= spec.groups.size()) {
           return Invalid("group ", spec.groups[g].name, " depends on group ", dependency.group,
-                         ", which is not there");
+                         ", which does not exist");
         }
         met = met && open[dependency.group];
       }
@@ -58,7 +58,7 @@ absl::Status CheckGroupDependencies(const JobSpec& spec) {
     }
   }
   for (size_t g = 0; g < spec.groups.size(); ++g) {
-    if (!open[g]) return Invalid("group ", spec.groups[g].name, " depends on itself in a circle");
+    if (!open[g]) return Invalid("group ", spec.groups[g].name, " depends on itself in a cycle");
   }
   return absl::OkStatus();
 }
@@ -67,16 +67,16 @@ absl::Status CheckTopology(const TopologyConstraint& topology, const std::string
   if (!topology.Any()) {
     return topology == TopologyConstraint{}
                ? absl::OkStatus()
-               : Invalid(whose, ": what a topology asks for needs a mode");
+               : Invalid(whose, ": a topology constraint needs a mode");
   }
   if (topology.highest_tier < 0) return Invalid(whose, ": a tier must not be negative");
   if (topology.highest_tier > 0 && !topology.highest_tier_name.empty()) {
-    return Invalid(whose, ": a topology names its tier by number or by name, not both");
+    return Invalid(whose, ": a topology constraint names its tier by number or by name, not both");
   }
-  if (topology.kind.empty()) return Invalid(whose, ": a topology needs a kind");
+  if (topology.kind.empty()) return Invalid(whose, ": a topology constraint needs a kind");
   if (topology.patience < absl::ZeroDuration() ||
       (topology.mode == TopologyMode::kHard && topology.patience > absl::ZeroDuration())) {
-    return Invalid(whose, ": patience must not be negative, and is for soft topologies");
+    return Invalid(whose, ": patience must not be negative, and needs a soft topology");
   }
   return absl::OkStatus();
 }
@@ -103,7 +103,7 @@ absl::Status CheckLayout(const GroupSpec& group, size_t groups, const std::strin
   }
   for (const std::vector<uint32_t>* list : {&group.near_groups, &group.apart_from}) {
     for (uint32_t other : *list) {
-      if (other >= groups) return Invalid(whose, ": no group ", other, " to be near or apart from");
+      if (other >= groups) return Invalid(whose, ": affinity to unknown group ", other);
     }
   }
   return absl::OkStatus();
@@ -121,7 +121,7 @@ absl::Status CheckAffinity(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
-// Of groups that are spread, or may be stopped although their job may not.
+// For groups that are spread, or preemptible in a job that is not.
 absl::Status CheckExtras(const JobSpec& spec, int64_t minimum) {
   for (const GroupSpec& group : spec.groups) {
     const std::string whose = GroupOfJob(group, spec);
@@ -130,10 +130,10 @@ absl::Status CheckExtras(const JobSpec& spec, int64_t minimum) {
     }
     const bool topology =
         spec.topology.Any() || group.topology.Any() || group.partition_topology.Any();
-    if (group.spread.Any() && topology) return Invalid(whose, ": spread, and a topology");
+    if (group.spread.Any() && topology) return Invalid(whose, ": spread excludes a topology");
     const bool surplus = group.min_available == 0 && spec.min_available == minimum;
     if (group.preemptible && !spec.preemptible && !surplus) {
-      return Invalid(whose, ": preemptible in a job that is not needs min_available 0");
+      return Invalid(whose, ": preemptible in a non-preemptible job needs min_available 0");
     }
   }
   return absl::OkStatus();
@@ -181,7 +181,7 @@ absl::Status CheckQueue(const ClusterState& state, const JobSpec& spec) {
     if (!queue.open) return Refused(NameOf(queue), " is closed");
     if (queue.spec.max_jobs > 0 && queue.active_jobs >= queue.spec.max_jobs) {
       return absl::ResourceExhaustedError(
-          absl::StrCat(NameOf(queue), " has as many jobs as it may: ", queue.spec.max_jobs));
+          absl::StrCat(NameOf(queue), " is at its limit of ", queue.spec.max_jobs, " jobs"));
     }
     if (queue.spec.max_tasks > 0 && queue.active_tasks + tasks > queue.spec.max_tasks) {
       return absl::ResourceExhaustedError(absl::StrCat(NameOf(queue), " has ", queue.active_tasks,
@@ -197,7 +197,7 @@ absl::Status CheckSubmitted(const ClusterState& state, const JobSubmitted& event
   if (event.id < state.next_job_id()) {
     return Refused("the next job is ", state.next_job_id().value, ", not ", event.id.value);
   }
-  if (event.id > kLastJobId) return Refused("job uids end with ", kLastJobId.value);
+  if (event.id > kLastJobId) return Refused("job uids end at ", kLastJobId.value);
   if (spec.name.empty()) return Invalid("a job needs a name");
   if (state.FindJob(spec.name) != nullptr) return Exists("job ", spec.name, " exists");
   if (auto status = CheckGroups(spec); !status.ok()) return status;
@@ -222,7 +222,7 @@ absl::Status CheckActive(const ClusterState& state, JobId id) {
   return Refused(NameOf(*job), " has ended: ", NameOf(job->status.state));
 }
 
-// It may be longer or shorter, but not so short that the job would have run too long already.
+// It may be longer or shorter, but must exceed the time that the job has already run.
 absl::Status CheckWalltime(const Job& job, const JobUpdated& event, Time now) {
   if (!event.walltime.has_value()) return absl::OkStatus();
   if (*event.walltime <= absl::ZeroDuration()) {
@@ -272,8 +272,8 @@ absl::Status ApplyBody(ClusterState& state, const JobUpdated& event, Time now) {
   return absl::OkStatus();
 }
 
-// Both requests are recorded; what follows from them the lifecycle stage decides. Asking twice
-// changes nothing, but for what is lost by then, which ends by force.
+// Records both kinds of requests; the lifecycle stage decides what follows. Repeating a request
+// changes nothing, except that a forced cancel ends tasks that have been lost by then.
 absl::Status ApplyBody(ClusterState& state, const JobCancelled& event, Time now) {
   if (auto status = CheckActive(state, event.id); !status.ok()) return status;
   JobStatus status = state.jobs().At(event.id).status;
@@ -308,7 +308,7 @@ absl::Status ApplyBody(ClusterState& state, const JobDeleted& event, Time) {
     return Refused(NameOf(*job), " still has ", job->occupying, " tasks on nodes");
   }
   if (const auto waiting = state.Dependents(event.id); !waiting.empty()) {
-    return Refused(NameOf(*job), " is still waited for by ",
+    return Refused(NameOf(*job), " is still a dependency of ",
                    NameOf(state.jobs().At(waiting.front())));
   }
   StateEditor(state).EraseJob(event.id);
@@ -321,7 +321,7 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
   const JobStatus& value = event.status;
   if (value.starts != job.status.starts || value.suspended != job.status.suspended ||
       value.cancelled != job.status.cancelled || value.forced != job.status.forced) {
-    return Refused(NameOf(job), ": starts, suspended and cancelled have events of their own");
+    return Refused(NameOf(job), ": starts, suspended and cancelled have separate events");
   }
   if (Ended(value.state) && job.occupying > 0) {
     return Refused(NameOf(job), " cannot be ", NameOf(value.state), " with ", job.occupying,
@@ -334,7 +334,7 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
     return Refused(NameOf(job), " cannot be Completing without an outcome");
   }
   if (!WellFormed(value.refusals)) return Invalid(NameOf(job), ": refusals out of order");
-  JobStatus status = value;  // which may have been made before an eviction of this turn
+  JobStatus status = value;  // may predate an eviction of this turn
   status.evictions = job.status.evictions;
   status.eviction = job.status.eviction;
   const JobState before = job.status.state;
@@ -356,7 +356,7 @@ absl::Status ApplyBody(ClusterState& state, const JobRunRecorded& event, Time) {
 }
 
 absl::Status ApplyBody(ClusterState& state, const JobReserved& event, Time) {
-  if (event.reservation.places.empty()) {  // given up, perhaps as the job ended or was deleted
+  if (event.reservation.places.empty()) {  // given up, perhaps because the job ended or was deleted
     if (state.reservations().contains(event.job)) StateEditor(state).SetReservation(event.job, {});
     return absl::OkStatus();
   }

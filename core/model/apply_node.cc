@@ -32,10 +32,10 @@ absl::Status CheckTopology(const NodeSpec& spec) {
   const bool fits =
       topology.links.size() <= kMaxDeviceLinks && topology.numa_nodes.size() <= kMaxNumaNodes &&
       (topology.between.empty() || topology.between.size() == PairsOf(spec.devices.size()));
-  if (!fits) return Invalid(whose, ": its topology is not that of its devices");
+  if (!fits) return Invalid(whose, ": its topology does not match its devices");
   for (const char code : topology.between) {
     if (static_cast<uint8_t>(code) <= topology.links.size()) continue;
-    return Invalid(whose, ": its topology names a link that is not there");
+    return Invalid(whose, ": its topology names a link that does not exist");
   }
   return absl::OkStatus();
 }
@@ -68,7 +68,7 @@ std::vector<TaskKey> TasksOn(const Node& node) {
   return tasks;
 }
 
-// What was kept there is kept no longer: planning looks for other places.
+// Drops reservations on the node, so that planning looks for other places.
 void DropReservationsOn(StateEditor& editor, const ClusterState& state, NodeId node) {
   std::vector<JobId> jobs;
   for (const auto& [id, reservation] : state.reservations()) {
@@ -155,7 +155,7 @@ absl::Status ApplyBody(ClusterState& state, const NodeRegistered& event, Time no
 absl::Status ApplyBody(ClusterState& state, const NodeSilenced& event, Time now) {
   if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
   const Node& node = state.nodes().At(event.id);
-  if (node.status.state != NodeState::kReady) return Refused(NameOf(node), " is silent already");
+  if (node.status.state != NodeState::kReady) return Refused(NameOf(node), " is already silent");
   StateEditor editor(state);
   SetNodeState(editor, node, NodeState::kSilent);
   for (TaskKey key : TasksOn(node)) {
@@ -180,7 +180,8 @@ absl::Status ApplyBody(ClusterState& state, const NodeFenced& event, Time now) {
   for (TaskKey key : TasksOn(node)) {
     const Job& job = state.jobs().At(key.job);
     const Task& task = job.tasks[key.task];
-    // No fence ends what is kept: until the node says that it is gone, it is not run again.
+    // The fence does not end KEEP tasks, so they must not restart until the node reports that they
+    // are gone.
     const bool runs_again = !Releasing(task) || task.requeue;
     if (job.on_node_loss == NodeLossPolicy::kKeep && runs_again) continue;
     editor.SetTask(key, GoneTask(task, EndCause::kNodeLost, now));

@@ -14,7 +14,7 @@ bool MayReport(TaskState state, ReportState report) {
   switch (report) {
     case ReportState::kPrepared:
       return state == TaskState::kBound;
-    case ReportState::kRunning:  // a gang of one starts without a decision of its own
+    case ReportState::kRunning:  // a gang of one starts without a separate decision
       return state == TaskState::kBound || state == TaskState::kPrepared ||
              state == TaskState::kStarting;
     case ReportState::kRefused:
@@ -40,8 +40,8 @@ const char* ReportName(ReportState report) {
   return "?";
 }
 
-// A node on which a task begins to run is well again. That it has prepared one says little: prolog,
-// control group and namespaces come after that.
+// A node on which a task starts to run is considered healthy again. A prepared task proves little:
+// prolog, control group and namespaces come later.
 bool ShowsNodeWell(const TaskReported& report) {
   return report.state == (report.trust_at_running ? ReportState::kRunning : ReportState::kPrepared);
 }
@@ -55,7 +55,7 @@ void ForgetRefusals(StateEditor& editor, const Node& node) {
   editor.SetNodeStatus(node.id, std::move(status));
 }
 
-// The tasks are of the job, each once and in a state that `allowed` accepts.
+// Checks that the tasks exist in the job, without repeats, each in a state that `allowed` accepts.
 template <class Allowed>
 absl::Status CheckTasks(const ClusterState& state, JobId id, std::vector<uint32_t> tasks,
                         const char* what, Allowed allowed) {
@@ -77,8 +77,8 @@ absl::Status CheckTasks(const ClusterState& state, JobId id, std::vector<uint32_
   return absl::OkStatus();
 }
 
-// The places are on nodes that are there and take tasks, and nobody else waits for their devices.
-// Whether they become free is for planning to see to.
+// Checks that the places are on known nodes that take tasks, and that no other task waits for their
+// devices. Planning ensures that they become free.
 absl::Status CheckPlaces(const ClusterState& state, const Job& job,
                          const std::vector<Placement>& places) {
   std::map<NodeId, DeviceUse> taken;
@@ -96,7 +96,7 @@ absl::Status CheckPlaces(const ClusterState& state, const Job& job,
     }
     const DeviceUse use = UseOf(*node, shape, place.devices);
     if (!missing.Empty() || !HasRoom(*node, reserved, use)) {
-      return Refused(NameOf(*node), ": a device is not there, not well, or kept for another task");
+      return Refused(NameOf(*node), ": a device is missing, unhealthy or reserved by another task");
     }
     reserved += use;
   }
@@ -105,7 +105,7 @@ absl::Status CheckPlaces(const ClusterState& state, const Job& job,
 
 absl::Status CheckMoves(const ClusterState& state, const TasksReleased& event) {
   if (IsEviction(event.reason) && event.beneficiary == JobId{}) {
-    return Invalid("an eviction must name who benefits");
+    return Invalid("an eviction must name its beneficiary");
   }
   if (event.moves_to.empty()) return absl::OkStatus();
   const Job& job = state.jobs().At(event.job);
@@ -127,11 +127,11 @@ absl::Status ApplyBody(ClusterState& state, const TasksNominated& event, Time no
   if (!status.ok()) return status;
   const Job& job = state.jobs().At(event.job);
   if (Ended(job.status.state) || job.status.suspended || job.status.cancelled) {
-    return Refused(NameOf(job), " waits for no place");
+    return Refused(NameOf(job), " is not waiting for places");
   }
   if (status = CheckPlaces(state, job, event.placements); !status.ok()) return status;
   StateEditor editor(state);
-  for (const Placement& place : event.placements) {  // first out of their old places
+  for (const Placement& place : event.placements) {  // first release their old places
     const Task& task = job.tasks[place.task];
     if (Reserves(task.state)) editor.SetTask({job.id, place.task}, UnnominatedTask(task, now));
   }
@@ -139,7 +139,7 @@ absl::Status ApplyBody(ClusterState& state, const TasksNominated& event, Time no
     editor.SetTask({job.id, place.task}, NominatedTask(job.tasks[place.task], place, now));
   }
   if (event.claims) {
-    for (const uint32_t task : ToBeClaimed(job)) {
+    for (const uint32_t task : TasksToClaim(job)) {
       editor.SetTask({job.id, task}, ClaimedTask(job.tasks[task]));
     }
   }

@@ -56,8 +56,7 @@ absl::Status ApplyBody(ClusterState& state, const NodesJoined& event, Time) {
   if (auto status = CheckNodes(state, event.nodes); !status.ok()) return status;
   for (NodeId id : event.nodes) {
     const Node& node = state.nodes().At(id);
-    if (IsIn(node, event.domain))
-      return Refused(NameOf(node), " is in ", NameOf(*domain), " already");
+    if (IsIn(node, event.domain)) return Refused(NameOf(node), " is already in ", NameOf(*domain));
   }
   StateEditor(state).JoinNodes(event.domain, event.nodes);
   return absl::OkStatus();

@@ -83,7 +83,7 @@ bool ClusterState::WithinLimits(QueueId queue, const Resources& request) const {
     const Queue& at = queues_.At(id);
     for (size_t i = 0; i < kMaxResourceKinds; ++i) {
       const bool over = at.limit.amount[i] - at.allocated.amount[i] < request.amount[i];
-      if (over && request.amount[i] > 0) return false;  // a lowered limit blocks only what asks
+      if (over && request.amount[i] > 0) return false;  // a lowered limit blocks only requests
     }
     if (id == kRootQueue) return true;
   }

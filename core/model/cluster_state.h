@@ -1,10 +1,10 @@
 // ClusterState: jobs, nodes and queues, with the indexes that planning reads.
 //
 // Everything is either a fact (set by Apply or by loading) or derived from facts. All accounting of
-// tasks goes through one function, StateEditor::SetTask: it takes the old value's contribution out
-// and puts the new value's in, so that undoing is setting the old value again
-// (engine/transaction.h), and a rebuild from facts equals the running sums (property test). No
-// thread safety: the server guards it.
+// tasks goes through one function, StateEditor::SetTask: it removes the old value's contribution
+// and adds the new value's. Undo therefore means setting the old value again
+// (engine/transaction.h), and a rebuild from facts equals the running sums (property test). Not
+// thread-safe: the server guards it.
 #ifndef BERTH_CORE_MODEL_CLUSTER_STATE_H_
 #define BERTH_CORE_MODEL_CLUSTER_STATE_H_
 
@@ -34,17 +34,16 @@
 
 namespace berth {
 
-// What changed since the last TakeDirty: the records that the turn's batch must carry. Sorted,
-// without repeats.
+// Changes since the last TakeDirty: the records that the turn's batch must contain. Sorted, unique.
 struct Dirty {
-  std::vector<QueueId> queues;  // present = write, absent in the state = delete
-  std::vector<QueueId> usages;  // of queues: write these too; their revision stays
+  std::vector<QueueId> queues;  // in the state = write, else delete
+  std::vector<QueueId> usages;  // queues to write too; their revision stays
   std::vector<HyperNodeId> hyper_nodes;
   std::vector<NodeId> nodes;
   std::vector<JobId>
-      jobs;  // status, priority or labels; absent in the state = delete, with all its tasks
+      jobs;  // status, priority or labels; not in the state = delete, with all its tasks
   std::vector<TaskKey> tasks;
-  std::vector<JobId> new_jobs;  // their immutable part as well
+  std::vector<JobId> new_jobs;  // write their immutable part as well
   std::vector<RunId> runs;      // kept = write, else delete
   bool request_mix = false;
   bool empty() const {
@@ -54,8 +53,8 @@ struct Dirty {
   }
 };
 
-// What planning keeps from cycle to cycle that is no fact: without it, it would decide the same,
-// later. Opaque here; owned by the state that it was made from.
+// What planning keeps across cycles besides facts. Without it, decisions would be the same, but
+// slower. Opaque here; owned by the state from which it was made.
 class PlanningCache {
  public:
   virtual ~PlanningCache() = default;
@@ -63,8 +62,8 @@ class PlanningCache {
 
 class ClusterState {
  public:
-  ClusterState();  // one queue: the root
-  // Compiled once, as they are long.
+  ClusterState();  // with one queue: the root
+  // Defined in the .cc file, as they are large.
   ClusterState(ClusterState&&) noexcept;
   ClusterState& operator=(ClusterState&&) noexcept;
   ~ClusterState();
@@ -89,78 +88,78 @@ class ClusterState {
   // Fact: when usage was last charged (UsageCharged); InfinitePast if never.
   Time usage_charged() const { return usage_charged_; }
 
-  // Fact: the demand for devices, and what its parts are worth. The version goes up with each
+  // Fact: the demand for devices and the value of its requests. The version increases with each
   // change.
   const RequestMix& request_mix() const { return request_mix_; }
   uint64_t request_mix_version() const { return request_mix_version_; }
 
-  // Facts: the finished runs that predictions rest on (JobRunRecorded).
+  // Facts: the finished runs on which predictions rest (JobRunRecorded).
   const RunHistory& run_history() const { return run_history_; }
 
-  // Facts: places kept for blocked jobs.
+  // Facts: the reservations of blocked jobs.
   const absl::btree_map<JobId, Reservation>& reservations() const { return reservations_; }
 
-  // Of HyperNodes. Which one names this one as a member; 0 if none does. It need not exist yet.
+  // The HyperNode that names this one as a member; 0 if none does. It need not exist yet.
   HyperNodeId ClaimantOf(absl::string_view hyper_node) const;
-  // How many HyperNodes of the kind have that tier name, and their tier (0 of none).
+  // How many HyperNodes of the kind have that tier name, and their tier (0 if none).
   struct TierUse {
     int32_t tier = 0;
     int64_t hyper_nodes = 0;
   };
   TierUse TierNamed(absl::string_view kind, absl::string_view tier_name) const;
-  // The one of that kind among the node's domains; null if only the root holds it.
+  // The HyperNode of that kind among the node's domains; null if only the root contains it.
   const HyperNode* DomainOf(const Node& node, absl::string_view kind) const;
-  // Goes up with every change of a HyperNode and of who is in it.
+  // Increases with every change of a HyperNode or of its nodes.
   uint64_t topology_version() const { return topology_version_; }
-  // Goes up when HyperNodes come, go, or have other members: what they claim may be different.
+  // Increases when HyperNodes are added, removed or get other members, which changes their claims.
   uint64_t members_version() const { return members_version_; }
 
   // Derived indexes.
   const PendingIndex& pending() const { return pending_; }
-  // Sum over the ready nodes, cordoned ones included: what the queues divide.
+  // Sum over the ready nodes, including cordoned ones: what the queues divide.
   const Resources& capacity() const { return capacity_; }
   const FreeIndex& free() const { return free_; }
   const AffinityIndex& affinity() const { return affinity_; }
   // Nodes with a device that tasks may share (Node::shareable).
   int64_t shareable_nodes() const { return shareable_nodes_; }
-  // The next thing due of each job that has one (NextDue), earliest first; all later than
+  // The next due time of each job that has one (NextDue), earliest first; all later than
   // passed_time().
   const absl::btree_set<std::pair<Time, JobId>>& timers() const { return timers_; }
   // Jobs that occupy and have a walltime, by PlannedEnd.
   const absl::btree_set<std::pair<Time, JobId>>& planned_ends() const { return planned_ends_; }
-  // Jobs with nominated tasks; tasks that are being released (not those on silent nodes).
+  // Jobs with nominated tasks; tasks that are being released (except on silent nodes).
   const absl::btree_set<JobId>& nominated_jobs() const { return nominated_jobs_; }
   const absl::btree_set<TaskKey>& releasing() const { return releasing_; }
   // Running jobs below their minimum, by ShortSince.
   const absl::btree_set<std::pair<Time, JobId>>& short_jobs() const { return short_jobs_; }
   // Nodes in back-off, by its end.
   const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
-  // Nodes that have as many tasks as they may (NodeSpec::max_tasks): not in free().
+  // Nodes at their limit of tasks (NodeSpec::max_tasks), which are not in free().
   const absl::btree_set<NodeId>& full_nodes() const { return full_nodes_; }
-  // When planning will rank waiting jobs anew for having waited long, earliest first
-  // (StateEditor::RankAgain). May hold jobs that have ended.
+  // When planning will recompute the ranks of pending jobs because of ageing, earliest first
+  // (StateEditor::RankAgain). May contain jobs that have ended.
   const absl::btree_set<std::pair<Time, JobId>>& ageing() const { return ageing_; }
-  // When planning last looked at the clock (StateEditor::PassTime).
+  // The time that planning last processed (StateEditor::PassTime).
   Time passed_time() const { return passed_time_; }
-  // Jobs that the lifecycle stage must look at: a fact of theirs changed, something is due, a
-  // dependency ended, or one of their nodes is draining. In id order.
+  // Jobs that the lifecycle stage must process: a fact changed, something is due, a dependency
+  // ended, or one of their nodes is draining. In id order.
   const absl::btree_set<JobId>& unsettled() const { return unsettled_; }
   // Jobs that depend on this one and have neither started nor ended, in id order. While there are
-  // any, it cannot be deleted; so a dependency on a job that no longer exists was met.
+  // any, it cannot be deleted. So a dependency on a job that no longer exists was satisfied.
   std::vector<JobId> Dependents(JobId job) const;
-  // What the task's latest attempt said when it ended; empty if nothing.
+  // The message of the task's latest ended attempt; may be empty.
   absl::string_view TaskMessage(TaskKey task) const;
   int64_t jobs_in(JobState state) const { return jobs_by_state_[static_cast<size_t>(state)]; }
-  // Without tasks that still wait in jobs that have ended.
+  // Excludes pending tasks of jobs that have ended.
   int64_t tasks_in(TaskState state) const { return tasks_by_state_[static_cast<size_t>(state)]; }
-  // Room for `request` below the limits of the queue and its ancestors.
+  // True if `request` fits below the limits of the queue and its ancestors.
   bool WithinLimits(QueueId queue, const Resources& request) const;
-  // The queue and all its ancestors are open.
+  // True if the queue and all its ancestors are open.
   bool Open(QueueId queue) const;
 
   Dirty TakeDirty();
-  // Stamps every object that is dirty now with this revision (the sequence of the batch that will
-  // carry it).
+  // Sets the revision of every dirty object to this one (the sequence of the batch that will
+  // contain it).
   void StampDirty(uint64_t revision);
 
  private:
@@ -181,7 +180,7 @@ class ClusterState {
   NodeId next_node_id_{1};
   QueueId next_queue_id_{1};
   HyperNodeId next_hyper_node_id_{1};
-  absl::flat_hash_map<std::string, HyperNodeId> claimants_;  // by the name that is claimed
+  absl::flat_hash_map<std::string, HyperNodeId> claimants_;                       // by claimed name
   absl::flat_hash_map<std::pair<std::string, std::string>, TierUse> tier_names_;  // (kind, name)
   uint64_t topology_version_ = 0;
   uint64_t members_version_ = 0;
@@ -206,24 +205,24 @@ class ClusterState {
   Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;
   std::vector<JobId> unranked_;       // StateEditor::TakeUnranked
-  std::vector<QueueId> moved_lines_;  // StateEditor::TakeMovedLines; each once
-  bool ranked_ = false;               // some job may have a rank
+  std::vector<QueueId> moved_lines_;  // StateEditor::TakeMovedLines; unique
+  bool ranked_ = false;               // true if some job may have a rank
   absl::btree_set<std::pair<Time, JobId>> ageing_;
   absl::btree_map<JobId, Reservation> reservations_;
   absl::btree_set<std::pair<Time, JobId>> planned_ends_;
   absl::btree_set<JobId> nominated_jobs_;
   absl::btree_set<TaskKey> releasing_;
   absl::btree_set<std::pair<Time, JobId>> short_jobs_;
-  absl::flat_hash_map<JobId, Time> short_since_;  // of those
+  absl::flat_hash_map<JobId, Time> short_since_;  // for the jobs in it
   std::vector<NodeId> new_nodes_;                 // StateEditor::TakeNewNodes
   std::vector<NodeId> freed_nodes_;  // may have more free since the last WakeForRoom; may repeat
-  absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (depended on, waiting)
+  absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (dependency, dependent)
   std::array<int64_t, kJobStates> jobs_by_state_{};
   std::array<int64_t, kTaskStates> tasks_by_state_{};
   Dirty dirty_;
 };
 
-// What was submitted, with priority and labels as they are now.
+// What was submitted, with the current priority and labels.
 JobSpec SpecOf(const ClusterState& state, const Job& job);
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// CheckConsistency: everything derived, computed once more in the simplest way, from facts alone.
+// CheckConsistency: recomputes everything derived in the simplest way, from facts alone.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,7 +19,7 @@ absl::Status Differs(const Parts&... parts) {
   return absl::InternalError(absl::StrCat("inconsistent: ", parts...));
 }
 
-// What the tasks say about nodes and queues.
+// Sums over the tasks, per node and queue.
 struct Sums {
   struct OfNode {
     Resources allocated, reserved, leaving;
@@ -68,7 +68,7 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   if (task.claimed) {
     const bool leaves = Releasing(task) && !task.moves;
     if (leaves || !(Reserves(task.state) || Occupies(task.state))) {
-      return Differs("job ", job.id.value, " task ", index, " claims a place and holds none");
+      return Differs("job ", job.id.value, " task ", index, " claims a place but holds none");
     }
     own.claimed += shape.resources;
   }
@@ -82,7 +82,7 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
                                     shape, task.moves ? task.next_devices : task.devices);
     if (there.devices_reserved.Clashes(devices)) {
       return Differs("job ", job.id.value, " task ", index,
-                     " waits for a device that another does");
+                     " waits for a device that another task waits for");
     }
     there.reserved += AmountsOf(shape, devices);
     there.devices_reserved += devices;
@@ -124,7 +124,7 @@ absl::Status CheckTallies(const Job& job) {
 absl::Status CheckPendingClass(const ClusterState& state, const Job& job, Sums& sums) {
   const JobNeeds needs = NeedsOf(job);
   if (needs.empty() != (job.pending_class == ClassId{})) {
-    return Differs("job ", job.id.value, needs.empty() ? " asks for nothing, but is" : " is not",
+    return Differs("job ", job.id.value, needs.empty() ? " requests nothing, but is" : " is not",
                    " in the pending index");
   }
   if (needs.empty()) return absl::OkStatus();
@@ -175,7 +175,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   if (job.leaving > 0 && job.leaving == job.occupying) own.leaving_jobs = 1;
   if (own.running_jobs > 0) {
     sums.queues[job.queue].occupying_jobs.insert(HolderKeyOf(job));
-    if (Graded(job)) sums.queues[job.queue].graded_jobs.insert(HolderKeyOf(job));
+    if (HasGroupPriorities(job)) sums.queues[job.queue].graded_jobs.insert(HolderKeyOf(job));
     const Time end = PlannedEnd(job);
     if (end != absl::InfiniteFuture()) sums.planned_ends.insert({end, job.id});
   }
@@ -206,13 +206,13 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   if (state.FindQueue(queue.spec.name) != &queue) return Differs("name of ", name);
   if (!(queue.allocated == sums.allocated)) return Differs("allocated of ", name);
   if (!(queue.pending == sums.pending)) return Differs("pending of ", name);
-  if (!(queue.wanted == sums.wanted)) return Differs("what is wanted of ", name);
+  if (!(queue.wanted == sums.wanted)) return Differs("wanted of ", name);
   if (!(queue.nonpreemptible == sums.nonpreemptible)) return Differs("nonpreemptible of ", name);
   if (!(queue.nominated == sums.nominated)) return Differs("nominated of ", name);
   if (!(queue.claimed == sums.claimed)) return Differs("claimed of ", name);
   if (!(queue.leaving == sums.leaving) || queue.leaving_jobs != sums.leaving_jobs ||
       !(queue.nonpreemptible_leaving == sums.nonpreemptible_leaving)) {
-    return Differs("what is leaving of ", name);
+    return Differs("leaving of ", name);
   }
   if (!std::equal(queue.occupying_jobs.begin(), queue.occupying_jobs.end(),
                   sums.occupying_jobs.begin(), sums.occupying_jobs.end()) ||
@@ -248,8 +248,8 @@ Resources CapacityOf(const Interner& interner, const NodeSpec& spec) {
   return capacity;
 }
 
-// Something is being released, and then there is room for a task.
-bool RoomSoon(const Node& node) { return node.leaving_tasks > 0 && TaskRoomOnceReleased(node) > 0; }
+// True if something is being released, and its release leaves room for a task.
+bool RoomSoon(const Node& node) { return node.leaving_tasks > 0 && TaskRoomAfterRelease(node) > 0; }
 
 absl::Status CheckFree(const ClusterState& state, const Node& node) {
   const NodeStatus& status = node.status;
@@ -274,9 +274,9 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
     return devices;
   };
   const FreeIndex::Key soon{
-      FreeIndex::Room(count(TakenOnceReleased(node)), FreeOnceReleased(node)[kCpu]), node.id};
+      FreeIndex::Room(count(TakenAfterRelease(node)), FreeAfterRelease(node)[kCpu]), node.id};
   if (state.free().soon().contains(soon) != (takes && RoomSoon(node))) {
-    return Differs("what is free once released of node ", node.spec.name);
+    return Differs("free after release of node ", node.spec.name);
   }
   if (!wanted) return absl::OkStatus();
   const int devices = count(TakenDevices(node));
@@ -305,7 +305,7 @@ absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::
   if (!(node.devices_reserved == sums.devices_reserved)) return Differs("kept devices of ", name);
   if (!(node.leaving == sums.leaving) || !(node.devices_leaving == sums.devices_leaving) ||
       node.leaving_tasks != sums.leaving_tasks) {
-    return Differs("what is leaving of ", name);
+    return Differs("leaving of ", name);
   }
   if (Sorted(node.tasks) != Sorted(sums.tasks)) return Differs("tasks of ", name);
   if (Sorted(node.nominated) != Sorted(sums.nominated)) return Differs("nominated of ", name);
@@ -371,7 +371,8 @@ absl::Status CheckLists(const ClusterState& state, const Sums& sums) {
   return absl::OkStatus();
 }
 
-// Parents, children and nodes, from the names in the specifications and from the nodes' domains.
+// Parents, children and nodes, recomputed from the names in the specifications and the nodes'
+// domains.
 absl::Status CheckHyperNode(const ClusterState& state, const HyperNode& domain,
                             HyperNodeId parent) {
   const std::string& name = domain.spec.name;
@@ -419,8 +420,8 @@ absl::Status CheckTopology(const ClusterState& state) {
   return status;
 }
 
-// Each node stands there under what it has now (CheckFree); here that nothing else does. A listed
-// time that is not in its job's or node's facts is one, too.
+// CheckFree finds each node under its current values; this checks that the indexes contain nothing
+// else. A listed time that no job or node has is an extra entry, too.
 absl::Status CheckNothingElse(const ClusterState& state) {
   size_t leaving = 0, jobs_due = 0, jobs_short = 0, backing_off = 0, full = 0;
   state.nodes().ForEach([&](NodeId, const Node& node) {
@@ -433,7 +434,7 @@ absl::Status CheckNothingElse(const ClusterState& state) {
     jobs_short += ShortSince(job) != absl::InfiniteFuture() ? 1 : 0;
   });
   if (state.free().soon().size() != leaving) {
-    return Differs("what is free once released lists ", state.free().soon().size(), " nodes, not ",
+    return Differs("free after release lists ", state.free().soon().size(), " nodes, not ",
                    leaving);
   }
   if (state.timers().size() != jobs_due) return Differs("number of timers");
@@ -485,7 +486,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
     return Differs("sum of the free index");
   }
   if (!(capacity == state.capacity())) return Differs("capacity");
-  if (shareable != state.shareable_nodes()) return Differs("number of nodes to share");
+  if (shareable != state.shareable_nodes()) return Differs("number of shareable nodes");
   for (size_t s = 0; s < kJobStates; ++s) {
     if (sums.jobs_by_state[s] != state.jobs_in(static_cast<JobState>(s))) {
       return Differs("number of jobs in state ", s);

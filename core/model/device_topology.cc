@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxCpus = 1 << 16;
 
-// Of "7" or "0-15"; -1 if it is neither.
+// The number of CPUs in "7" or "0-15"; -1 if it is neither.
 int64_t CountRange(absl::string_view range) {
   const std::pair<absl::string_view, absl::string_view> ends =
       absl::StrSplit(range, absl::MaxSplits('-', 1));

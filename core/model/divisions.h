@@ -1,4 +1,4 @@
-// Whether a gang may be made up in several ways: DivisionsOf (core/model/pending_index.h).
+// Whether a gang can be composed in several ways: DivisionsOf (core/model/pending_index.h).
 #ifndef BERTH_CORE_MODEL_DIVISIONS_H_
 #define BERTH_CORE_MODEL_DIVISIONS_H_
 
@@ -6,7 +6,7 @@
 
 namespace berth {
 
-// False: there is one way. O(groups).
+// False: there is only one way. O(groups).
 bool Divides(const Job& job);
 
 }  // namespace berth

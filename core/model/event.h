@@ -1,9 +1,9 @@
-// Events: everything that can happen to the cluster. State is their fold (Apply,
+// Events: everything that can happen to the cluster. The state is the fold of all events (Apply,
 // core/model/apply.h); the store keeps them as the log. A decision of the planner is an event like
 // any other.
 //
-// Events are self-contained: ids that stay (jobs, nodes, queues) and names, never interned ids.
-// They are checked before they are persisted, so that replaying one cannot fail.
+// Events are self-contained: they use permanent ids (jobs, nodes, queues) and names, never interned
+// ids. They are checked before they are persisted, so that replaying one cannot fail.
 #ifndef BERTH_CORE_MODEL_EVENT_H_
 #define BERTH_CORE_MODEL_EVENT_H_
 
@@ -40,20 +40,20 @@ struct QueueDeleted {
   QueueId id;
 };
 
-// A new node (id is the next one) or a new registration of a known one. Ends silence. Tasks are
-// reconciled by the TaskReported and TasksGone events that follow in the same turn.
+// A new node (with the next id) or a new registration of a known one. Ends silence. The
+// TaskReported and TasksGone events that follow in the same turn reconcile its tasks.
 struct NodeRegistered {
   NodeId id;
   NodeSpec spec;
-  uint64_t epoch = 0;  // one more than before
+  uint64_t epoch = 0;  // one more than the previous one
   std::string agent_id, boot_id, agent_version;
 };
-struct NodeSilenced {  // its lease lapsed: tasks become Lost; those of REPLACE_NOW jobs, and of
-                       // jobs that were cancelled by force, are given up at once
+struct NodeSilenced {  // its lease expired: tasks become Lost; those of REPLACE_NOW jobs and of
+                       // force-cancelled jobs end at once
   NodeId id;
-  bool ends_forced = true;  // false in logs of before: forced jobs waited for the fence there
+  bool ends_forced = true;  // false in older logs: forced jobs waited for the fence
 };
-struct NodeFenced {  // silent for so long that strict tasks are certainly dead: Lost tasks end,
+struct NodeFenced {  // silent so long that strict tasks must be dead: Lost tasks end,
                      // except those of KEEP jobs
   NodeId id;
 };
@@ -63,13 +63,13 @@ struct NodeSteered {
   bool draining = false;
   std::string reason;
 };
-// A member could not be prepared there, by the node's own fault: back-off, and a cordon once
-// several jobs in a row met that.
+// A member could not be prepared there, by the node's fault. The node backs off, and is cordoned
+// after several refused jobs in a row.
 struct NodeRefused {
   NodeId id;
   int32_t refusals = 0;  // in a row
   Time backoff_until = absl::InfinitePast();
-  JobId job;            // whose member it was
+  JobId job;            // whose member was refused
   std::string message;  // why
 };
 struct NodeDeleted {
@@ -77,22 +77,22 @@ struct NodeDeleted {
 };
 
 struct JobSubmitted {
-  JobId id;  // ClusterState::next_job_id(), or a later one: those between are never used
+  JobId id;  // ClusterState::next_job_id() or later; skipped ids are never used
   JobSpec spec;
-  // It comes into its queue's line (core/model/line.h). False: decided before there were lines.
+  // It enters its queue's line (core/model/line.h). False: decided before lines existed.
   bool in_line = true;
 };
 struct JobUpdated {
   JobId id;
   int32_t priority = 0;
   std::map<std::string, std::string> labels;
-  std::optional<Duration> walltime = std::nullopt;  // as before; may not be used up already
+  std::optional<Duration> walltime = std::nullopt;  // as before; must exceed the time already run
 };
 struct JobCancelled {
   JobId id;
   std::string reason;
-  bool force = false;  // nothing is waited for: its tasks on silent nodes have ended, and those on
-                       // nodes that fall silent end then
+  bool force = false;  // without waiting: its tasks on silent nodes end now, and those on nodes
+                       // that become silent later end then
 };
 struct JobSuspended {
   JobId id;
@@ -102,13 +102,13 @@ struct JobDeleted {
   JobId id;
 };
 
-// kRefused ends the attempt (kFailed, EndCause::kRefused): planning answers with NodeRefused, if it
+// kRefused ends the attempt (kFailed, EndCause::kRefused). Planning reacts with NodeRefused, if it
 // is the node's fault, and with TasksRequeued or the job's end.
 enum class ReportState : uint8_t { kPrepared, kRefused, kRunning, kExited };
 enum class ExitCause : uint8_t { kItself, kKilled, kLeaseLapsed, kReboot, kSupervisorLost, kGone };
 
-// What an agent reported of the attempt that the state knows. Reports of other attempts or epochs
-// never become events. kExited with kGone: the node registered again and no longer has it.
+// What an agent reported about the current attempt. Reports of other attempts or epochs never
+// become events. kExited with kGone: the node registered again without the task.
 struct TaskReported {
   TaskKey task;
   uint32_t attempt = 0;
@@ -118,9 +118,9 @@ struct TaskReported {
   ExitCause cause = ExitCause::kItself;
   uint16_t port = 0;  // with kPrepared
   std::string message;
-  bool own_fault = false;      // with kRefused: the job's, not the node's
-  bool nobodys_fault = false;  // likewise: neither the job's nor the node's
-  // The node's refusals are forgotten with kRunning. False in logs of before: with kPrepared there.
+  bool own_fault = false;      // with kRefused: the job's fault, not the node's
+  bool nobodys_fault = false;  // likewise: nobody's fault
+  // kRunning resets the node's refusals. False in older logs: kPrepared did.
   bool trust_at_running = true;
 };
 
@@ -131,7 +131,7 @@ struct Placement {
   DeviceSet devices;
   bool operator==(const Placement&) const = default;
 };
-struct TasksBound {  // attempts go up by one; Prepare is sent to each
+struct TasksBound {  // attempts increase by one; Prepare is sent to each
   JobId job;
   bool gang = false;  // a gang start (JobStatus::starts, Binding), else growth or a replacement
   std::vector<Placement> placements;
@@ -140,84 +140,83 @@ struct TasksStarted {  // every member is prepared: Start is sent to each
   JobId job;
   std::vector<uint32_t> tasks;
 };
-// The tasks wait from now on for these very places, which others may not take: free, or still being
-// released. A waiting task, or one that is nominated already and changes its place.
+// The tasks wait for these places, which are free or being released, and which other tasks may not
+// take. Each task is pending, or already nominated and changes its place.
 struct TasksNominated {
   JobId job;
   std::vector<Placement> placements;
-  bool claims = false;  // of what others held, what the queue is entitled to: Task::claimed of all
-                        // tasks of the job that hold a place then
+  bool claims = false;  // the queue is entitled to room that others held: sets Task::claimed for
+                        // all tasks of the job that then hold a place
 };
-struct TasksUnnominated {  // they wait for any place again
+struct TasksUnnominated {  // they are no longer tied to a place
   JobId job;
   std::vector<uint32_t> tasks;
 };
-// A blocked job is kept a place for later: nothing may start that would still be there then.
-// Replaces its reservation. Counts as use of its queue from `start` to `end`.
+// Keeps places for a blocked job in the future: nothing may start there that would still run at
+// `start`. Replaces its reservation. Counts as use of its queue from `start` to `end`.
 struct Reservation {
   Time start = absl::InfiniteFuture();
   Time end = absl::InfiniteFuture();
   std::vector<Placement> places;
-  // When the job was to start by the first of the reservations that it has had without a break:
-  // from then on nothing starts by a guess that could delay it (docs/prediction.md).
+  // The start time in the first of an unbroken series of reservations. From then on, nothing that
+  // could delay the job starts on the basis of a prediction (docs/developers/prediction.md).
   Time firm_from = absl::InfiniteFuture();
   bool operator==(const Reservation&) const = default;
 };
 struct JobReserved {
   JobId job;
-  Reservation reservation;  // without places: it has none any more
+  Reservation reservation;  // without places: it is removed
 };
-// `elapsed` has gone by since the last: moves Queue::usage of every queue towards what it holds
-// now, by 1 - 2^(-elapsed / half_life).
+// `elapsed` has passed since the last one: moves Queue::usage of every queue towards its current
+// allocation, by 1 - 2^(-elapsed / half_life).
 struct UsageCharged {
   Duration elapsed;
   Duration half_life;
 };
-struct TasksReleased {  // Kill is sent to each; they occupy until they are reported gone
+struct TasksReleased {  // Kill is sent to each; they occupy until reported gone
   JobId job;
   std::vector<uint32_t> tasks;
   bool requeue = false;  // Pending again once gone
   ReleaseReason reason = ReleaseReason::kCancelled;
-  JobId beneficiary = {};                // of an eviction: never 0 then
-  std::string detail = {};               // of an eviction, for people: why it was lawful
-  std::vector<Placement> moves_to = {};  // with requeue: where those of `tasks` that are named here
-                                         // are nominated once they are gone
+  JobId beneficiary = {};                // of an eviction: never 0
+  std::string detail = {};               // of an eviction, for people: the justification
+  std::vector<Placement> moves_to = {};  // with requeue: places where some of `tasks` are
+                                         // nominated once they are gone
 };
-struct TasksRequeued {  // tasks that ended, to run again
+struct TasksRequeued {  // ended tasks that will run again
   JobId job;
   std::vector<uint32_t> tasks;
 };
-struct JobStatusChanged {  // the whole new status but evictions; revision and tasks untouched
+struct JobStatusChanged {  // the whole new status except evictions; revision and tasks unchanged
   JobId job;
   JobStatus status;
 };
 
-// A new HyperNode (id is the next one) or the new specification of a known one, of the same name
-// and kind. What nodes it means is said by NodesJoined and NodesLeft.
+// A new HyperNode (with the next id) or the new specification of a known one with the same name and
+// kind. NodesJoined and NodesLeft list the nodes in it.
 struct HyperNodeChanged {
   HyperNodeId id;
   HyperNodeSpec spec;
 };
-struct HyperNodeDeleted {  // the nodes in it leave it; its children become roots
+struct HyperNodeDeleted {  // its nodes leave it; its children become roots
   HyperNodeId id;
 };
-// The nodes are in this domain now, and no lower one of its kind. Each leaves the one of that kind
-// in which it was.
+// The nodes are now in this domain, and in no lower one of its kind. Each leaves its previous
+// domain of that kind.
 struct NodesJoined {
   HyperNodeId domain;
   std::vector<NodeId> nodes;  // ascending
 };
-struct NodesLeft {  // they are in none of its kind any more
+struct NodesLeft {  // they are in no domain of its kind any more
   HyperNodeId domain;
   std::vector<NodeId> nodes;  // ascending
 };
-// What is known of the demand for devices from now on: planning goes by it where devices are given
-// out by what is left of them (core/sharing).
+// The demand for devices that planning uses from now on, where devices are placed by the resources
+// that remain (core/sharing).
 struct RequestMixChanged {
   RequestMix mix;
 };
-// The job has ended, having run from JobStatus::start to JobStatus::end: RunHistory takes that run
-// in.
+// Adds the run of a job that has ended, from JobStatus::start to JobStatus::end, to RunHistory.
 struct JobRunRecorded {
   JobId job;
 };
@@ -230,8 +229,8 @@ using AnyFact =
                  TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
                  NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded>;
 
-// One of the facts. Copying, moving and destroying them is compiled once, in event.cc: in every
-// file that handles events it would be a third of its object.
+// One of the facts. Copying, moving and destroying them is compiled once, in event.cc: otherwise it
+// would make up a third of the object code of every file that handles events.
 class EventBody : public AnyFact {
  public:
   EventBody();

@@ -8,7 +8,7 @@ namespace berth {
 namespace {
 
 // A hash that is the same on every machine and in every run (absl's is seeded). 64-bit FNV-1a over
-// words, finished by a multiply-shift so that all bits of the last words count.
+// words, with a final multiply-shift so that all bits of the last words count.
 class Hasher {
  public:
   Hasher& Add(uint64_t word) {
@@ -59,7 +59,7 @@ class Hasher {
   uint64_t hash_ = 0xcbf29ce484222325u;
 };
 
-// Amounts by name, without zeros: kinds are numbered differently in equal states.
+// Amounts by name, without zeros: equal states may number kinds differently.
 void AddResources(Hasher& h, const Interner& interner, const Resources& sum) {
   std::vector<std::pair<absl::string_view, int64_t>> named;
   for (size_t i = 0; i < interner.kind_count(); ++i) {

@@ -1,4 +1,4 @@
-// What prediction needs to know of a job: what it asks for, and how it ran.
+// Input of predictions: what a job requested, and how long it ran.
 #ifndef BERTH_CORE_MODEL_FINISHED_RUN_H_
 #define BERTH_CORE_MODEL_FINISHED_RUN_H_
 
@@ -6,10 +6,10 @@
 
 namespace berth {
 
-// How long the job will run, by the runs of now.
+// The predicted run time of the job, based on the current run history.
 RunPrediction PredictionFor(const ClusterState& state, const JobSpec& spec);
 
-// Of a job that has ended: from its latest start to its end; zero if it never started.
+// The run of an ended job, from its latest start to its end; zero if it never started.
 Duration RunOf(const Job& job);
 FinishedRun FinishedRunOf(const ClusterState& state, const Job& job);
 

@@ -40,13 +40,13 @@ void FreeIndex::RemoveSoon(NodeId node) {
   FollowSoon(node, entry);
 }
 
-// While held: it follows later.
+// While held, queues the update for later.
 bool FreeIndex::Waits(NodeId node, Entry& entry) {
   if (held_ && !std::exchange(entry.waits, true)) waiting_.push_back(node);
   return held_;
 }
 
-// Its place in the order becomes what the entry says, now or with Release.
+// Updates its place in the order according to the entry, now or at Release.
 void FreeIndex::Follow(NodeId node, Entry& entry) {
   if (entry.in_order == entry.listed && entry.key_room == entry.room) return;
   if (Waits(node, entry)) return;
@@ -60,7 +60,7 @@ void FreeIndex::Follow(NodeId node, Entry& entry) {
 void FreeIndex::AppendToLog(NodeId node) {
   Entry& entry = EntryOf(node);
   if (entry.logged > log_read_) return;
-  if (log_.size() == kMaxLog) {  // who has not read the first half by now begins anew
+  if (log_.size() == kMaxLog) {  // readers that have not read the first half must restart
     log_.erase(log_.begin(), log_.begin() + kMaxLog / 2);
     log_begin_ += kMaxLog / 2;
   }
@@ -68,7 +68,7 @@ void FreeIndex::AppendToLog(NodeId node) {
   entry.logged = log_begin_ + log_.size();
 }
 
-// False if what came after `position` is not all there any more.
+// False if entries after `position` have been dropped.
 bool FreeIndex::ReadLog(uint64_t* position, std::vector<NodeId>* nodes) {
   const bool all = std::exchange(keeps_log_, true) && *position >= log_begin_ && *position > 0;
   const uint64_t end = log_begin_ + log_.size();

@@ -1,15 +1,14 @@
-// FreeIndex: what the nodes that take new tasks have free, ordered for best fit: by (devices
-// of all kinds of which something is free, free cpu, NodeId). A search starts at the tightest node
-// that could be sufficient and goes upward; an update costs O(log nodes). The key holds no interned
-// order, so iteration is the same after a fold and after a load. Kept by StateEditor, without lag.
-// No thread safety.
+// FreeIndex: the free resources of nodes that take new tasks, ordered for best fit: by (number of
+// devices of all kinds with something free, free cpu, NodeId). A search starts at the tightest node
+// that could be sufficient and goes upward; an update costs O(log nodes). Keys do not depend on the
+// order of interned ids, so iteration is the same after a fold and after a load. Updated by
+// StateEditor without delay. Not thread-safe.
 //
-// Nodes on which tasks are being released are listed a second time, by what they have free once
-// those are gone (soon()): for who may wait for that.
+// Nodes on which tasks are being released are also listed by what is free after the release
+// (soon()), for jobs that can wait for it.
 //
-// Planning may mark nodes (core/engine/node_marks.h). Nodes of equal marks have an order of their
-// own as well, which follows when it is asked to (SyncMarks), so that those with certain marks are
-// found without walking past the others.
+// Planning may mark nodes (core/engine/node_marks.h). Nodes with equal marks also have a separate
+// order, updated on request (SyncMarks), so that a search by marks skips all other nodes.
 //
 // Planning may also follow which nodes changed (StateEditor::ReadChangedNodes): several followers
 // read one log, each from its own position.
@@ -41,7 +40,7 @@ class FreeIndex {
     auto operator<=>(const Key&) const = default;
   };
   using Order = absl::btree_set<Key>;
-  using Marks = uint64_t;  // bits; their meaning is planning's
+  using Marks = uint64_t;  // bits, defined by planning
   static constexpr int kCpuBits = 56;
   static constexpr uint64_t Room(int devices, int64_t cpu_millis) {
     const auto cpu = cpu_millis < 0 ? 0 : static_cast<uint64_t>(cpu_millis);
@@ -55,10 +54,10 @@ class FreeIndex {
   // Nodes that take new tasks (TakesTasks, no back-off in force, TaskRoom), tightest first.
   const Order& nodes() const { return nodes_; }
 
-  // Calls visit(NodeId, const Resources& free) for the nodes with at least so many free devices and
-  // so much free cpu, tightest first, until it returns false. Levels with too little cpu are jumped
-  // over, not walked through. Memory and the split of devices into kinds are the visitor's to
-  // check. The index must not change meanwhile.
+  // Calls visit(NodeId, const Resources& free) for the nodes with at least this many free devices
+  // and this much free cpu, tightest first, until it returns false. Skips levels with too little
+  // cpu. The visitor must check memory and the kinds of devices. The index must not change
+  // meanwhile.
   template <class Visit>
   void ForEach(int devices, int64_t cpu_millis, Visit&& visit) const {
     auto it = nodes_.lower_bound(Key{Room(devices, cpu_millis), NodeId{}});
@@ -68,8 +67,8 @@ class FreeIndex {
     }
   }
 
-  // As ForEach, by what is free once what is being released is gone, for the nodes alone on which
-  // something is. Calls visit(NodeId).
+  // Like ForEach, but only for nodes on which something is being released, by what is free after
+  // the release. Calls visit(NodeId).
   template <class Visit>
   void ForEachSoon(int devices, int64_t cpu_millis, Visit&& visit) const {
     auto it = soon_.lower_bound(Key{Room(devices, cpu_millis), NodeId{}});
@@ -80,8 +79,8 @@ class FreeIndex {
   }
   const Order& soon() const { return soon_; }
 
-  // The same, in the same order, for the nodes alone that have all of these marks and come after
-  // that one. After StateEditor::SyncMarks.
+  // The same order, but only nodes that have all of these marks and come after that key. Call
+  // StateEditor::SyncMarks first.
   template <class Visit>
   void ForEachMarked(Marks marks, const Key& after, int64_t cpu_millis, Visit&& visit) const {
     BERTH_CHECK(stale_marks_.empty());
@@ -89,7 +88,7 @@ class FreeIndex {
       const Order* nodes;
       Order::const_iterator at;
     };
-    absl::InlinedVector<Cursor, 16> cursors;  // none at an end
+    absl::InlinedVector<Cursor, 16> cursors;  // none at its end
     for (const auto& [of, nodes] : by_marks_) {
       if ((of & marks) != marks) continue;
       const auto at = Sufficient(nodes, nodes.upper_bound(after), cpu_millis);
@@ -107,15 +106,15 @@ class FreeIndex {
     }
   }
 
-  // The same the other way round: most free first, by (free devices, free cpu), then id. With
-  // `devices` 0 the nodes without free devices go first all the same, then those with one, ...
+  // The reverse order: most free first, by (free devices, free cpu), then id. With `devices` 0, the
+  // nodes without free devices still come first, then those with one, ...
   template <class Visit>
   void ForEachFromTop(int devices, int64_t cpu_millis, Visit&& visit) const {
     Descend({&nodes_}, nullptr, devices, cpu_millis, visit);
   }
 
-  // The same, in the same order, for the nodes alone that have all of these marks and come after
-  // that one in it. After StateEditor::SyncMarks.
+  // The same order, but only nodes that have all of these marks and come after that key in it. Call
+  // StateEditor::SyncMarks first.
   template <class Visit>
   void ForEachMarkedFromTop(Marks marks, const Key& after, int devices, int64_t cpu_millis,
                             Visit&& visit) const {
@@ -132,20 +131,20 @@ class FreeIndex {
   }
   // The node must be listed.
   const Resources& FreeOf(NodeId node) const { return entries_[node.value].free; }
-  // Where the node stands in the order; it must be listed.
+  // The node's position in the order; it must be listed.
   Key KeyOf(NodeId node) const { return {entries_[node.value].key_room, node}; }
-  // Of any node; those that are not listed keep theirs.
+  // For any node; unlisted nodes keep theirs.
   Marks MarksOf(NodeId node) const {
     return node.value < entries_.size() ? entries_[node.value].marks : 0;
   }
-  // Sum over the listed nodes: a request that does not fit in it fits nowhere.
+  // Sum over the listed nodes: a request that exceeds it fits nowhere.
   const Resources& total() const { return total_; }
 
  private:
   friend class StateEditor;
   static constexpr int64_t kMostCpu = (int64_t{1} << kCpuBits) - 1;
 
-  // From `it` on, the first with so much cpu. Levels with too little are jumped over.
+  // The first from `it` on with this much cpu. Skips levels with too little.
   static Order::const_iterator Sufficient(const Order& nodes, Order::const_iterator it,
                                           int64_t cpu_millis) {
     while (it != nodes.end() && CpuMillis(it->room) < cpu_millis) {
@@ -154,10 +153,10 @@ class FreeIndex {
     return it;
   }
 
-  // Several orders, as if they were one.
+  // Several orders, iterated as one.
   using Orders = absl::InlinedVector<const Order*, 16>;
 
-  // From the top, or behind `after`.
+  // From the top, or after `after`.
   template <class Visit>
   static void Descend(const Orders& orders, const Key* after, int devices, int64_t cpu_millis,
                       Visit&& visit) {
@@ -181,7 +180,7 @@ class FreeIndex {
     }
   }
 
-  // The fewest free devices, of those more than that.
+  // The next higher number of free devices.
   static std::optional<int> LevelAbove(const Orders& orders, int devices) {
     std::optional<int> level;
     for (const Order* order : orders) {
@@ -192,7 +191,7 @@ class FreeIndex {
     return level;
   }
 
-  // Nodes with room from `low` to `high`, level by level downward. False if `visit` ended it.
+  // Nodes with room from `low` to `high`, level by level downward. False if `visit` stopped it.
   template <class Visit>
   static bool VisitDown(const Orders& orders, uint64_t low, uint64_t high, int64_t cpu_millis,
                         Visit&& visit) {
@@ -205,7 +204,7 @@ class FreeIndex {
       }
       if (!room.has_value() || *room < low) return true;
       const bool enough =
-          CpuMillis(*room) >= cpu_millis;  // else nor has what is below, for so many devices
+          CpuMillis(*room) >= cpu_millis;  // else lower rooms lack cpu too, for this device count
       if (enough && !VisitLevel(orders, Key{*room, NodeId{}}, visit)) return false;
       high = enough ? *room : Room(Devices(*room), 0);
       if (high == 0) return true;
@@ -213,7 +212,7 @@ class FreeIndex {
     }
   }
 
-  // Nodes with the same room that come behind that one, by id.
+  // Nodes with the same room after that one, by id.
   template <class Visit>
   static bool VisitLevel(const Orders& orders, const Key& after, Visit&& visit) {
     struct Cursor {
@@ -243,31 +242,31 @@ class FreeIndex {
     Resources free;
     uint64_t room = 0;
     bool listed = false;
-    bool in_order = false;  // nodes_ holds it, by `key_room`
+    bool in_order = false;  // nodes_ contains it, with `key_room`
     bool waits = false;     // listed in waiting_
     bool stale = false;     // listed in stale_marks_
     bool listed_soon = false;
-    bool in_soon = false;  // soon_ holds it, by `soon_key_room`
+    bool in_soon = false;  // soon_ contains it, with `soon_key_room`
     uint64_t key_room = 0;
     uint64_t soon_room = 0;
     uint64_t soon_key_room = 0;
     Marks marks = 0;
-    Marks kept_by = 0;  // by_marks_ holds it there, by `kept_room`; 0: it does not
+    Marks kept_by = 0;  // by_marks_ contains it there, with `kept_room`; 0: no
     uint64_t kept_room = 0;
-    uint64_t logged = 0;  // 1 + the position of its last line in the log
+    uint64_t logged = 0;  // 1 + the position of its last entry in the log
   };
   Entry& EntryOf(NodeId node);
   void Put(NodeId node, const Resources& free, uint64_t room);
   void Remove(NodeId node);  // from both orders
   void PutSoon(NodeId node, uint64_t room);
   void RemoveSoon(NodeId node);
-  // Until Release, what is put or removed keeps its place in the order, which nobody may look at:
-  // for many edits of the same nodes.
+  // Until Release, changed nodes keep their place in the order, which must not be read: speeds up
+  // many edits of the same nodes.
   void Hold() { held_ = true; }
   void Release();
   void Follow(NodeId node, Entry& entry);
-  // The log of changed nodes. It is kept once somebody reads it; a node that is in it already, and
-  // that nobody has read since, is not written again.
+  // The log of changed nodes, kept once there is a reader. A node that is already in it and unread
+  // by everyone is not added again.
   static constexpr size_t kMaxLog = 1 << 16;
   void Log(NodeId node) {
     if (keeps_log_) AppendToLog(node);
@@ -283,16 +282,16 @@ class FreeIndex {
 
   Order nodes_;
   Order soon_;
-  absl::btree_map<Marks, Order> by_marks_;  // of marked nodes; none is empty
-  std::vector<NodeId> stale_marks_;         // whose place in by_marks_ may be another
+  absl::btree_map<Marks, Order> by_marks_;  // of marked nodes; no order is empty
+  std::vector<NodeId> stale_marks_;         // their place in by_marks_ may be out of date
   std::vector<Entry> entries_;              // by node id
   Resources total_;
   bool held_ = false;
-  std::vector<NodeId> waiting_;  // while held: whose place in the order may be another
+  std::vector<NodeId> waiting_;  // while held: their place in the order may be out of date
   bool keeps_log_ = false;
   std::vector<NodeId> log_;
-  uint64_t log_begin_ = 1;  // position of the first line that is still there
-  uint64_t log_read_ = 1;   // somebody has read all before
+  uint64_t log_begin_ = 1;  // position of the first entry still in the log
+  uint64_t log_read_ = 1;   // some reader has read everything before
 };
 
 }  // namespace berth

@@ -1,5 +1,5 @@
-// HyperNodes: performance domains (NVLink domain, rack, rail group, pod, spine), as the scheduler
-// keeps them. docs/topology.md.
+// HyperNodes: performance domains (NVLink domain, rack, rail group, pod, spine), as stored by the
+// scheduler. docs/operators/topology.md.
 #ifndef BERTH_CORE_MODEL_HYPER_NODE_H_
 #define BERTH_CORE_MODEL_HYPER_NODE_H_
 
@@ -11,15 +11,15 @@
 
 namespace berth {
 
-// The tree that is meant where a constraint or a HyperNode names none.
+// The default tree of constraints and HyperNodes that name none.
 inline constexpr char kNetworkKind[] = "network";
 
-// Bounds of one HyperNode; the API door's are the same.
+// Limits of one HyperNode; the API has the same.
 inline constexpr int32_t kMaxHyperNodeTier = 100;
 inline constexpr size_t kMaxHyperNodeMembers = 10'000;
 
 // One line of HyperNodeSpec::members, as written. The core reads only exact names of HyperNodes;
-// which nodes the others mean is said by NodesJoined and NodesLeft.
+// NodesJoined and NodesLeft list the nodes that the other lines select.
 struct HyperNodeMember {
   enum class Type : uint8_t { kNode, kHyperNode };
   enum class Match : uint8_t { kExact, kRegex, kLabel };  // HyperNodes: kExact only
@@ -36,13 +36,13 @@ struct HyperNodeSpec {
   std::string name;
   std::string kind = kNetworkKind;
   int32_t tier = 1;       // 1 = closest; above that of every member HyperNode
-  std::string tier_name;  // "rack"; in a kind always of the same tier; may be empty
+  std::string tier_name;  // such as "rack"; means the same tier within a kind; may be empty
   std::vector<HyperNodeMember> members;
-  int64_t bandwidth_gbps = 0;  // of a member's link to it; 0 = not known
+  int64_t bandwidth_gbps = 0;  // of a member's uplink; 0 = unknown
   int64_t latency_us = 0;
   DomainHealth health = DomainHealth::kOk;
   std::string health_reason;
-  std::string source;  // who keeps it: empty = made by hand, else "import/NAME" or "agents"
+  std::string source;  // owner: empty = created by hand, else "import/NAME" or "agents"
   bool operator==(const HyperNodeSpec&) const = default;
 };
 
@@ -52,13 +52,13 @@ struct HyperNode {
   uint64_t revision = 0;
   // Derived.
   HyperNodeId parent;                 // 0 = the root
-  std::vector<HyperNodeId> children;  // in order of their names
-  std::vector<NodeId> nodes;          // that joined it itself, not one below it; ascending
+  std::vector<HyperNodeId> children;  // sorted by name
+  std::vector<NodeId> nodes;          // that joined it directly, not below it; ascending
 };
 
 enum class TopologyMode : uint8_t { kNone, kHard, kSoft };
 
-// The names of the HyperNodes among its members, as written.
+// Visits the names of the HyperNodes among its members, as written.
 template <class Visit>
 void ForEachChildName(const HyperNodeSpec& spec, Visit&& visit) {
   for (const HyperNodeMember& member : spec.members) {
@@ -66,11 +66,11 @@ void ForEachChildName(const HyperNodeSpec& spec, Visit&& visit) {
   }
 }
 
-// Of a job, group or partition: its tasks stay inside one HyperNode of the kind.
+// For a job, group or partition: its tasks stay inside one HyperNode of the kind.
 struct TopologyConstraint {
   TopologyMode mode = TopologyMode::kNone;
-  int32_t highest_tier = 0;       // 0: highest_tier_name says it; neither: any tier, the root too
-  std::string highest_tier_name;  // looked up when it is placed
+  int32_t highest_tier = 0;       // 0: see highest_tier_name; neither: any tier, including the root
+  std::string highest_tier_name;  // resolved at placement
   std::string kind = kNetworkKind;
   Duration patience;  // soft: how long it waits for a better tier
   bool Any() const { return mode != TopologyMode::kNone; }

@@ -1,6 +1,6 @@
-// The state as it would be is looked at through the changes: a name means the changed specification
-// if there is one, nothing if it is deleted, else the present one. So the cost follows the changes,
-// not the tree.
+// The resulting state is read through the changes: a name refers to the changed specification if
+// there is one, to nothing if it is deleted, else to the present one. The cost therefore depends on
+// the changes, not on the tree.
 #include "core/model/hyper_node_check.h"
 
 #include <map>
@@ -35,7 +35,7 @@ absl::Status CheckMembers(const HyperNodeSpec& spec, const std::string& whose) {
   return absl::OkStatus();
 }
 
-// By itself.
+// Checks one specification alone.
 absl::Status CheckSpec(const HyperNodeSpec& spec) {
   if (spec.name.empty()) return Invalid("a HyperNode needs a name");
   const std::string whose = absl::StrCat("HyperNode ", spec.name);
@@ -58,7 +58,7 @@ class Overlay {
     for (const HyperNodeSpec& spec : changed) specs_[spec.name] = &spec;
   }
 
-  // Notes which names the changed ones claim.
+  // Records which names the changed specifications claim.
   absl::Status AddClaims(const HyperNodeSpec& spec) {
     absl::Status status;
     ForEachChildName(spec, [&](const std::string& child) {
@@ -73,7 +73,7 @@ class Overlay {
     return status;
   }
 
-  // Ancestors of the spec, found by going up from claim to claim.
+  // Follows claims upward through the spec's ancestors.
   absl::Status CheckNoCycle(const HyperNodeSpec& spec) const {
     std::string path = spec.name;
     size_t steps = 0;
@@ -81,12 +81,12 @@ class Overlay {
          up = ClaimantOf(up->name)) {
       path = absl::StrCat(up->name, " -> ", path);
       if (up == &spec) return Refused("HyperNodes would contain themselves: ", path);
-      if (++steps > kMaxHyperNodeTier) break;  // a cycle further up: told where it starts, or tiers
+      if (++steps > kMaxHyperNodeTier) break;  // a cycle further up, found at its start or by tiers
     }
     return absl::OkStatus();
   }
 
-  // Kind and tier against the parent and the children, as far as they exist.
+  // Checks kind and tier against the parent and the children that exist.
   absl::Status CheckLinks(const HyperNodeSpec& spec) const {
     if (const HyperNodeSpec* parent = ClaimantOf(spec.name); parent != nullptr) {
       if (auto status = CheckLink(*parent, spec); !status.ok()) return status;
@@ -99,7 +99,7 @@ class Overlay {
     return status;
   }
 
-  // One tier per tier name and kind.
+  // Each tier name of a kind must mean one tier.
   absl::Status CheckTierNames() const {
     std::map<std::pair<std::string, std::string>, const HyperNodeSpec*> first;
     std::map<std::pair<std::string, std::string>, int64_t> replaced;

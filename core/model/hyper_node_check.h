@@ -1,5 +1,4 @@
-// What may be said of a tree of HyperNodes: checked before any of it becomes an event, and by Apply
-// once more.
+// Validity of a tree of HyperNodes: checked before changes become events, and again by Apply.
 #ifndef BERTH_CORE_MODEL_HYPER_NODE_CHECK_H_
 #define BERTH_CORE_MODEL_HYPER_NODE_CHECK_H_
 
@@ -11,12 +10,12 @@
 
 namespace berth {
 
-// All these at once, in any order: `changed` are new, or replace those of their names; `deleted`
-// exist and are not among them. What members say of nodes is not looked at.
+// Checks all these changes together, in any order: `changed` are new, or replace those with their
+// names; `deleted` exist and are not among them. Ignores what members say about nodes.
 //
-// INVALID_ARGUMENT for a specification that is wrong by itself, FAILED_PRECONDITION naming the
-// culprits for one that does not go with the others: a cycle, a second parent, a member HyperNode
-// of another kind or of the same or a higher tier, two tiers of one name.
+// INVALID_ARGUMENT for a specification that is wrong by itself. FAILED_PRECONDITION, naming the
+// HyperNodes, for one that conflicts with others: a cycle, a second parent, a member HyperNode of
+// another kind or of the same or a higher tier, two tiers with one name.
 //
 //   spine {tier 2, members: rack-1}, pod {tier 2, members: rack-1}
 //   "HyperNode rack-1 is a member of pod and of spine: one parent each"

@@ -1,4 +1,4 @@
-// Ids and the few scalars that the whole core uses.
+// Ids and basic scalars of the whole core.
 #ifndef BERTH_CORE_MODEL_IDS_H_
 #define BERTH_CORE_MODEL_IDS_H_
 
@@ -9,21 +9,20 @@
 
 namespace berth {
 
-using JobId = Id<struct JobTag, uint64_t>;    // the job's uid: never used twice
-using NodeId = Id<struct NodeTag>;            // never used twice
-using QueueId = Id<struct QueueTag>;          // 0 is the root; never used twice
-using HyperNodeId = Id<struct HyperNodeTag>;  // 0 is the root of every kind; never used twice
-using RunId = Id<struct RunTag, uint64_t>;    // of a run in RunHistory; grows with each
+using JobId = Id<struct JobTag, uint64_t>;    // the job's uid: never reused
+using NodeId = Id<struct NodeTag>;            // never reused
+using QueueId = Id<struct QueueTag>;          // 0 is the root; never reused
+using HyperNodeId = Id<struct HyperNodeTag>;  // 0 is the root of every kind; never reused
+using RunId = Id<struct RunTag, uint64_t>;    // of a run in RunHistory; increasing
 using ShapeId = Id<struct ShapeTag>;          // interned TaskShape; not persistent
 using ClassId =
-    Id<struct ClassTag>;  // of waiting jobs that ask for the same; 0 = none; not persistent
+    Id<struct ClassTag>;  // of pending jobs with equal requests; 0 = none; not persistent
 using ResourceKind = Id<struct ResourceTag, uint8_t>;  // index into Resources; not persistent
 
 inline constexpr QueueId kRootQueue{0};
 inline constexpr JobId kLastJobId{(uint64_t{1} << 53) - 1};  // JSON numbers hold it exactly
 
-// Wall time. It orders and explains; leases and fencing are measured on steady clocks outside the
-// core.
+// Wall time, for ordering and explanations. Leases and fencing use steady clocks outside the core.
 using Time = absl::Time;
 using Duration = absl::Duration;
 

@@ -25,8 +25,8 @@ absl::Status Interner::CanAddKinds(const std::vector<absl::string_view>& names) 
     if (std::find(fresh.begin(), fresh.end(), name) != fresh.end()) continue;
     if (kinds_.size() + fresh.size() == kMaxResourceKinds) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("resource \"", name, "\" would be one more than the ", kMaxResourceKinds,
-                       " kinds of resources that a cluster can have"));
+          absl::StrCat("resource \"", name, "\" exceeds the limit of ", kMaxResourceKinds,
+                       " kinds of resources per cluster"));
     }
     fresh.push_back(name);
   }

@@ -1,4 +1,4 @@
-// Jobs, groups and tasks as the scheduler keeps them: what placing and ordering need, and no more.
+// Jobs, groups and tasks as the scheduler stores them, limited to what placement and ordering need.
 // Command, environment and annotations stay in the store (storage/store.h, "cold part").
 #ifndef BERTH_CORE_MODEL_JOB_H_
 #define BERTH_CORE_MODEL_JOB_H_
@@ -23,25 +23,25 @@
 
 namespace berth {
 
-// Instances of GPUs that are divided: a kind of its own, whose models are the profiles ("2g.20gb").
+// Instances of divided GPUs: a separate kind, whose models are the profiles ("2g.20gb").
 inline constexpr char kMigKind[] = "mig";
 
 struct DeviceRequest {
   std::string kind;  // "gpu", "nic", ...
   int32_t count = 0;
-  // In thousandths: a part of one device, and count is 1; 0 = whole devices. What queues count;
-  // what the device has less by: ShareOn (core/model/node.h).
+  // A share of one device in thousandths, with count 1; 0 = whole devices. Queues count this
+  // number; ShareOn (core/model/node.h) is what it takes of a device.
   int32_t share = 0;
-  bool by_memory = false;      // of a share: it is as much of a device as min_memory_bytes is there
-  bool oversubscribe = false;  // of a share: less than that will do where the node allows it
-  int64_t min_memory_bytes = 0;        // of each device; of a share: of the part
+  bool by_memory = false;        // share only: min_memory_bytes as a part of the device's memory
+  bool oversubscribe = false;    // share only: may be smaller where the node allows it
+  int64_t min_memory_bytes = 0;  // of each device; for a share: of the part
   int32_t min_compute_capability = 0;  // 100 * major + minor; 0 = any
   std::vector<std::string> models;     // any of these; empty = any
   std::vector<std::string> deny_models;
   std::vector<std::string> allow_uuids;  // empty = any
   std::vector<std::string> deny_uuids;
-  // Of every two devices of the set: the worst class allowed, and the least bandwidth. kUnknown and
-  // 0 = any. Of a single device they say nothing.
+  // For every two devices of the set: the worst class allowed, and the minimum bandwidth. kUnknown
+  // and 0 = any. No effect on a single device.
   LinkClass min_link = LinkClass::kUnknown;
   int64_t min_bandwidth_gbps = 0;
   bool AsksForLinks() const {
@@ -76,8 +76,8 @@ struct Toleration {
   }
 };
 
-// All that decides where one task fits. Tasks of equal shape are interchangeable. Interned in
-// ClusterState.
+// Everything that decides where one task fits. Tasks of equal shape are interchangeable. Interned
+// in ClusterState.
 struct TaskShape {
   int64_t cpu_millis = 0;
   int64_t memory_bytes = 0;
@@ -136,8 +136,8 @@ struct GroupDependency {
 
 enum class NodeLossPolicy : uint8_t { kFence, kKeep, kReplaceNow };
 
-// How tasks are laid out over nodes. kDefault: the next level up says it (group, job, queue), at
-// last binpack.
+// How tasks are distributed over nodes. kDefault: inherited from the next level (group, job,
+// queue), finally binpack.
 enum class Strategy : uint8_t {
   kDefault,
   kBinpack,   // tightest node that fits
@@ -145,10 +145,10 @@ enum class Strategy : uint8_t {
   kColocate,  // a node that already has tasks of the job, if one fits; else tightest
 };
 
-// Of the places that could hold a task of the group if nothing ran there, none has more than
-// `max_skew` tasks of it above the one that has fewest (core/engine/spread.h).
+// Limits the skew of a group: of the places that could hold one of its tasks if empty, none has
+// over `max_skew` more tasks of it than the place that has fewest (core/engine/spread.h).
 struct Spread {
-  int32_t tier = 0;      // places: nodes, or HyperNodes of the network tree of at most that tier
+  int32_t tier = 0;      // places: nodes, or HyperNodes of the network tree up to that tier
   int32_t max_skew = 0;  // 0 = not spread
   bool Any() const { return max_skew > 0; }
   bool operator==(const Spread&) const = default;
@@ -160,12 +160,12 @@ struct Spread {
 
 using LabelPair = std::pair<std::string, std::string>;
 
-// Where tasks of the job go by where tasks of other jobs are (core/engine/job_affinity.h).
+// Where the job's tasks go depending on tasks of other jobs (core/engine/job_affinity.h).
 struct AffinityTerm {
-  bool apart = false;             // from them; else near one of them
+  bool apart = false;             // away from them; else near one of them
   std::vector<LabelPair> labels;  // they have all of these; sorted by key, never empty
-  int32_t tier = 0;         // places: nodes, or HyperNodes of the network tree of at most that tier
-  bool all_queues = false;  // else jobs of the same queue only
+  int32_t tier = 0;         // places: nodes, or HyperNodes of the network tree up to that tier
+  bool all_queues = false;  // else only jobs of the same queue
   bool operator==(const AffinityTerm&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const AffinityTerm& v) {
@@ -184,29 +184,29 @@ struct GroupSpec {
                                // min_available
   Strategy strategy = Strategy::kDefault;
   std::vector<uint32_t> near_groups;  // each task on a node that has a task of each of these
-  std::vector<uint32_t> apart_from;   // and on none that has one of these; may name itself
-  int32_t affinity_tier = 0;  // of both: HyperNodes of the network tree of that tier in place of
+  std::vector<uint32_t> apart_from;   // and on none that has one of these; may include itself
+  int32_t affinity_tier = 0;  // of both: HyperNodes of the network tree of that tier instead of
                               // nodes; 0 = nodes
   TopologyConstraint topology;
   TopologyConstraint partition_topology;  // of each partition; only with partition_size
-  int32_t communication = 0;  // weight of its traffic, at most kMaxCommunication; 0 = not said
-  bool has_image = false;     // which may take long to unpack
+  int32_t communication = 0;  // weight of its traffic, at most kMaxCommunication; 0 = unset
+  bool has_image = false;     // may take long to unpack
   bool preemptible = false;   // although the job is not; only with min_available 0
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   Spread spread;                                  // not with a topology of the job or the group
-  std::optional<int32_t> priority;                // see PriorityOf; none: the job's
+  std::optional<int32_t> priority;                // see PriorityOf; nullopt: the job's
   bool operator==(const GroupSpec&) const = default;
 };
 
 inline constexpr int32_t kMaxCommunication = 16'000;
-// A node that is well prepares a task in that time, but for unpacking its image.
+// A healthy node prepares a task within this time, excluding the unpacking of its image.
 inline constexpr Duration kDefaultPrepareTimeout = absl::Seconds(60);
 
-// The hard bound; the API door's limit (limits.tasks_per_job) is lower by default. Sums over one
-// job stay in int64.
+// The hard limit; the API's limit (limits.tasks_per_job) is lower by default. Sums over one job
+// stay in int64.
 inline constexpr int64_t kMaxTasksPerJob = 30'000;
 
-// What a JobSubmitted event carries. Valid by construction: the API door checked it
+// The content of a JobSubmitted event. Valid by construction: the API has checked it
 // (server/validation).
 struct JobSpec {
   std::string name;
@@ -222,15 +222,15 @@ struct JobSpec {
   bool suspended = false;
   bool preemptible =
       false;             // may be evicted for others, and may borrow beyond its queue's deserved
-  bool preempts = true;  // others may be stopped or moved for it
+  bool preempts = true;  // other jobs may be evicted or moved for it
   Strategy strategy = Strategy::kDefault;
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   TopologyConstraint topology;
   std::vector<AffinityTerm> affinity;
-  std::string user;  // who it is accounted to; may be empty
-  // Loss when evicted: since the last checkpoint. Infinite = it never checkpoints.
+  std::string user;  // the user it is accounted to; may be empty
+  // Work lost on eviction: since the last checkpoint. Infinite = it never checkpoints.
   Duration checkpoint_interval = absl::InfiniteDuration();
-  Time deadline = absl::InfiniteFuture();  // orders jobs of one priority
+  Time deadline = absl::InfiniteFuture();  // orders jobs of equal priority
   Duration walltime = absl::InfiniteDuration();
   Duration retry_backoff = absl::Seconds(1);
   Duration prepare_timeout = kDefaultPrepareTimeout;
@@ -286,11 +286,11 @@ struct Group {
   }
 };
 
-// A lifecycle action that waits out its delay.
+// A lifecycle action waiting for its delay.
 struct DelayedAction {
   PolicyAction action = PolicyAction::kIgnore;
-  uint32_t task = 0;     // whose event it was
-  uint32_t attempt = 0;  // dropped when that task has moved on
+  uint32_t task = 0;     // the task of the event
+  uint32_t attempt = 0;  // dropped if that task has a newer attempt
   Time due = absl::InfiniteFuture();
   std::string message;
   bool operator==(const DelayedAction&) const = default;
@@ -306,83 +306,81 @@ enum class ReleaseReason : uint8_t {
   kCompleted,
   kFailed,
   kPrepareTimeout,
-  // Evictions: for the sake of another.
+  // Evictions: for the benefit of another job.
   kReclaimed,     // for a job of another queue that is entitled to the room
   kPreempted,     // for a job of the same queue with higher priority
-  kConsolidated,  // moved, to make room in one piece
+  kConsolidated,  // moved, to create contiguous room
   kGangExpired    // below its minimum for too long
 };
 constexpr bool IsEviction(ReleaseReason reason) {
   return reason >= ReleaseReason::kReclaimed && reason <= ReleaseReason::kConsolidated;
 }
-// Tasks of a job were stopped for the sake of another job.
+// Tasks of a job were stopped for the benefit of another job.
 struct Eviction {
   Time time = absl::InfinitePast();
   ReleaseReason reason = ReleaseReason::kReclaimed;
   JobId beneficiary;
   int32_t tasks = 0;
-  std::string detail;  // for people: why it was lawful
+  std::string detail;  // for people: the justification
   bool operator==(const Eviction&) const = default;
 };
 
-// Starts of the job that were refused since it last ran whole. What the job brought along (a
-// directory, a user, an image) does not heal: it fails after kMaxOwnRefusals. Faults of nodes, and
-// what is nobody's fault, are waited out, up to kMaxRefusedStarts. Refusals of tasks beyond the
-// minimum only slow its growth.
+// Refused starts of the job since it last ran completely. Problems that the job brings along (a
+// directory, a user, an image) do not heal: it fails after kMaxOwnRefusals. Faults of nodes, and
+// refusals that are nobody's fault, are retried, up to kMaxRefusedStarts. Refusals of tasks beyond
+// the minimum only slow its growth.
 struct Refusals {
-  int32_t own = 0;                    // incidents: for what the job brought along
-  int32_t starts = 0;                 // incidents: by faults of nodes, or by nobody's
-  int32_t spare = 0;                  // incidents of tasks beyond the minimum, whoever's fault
-  std::vector<NodeId> nodes;          // that refused by no fault of theirs, ascending
-  Time until = absl::InfinitePast();  // until then `nodes` get none of its tasks
-  bool rests = false;                 // and, while it runs, it asks for no place at all
+  int32_t own = 0;                    // incidents: by the job's fault
+  int32_t starts = 0;                 // incidents: by the node's or nobody's fault
+  int32_t spare = 0;                  // incidents of tasks beyond the minimum, by any fault
+  std::vector<NodeId> nodes;          // that refused without being at fault, ascending
+  Time until = absl::InfinitePast();  // `nodes` get none of its tasks before
+  bool rests = false;                 // and, while it runs, it requests no place at all
   bool operator==(const Refusals&) const = default;
 };
 inline constexpr int32_t kMaxOwnRefusals = 2;     // incidents, or nodes in one incident
 inline constexpr int32_t kMaxRefusedStarts = 16;  // in a row
 inline constexpr size_t kMaxRefusingNodes = 8;    // remembered of one job
 
-// The job is not to be placed there now.
+// True if the job must not be placed there now.
 bool Avoids(const Refusals& refusals, NodeId node);
 
 // The part of a job that changes as a whole; plain data, written as one record. Apply itself
 // changes `starts` and `state` to Binding (TasksBound of a gang), `suspended`, `cancelled` and
-// `message` (requests), `evictions` and `eviction` (TasksReleased); the rest comes with
-// JobStatusChanged.
+// `message` (requests), `evictions` and `eviction` (TasksReleased). JobStatusChanged sets the rest.
 struct JobStatus {
   JobState state = JobState::kPending;
-  JobState outcome = JobState::kPending;  // while kCompleting: the state to end in
-  int32_t retries = 0;                    // used because of the job's own failures
+  JobState outcome = JobState::kPending;  // while kCompleting: the final state
+  int32_t retries = 0;                    // used for the job's own failures
   uint32_t starts = 0;                    // gangs bound so far
   Time bound = absl::InfinitePast();      // when the latest gang was bound
   Time start = absl::InfinitePast();      // of the latest gang start
   Time end = absl::InfinitePast();
   Time hold_until = absl::InfinitePast();  // retry back-off
-  bool suspended = false;                  // the user's hold
-  bool cancelled = false;                  // the user's wish; `message` is the reason given
-  bool forced = false;                     // likewise, by force: what runs is killed without grace
+  bool suspended = false;                  // held by the user
+  bool cancelled = false;                  // by the user; `message` is the given reason
+  bool forced = false;                     // likewise, by force: its tasks are killed without grace
   std::string message;
   std::vector<DelayedAction> delayed;
   uint32_t evictions = 0;  // so far
-  Eviction eviction;       // the latest of them
+  Eviction eviction;       // the latest one
   Refusals refusals;
-  // For how long gangs ran that were stopped before the job was done: attained service, over the
-  // job's devices (docs/prediction.md).
+  // Total run time of gangs that were stopped before the job was done: attained service, over the
+  // job's devices (docs/developers/prediction.md).
   Duration attained = absl::ZeroDuration();
-  // What had come into its queue's line (Queue::line) when it was last released from a hold; 0:
-  // never.
+  // Queue::line at its last release from a hold; 0: never held.
   int64_t line_from = 0;
   bool operator==(const JobStatus&) const = default;
 };
 
-// Where a job came into its queue's line (core/model/line.h). Facts, fixed when it is submitted.
+// The job's position in its queue's line (core/model/line.h). Facts, fixed at submission.
 struct LinePlace {
-  int64_t work = 0;    // what it is expected to use
+  int64_t work = 0;    // its expected use
   int64_t before = 0;  // Queue::line before it
   bool operator==(const LinePlace&) const = default;
 };
 
-// What binding a gang changes of a status.
+// The part of a status that binding a gang changes.
 struct GangStart {
   JobState state = JobState::kPending;
   uint32_t starts = 0;
@@ -396,7 +394,7 @@ struct GroupTally {
   int32_t In(TaskState state) const { return count[static_cast<size_t>(state)]; }
   int32_t Waiting() const { return In(TaskState::kPending) + In(TaskState::kNominated); }
   int32_t Nominated() const { return In(TaskState::kNominated); }
-  // Hold or will hold a place in the gang: bound to running, or on a silent node.
+  // Tasks that hold a place in the gang: bound to running, or on a silent node.
   int32_t Members() const {
     return In(TaskState::kBound) + In(TaskState::kPrepared) + In(TaskState::kStarting) +
            In(TaskState::kRunning) + In(TaskState::kLost);
@@ -405,8 +403,8 @@ struct GroupTally {
   bool operator==(const GroupTally&) const = default;
 };
 
-// Order inside a queue: higher priority first, then earlier deadline, then lower rank, then older
-// (job ids grow with submission).
+// Order within a queue: higher priority first, then earlier deadline, then lower rank, then older
+// (job ids increase with submission).
 struct OrderKey {
   int32_t priority = 0;
   Time deadline = absl::InfiniteFuture();
@@ -422,8 +420,9 @@ struct OrderKey {
 
 struct JobTemplate;  // core/model/interner.h
 
-// What planning reads and writes of every job that it places stands together, first: jobs are many
-// and far apart in memory (StateEditor fetches this part of the next ones ahead).
+// The fields that planning reads and writes for every job that it places come first, next to each
+// other: there are many jobs, far apart in memory (StateEditor prefetches this part of the next
+// ones).
 struct Job {
   JobId id;
   QueueId queue;
@@ -436,20 +435,20 @@ struct Job {
   Strategy device_strategy = Strategy::kDefault;
   // Derived.
   bool has_timer = false;
-  // What waits of it is part of its queues' demand: it has neither ended nor is it on hold, and
+  // Its pending tasks count as demand of its queues: it has neither ended nor is it held, and
   // planning does not know that it can never fit (PendingClass::never).
   bool wanting = false;
-  bool class_remembered = false;  // by the editor that is planning
-  bool walltime_updated = false;  // a fact: it is not the one that was submitted
-  ClassId pending_class;          // 0 = asks for nothing now
+  bool class_remembered = false;  // by the planning editor
+  bool walltime_updated = false;  // a fact: it differs from the submitted one
+  ClassId pending_class;          // 0 = requests nothing now
   int32_t occupying = 0;          // tasks
   int32_t leaving = 0;            // of these: being released, without a place to move to
   Duration walltime;
   Time deadline;
-  // Planning's, and no fact: the job order gives it (JobOrder::PrepareRank, StateEditor::SetRank).
+  // Set by planning, not a fact: from the job order (JobOrder::PrepareRank, StateEditor::SetRank).
   int64_t rank = 0;
   LinePlace line;
-  RunPrediction prediction;                      // of when it was submitted
+  RunPrediction prediction;                      // made at submission
   absl::Span<const Group> groups;                // shared with equal jobs; valid as long as the job
   const TopologyConstraint* topology = nullptr;  // likewise; never null in a ClusterState
   absl::Span<const AffinityTerm> affinity;       // likewise
@@ -468,46 +467,46 @@ struct Job {
   absl::Span<const LifecyclePolicy> policies;  // as groups
   std::map<std::string, std::string> labels;
   const JobTemplate* shared = nullptr;  // derived
-  int64_t longest_line_before = 0;      // Queue::longest_line; while it may be taken back
+  int64_t longest_line_before = 0;      // Queue::longest_line; while the submission can be undone
 };
 
-// While it waits.
+// For a pending job.
 inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.rank, job.id}; }
-// While it holds resources: a fact.
+// For a job that holds resources: a fact.
 inline OrderKey HolderKeyOf(const Job& job) { return {job.priority, job.deadline, 0, job.id}; }
 
-// How the tasks of the group are laid out; `of_queue` is the queue's own strategy.
+// The strategy for the group's tasks; `of_queue` is the queue's own strategy.
 Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue);
 
-// How a task of the group is laid out over the devices of its node: kBinpack or kSpread; `of_queue`
-// is the queue's own strategy for devices, and `of_nodes` what StrategyOf says.
+// The strategy for a task's devices within its node: kBinpack or kSpread. `of_queue` is the queue's
+// own device strategy, and `of_nodes` the result of StrategyOf.
 Strategy DeviceStrategyOf(const Job& job, const Group& group, Strategy of_queue, Strategy of_nodes);
 
-// Tasks of the group may be stopped for others.
+// True if tasks of the group may be evicted for others.
 inline bool Preemptible(const Job& job, const Group& group) {
   return job.preemptible || group.preemptible;
 }
 
-// How much the group's tasks beyond the minimum matter: never more than the job, as its minimum
-// has the job's own priority and would else be less than they.
+// The priority of the group's tasks beyond the minimum. It never exceeds the job's: the minimum has
+// the job's own priority, and would otherwise have less than they.
 int32_t PriorityOf(const Job& job, const Group& group);
-// The least of them.
+// The lowest PriorityOf any group.
 int32_t LowestPriority(const Job& job);
-// Some group's is not the job's.
-inline bool Graded(const Job& job) { return LowestPriority(job) != job.priority; }
+// True if some group's priority differs from the job's.
+inline bool HasGroupPriorities(const Job& job) { return LowestPriority(job) != job.priority; }
 
-// When it ends at the latest, by its walltime; InfiniteFuture without one. Runs from the gang's
-// start, or from its bind while that is still to come; before its first bind it has no end. May
-// have passed: it is then being stopped. For jobs that occupy.
+// The latest end according to the walltime; InfiniteFuture without one. Counted from the gang's
+// start, or from its bind while the start is pending; infinite before the first bind. If it has
+// passed, the job is being stopped. For jobs that occupy.
 Time PlannedEnd(const Job& job);
 
-// Over all groups.
+// Sum over all groups.
 GroupTally TallyOf(const Job& job);
 
-// Some topology constraint, of the job, a group or a partition, says where its tasks may be.
+// True if the job, a group or a partition has a topology constraint.
 bool HasTopology(const Job& job);
 
-// Index of the group that task `task` belongs to.
+// Index of the group of task `task`.
 uint32_t GroupOf(const Job& job, uint32_t task);
 
 }  // namespace berth

@@ -1,14 +1,14 @@
-// JobTasks: the tasks of one job, in memory only as far as they have a state of their own.
+// JobTasks: the tasks of one job. Memory is used only for tasks that left their initial state.
 //
 // A task is in its initial state (Task{}: pending, never bound) from submit until its first bind.
-// Such tasks are not stored: they are all equal, and reading one gives a shared constant. A job of
-// one task, as most are, keeps it in place. A larger job keeps blocks of kBlock tasks, and a block
-// only while a task of it is not in its initial state:
+// Such tasks are all equal and not stored; reading one returns a shared constant. A job with one
+// task, the most common case, stores it in place. A larger job stores blocks of kBlock tasks, and a
+// block only while one of its tasks is not in its initial state:
 //
 //   70 tasks, 33 runs:  block 0 (0..31) none, block 1 (32..63) stored, block 2 (64..69) none
 //
-// So a pending job of 10,000 tasks takes 5 KB, not 1 MB, and a plan that places tasks tentatively
-// leaves nothing behind when it is undone.
+// So a pending job of 10,000 tasks takes 5 KB, not 1 MB, and a tentative plan leaves nothing behind
+// when it is undone.
 #ifndef BERTH_CORE_MODEL_JOB_TASKS_H_
 #define BERTH_CORE_MODEL_JOB_TASKS_H_
 
@@ -42,7 +42,7 @@ class JobTasks {
 
   size_t size() const { return blocks_ == nullptr ? 1 : blocks_->size; }
 
-  // Valid until the next Set of a task of this list.
+  // Valid until the next Set on this list.
   const Task& operator[](size_t index) const {
     assert(index < size());
     if (blocks_ == nullptr) return only_;
@@ -54,16 +54,16 @@ class JobTasks {
     return (*this)[index];
   }
 
-  // Returns the value before.
+  // Returns the previous value.
   Task Set(size_t index, const Task& value) {
     if (blocks_ == nullptr) return std::exchange(only_, value);
     return SetInBlock(index, value);
   }
 
-  // For what may change in place: of a task that is not, and stays not, in its initial state.
+  // Mutable access to a task that is not in its initial state, before and after the change.
   Task& Changed(size_t index);
 
-  // Tasks for which there is memory; besides those, the list takes a few bytes for each block.
+  // Number of tasks with memory. The list takes a few more bytes per block.
   size_t stored() const;
 
   class const_iterator {
@@ -101,7 +101,7 @@ class JobTasks {
 
   struct Block {
     std::unique_ptr<Task[]> tasks;  // null: all are in their initial state
-    uint32_t changed = 0;           // how many are not
+    uint32_t changed = 0;           // tasks not in their initial state
   };
   struct Blocks {
     size_t size = 0;
@@ -110,8 +110,8 @@ class JobTasks {
   size_t TasksIn(size_t block) const { return std::min(kBlock, blocks_->size - block * kBlock); }
   Task SetInBlock(size_t index, const Task& value);
 
-  Task only_;                       // if there is one task
-  std::unique_ptr<Blocks> blocks_;  // if there are more
+  Task only_;                       // for a single task
+  std::unique_ptr<Blocks> blocks_;  // for more than one
 };
 
 }  // namespace berth

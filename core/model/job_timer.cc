@@ -19,7 +19,7 @@ class Earliest {
   Time first_ = absl::InfiniteFuture();
 };
 
-// From the last task on: tasks mostly report in order, so that the last ones are bound longest.
+// From the last task on: tasks mostly report in order, so the last ones stay bound longest.
 void ConsiderPrepareTimeouts(const Job& job, Time after, Time due_before, Earliest& earliest) {
   auto left = TallyOf(job).In(TaskState::kBound);
   for (size_t i = job.tasks.size(); i > 0 && left > 0; --i) {

@@ -1,5 +1,4 @@
-// When a job must be looked at next because time has passed. What StateEditor::RefreshTimer goes
-// by.
+// When a job must be processed next because of time. Used by StateEditor::RefreshTimer.
 #ifndef BERTH_CORE_MODEL_JOB_TIMER_H_
 #define BERTH_CORE_MODEL_JOB_TIMER_H_
 
@@ -7,10 +6,10 @@
 
 namespace berth {
 
-// As NextDue, for one who knows when the job was due before its last change, if it was at all: a
-// change moves no prepare timeout to before that. So once a task is met that comes to its timeout
-// just then, the others need not be looked at. A gang of a thousand tasks is bound at one moment
-// and reports task by task; each report asks.
+// Like NextDue, if the due time before the job's last change is known (if any): no change moves a
+// prepare timeout to before it. The search can therefore stop at the first task whose timeout is
+// that time. This matters for a gang of a thousand tasks, bound at one moment, in which each task's
+// report triggers the search.
 Time NextDue(const Job& job, Time after, Time due_before);
 
 }  // namespace berth

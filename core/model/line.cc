@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kMillion = 1'000'000;
 constexpr int64_t kUnknownSeconds = 3600;
-constexpr int64_t kMostSeconds = kMostWork / kMillion;
+constexpr int64_t kMostSeconds = kMaxWork / kMillion;
 
 int64_t ExpectedSeconds(const Job& job) {
   int64_t seconds = kUnknownSeconds;
@@ -19,7 +19,7 @@ int64_t ExpectedSeconds(const Job& job) {
   return std::clamp<int64_t>(seconds, 1, kMostSeconds);
 }
 
-// In millionths, of the resource of which it is the greatest part.
+// In millionths, of the dominant resource.
 int64_t DominantPart(const ClusterState& state, const Job& job) {
   Resources sum;
   for (const Group& group : job.groups) {

@@ -29,8 +29,8 @@ absl::flat_hash_map<DeviceName, int> IndexDevices(const NodeSpec& spec) {
   return index;
 }
 
-// Thousandths of an amount; and how many of them, rounded up, make up a smaller one. Both amounts
-// are at most kMaxAmount.
+// `thousandths` of an amount, and the reverse: the thousandths, rounded up, that a smaller amount
+// is. Both amounts are at most kMaxAmount.
 int64_t PartOf(int64_t amount, int64_t thousandths) { return amount * thousandths / kWhole; }
 int64_t PartFor(int64_t part, int64_t amount) { return (part * kWhole + amount - 1) / amount; }
 
@@ -49,12 +49,12 @@ Resources FreeOf(const Node& node) {
   return FreeBeside(node, node.allocated + node.reserved, TakenDevices(node));
 }
 
-Resources FreeOnceReleased(const Node& node) {
+Resources FreeAfterRelease(const Node& node) {
   const Resources held = node.allocated - node.leaving + node.reserved;
-  return FreeBeside(node, held, TakenOnceReleased(node));
+  return FreeBeside(node, held, TakenAfterRelease(node));
 }
 
-DeviceUse TakenOnceReleased(const Node& node) {
+DeviceUse TakenAfterRelease(const Node& node) {
   DeviceUse taken = node.devices_used;
   taken -= node.devices_leaving;
   return taken += node.devices_reserved;
@@ -104,7 +104,7 @@ std::string ComputeCapabilityText(int32_t capability) {
   return capability == 0 ? "" : absl::StrCat(capability / 100, ".", capability % 100);
 }
 
-bool OfOneMake(const Device& a, const Device& b) {
+bool Interchangeable(const Device& a, const Device& b) {
   const auto make = [](const Device& d) {
     return std::tie(d.kind, d.model, d.memory_bytes, d.max_tasks, d.oversubscription,
                     d.compute_capability);
@@ -112,11 +112,11 @@ bool OfOneMake(const Device& a, const Device& b) {
   return make(a) == make(b);
 }
 
-bool SuitsByMake(const Device& device, const DeviceRequest& request) {
+bool MatchesMake(const Device& device, const DeviceRequest& request) {
   const auto is_among = [&](const std::vector<std::string>& models) {
     return std::find(models.begin(), models.end(), device.model) != models.end();
   };
-  if (request.share > 0 && device.max_tasks <= 1) return false;  // nobody may share it
+  if (request.share > 0 && device.max_tasks <= 1) return false;  // exclusive device
   const bool part = request.share > 0 && !request.by_memory;
   const int64_t memory = part ? PartOf(device.memory_bytes, request.share) : device.memory_bytes;
   return memory >= request.min_memory_bytes &&
@@ -128,7 +128,7 @@ int32_t ShareOn(const Device& device, const DeviceRequest& request) {
   if (!request.by_memory && !(request.oversubscribe && device.oversubscription > 100)) {
     return request.share;
   }
-  // Devices that do not tell their memory suit only those who ask for none.
+  // Devices that do not report their memory suit only requests for no memory.
   const int64_t memory =
       device.memory_bytes == 0 ? 0 : PartFor(request.min_memory_bytes, device.memory_bytes);
   const int64_t less =
@@ -153,7 +153,7 @@ bool TakesTasks(const NodeStatus& status) {
 
 namespace {
 
-// Of the devices the first so many are those that spec.topology is of.
+// spec.topology refers to the first `connected` devices.
 void SortDevices(NodeSpec& spec, size_t connected) {
   std::vector<int> from(spec.devices.size());
   std::iota(from.begin(), from.end(), 0);
@@ -204,8 +204,8 @@ int64_t TaskRoomIfEmpty(const Node& node) {
 
 int64_t TaskRoom(const Node& node) { return TaskRoomWithout(node, 0); }
 
-// An incident, in which many jobs may be refused, counts one of them: one that was not counted yet,
-// if there is any.
+// An incident may refuse many jobs but counts one of them: one that was not counted yet, if
+// possible.
 int32_t RefusedJobs(const NodeStatus& status, JobId job) {
   if (status.refused_jobs == 0) return 1;
   const auto& before = status.refused_before;

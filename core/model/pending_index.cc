@@ -25,7 +25,7 @@ ClassId PendingIndex::Add(const Demand& demand, OrderKey key, bool fact) {
   }
   const std::optional<OrderKey> before = FirstOf(classes_.At(id));
   Return(id, key);
-  // A more important job may take room from others where those before it could not.
+  // A job of higher priority may evict tasks that earlier jobs of the class could not.
   if (fact && before.has_value() && key.priority > before->priority) Reopen(id);
   return id;
 }
@@ -170,7 +170,7 @@ void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
   if (!c.demand.affinity.empty() || !c.demand.labels.empty()) blocked_by_neighbours_.push_back(id);
   if (verdict.revisit != absl::InfiniteFuture()) ListRevisit(verdict.revisit, id);
   c.blocked = std::make_unique<BlockedVerdict>(std::move(verdict));
-  if (NeverDiffers(c)) judged_.push_back(id);
+  if (NeverChanged(c)) judged_.push_back(id);
   missed_.push_back(id);
   if (!c.jobs.empty()) Enlist(id, c);
 }
@@ -202,7 +202,7 @@ void PendingIndex::RevisitWith(ClassId id, QueueId queue) {
   if (c != nullptr && c->blocked != nullptr) ListForQueue(queue, id);
 }
 
-void PendingIndex::TellAsked(ClassId id, RoomAsked asked) {
+void PendingIndex::NoteAsked(ClassId id, RoomAsked asked) {
   PendingClass* c = classes_.Find(id);
   if (c == nullptr || c->blocked == nullptr) return;
   Remember(id, *c);
@@ -248,9 +248,9 @@ void PendingIndex::ReopenShape(ShapeId id) {
   blocked_by_room_.erase(found);
 }
 
-void PendingIndex::ReopenForNeighbours() { Reopen(blocked_by_neighbours_); }
+void PendingIndex::ReopenForAffinity() { Reopen(blocked_by_neighbours_); }
 
-// Not within a trial: the job that made one empty may come back.
+// Not within a trial: the job that emptied a class may return.
 void PendingIndex::DropEmpty() {
   if (trial_ != nullptr) return;
   for (ClassId id : emptied_) {

@@ -1,9 +1,9 @@
-// What a job asks for now.
+// What a job requests now.
 //
 // Example: groups a (4 replicas, at least 2) and b (3, at least 1), job minimum 4, nothing placed
-// yet. The groups' minimums ask for a:2 b:1; one is missing to the job's minimum and goes to the
-// first group that has more: a:3 b:1, as one gang. Once they are placed, a and b ask for one more
-// each, any of it.
+// yet. The groups' minimums need a:2 b:1. The job's minimum needs one more, which goes to the first
+// group that has more: a:3 b:1, as one gang. Once they are placed, a and b each request one more,
+// in any order.
 #include <algorithm>
 
 #include "core/model/affinity_index.h"
@@ -21,7 +21,7 @@ bool MayPlace(const JobStatus& status) {
          status.state == JobState::kRunning;
 }
 
-// Members that count for a minimum: also those that have a place to wait for.
+// Members that count towards a minimum, including nominated ones.
 int32_t Present(const GroupTally& tally) {
   return tally.Members() + tally.Nominated() + tally.In(TaskState::kSucceeded);
 }
@@ -39,8 +39,8 @@ bool DependencyMet(const Job& job, const GroupDependency& dependency) {
   return false;
 }
 
-// A group may be given places: its dependencies are met, and it is not being restarted as a whole,
-// which places it together once the last of it is gone.
+// True if a group can be placed: its dependencies are met, and it is not being restarted as a
+// whole, in which case it is placed together once all its tasks are gone.
 bool MayAsk(const Job& job, uint32_t group) {
   const GroupTally& tally = job.tallies[group];
   const bool leaving = tally.In(TaskState::kReleasing) > 0 && tally.Members() == 0;
@@ -49,17 +49,17 @@ bool MayAsk(const Job& job, uint32_t group) {
 
 using ByGroup = absl::InlinedVector<int32_t, 8>;
 
-// Tasks missing to the minimums, and how many of them wait to be placed.
+// Tasks that the minimums lack, and how many of them are pending.
 struct Missing {
   int32_t total = 0;
   int32_t waiting = 0;
-  ByGroup fixed;                           // of those that wait: for the groups' own minimums
-  ByGroup spare;                           // beyond these
-  int32_t any = 0;                         // of the spare ones: for the job's minimum beside
-  absl::InlinedVector<uint32_t, 8> order;  // of groups: who gives spare ones first
+  ByGroup fixed;                           // pending ones, for the groups' own minimums
+  ByGroup spare;                           // pending ones beyond these
+  int32_t any = 0;                         // spare ones needed for the job's minimum
+  absl::InlinedVector<uint32_t, 8> order;  // groups in the order in which they give spare ones
 };
 
-// Of greater priority first.
+// Higher priority first.
 absl::InlinedVector<uint32_t, 8> OrderOfGroups(const Job& job) {
   absl::InlinedVector<uint32_t, 8> order;
   for (uint32_t g = 0; g < job.groups.size(); ++g) order.push_back(g);
@@ -74,7 +74,7 @@ Missing MissingToMinimum(const Job& job) {
   int32_t short_of_job = job.min_available;
   missing.fixed.assign(job.groups.size(), 0);
   missing.spare.assign(job.groups.size(), 0);
-  int32_t spare = 0, could = 0;  // what is still being stopped, or was not requeued, could be there
+  int32_t spare = 0, could = 0;  // `could`: includes tasks being stopped or not requeued
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     const int32_t present = Present(job.tallies[g]);
     const int32_t lacking = std::max(0, job.groups[g].min_available - present);
@@ -103,7 +103,7 @@ JobNeeds GangOf(const ByGroup& counts) {
   return needs;
 }
 
-// All ways to take `any` from the spare ones, in steps; one more than so many at most.
+// All ways to take `any` from the spare ones, in steps; at most one more than the limit.
 class Divisions {
  public:
   Divisions(const Missing& missing, int32_t step, size_t most)
@@ -135,12 +135,12 @@ class Divisions {
   const int32_t step_;
   const size_t most_;
   ByGroup counts_;
-  ByGroup after_;  // spare from there on, in order
+  ByGroup after_;  // spare ones from there on, in order
   std::vector<JobNeeds> found_;
 };
 
-// What any group may give is asked of the groups from the one at `first` in order on, and then of
-// those before it.
+// Takes what any group may give from the groups in order, beginning with the one at `first` and
+// continuing with those before it.
 JobNeeds DivisionFrom(const Missing& missing, size_t first) {
   ByGroup counts = missing.fixed;
   int32_t rest = missing.any;
@@ -153,8 +153,8 @@ JobNeeds DivisionFrom(const Missing& missing, size_t first) {
   return GangOf(counts);
 }
 
-// Many groups with few tasks each have many divisions in steps of any size: then one from each
-// group on.
+// Many groups with few tasks each have too many divisions for any step size: then use one division
+// per starting group.
 std::vector<JobNeeds> AllDivisions(const Missing& missing) {
   for (int32_t step = 1; step <= missing.any; step *= 2) {
     std::vector<JobNeeds> found = Divisions(missing, step, kMostDivisions).Take();
@@ -166,20 +166,20 @@ std::vector<JobNeeds> AllDivisions(const Missing& missing) {
   return found;
 }
 
-// Nothing to ask for the minimum: it is met, or what it lacks is not to be placed (a failure that
-// is ignored, a restart that waits). The rest may still grow.
+// True if there is nothing to place for the minimum: it is met, or what it lacks cannot be placed
+// (an ignored failure, a restart that waits). The rest may still grow.
 bool NothingToMinimum(const Job& job, const Missing& missing) {
   const bool pending = job.status.state == JobState::kPending;
   return missing.total == 0 || (!pending && missing.waiting == 0);
 }
 
-// Some members are still being stopped, or ended and were not requeued: a gang does not start
-// without them.
+// True if members are still being stopped, or have ended and were not requeued: a gang does not
+// start without them.
 bool AwaitsMembers(const Job& job, const Missing& missing) {
   return job.status.state == JobState::kPending && missing.waiting < missing.total;
 }
 
-// Tasks that wait in the first partition in which any do.
+// The number of pending tasks in the first partition that has any.
 int32_t WaitingInPartition(const Job& job, const Group& group) {
   const auto size = static_cast<uint32_t>(group.partition_size);
   const uint32_t end = group.first_task + static_cast<uint32_t>(group.replicas);
@@ -207,7 +207,7 @@ JobNeeds OneMore(const Job& job) {
   return needs;
 }
 
-// For ShortSince: failures that nobody answers are not waited for.
+// For ShortSince, which does not wait for failures without a reaction.
 bool IsAway(const Task& task) {
   const TaskState state = TallyState(task);
   return state == TaskState::kPending || state == TaskState::kReleasing;
@@ -240,7 +240,7 @@ bool SameKind(const DemandItem& a, DemandItem b) {
   return a == b;
 }
 
-// Where it fits depends also on where its own tasks are, once any has a place.
+// Where the job fits also depends on its own tasks, once any has a place.
 void DemandTopology(const Job& job, const JobNeeds& needs, Demand* demand) {
   demand->topology.push_back(*job.topology);
   for (const GroupNeed& need : needs.groups) {
@@ -282,8 +282,8 @@ JobNeeds NeedsOf(const Job& job) {
   const Missing missing = MissingToMinimum(job);
   const bool pending = job.status.state == JobState::kPending;
   if (NothingToMinimum(job, missing)) {
-    // Pending with the minimum met: by what succeeded before a restart, and the rest is to run; or
-    // by members just placed, and the status follows.
+    // Pending with the minimum met: either by tasks that succeeded before a restart, so that the
+    // rest must run; or by members just placed, before the status changes.
     const GroupTally tally = TallyOf(job);
     return pending && tally.Members() + tally.Nominated() > 0 ? JobNeeds{} : OneMore(job);
   }
@@ -361,8 +361,8 @@ int32_t SurplusOf(const Job& job) {
   return surplus;
 }
 
-// Where what any group may give is missing, other divisions may fit as well: the class is the
-// job's alone, and room for a task of any of these groups is worth another try.
+// If any group may give what is missing, other divisions may fit as well. The class then contains
+// only this job, and room for a task of any of these groups justifies another try.
 void AddOtherDivisions(const Job& job, const JobNeeds& needs, Demand* demand) {
   if (!needs.gang || !Divides(job)) return;
   const Missing missing = MissingToMinimum(job);
@@ -386,13 +386,13 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs,
   demand.expected_s = job.prediction.expected_s;
   if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;
   if (!job.status.refusals.nodes.empty() && job.status.refusals.until != absl::InfinitePast()) {
-    demand.only = job.id;  // some nodes are left out for it
+    demand.only = job.id;  // it avoids some nodes
   }
   demand.affinity.assign(job.affinity.begin(), job.affinity.end());
   demand.labels = affinity.FollowedOf(job);
   const bool placed = job.occupying > 0 || TallyOf(job).Nominated() > 0;
   if (placed && !(demand.affinity.empty() && demand.labels.empty())) {
-    demand.only = job.id;  // its own tasks bar others like it, and not itself
+    demand.only = job.id;  // its own tasks block equal ones, but not itself
   }
   const bool topology = HasTopology(job);
   if (topology) DemandTopology(job, needs, &demand);

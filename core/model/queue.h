@@ -1,4 +1,4 @@
-// Queues as the scheduler keeps them.
+// Queues as the scheduler stores them.
 #ifndef BERTH_CORE_MODEL_QUEUE_H_
 #define BERTH_CORE_MODEL_QUEUE_H_
 
@@ -18,16 +18,16 @@ namespace berth {
 inline constexpr int32_t kMaxQueueWeight = 65'535;
 
 enum class QueueOrder : uint8_t {
-  kFifoSkip,    // a job that does not fit lets others go first
+  kFifoSkip,    // a job that does not fit lets later ones go first
   kFifoStrict,  // it does not, within its queue
 };
 enum class UserFairness : uint8_t { kNone, kDrf };
 
-// So that a job's sum over all its tasks stays in int64 when the defaults fill in what it left out.
+// Keeps a job's sum over all its tasks in int64 when defaults fill in unset values.
 inline constexpr int64_t kMaxDefaultAmount = int64_t{1} << 46;
 
-// What a job asks for if it does not say it itself; applied when it is submitted. Unset: the queue
-// above says it.
+// Defaults for what a job leaves unset; applied at submission. Unset: inherited from the parent
+// queue.
 struct QueueDefaults {
   int64_t cpu_millis = 0;                        // of each task; 0 = unset
   int64_t memory_bytes = 0;                      // likewise
@@ -40,21 +40,21 @@ struct QueueSpec {
   QueueId parent = kRootQueue;
   // Amounts of limit, deserved and guarantee are sorted by name, with the same units.
   std::vector<NamedAmount> guarantee;  // absent = 0
-  std::vector<NamedAmount> deserved;   // absent = 0, and no bound for non-preemptible jobs
+  std::vector<NamedAmount> deserved;   // absent = 0, and no limit for non-preemptible jobs
   std::vector<NamedAmount>
       limit;           // sorted by name; "cpu" in milli-cores, "memory" in bytes; absent = no cap
   int32_t weight = 1;  // 0..65535, of the surplus; 0 = none of it
   int32_t priority = 0;
-  bool reclaimable = true;  // what it borrowed may be taken back by force
-  // Of jobs in it and below it only surplus tasks go for others, no whole gangs.
+  bool reclaimable = true;  // what it borrowed may be reclaimed
+  // Evictions for others take only surplus tasks of jobs in it and below it, never whole gangs.
   bool surplus_only = false;
   QueueOrder order = QueueOrder::kFifoSkip;
   UserFairness user_fairness = UserFairness::kNone;
   Strategy strategy = Strategy::kDefault;
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
-  int32_t max_jobs = 0;                           // that have not ended; 0 = no bound
-  int32_t max_running_jobs = 0;                   // that hold resources; 0 = no bound
-  int32_t max_tasks = 0;                          // of jobs that have not ended; 0 = no bound
+  int32_t max_jobs = 0;                           // that have not ended; 0 = no limit
+  int32_t max_running_jobs = 0;                   // that hold resources; 0 = no limit
+  int32_t max_tasks = 0;                          // of jobs that have not ended; 0 = no limit
   QueueDefaults defaults;
   std::map<std::string, std::string> labels;
   bool operator==(const QueueSpec&) const = default;
@@ -65,50 +65,50 @@ struct Queue {
   QueueSpec spec;
   bool open = true;
   uint64_t revision = 0;
-  // A fact, moved on by UsageCharged: allocation averaged over the past, the weight of a moment
-  // halved every fair_share.half_life. By resource name, in 1/1024 of its unit; sorted; no zeros.
+  // A fact, updated by UsageCharged: past allocation, in which the weight of a moment halves every
+  // fair_share.half_life. By resource name, in 1/1024 of its unit; sorted; no zeros.
   std::vector<NamedAmount> usage;
-  // Facts, of its own jobs (core/model/line.h): the work of all that were ever submitted, and the
-  // longest that the line was of late.
+  // Facts about its own jobs (core/model/line.h): the work of all that were ever submitted, and the
+  // longest recent line.
   int64_t line = 0;
   int64_t longest_line = 0;
-  // Derived; sums run over the whole subtree.
+  // Derived; sums include the whole subtree.
   Resources limit;           // INT64_MAX where there is none
   Resources deserved;        // 0 where there is none
   Resources deserved_bound;  // INT64_MAX where there is none: for non-preemptible jobs
   Resources guarantee;       // 0 where there is none
-  Resources kept;       // for queues below, which do not use all of their guarantee: sum of KeptFor
+  Resources kept;       // for queues below that do not use all of their guarantee: sum of KeptFor
   Resources allocated;  // of tasks that occupy or are nominated
-  Resources nonpreemptible;  // likewise, of jobs that are not preemptible
-  Resources nominated;       // of allocated: of tasks that are nominated
-  // Of allocated and nonpreemptible: of tasks that are being released and move nowhere. And the
-  // jobs that hold nothing else.
+  Resources nonpreemptible;  // likewise, of non-preemptible jobs
+  Resources nominated;       // part of allocated: of tasks that are nominated
+  // Parts of allocated and nonpreemptible: of tasks that are being released without a place to move
+  // to. And the number of jobs that hold nothing else.
   Resources leaving;
   Resources nonpreemptible_leaving;
   int64_t leaving_jobs = 0;
-  Resources claimed;         // of allocated: of tasks that hold what was reclaimed for them
-  Resources pending;         // of tasks that wait and are not nominated, in jobs not ended
-  Resources wanted;          // of pending: of jobs that could be placed some time (Job::wanting)
+  Resources claimed;         // part of allocated: of tasks that hold what was reclaimed for them
+  Resources pending;         // of pending tasks without nomination, in jobs that have not ended
+  Resources wanted;          // part of pending: of jobs that may be placed some time (Job::wanting)
   int64_t active_jobs = 0;   // not ended
-  int64_t active_tasks = 0;  // of those jobs, whatever state they are in
+  int64_t active_tasks = 0;  // of those jobs, in any state
   int64_t running_jobs = 0;  // hold resources
   int64_t held_jobs = 0;     // Held or Suspended
-  int64_t jobs = 0;          // all that are not deleted
-  int64_t line_waits = 0;    // of line: of its own jobs that are Pending
+  int64_t jobs = 0;          // including ended ones, until deleted
+  int64_t line_waits = 0;    // part of line: of its own Pending jobs
   std::vector<QueueId> children;             // by id
-  absl::btree_set<OrderKey> occupying_jobs;  // its own that hold resources (HolderKeyOf)
-  absl::btree_set<OrderKey> graded_jobs;     // of these, the Graded ones
-  // Of its own jobs, by user; kept while user_fairness asks for it. No entry is zero.
+  absl::btree_set<OrderKey> occupying_jobs;  // own jobs that hold resources (HolderKeyOf)
+  absl::btree_set<OrderKey> graded_jobs;     // the HasGroupPriorities ones among these
+  // For its own jobs, by user; kept while user_fairness needs it. No entry is zero.
   std::map<std::string, Resources> user_allocated;
-  bool guarantees = false;     // guarantee is not all 0
+  bool guarantees = false;     // some guarantee is not 0
   bool line_moved = false;     // listed in ClusterState::moved_lines_
   bool share_changed = false;  // listed in ClusterState::changed_queues_
 };
 
-// What it holds once what is being released is gone.
-inline Resources HeldOnceReleased(const Queue& queue) { return queue.allocated - queue.leaving; }
+// Its allocation after the release of what is being released.
+inline Resources HeldAfterRelease(const Queue& queue) { return queue.allocated - queue.leaving; }
 
-// What nobody else may use, as it is set aside for this queue and those below it: the unused part
+// What is set aside for this queue and those below it, and unavailable to others: the unused part
 // of its own guarantee, or of theirs where that is more.
 inline Resources KeptFor(const Queue& queue, const Resources& held, Resources kept_below) {
   for (size_t i = 0; queue.guarantees && i < kMaxResourceKinds; ++i) {

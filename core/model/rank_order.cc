@@ -44,15 +44,15 @@ const std::string& KindFor(const Job& job, const Group& group) {
   return group.topology.Any() ? group.topology.kind : group.partition_topology.kind;
 }
 
-// One member, and where it is.
+// One member and its place.
 struct Member {
   size_t index = 0;  // in the placements
   uint32_t task = 0;
   uint32_t partition = 0;
   NodeId node;
-  size_t place = 0;  // of its node, in the tree's order
+  size_t place = 0;  // position of its node in the tree's order
   size_t device = 0;
-  size_t far = 0;  // from where the group before ended: 0 = on that node
+  size_t far = 0;  // distance from the end of the previous group: 0 = on that node
 };
 
 class Ranker {
@@ -66,11 +66,11 @@ class Ranker {
   struct Domain {
     HyperNodeId id;  // 0: the root
     Path path;
-    size_t place = 0;  // among these, in the tree's order
+    size_t place = 0;  // among its siblings, in the tree's order
   };
   struct Spot {  // of a node
     size_t place = 0;
-    size_t domain = 0;  // the lowest that holds it, in domains_
+    size_t domain = 0;  // the lowest that contains it, in domains_
   };
 
   void FindPlaces(const std::string& kind);
@@ -82,14 +82,14 @@ class Ranker {
   const ClusterState& state_;
   const Job& job_;
   const absl::Span<const Placement> placements_;
-  const std::string* kind_ = nullptr;  // of what is known below
+  const std::string* kind_ = nullptr;  // of the data below
   std::vector<Domain> domains_;
   absl::flat_hash_map<HyperNodeId, size_t> index_of_;  // in domains_
   absl::flat_hash_map<NodeId, Spot> spots_;
-  NodeId last_;  // where the group before ended; 0: there was none
+  NodeId last_;  // where the previous group ended; 0: none
 };
 
-// Of all nodes that are used, for one kind. Nodes of one domain mostly come one after the other.
+// For all used nodes and one kind. Nodes of one domain are usually adjacent.
 void Ranker::FindPlaces(const std::string& kind) {
   if (kind_ != nullptr && *kind_ == kind) return;
   kind_ = &kind;
@@ -148,7 +148,7 @@ void Ranker::RankGroup(std::vector<Member> members, std::vector<size_t>* order) 
   };
   std::sort(members.begin(), members.end(),
             [&](const Member& a, const Member& b) { return position(a) < position(b); });
-  std::map<uint32_t, size_t> first;  // of a partition: where it begins
+  std::map<uint32_t, size_t> first;  // of a partition: its start
   for (size_t i = 0; i < members.size(); ++i) first.try_emplace(members[i].partition, i);
   if (first.size() > 1) {
     std::stable_sort(members.begin(), members.end(), [&](const Member& a, const Member& b) {

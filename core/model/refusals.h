@@ -1,4 +1,4 @@
-// What must hold of a job's refusals, wherever they come from.
+// Validity of a job's refusals, from any source.
 #ifndef BERTH_CORE_MODEL_REFUSALS_H_
 #define BERTH_CORE_MODEL_REFUSALS_H_
 
@@ -9,7 +9,7 @@
 
 namespace berth {
 
-// Their nodes are in order, each once, and not too many; nothing is negative.
+// True if their nodes are sorted, unique and not too many, and no number is negative.
 inline bool WellFormed(const Refusals& refusals) {
   const std::vector<NodeId>& nodes = refusals.nodes;
   const auto not_before = [](NodeId a, NodeId b) { return !(a < b); };

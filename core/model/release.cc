@@ -11,7 +11,8 @@ Task AfterRelease(const ClusterState& state, const TasksReleased& event, uint32_
   Task task = ReleasedTask(before, event.requeue, now);
   const auto to = std::find_if(event.moves_to.begin(), event.moves_to.end(),
                                [&](const Placement& place) { return place.task == index; });
-  // Who makes way by right loses the claim as well, wherever it moves; who makes room does not.
+  // A task that rightfully makes way also loses the claim, wherever it moves; a task moved to make
+  // room does not.
   const bool claimed = before.claimed && event.reason == ReleaseReason::kConsolidated;
   if (to != event.moves_to.end()) task = MovedTask(task, claimed, *to);
   const bool unreachable = state.nodes().At(task.node).status.state == NodeState::kLost;

@@ -1,4 +1,4 @@
-// What TasksReleased makes of a task: the one rule for Apply and for planning ahead.
+// The effect of TasksReleased on a task: the same rule for Apply and for planning ahead.
 #ifndef BERTH_CORE_MODEL_RELEASE_H_
 #define BERTH_CORE_MODEL_RELEASE_H_
 
@@ -9,9 +9,9 @@
 
 namespace berth {
 
-// `index` is one of the event's tasks, and occupies a node. Told to stop, or to move. Kept on a
-// node that is lost, and so will not say any more that it is gone: given up at once, unless it is
-// to run again; no fence ends it there, and a second attempt could run beside it.
+// `index` is one of the event's tasks and occupies a node. The task is told to stop, or to move. A
+// KEEP task on a lost node will never report that it is gone, so it is given up at once, unless it
+// will run again: no fence ends it there, and a second attempt could run alongside it.
 Task AfterRelease(const ClusterState& state, const TasksReleased& event, uint32_t index, Time now);
 
 }  // namespace berth

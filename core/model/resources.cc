@@ -8,7 +8,7 @@
 namespace berth {
 
 std::string AmountText(int64_t amount, int64_t unit) {
-  const bool minus = amount < 0 && amount / unit == 0;  // "-0" has none
+  const bool minus = amount < 0 && amount / unit == 0;  // because "-0" has no sign
   std::string text = absl::StrCat(minus ? "-" : "", amount / unit);
   int64_t rest = amount % unit < 0 ? -(amount % unit) : amount % unit;
   if (rest > 0) text += '.';

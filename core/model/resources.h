@@ -1,5 +1,5 @@
-// Resources: an integer amount of every resource kind. DeviceSet: which devices of one node.
-// DeviceUse: which of them are in use, wholly or in part.
+// Resources: an integer amount of every resource kind. DeviceSet: a set of devices of one node.
+// DeviceUse: which of them are in use, completely or in part.
 #ifndef BERTH_CORE_MODEL_RESOURCES_H_
 #define BERTH_CORE_MODEL_RESOURCES_H_
 
@@ -21,10 +21,10 @@ inline constexpr ResourceKind kCpu{0};      // milli-cores
 inline constexpr ResourceKind kMemory{1};   // bytes
 inline constexpr ResourceKind kScratch{2};  // bytes of the node's local disk
 inline constexpr size_t kFixedKinds = 3;
-// As a name of the model: the API and manifests have fields for these.
+// As a name in the model; the API and manifests have separate fields for these.
 inline constexpr char kScratchName[] = "scratch";
 inline constexpr size_t kMaxResourceKinds = 16;
-// Device kinds and extended resources are counted in thousandths, as tasks may have a part of a
+// Device kinds and extended resources are counted in thousandths, as tasks may use part of a
 // device.
 inline constexpr int64_t kWhole = 1000;
 constexpr int64_t UnitOf(ResourceKind kind) { return kind.value < kFixedKinds ? 1 : kWhole; }
@@ -32,7 +32,7 @@ inline bool IsFixedKind(absl::string_view resource) {
   return resource == "cpu" || resource == "memory" || resource == kScratchName;
 }
 inline int64_t UnitOf(absl::string_view resource) { return IsFixedKind(resource) ? 1 : kWhole; }
-// As people count them: milli-cores, bytes, devices.
+// In human units: milli-cores, bytes, devices.
 inline double InUnits(int64_t amount, int64_t unit) {
   return static_cast<double>(amount) / static_cast<double>(unit);
 }
@@ -41,9 +41,9 @@ std::string AmountText(int64_t amount, int64_t unit);
 inline constexpr int64_t kMaxAmount = int64_t{1}
                                       << 48;  // of one resource in one task, node or limit
 
-// A sum, a capacity or a request. Amounts are >= 0 except in differences. Sums wrap around and come
-// back: the bound keeps those of a job (up to 32,768 tasks) exact; the display of all that waits
-// may exceed int64 only by absurd asks.
+// A sum, a capacity or a request. Amounts are >= 0 except in differences. Sums wrap around without
+// loss: the limit keeps those of a job (up to 32,768 tasks) exact; only absurd requests make the
+// displayed sum of pending tasks exceed int64.
 struct Resources {
   std::array<int64_t, kMaxResourceKinds> amount{};
 
@@ -120,15 +120,15 @@ inline DeviceSet Intersection(const DeviceSet& a, const DeviceSet& b) {
 }
 inline DeviceSet Difference(DeviceSet a, const DeviceSet& b) { return a -= b; }
 
-// A device that tasks have shares of: of them together, in thousandths.
+// A shared device, with the sum of its shares in thousandths.
 struct SharedDevice {
-  uint8_t device = 0;  // its index in Node::devices
+  uint8_t device = 0;  // index in Node::devices
   uint16_t tasks = 0;
   int32_t share = 0;
   bool operator==(const SharedDevice&) const = default;
 };
 
-// What tasks have of a node's devices. Whole devices are a set: adding one twice and taking it away
+// The devices of a node that tasks use. Whole devices are a set: adding one twice and removing it
 // once leaves none. Shares add up.
 //
 //   {0, 1} whole, 2: 0.5     Full {0, 1}, InUse {0, 1, 2}, of 2 and 3 are 1,500 thousandths free
@@ -150,19 +150,19 @@ struct DeviceUse {
   friend DeviceUse operator-(DeviceUse a, const DeviceUse& b) { return a -= b; }
   bool operator==(const DeviceUse&) const = default;
 
-  // Of each device the larger of both.
+  // The maximum of both for each device.
   void Widen(const DeviceUse& other);
 
-  // Devices of which something is in use; of which nothing is left.
+  // Devices that are in use at least in part; devices with nothing left.
   DeviceSet InUse() const;
   DeviceSet Full() const;
-  // Both could be in use, as far as thousandths go: HasRoom (core/model/node.h) minds how many
-  // tasks may share.
+  // True if both fit in thousandths. HasRoom (core/model/node.h) also checks how many tasks may
+  // share.
   bool HasRoomFor(const DeviceUse& more) const;
-  // Some device would be wholly one task's and in any way another's. Shares together may come to
-  // more than the device, where its terms have changed since they were given.
+  // True if some device would be used whole by one task and in any way by another. Shares may add
+  // up to more than a device if its terms changed after they were assigned.
   bool Clashes(const DeviceUse& more) const;
-  const SharedDevice* SharesOf(size_t device) const;  // null: none has a share of it
+  const SharedDevice* SharesOf(size_t device) const;  // null: no task has a share of it
   // Thousandths.
   int64_t FreeOf(size_t device) const;
   int64_t FreeIn(const DeviceSet& devices) const;

@@ -14,7 +14,7 @@
 namespace berth {
 namespace {
 
-// What planning reads and writes of a job: its tasks, and its status up to `bound`.
+// The part of a job that planning reads and writes: its tasks, and its status up to `bound`.
 constexpr size_t kPlannedBytes = 384;
 constexpr size_t kAhead = 8;  // jobs
 
@@ -27,10 +27,10 @@ bool WaitsForDependencies(const GangStart& status) {
   return status.starts == 0 && !Ended(status.state);
 }
 
-// In the cluster's tally of tasks by state. What waits in a job that has ended waits for nothing.
+// True if the task counts in the cluster's tally by state. Pending tasks of ended jobs do not.
 bool Counts(const Job& job, TaskState state) { return !Waits(state) || !Ended(job.status.state); }
 
-// What a task holds of a node, or keeps from others there.
+// What a task holds on a node, or reserves there.
 struct Hold {
   bool any = false;
   NodeId node;
@@ -47,13 +47,13 @@ Hold ReservationOf(const Task& task) {
   return {.any = true, .node = task.next_node, .devices = task.next_devices};
 }
 
-// Is being told to stop, and its job loses the place for good.
+// True if the task is told to stop and its job loses the place for good.
 bool Leaves(const Task& task) { return task.state == TaskState::kReleasing && !task.moves; }
 
-// All that the job holds is leaving.
+// True if everything that the job holds is leaving.
 bool JobLeaves(const Job& job) { return job.leaving > 0 && job.leaving == job.occupying; }
 
-// Counts as its queue's use.
+// True if it counts as use by its queue.
 bool IsUse(TaskState state) { return Occupies(state) || Reserves(state); }
 
 bool SameHolds(const Task& a, const Task& b) {
@@ -118,7 +118,7 @@ void StateEditor::MarkJob(JobId id) {
   state_.unsettled_.insert(id);
 }
 
-void StateEditor::QueueCouldHelp(QueueId leaf) {
+void StateEditor::WakeForQueue(QueueId leaf) {
   if (!facts()) return;
   for (QueueId id = leaf;; id = state_.queues_.At(id).spec.parent) {
     state_.pending_.ReopenQueue(id);
@@ -126,7 +126,7 @@ void StateEditor::QueueCouldHelp(QueueId leaf) {
   }
 }
 
-void StateEditor::NodeCouldHelp(NodeId id) {
+void StateEditor::WakeForNode(NodeId id) {
   if (facts()) state_.freed_nodes_.push_back(id);
 }
 
@@ -145,15 +145,15 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   const bool was_leaving = old.state == TaskState::kReleasing;
   const bool is_leaving = value.state == TaskState::kReleasing;
   const bool left = JobLeaves(job);
-  if (Releasing(old) != Releasing(value)) NeighboursCouldHelp(key.job);
+  if (Releasing(old) != Releasing(value)) WakeForAffinity(key.job);
   const ShapeEntry& shape = state_.interner_.Shape(job.groups[group].shape);
-  // What leaves a node is at all times part of what is in use there.
+  // What leaves a node must at all times be part of what is in use there.
   if (was_leaving) CountLeavingTask(old, shape, -1);
   if (was_leaving || is_leaving) CountLeaving(job, key, shape, old);
   if (old.claimed != value.claimed) CountClaimed(job, shape, value.claimed);
   if (!same_holds) MoveHolds(job, key, shape, old);
   if (is_leaving) CountLeavingTask(value, shape, 1);
-  // MoveHolds puts a node in its place in the index, but not where the task stays.
+  // MoveHolds updates the node's place in the index, but not if the task stays.
   if (is_leaving || (was_leaving && Occupies(value.state))) {
     ReindexNode(state_.nodes_.At(value.node));
   }
@@ -163,7 +163,7 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   return old;
 }
 
-void StateEditor::LiftTask(TaskKey key) {
+void StateEditor::DetachTask(TaskKey key) {
   const Job& job = state_.jobs_.At(key.job);
   const Task& task = job.tasks[key.task];
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
@@ -173,7 +173,7 @@ void StateEditor::LiftTask(TaskKey key) {
   Vacate(task.node, key, entry, task.devices);
 }
 
-void StateEditor::ReturnTask(TaskKey key) {
+void StateEditor::ReattachTask(TaskKey key) {
   const Job& job = state_.jobs_.At(key.job);
   const Task& task = job.tasks[key.task];
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
@@ -208,8 +208,8 @@ void StateEditor::MarkTask(TaskKey key) {
   state_.unsettled_.insert(key.job);
 }
 
-// The task is being released, or was: what its node will have without it. It occupies that; the
-// caller puts the node in its place in the index.
+// The task is, or was, being released: updates what its node will have without it. The task
+// occupies that; the caller updates the node's place in the index.
 void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign) {
   Node& node = state_.nodes_.At(task.node);
   node.leaving_tasks += sign;
@@ -223,7 +223,7 @@ void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, in
   }
 }
 
-// The same, of its job and queues.
+// The same for its job and queues.
 void StateEditor::CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old) {
   const Task& task = job.tasks[key.task];
   QueueChange change{.request = &shape.resources};
@@ -246,7 +246,7 @@ void StateEditor::CountLeavingJob(Job& job, bool left_before) {
   ChangeQueues(job.queue, change);
 }
 
-// The task's wait or what it holds is not what it was: moves it in all sums.
+// Updates all sums when the task's request or what it holds changes.
 void StateEditor::MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old) {
   const Task& task = job.tasks[key.task];
   const Hold occupied = OccupationOf(old), occupies = OccupationOf(task);
@@ -272,11 +272,11 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, cons
   if (change.running_jobs != 0) ListOccupying(job, job.occupying > 0);
   ChangeQueues(job.queue, change);
   ChangeUser(job, shape.resources, change.allocated);
-  NeighboursCouldHelp(job.id);
-  if (change.allocated < 0 || change.running_jobs < 0) QueueCouldHelp(job.queue);
+  WakeForAffinity(job.id);
+  if (change.allocated < 0 || change.running_jobs < 0) WakeForQueue(job.queue);
 }
 
-// The sets of tasks and jobs in states that planning looks for.
+// Updates the sets of tasks and jobs in states that planning searches.
 void StateEditor::ListTask(const Job& job, TaskKey key, TaskState old) {
   const TaskState now = job.tasks[key.task].state;
   if (old == TaskState::kReleasing) state_.releasing_.erase(key);
@@ -296,7 +296,7 @@ void StateEditor::ListOccupying(Job& job, bool list) {
   state_.affinity_.List(job, list);
   if (list) {
     queue.occupying_jobs.insert(HolderKeyOf(job));
-    if (Graded(job)) queue.graded_jobs.insert(HolderKeyOf(job));
+    if (HasGroupPriorities(job)) queue.graded_jobs.insert(HolderKeyOf(job));
     ListEnd(job, absl::InfiniteFuture(), end);
   } else {
     queue.occupying_jobs.erase(HolderKeyOf(job));
@@ -344,7 +344,7 @@ GangStart StateEditor::SetGangStart(JobId id, const GangStart& start) {
   return before;
 }
 
-// All that follows from the status; these are what it was.
+// Updates everything that depends on the status; the parameters are the previous values.
 void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_before) {
   if (job.occupying > 0) ListEnd(job, end_before, PlannedEnd(job));
   const JobState old = before.state, now = job.status.state;
@@ -392,7 +392,7 @@ void StateEditor::ListDependencies(const Job& job, bool list) {
   }
 }
 
-// Its time to live may have waited until nobody depends on it.
+// Its time to live may have been waiting for its last dependent.
 void StateEditor::MayForget(JobId id) {
   if (facts() && state_.jobs_.Find(id) != nullptr) state_.unsettled_.insert(id);
 }
@@ -447,7 +447,7 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
   change.active_tasks = static_cast<int64_t>(tasks);
   ChangeQueues(job.queue, change);
   ListDependencies(job, true);
-  state_.affinity_.Speak(job, true);
+  state_.affinity_.UpdateTerms(job, true);
   Touch(id);
   if (!facts()) return;
   state_.dirty_.new_jobs.push_back(id);
@@ -478,7 +478,7 @@ void StateEditor::EraseJob(JobId id) {
     state_.tasks_by_state_[static_cast<size_t>(state)] -= Counts(job, state);
     SetTaskMessage({id, t}, "");
   }
-  state_.affinity_.Speak(job, false);
+  state_.affinity_.UpdateTerms(job, false);
   state_.unsettled_.erase(id);
   state_.reservations_.erase(id);
   state_.job_names_.erase(job.name);
@@ -507,7 +507,7 @@ void StateEditor::LeavePending(Job& job) {
   if (job.pending_class == ClassId{}) return;
   RememberClass(job);
   state_.pending_.Remove(job.pending_class, KeyOf(job));
-  if (!facts()) {  // the next one of the class will soon be looked at
+  if (!facts()) {  // the next job of the class will be tried soon
     const auto& equal = state_.pending_.Class(job.pending_class).jobs;
     if (!equal.empty()) state_.jobs_.Prefetch(equal.begin()->job, kPlannedBytes);
   }
@@ -535,8 +535,7 @@ void StateEditor::RestoreClasses() {
     RefreshWanting(job);
   }
   origins_.clear();
-  state_.pending_
-      .DropEmpty();  // what was found out about classes that were tried only is forgotten
+  state_.pending_.DropEmpty();  // forget verdicts on tentative classes
 }
 
 void StateEditor::KeepClasses(ClassId first) {

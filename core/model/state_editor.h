@@ -1,16 +1,16 @@
-// StateEditor: the only writer of ClusterState. It keeps everything derived equal to what the facts
-// say; it checks nothing but our own bugs (Apply does the checking).
+// StateEditor: the only writer of ClusterState. It keeps everything derived consistent with the
+// facts. It checks only for our own bugs (Apply checks events).
 //
-// The heart is SetTask: it takes the old value's contribution out of every sum and index and puts
-// the new one's in. It returns the old value, so that undoing is setting that again, in reverse
+// The central function is SetTask: it removes the old value's contribution from every sum and index
+// and adds the new one's. It returns the old value. Undo means setting old values again, in reverse
 // order (core/engine/transaction.h).
 //
-// Two things follow only at Sync() (and when the editor ends): the pending index and the timers of
-// jobs that were touched. So a gang is placed member by member without building a class for each
+// Two things are updated only at Sync() (and when the editor ends): the pending index and the
+// timers of jobs that were edited. So a gang is placed member by member without a class for each
 // half-placed state.
 //
-// No thread safety. Editors of one state may nest only if the inner one has ended before the outer
-// edits again.
+// Not thread-safe. Editors of one state may nest only if the inner one ends before the outer edits
+// again.
 #ifndef BERTH_CORE_MODEL_STATE_EDITOR_H_
 #define BERTH_CORE_MODEL_STATE_EDITOR_H_
 
@@ -29,7 +29,7 @@
 namespace berth {
 
 enum class EditMode : uint8_t {
-  kFacts,      // Apply: marks what is dirty and unsettled, sets timers, reopens blocked classes
+  kFacts,      // Apply: marks dirty and unsettled objects, sets timers, reopens blocked classes
   kTentative,  // planning: none of these; every edit will be undone
 };
 
@@ -40,21 +40,21 @@ class StateEditor {
   StateEditor(const StateEditor&) = delete;
   StateEditor& operator=(const StateEditor&) = delete;
 
-  // Brings the pending index (and, with kFacts, the timers) up to date with the edits so far.
+  // Applies the edits so far to the pending index (and, with kFacts, to the timers).
   void Sync();
 
-  // Planning: all edits of this editor will be undone, and then RestoreClasses puts every job back
-  // into the class in which it was, which is cheaper than finding it anew.
+  // Planning: all edits of this editor will be undone. RestoreClasses then returns every job to its
+  // previous class, which is cheaper than finding it again.
   void RememberClasses() { remembers_classes_ = true; }
-  // Every edit so far has been undone.
+  // Requires that every edit so far has been undone.
   void RestoreClasses();
-  // Those that were not are facts now: every job stays in the class in which it is. Classes that
-  // were made since, `first` and later, are as if the facts had made them: had all been undone,
-  // what was found out about them would be gone.
+  // Edits that were not undone have become facts, and every job stays in its present class. Classes
+  // from `first` on are treated as made by facts; if all edits had been undone, what was found out
+  // about them would be forgotten.
   void KeepClasses(ClassId first);
-  // The job will soon be edited.
+  // The job will be edited soon.
   void Prefetch(JobId id) const;
-  // Between these, the order of FreeIndex does not follow edits, and nobody may look at it.
+  // In between, the order of FreeIndex does not follow edits, and must not be read.
   void HoldOrder() { state_.free_.Hold(); }
   void ReleaseOrder() { state_.free_.Release(); }
 
@@ -62,44 +62,45 @@ class StateEditor {
   // the common case.
   Task SetTask(TaskKey key, const Task& value);
   JobStatus SetJobStatus(JobId id, JobStatus status);
-  // That part of the status alone: nothing of the rest is copied.
+  // Sets only that part of the status, without copying the rest.
   GangStart SetGangStart(JobId id, const GangStart& start);
-  // For trying out only: the task, which occupies, is gone from its node, and nothing else knows;
-  // and is there again.
-  void LiftTask(TaskKey key);
-  // Likewise: the job's walltime is another. Its class and its timer are as before.
+  // For trials only: removes the occupying task from its node, and from nothing else; and puts it
+  // back.
+  void DetachTask(TaskKey key);
+  // Likewise: sets the job's walltime. Its class and its timer stay unchanged.
   void TryWalltime(JobId id, Duration walltime);
-  void ReturnTask(TaskKey key);
-  // A tentative edit of the task, not undone, becomes a fact: marks it as SetTask would have.
+  void ReattachTask(TaskKey key);
+  // A tentative edit of the task that was not undone becomes a fact: marks what SetTask would have.
   void AdoptTask(TaskKey key);
-  // The same of SetGangStart, and of a task; not yet the timers. The pending index knows already.
+  // The same for SetGangStart, and for a task; without the timers. The pending index is already up
+  // to date.
   void AdoptGangStart(JobId id);
   void MarkTask(TaskKey key);
   void AdoptTimers(JobId id);
-  // The job's tasks are not where they were: whom affinity barred may be helped. Facts only.
-  void NeighboursCouldHelp(JobId id);
-  // Of a task that was just bound; nothing else follows from it.
+  // The job's tasks have moved, which may unblock jobs blocked by affinity. Facts only.
+  void WakeForAffinity(JobId id);
+  // For a task that was just bound; affects nothing else.
   void SetRank(TaskKey key, uint16_t rank) {
     state_.jobs_.At(key.job).tasks.Changed(key.task).rank = rank;
   }
-  // What the latest attempt that ended said; empty removes it.
+  // The message of the latest ended attempt; empty removes it.
   void SetTaskMessage(TaskKey key, absl::string_view message);
-  // Without places: none.
+  // Without places: removes it.
   void SetReservation(JobId id, Reservation reservation);
   void SetJobPriority(JobId id, int32_t priority);
-  // Updated by the user: not the one that was submitted.
+  // Updated by the user: differs from the submitted one.
   void SetJobWalltime(JobId id, Duration walltime);
   void SetJobLabels(JobId id, std::map<std::string, std::string> labels);
   // The id must be absent; next_job_id moves past it. Its kinds must have room
   // (Interner::CanAddKinds).
   void AddJob(JobId id, const JobSpec& spec, Time submit, const RunPrediction& prediction = {});
-  // The job added last comes into its queue's line.
+  // Adds the last added job to its queue's line.
   void EnterLine(JobId id, int64_t work);
-  // Nothing of it may occupy.
+  // No task of it may occupy.
   void EraseJob(JobId id);
-  // The job added last, untouched since, never was: next_job_id is `next` again, what it was
-  // before.
-  void TakeBackJob(JobId id, JobId next);
+  // Removes the last added job, unchanged since, as if it never existed: next_job_id becomes `next`
+  // again, its previous value.
+  void UndoAddJob(JobId id, JobId next);
 
   // Queues and nodes. Their kinds must have room.
   void AddQueue(QueueId id, QueueSpec spec);
@@ -112,26 +113,25 @@ class StateEditor {
   void AddRun(RunId id, FinishedRun run);
   void EraseQueue(QueueId id);  // no jobs, no children
   void AddNode(NodeId id, NodeSpec spec, NodeStatus status);
-  void SetNodeSpec(
-      NodeId id,
-      NodeSpec spec);  // same name; its tasks' device sets are the caller's to move first
+  void SetNodeSpec(NodeId id,
+                   NodeSpec spec);  // same name; the caller first moves its tasks' device sets
   void SetNodeStatus(NodeId id, NodeStatus status);
   void EraseNode(NodeId id);  // no tasks
 
-  // HyperNodes: new with the next id, or a known one's new specification (same name and kind).
-  // CheckHyperNodes has found it good.
+  // HyperNodes: a new one with the next id, or a known one's new specification (same name and
+  // kind). CheckHyperNodes must have accepted it.
   void SetHyperNode(HyperNodeId id, HyperNodeSpec spec);
   void EraseHyperNode(HyperNodeId id);
-  // Ascending. None of them is there yet; each leaves the domain of that kind in which it was.
+  // Ascending. None of them is in it yet; each leaves its previous domain of that kind.
   void JoinNodes(HyperNodeId domain, absl::Span<const NodeId> nodes);
   // Ascending; all of them are in it.
   void LeaveNodes(HyperNodeId domain, absl::Span<const NodeId> nodes);
 
-  // Planning's caches: not facts, in either mode, and never undone.
-  // The lifecycle stage has looked at the job.
+  // Planning's caches: not facts, in either mode, and never undone. Settle: the lifecycle stage has
+  // processed the job.
   void Settle(JobId id) { state_.unsettled_.erase(id); }
-  // Time has come to `now`: jobs with something due by then become unsettled, nodes whose back-off
-  // is over take tasks again. The next due times that the state shows are later than `now`. Time
+  // Advances to `now`: jobs with something due by then become unsettled, and nodes whose back-off
+  // is over take tasks again. Afterwards all due times in the state are later than `now`. Time
   // never goes back.
   void PassTime(Time now);
   // No job of the class can be placed now. It leaves ready() until something happens that could
@@ -140,72 +140,72 @@ class StateEditor {
     verdict.found = state_.passed_time_;
     state_.pending_.Block(id, std::move(verdict));
   }
-  // A blocked class returns to ready() also at `at` (later than now; or InfiniteFuture), whatever
-  // happens.
+  // A blocked class returns to ready() at `at` at the latest (later than now; or InfiniteFuture).
   void Revisit(ClassId id, Time at) { state_.pending_.Revisit(id, at); }
-  // And when something of the queue, or below it, ends.
+  // And when something in the queue, or below it, ends.
   void RevisitWith(ClassId id, QueueId queue) { state_.pending_.RevisitWith(id, queue); }
-  // What an action that was asked to make room for a blocked class says to people.
-  void TellAsked(ClassId id, RoomAsked asked) { state_.pending_.TellAsked(id, std::move(asked)); }
-  // What waits in classes whose verdict is now that they can never be placed is no demand any more,
-  // and of others it is again. Between actions, as it changes shares. O(jobs of those classes).
+  // The reason, for people, why an action made no room for a blocked class.
+  void NoteAsked(ClassId id, RoomAsked asked) { state_.pending_.NoteAsked(id, std::move(asked)); }
+  // Removes pending tasks from demand if their class's verdict says that they can never be placed,
+  // and adds them again when that changes. Between actions, as it changes shares. O(jobs of those
+  // classes).
   void SettleNever();
-  // Jobs that came since the last call, or came back with more service or from a hold, or all since
-  // the policies are others: they have no rank yet. May repeat, and name jobs that are gone.
+  // Jobs without a rank: those that came since the last call, or returned with more service or from
+  // a hold, or all if the policies changed. May repeat, and name jobs that are gone.
   std::vector<JobId> TakeUnranked() { return std::exchange(state_.unranked_, {}); }
-  // Queues of which more or less waits (Queue::line_waits) than at the last call, or did meanwhile.
+  // Queues whose pending work (Queue::line_waits) changed since the last call, even temporarily.
   std::vector<QueueId> TakeMovedLines();
-  // Some job may have been given a rank.
+  // True if some job may have been given a rank.
   bool ranked() const { return state_.ranked_; }
   void ForgetRanked() { state_.ranked_ = false; }
-  // Before planning: labels that terms name, or name no longer, since the last call are part of
-  // what tells classes apart, or are not (AffinityIndex). Not within a trial, whose classes come
-  // back. O(jobs) if there are any.
+  // Before planning: makes labels that terms began or ceased to name since the last call part, or
+  // no longer part, of what distinguishes classes (AffinityIndex). Not within a trial, which
+  // restores classes. O(jobs) if there are such labels.
   void FollowTerms();
-  // Where it stands in its queue (OrderKey::rank). Goes it first in its class now, that is looked
-  // at again: what is kept for those after it may have to be kept for it.
+  // The job's position in its queue (OrderKey::rank). If it becomes the first of its class, the
+  // class is tried again: reservations of later jobs may have to go to it.
   void SetRank(JobId id, int64_t rank);
-  // The job is to be ranked anew then; and no longer.
+  // Schedules the next ranking of the job; and cancels it.
   void RankAgain(JobId id, Time at) { state_.ageing_.insert({at, id}); }
   void NotAgain(JobId id, Time at) { state_.ageing_.erase({at, id}); }
-  // Returns it now.
+  // Returns it to ready() now.
   void Reopen(ClassId id) { state_.pending_.Reopen(id); }
-  // What planning finds out about classes between these two is forgotten with the second, by when
-  // all tentative edits in between are undone: planning goes on as if nothing had been asked.
+  // EndTrial discards what planning found out about classes since BeginTrial. All tentative edits
+  // in between must be undone by then. Planning continues as if the question had never been asked.
   void BeginTrial() { state_.pending_.BeginTrial(); }
   void EndTrial();
-  // Nodes that came, or are not what they were (NodeSpec), since the last call; may repeat, and
-  // name nodes that have gone again. They have no marks.
+  // Nodes that are new or changed (NodeSpec) since the last call; may repeat, and name nodes that
+  // were deleted. They have no marks.
   std::vector<NodeId> TakeNewNodes() { return std::exchange(state_.new_nodes_, {}); }
   void SetNodeMarks(NodeId id, FreeIndex::Marks marks) { state_.free_.SetMarks(id, marks); }
   // Before FreeIndex::ForEachMarked, after any edit.
   void SyncMarks() { state_.free_.SyncMarks(); }
-  // The nodes whose offer (what is free there, whether it takes tasks, its specification) is not
-  // what it was at the follower's `*position`, tried and undone edits included; some may have
-  // changed back, and some be gone. Moves the position to now. False: too much has happened since,
-  // or it is 0, the follower's first: anything may have changed.
+  // The nodes whose offer (free resources, whether it takes tasks, its specification) changed since
+  // the follower's `*position`, including tried and undone edits. Some may have changed back, and
+  // some be deleted. Advances the position. False: too much has happened, or it is 0, the
+  // follower's first call: treat every node as changed.
   bool ReadChangedNodes(uint64_t* position, std::vector<NodeId>* nodes) {
     return state_.free_.ReadLog(position, nodes);
   }
-  // PendingIndex::missed() has been dealt with.
+  // PendingIndex::missed() has been processed.
   void ForgetMissed() { state_.pending_.missed_.clear(); }
-  // Queues whose demand, specification, usage or children are not what they were at the last call,
-  // undone edits included; also erased ones. Each once.
+  // Queues whose demand, specification, usage or children changed since the last call, including
+  // undone edits and erased queues. Unique.
   std::vector<QueueId> TakeChangedQueues();
   std::unique_ptr<PlanningCache>& planning_cache() { return state_.planning_cache_; }
-  // Nothing is known any more of what cannot be placed: the policies are others.
+  // Forgets all verdicts: the policies have changed.
   void ForgetVerdicts();
-  // Before it: if any node could give more since then, returns to ready() the blocked classes of
-  // jobs that are kept a place, as they may start earlier now; but each not sooner after it was
-  // found blocked than `refresh`.
+  // Call it before WakeForRoom. If any node could give more since then, returns to ready() the
+  // blocked classes of jobs with reservations, as they may start earlier now; but each at the
+  // earliest `refresh` after it was found blocked.
   void WakeReserved(Duration refresh);
-  // Returns to ready() what waits for room and one task of which `fits` on a node that could give
-  // more since the last call. A node that changed otherwise than by a task that left is asked for
-  // every shape.
+  // Returns to ready() classes that wait for room, if one task of theirs `fits` on a node that
+  // could give more since the last call. `fits` is called for every shape on a node that changed
+  // otherwise than by a task that left.
   void WakeForRoom(absl::FunctionRef<bool(ShapeId, NodeId)> fits);
 
   // Loading, into a fresh state: queues parents first, HyperNodes, nodes, job specs, then statuses
-  // and tasks, then FinishLoad. Anything may be left out that equals what a new one has.
+  // and tasks, then FinishLoad. Everything that equals its initial value may be omitted.
   // INVALID_ARGUMENT or FAILED_PRECONDITION name what is wrong with a record (unknown ids, repeated
   // ids or names, too many kinds, an occupied device taken twice).
   absl::Status LoadQueue(QueueId id, QueueSpec spec, bool open, uint64_t revision);
@@ -219,19 +219,19 @@ class StateEditor {
   absl::Status LoadNodeDomains(NodeId id, absl::Span<const HyperNodeId> domains);
   absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision,
                        const RunPrediction& prediction = {}, const LinePlace& line = {});
-  // In order of their numbers.
+  // In order of their ids.
   absl::Status LoadRun(RunId id, FinishedRun run);
-  // `priority` and `labels` as last updated.
-  // Before its status, where the walltime was updated.
+  // `priority` and `labels` as last updated. LoadWalltime, for updated walltimes, precedes the
+  // status.
   absl::Status LoadWalltime(JobId id, Duration walltime);
   absl::Status LoadJobStatus(JobId id, JobStatus status, int32_t priority,
                              std::map<std::string, std::string> labels, uint64_t revision);
   // After the job and the nodes.
   absl::Status LoadReservation(JobId id, Reservation reservation);
   absl::Status LoadTask(TaskKey key, const Task& task, absl::string_view message);
-  // Ids up to these were given out before, also of what was deleted since.
+  // Ids up to these were assigned before, including deleted ones.
   absl::Status LoadNextIds(JobId job, NodeId node, QueueId queue, HyperNodeId hyper_node);
-  // Nothing is dirty; jobs that the lifecycle stage may not have finished with are unsettled.
+  // Nothing is dirty; jobs that the lifecycle stage may not have finished are unsettled.
   void FinishLoad();
 
  private:
@@ -239,10 +239,10 @@ class StateEditor {
   bool facts() const { return mode_ == EditMode::kFacts; }
   void Touch(JobId id);
   void MarkJob(JobId id);
-  // Facts only: what could help blocked classes happened.
-  void QueueCouldHelp(QueueId leaf);
-  void NodeCouldHelp(NodeId id);
-  void AnythingCouldHelp();
+  // Facts only: something happened that could help blocked classes.
+  void WakeForQueue(QueueId leaf);
+  void WakeForNode(NodeId id);
+  void WakeAll();
   void ShareChanged(Queue& queue);
   void DemandChangedBelow(Queue& queue);
   void KeepForChildren(Queue& parent);
@@ -276,7 +276,7 @@ class StateEditor {
   void LeavePending(Job& job);
   void RememberClass(Job& job);
   void SetNever(ClassId id, bool never);
-  void ForgetNever();  // nodes or domains are not what they were
+  void ForgetNever();  // nodes or domains have changed
   void RefreshWanting(Job& job);
   void RefreshTimer(Job& job);
   void DropTimer(Job& job);
@@ -288,7 +288,7 @@ class StateEditor {
   ClusterState& state_;
   EditMode mode_;
   std::vector<JobId> touched_;  // may repeat
-  // Classes of jobs before they first changed, in that order.
+  // The classes of jobs before their first change, in that order.
   struct Origin {
     JobId job;
     ClassId pending_class;
@@ -297,14 +297,14 @@ class StateEditor {
   std::vector<Origin> origins_;
 };
 
-// The earliest time after `after` at which the job needs a look though nothing happens: its start
-// time, back-off, walltime, prepare timeout, delayed actions, or the end of its time to live.
+// The earliest time after `after` at which the job must be processed even if nothing happens: its
+// start time, back-off, walltime, prepare timeout, delayed actions, or the end of its time to live.
 // InfiniteFuture if there is none.
 Time NextDue(const Job& job, Time after);
 
 // Hash over all facts and derived sums, in id order, with names instead of interned ids: equal for
-// equal states on every machine, whether folded or loaded. Leaves out what planning caches
-// (verdicts, unsettled, passed time, dirt).
+// equal states on every machine, whether folded or loaded. Excludes planning's caches (verdicts,
+// unsettled, passed time, dirty sets).
 uint64_t Fingerprint(const ClusterState& state);
 
 // Rebuilds everything derived from the facts and compares. INTERNAL naming the first difference.

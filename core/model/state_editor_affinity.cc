@@ -1,12 +1,12 @@
-// StateEditor: AffinityIndex, and what waits for others to come or to go.
+// StateEditor: AffinityIndex, and classes that wait for other jobs to come or go.
 #include <algorithm>
 
 #include "core/model/state_editor.h"
 
 namespace berth {
 
-// Jobs of which nobody spoke before may stand in one class with others that are not spoken of; or
-// need no longer stand apart.
+// Jobs with a newly named label may be in one class with jobs without it; jobs with a label that is
+// no longer named need no separate class.
 void StateEditor::FollowTerms() {
   AffinityIndex& affinity = state_.affinity_;
   if (!affinity.Lags() || state_.pending_.in_trial()) return;
@@ -24,9 +24,9 @@ void StateEditor::FollowTerms() {
   });
 }
 
-void StateEditor::NeighboursCouldHelp(JobId id) {
+void StateEditor::WakeForAffinity(JobId id) {
   if (!facts() || !state_.affinity_.any()) return;
-  if (state_.affinity_.Concerns(state_.jobs_.At(id))) state_.pending_.ReopenForNeighbours();
+  if (state_.affinity_.Concerns(state_.jobs_.At(id))) state_.pending_.ReopenForAffinity();
 }
 
 void StateEditor::SetJobLabels(JobId id, std::map<std::string, std::string> labels) {
@@ -37,7 +37,7 @@ void StateEditor::SetJobLabels(JobId id, std::map<std::string, std::string> labe
   if (job.occupying > 0) state_.affinity_.List(job, true);
   if (concerned || state_.affinity_.Concerns(job)) {
     Touch(id);
-    if (facts()) state_.pending_.ReopenForNeighbours();
+    if (facts()) state_.pending_.ReopenForAffinity();
   }
   MarkJob(id);
 }

@@ -26,7 +26,7 @@ DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
   return moved;
 }
 
-// All jobs that have not ended are in one queue, and there are some. O(depth x children).
+// True if all jobs that have not ended are in one queue, and there are some. O(depth x children).
 bool OneLeafIsActive(const ClusterState& state) {
   const Queue* at = &state.queues().At(kRootQueue);
   const int64_t all = at->active_jobs;
@@ -49,12 +49,12 @@ void Drop(std::vector<TaskKey>& list, TaskKey key) {
 }  // namespace
 
 void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
-  // Demand is what is allocated and what is wanted: a bind leaves it as it is.
+  // Demand is the sum of allocated and wanted, which a bind does not change.
   if (change.allocated + change.wanted != 0) ShareChanged(state_.queues_.At(leaf));
-  // Alone, nobody held what could be reclaimed, and nobody asked for it again and again.
+  // While only one leaf was active, there was nothing to reclaim, and so no retries.
   const bool joins = facts() && change.active_jobs > 0 &&
                      state_.queues_.At(leaf).active_jobs == 0 && OneLeafIsActive(state_);
-  std::optional<Resources> kept_more;  // below, by this change
+  std::optional<Resources> kept_more;  // change below, by this edit
   bool open = true;
   for (QueueId id = leaf;;) {
     Queue& queue = state_.queues_.At(id);
@@ -70,8 +70,8 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
     AddSigned(queue.leaving, change.request, change.leaving);
     AddSigned(queue.nonpreemptible_leaving, change.request, change.nonpreemptible_leaving);
     AddSigned(queue.claimed, change.request, change.claimed);
-    // One by one: read as one vector, what was just written number by number would wait for all
-    // writes before it.
+    // One by one: reading them as a vector right after writing single numbers would stall on all
+    // these writes.
     if (change.jobs != 0) queue.jobs += change.jobs;
     if (change.active_jobs != 0) {
       queue.active_jobs += change.active_jobs;
@@ -84,9 +84,9 @@ void StateEditor::ChangeQueues(QueueId leaf, const QueueChange& change) {
     if (id == kRootQueue) break;
     id = queue.spec.parent;
   }
-  // Of a closed queue what is allocated is all: what comes back to it is wanted by nobody.
+  // For a closed queue only allocated counts: what returns to it is not wanted by any job.
   if (!open && change.allocated != 0) ShareChanged(state_.queues_.At(leaf));
-  if (joins) AnythingCouldHelp();
+  if (joins) WakeAll();
 }
 
 void StateEditor::Occupy(NodeId id, TaskKey key, const ShapeEntry& shape,
@@ -119,7 +119,7 @@ void StateEditor::Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape,
   node.devices_reserved -= use;
   Drop(node.nominated, key);
   ReindexNode(node);
-  NodeCouldHelp(id);
+  WakeForNode(id);
 }
 
 void StateEditor::Vacate(NodeId id, TaskKey key, const ShapeEntry& shape,
@@ -130,10 +130,10 @@ void StateEditor::Vacate(NodeId id, TaskKey key, const ShapeEntry& shape,
   node.devices_used -= use;
   Drop(node.tasks, key);
   ReindexNode(node);
-  NodeCouldHelp(id);
+  WakeForNode(id);
 }
 
-// Anew: the devices have other positions, or shares take another part of them than before.
+// Recomputed: device positions changed, or shares take another part of them than before.
 void StateEditor::CountHolds(Node& node) {
   node.allocated = node.reserved = node.leaving = Resources{};
   for (DeviceUse* use : {&node.devices_used, &node.devices_reserved, &node.devices_leaving}) {
@@ -167,7 +167,7 @@ void StateEditor::ReindexNode(const Node& node) {
   if (!full && !state_.full_nodes_.empty()) state_.full_nodes_.erase(node.id);
   if (full || !MayHaveTasks(state_, node)) state_.free_.Remove(node.id);
   if (!MayHaveTasks(state_, node)) return;
-  // Devices of which something is free.
+  // Devices with something free.
   const auto devices = [&](const DeviceUse& taken) {
     return Difference(node.healthy, taken.Full()).Count();
   };
@@ -175,13 +175,13 @@ void StateEditor::ReindexNode(const Node& node) {
     const Resources free = FreeOf(node);
     state_.free_.Put(node.id, free, FreeIndex::Room(devices(TakenDevices(node)), free[kCpu]));
   }
-  const bool soon = node.leaving_tasks > 0 && TaskRoomOnceReleased(node) > 0;
+  const bool soon = node.leaving_tasks > 0 && TaskRoomAfterRelease(node) > 0;
   if (!soon) return state_.free_.RemoveSoon(node.id);
-  const int64_t cpu = FreeOnceReleased(node)[kCpu];
-  state_.free_.PutSoon(node.id, FreeIndex::Room(devices(TakenOnceReleased(node)), cpu));
+  const int64_t cpu = FreeAfterRelease(node)[kCpu];
+  state_.free_.PutSoon(node.id, FreeIndex::Room(devices(TakenAfterRelease(node)), cpu));
 }
 
-// Capacity, device sets and layout, from the spec.
+// Derives capacity, device sets and layout from the spec.
 void StateEditor::DeriveNode(Node& node) {
   const DeviceLayout* before = node.layout;
   node.layout = state_.interner_.AcquireLayout(node.spec);
@@ -204,11 +204,11 @@ void StateEditor::DeriveNode(Node& node) {
     node.healthy.Add(i);
     node.shareable = node.shareable || device.max_tasks > 1;
     node.capacity[kind] += kWhole;
-    // Sorted by kind: a kind's devices are neighbours.
+    // Sorted by kind: a kind's devices are adjacent.
     if (node.kinds.empty() || node.kinds.back().kind != kind) node.kinds.push_back({kind, {}});
     node.kinds.back().devices.Add(i);
-    const auto is_alike = [&](const AlikeDevices& others) {
-      return OfOneMake(node.spec.devices[others.first], device);
+    const auto is_alike = [&](const InterchangeableDevices& others) {
+      return Interchangeable(node.spec.devices[others.first], device);
     };
     auto alike = std::find_if(node.alike.begin(), node.alike.end(), is_alike);
     if (alike == node.alike.end()) {
@@ -248,7 +248,7 @@ std::vector<QueueId> StateEditor::TakeChangedQueues() {
   return std::exchange(state_.changed_queues_, {});
 }
 
-// Anew, from here to the root: a guarantee changed, or a child came or went.
+// Recomputed from here to the root: a guarantee changed, or a child was added or removed.
 void StateEditor::KeepForChildren(Queue& parent) {
   for (Queue* at = &parent;; at = &state_.queues_.At(at->spec.parent)) {
     at->kept = Resources{};
@@ -263,14 +263,14 @@ void StateEditor::CountCapacity(const Node& node, bool add) {
   if (!add) state_.capacity_ -= node.capacity;
 }
 
-// Anew, as user_fairness was switched.
+// Recomputed when user_fairness changes.
 void StateEditor::CountUsers(Queue& queue) {
   queue.user_allocated.clear();
   for (auto id = state_.jobs_.NextFrom(JobId{}); id.has_value();
        id = state_.jobs_.NextFrom(JobId{id->value + 1})) {
     const Job& job = state_.jobs_.At(*id);
     if (job.queue != queue.id) continue;
-    touched_.push_back(*id);  // its class tells users apart, or does not any more
+    touched_.push_back(*id);  // user_fairness decides whether users have separate classes
     for (size_t g = 0; g < job.groups.size(); ++g) {
       const GroupTally& tally = job.tallies[g];
       const int32_t tasks = tally.Occupying() + tally.Nominated();
@@ -305,7 +305,7 @@ void StateEditor::SetQueueSpec(QueueId id, QueueSpec spec) {
   if (id != kRootQueue) KeepForChildren(state_.queues_.At(queue.spec.parent));
   if (queue.spec.user_fairness != before) CountUsers(queue);
   if (facts()) state_.dirty_.queues.push_back(id);
-  AnythingCouldHelp();
+  WakeAll();
 }
 
 void StateEditor::SetQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
@@ -335,7 +335,7 @@ void StateEditor::AddRun(RunId id, FinishedRun run) {
   state_.dirty_.runs.insert(state_.dirty_.runs.end(), dropped.begin(), dropped.end());
 }
 
-// What waits in a closed queue, or below it, is no demand.
+// Pending tasks in or below a closed queue are not demand.
 void StateEditor::DemandChangedBelow(Queue& queue) {
   ShareChanged(queue);
   for (QueueId child : queue.children) DemandChangedBelow(state_.queues_.At(child));
@@ -346,7 +346,7 @@ void StateEditor::SetQueueOpen(QueueId id, bool open) {
   if (queue.open != open) DemandChangedBelow(queue);
   queue.open = open;
   if (facts()) state_.dirty_.queues.push_back(id);
-  AnythingCouldHelp();
+  WakeAll();
 }
 
 void StateEditor::EraseQueue(QueueId id) {
@@ -360,7 +360,7 @@ void StateEditor::EraseQueue(QueueId id) {
   state_.queue_names_.erase(queue.spec.name);
   state_.queues_.Erase(id);
   if (facts()) state_.dirty_.queues.push_back(id);
-  AnythingCouldHelp();  // its guarantee is free for others now
+  WakeAll();  // its guarantee is now free for others
 }
 
 void StateEditor::AddNode(NodeId id, NodeSpec spec, NodeStatus status) {
@@ -393,7 +393,7 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
     Task& task = state_.jobs_.At(key.job).tasks.Changed(key.task);
     move(key, task.moves ? task.next_devices : task.devices);
   }
-  // Their places may not be well any more.
+  // Their places may have become unhealthy.
   for (TaskKey key : node.nominated) {
     if (facts()) state_.unsettled_.insert(key.job);
   }
@@ -409,7 +409,7 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   state_.new_nodes_.push_back(id);
   if (facts()) state_.dirty_.nodes.push_back(id);
   ForgetNever();
-  AnythingCouldHelp();
+  WakeAll();
 }
 
 void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
@@ -430,7 +430,7 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   if (!node.nominated.empty() && !TakesTasks(node.status)) {
     for (TaskKey key : node.nominated) state_.unsettled_.insert(key.job);
   }
-  AnythingCouldHelp();
+  WakeAll();
 }
 
 void StateEditor::EraseNode(NodeId id) {
@@ -447,7 +447,7 @@ void StateEditor::EraseNode(NodeId id) {
   if (facts()) state_.dirty_.nodes.push_back(id);
 }
 
-void StateEditor::AnythingCouldHelp() {
+void StateEditor::WakeAll() {
   if (facts()) state_.pending_.ReopenAll();
 }
 

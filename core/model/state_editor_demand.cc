@@ -1,5 +1,5 @@
-// StateEditor: which of what waits is demand of its queues (Queue::wanted), and what planning
-// remembers of classes that bears on it.
+// StateEditor: which pending tasks count as demand of their queues (Queue::wanted), and the related
+// verdicts that planning remembers.
 #include <utility>
 
 #include "core/model/queue_change.h"
@@ -13,7 +13,7 @@ Resources StateEditor::WaitingRequest(const Job& job) const {
     const Resources& one = state_.interner_.Shape(job.groups[g].shape).resources;
     const int32_t waiting = job.tallies[g].In(TaskState::kPending);
     if (waiting == 1) {
-      sum += one;  // not by the multiplication, which is slow
+      sum += one;  // multiplication would be slow
     } else {
       sum += one.Times(waiting);
     }
@@ -56,7 +56,7 @@ void StateEditor::SettleNever() {
   PendingIndex& pending = state_.pending_;
   for (ClassId id : std::exchange(pending.judged_, {})) {
     const PendingClass* c = pending.FindClass(id);
-    if (c != nullptr && pending.NeverDiffers(*c)) SetNever(id, !c->never);
+    if (c != nullptr && pending.NeverChanged(*c)) SetNever(id, !c->never);
   }
 }
 
@@ -95,7 +95,7 @@ void StateEditor::SetReservation(JobId id, Reservation reservation) {
   }
   if (!facts()) return;
   state_.dirty_.jobs.push_back(id);
-  state_.pending_.ReopenAll();  // what was kept for it may be free for others now
+  state_.pending_.ReopenAll();  // its reservation may now be free for others
 }
 
 void StateEditor::TryWalltime(JobId id, Duration walltime) {
@@ -107,7 +107,7 @@ void StateEditor::TryWalltime(JobId id, Duration walltime) {
   if (listed) ListEnd(job, absl::InfiniteFuture(), PlannedEnd(job));
 }
 
-// Whoever waits for the job's end must learn of another one, and the job may fit otherwise.
+// Jobs that wait for its end must learn the new one, and the job itself may fit differently.
 void StateEditor::SetJobWalltime(JobId id, Duration walltime) {
   Job& job = state_.jobs_.At(id);
   const bool listed = job.occupying > 0;

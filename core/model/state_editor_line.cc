@@ -33,14 +33,14 @@ void StateEditor::EnterLine(JobId id, int64_t work) {
   BERTH_CHECK(job.line == LinePlace{} && InLine(job.status.state));
   job.line = {.work = work, .before = queue.line};
   job.longest_line_before = queue.longest_line;
-  queue.line = std::min(queue.line + work, kMostLine);
+  queue.line = std::min(queue.line + work, kMaxLine);
   CountInLine(job, 1);
   const int64_t remembered = queue.longest_line - work / kLineMemory;
   queue.longest_line = std::max(queue.line_waits, remembered);
   if (facts()) state_.dirty_.usages.push_back(job.queue);
 }
 
-void StateEditor::TakeBackJob(JobId id, JobId next) {
+void StateEditor::UndoAddJob(JobId id, JobId next) {
   BERTH_CHECK(id.value + 1 == state_.next_job_id_.value && next <= id);
   const Job& job = state_.jobs_.At(id);
   if (job.line.work > 0) {
@@ -54,7 +54,7 @@ void StateEditor::TakeBackJob(JobId id, JobId next) {
 }
 
 absl::Status StateEditor::LoadQueueLine(QueueId id, int64_t line, int64_t longest) {
-  if (line < 0 || line > kMostLine || longest < 0 || longest > kMostLine) {
+  if (line < 0 || line > kMaxLine || longest < 0 || longest > kMaxLine) {
     return absl::InvalidArgumentError(
         absl::StrCat("the line of queue ", id.value, " is out of range"));
   }

@@ -1,4 +1,4 @@
-// StateEditor: HyperNodes and which nodes are in them.
+// StateEditor: HyperNodes and their nodes.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -29,7 +29,7 @@ void Merge(std::vector<NodeId>& all, absl::Span<const NodeId> more) {
 void StateEditor::TopologyChanged() {
   ++state_.topology_version_;
   ForgetNever();
-  AnythingCouldHelp();
+  WakeAll();
 }
 
 void StateEditor::SetParent(HyperNode& child, HyperNodeId parent) {
@@ -49,7 +49,7 @@ void StateEditor::SetParent(HyperNode& child, HyperNodeId parent) {
   }
 }
 
-// Of the HyperNodes that it names: those that exist become its children, or roots again.
+// The HyperNodes that it names: those that exist become its children, or roots again.
 void StateEditor::Claim(const HyperNode& domain, bool claim) {
   ForEachChildName(domain.spec, [&](const std::string& name) {
     if (claim) {

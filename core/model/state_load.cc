@@ -1,4 +1,4 @@
-// StateEditor: loading records. What they give must equal what folding the events gave.
+// StateEditor: loading records. The result must equal the fold of the events.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,14 +27,14 @@ std::vector<absl::string_view> KindNames(const NodeSpec& spec) {
 
 absl::Status Repeated(absl::string_view what, uint64_t id, absl::string_view name) {
   return absl::InvalidArgumentError(
-      absl::StrCat(what, " ", id, " (", name, "): its id or name is already there"));
+      absl::StrCat(what, " ", id, " (", name, "): its id or name already exists"));
 }
 
 absl::Status Unknown(absl::string_view what, uint64_t id, absl::string_view needed) {
   return absl::FailedPreconditionError(absl::StrCat(what, " ", id, ": ", needed));
 }
 
-// The lifecycle stage may have something left to do.
+// True if the lifecycle stage may have work left.
 bool MayBeUnsettled(const Job& job) {
   if (Ended(job.status.state)) return false;
   const bool untouched =
@@ -43,7 +43,7 @@ bool MayBeUnsettled(const Job& job) {
   return !untouched || !job.dependencies.empty() || job.start_after != absl::InfinitePast();
 }
 
-// The devices are there, and no other task has them in the same way.
+// Checks that the devices exist, and that no other task uses them in a conflicting way.
 absl::Status CheckHold(const ClusterState& state, const ShapeEntry& shape, NodeId id,
                        const DeviceSet& devices, DeviceUse Node::*taken) {
   const Node* node = state.nodes().Find(id);
@@ -57,18 +57,18 @@ absl::Status CheckHold(const ClusterState& state, const ShapeEntry& shape, NodeI
   return absl::OkStatus();
 }
 
-// What no event brings about, and what later ones rely on.
+// Rejects what no event produces and later ones rely on.
 absl::Status CheckTask(const ClusterState& state, const ShapeEntry& shape, const Task& task) {
   if (task.state == TaskState::kLost &&
       (!Occupies(task.before_lost) || task.before_lost == TaskState::kLost)) {
-    return absl::InvalidArgumentError("it is lost and was on no node before");
+    return absl::InvalidArgumentError("it is lost but was not on a node before");
   }
   if (task.moves && !(Releasing(task) && task.requeue)) {
-    return absl::InvalidArgumentError("it moves and is not released to run again");
+    return absl::InvalidArgumentError("it moves but is not released to run again");
   }
   const bool holds = Occupies(task.state) || Reserves(task.state);
   if (task.claimed && (!holds || (Releasing(task) && !task.moves))) {
-    return absl::InvalidArgumentError("it claims a place and holds none");
+    return absl::InvalidArgumentError("it claims a place but holds none");
   }
   if (Occupies(task.state)) {
     auto status = CheckHold(state, shape, task.node, task.devices, &Node::devices_used);
@@ -179,7 +179,7 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
   if (state_.jobs_.Find(id) != nullptr || state_.FindJob(spec.name) != nullptr) {
     return Repeated("job", id.value, spec.name);
   }
-  if (id > kLastJobId) return Unknown("job", id.value, "uids end before that");
+  if (id > kLastJobId) return Unknown("job", id.value, "the uid is above the maximum");
   if (state_.queues_.Find(spec.queue) == nullptr) {
     return Unknown("job", id.value, absl::StrCat("no queue ", spec.queue.value));
   }
@@ -199,15 +199,15 @@ absl::Status StateEditor::LoadJob(JobId id, const JobSpec& spec, Time submit, ui
     return absl::OutOfRangeError(
         absl::StrCat("job ", spec.name, " has ", tasks, " tasks; at most ", kMaxTasksPerJob));
   }
-  const bool sound = line.work >= 0 && line.work <= kMostWork && line.before >= 0;
-  if (!sound || line.before > kMostLine) {
+  const bool sound = line.work >= 0 && line.work <= kMaxWork && line.before >= 0;
+  if (!sound || line.before > kMaxLine) {
     return absl::InvalidArgumentError(absl::StrCat("job ", spec.name, ": work out of range"));
   }
   AddJob(id, spec, submit, prediction);
   Job& job = state_.jobs_.At(id);
   job.revision = revision;
   job.line = line;
-  CountInLine(job, 1);  // until its status comes
+  CountInLine(job, 1);  // until its status is loaded
   return absl::OkStatus();
 }
 

@@ -10,13 +10,13 @@ Task InState(const Task& before, TaskState state, Time now) {
   return task;
 }
 
-// An end that is the node's doing does not count against the job.
+// Ends that are the node's fault do not count against the job.
 EndCause CauseOf(ExitCause cause) {
   switch (cause) {
     case ExitCause::kItself:
-    case ExitCause::kSupervisorLost:  // most likely killed by what it supervised
+    case ExitCause::kSupervisorLost:  // most likely killed by its own task
       return EndCause::kExit;
-    case ExitCause::kKilled:  // without a release in this state: the server had forgotten it
+    case ExitCause::kKilled:  // killed without a release: the server had lost track of it
     case ExitCause::kLeaseLapsed:
     case ExitCause::kReboot:
     case ExitCause::kGone:
@@ -32,7 +32,7 @@ Task ExitedTask(const Task& before, const TaskReported& report, Time now) {
   task.exit_signal = report.exit_signal;
   const bool well = cause == EndCause::kExit && report.exit_code == 0 && report.exit_signal == 0 &&
                     report.cause == ExitCause::kItself;
-  if (well) {  // also one that was just told to stop: it had finished by itself
+  if (well) {  // even if it was just told to stop: it had already finished
     task.state = TaskState::kSucceeded;
     task.claimed = false;
     task.node = before.node;
@@ -109,7 +109,7 @@ Task UnnominatedTask(const Task& before, Time now) {
   return task;
 }
 
-std::vector<uint32_t> ToBeClaimed(const Job& job) {
+std::vector<uint32_t> TasksToClaim(const Job& job) {
   std::vector<uint32_t> tasks;
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
     const Task& task = job.tasks[i];
@@ -191,12 +191,12 @@ Task ReturnedTask(const Task& before, Time now) {
 
 FreeRanks::FreeRanks(const Job& job, bool gang, absl::Span<const Placement> placements)
     : taken_(job.tasks.size(), 0) {
-  if (job.tasks.size() == 1) return;  // most jobs
+  if (job.tasks.size() == 1) return;  // the most common case
   absl::InlinedVector<uint8_t, 64> own(job.tasks.size(), 0);
   for (const Placement& placement : placements) own[placement.task] = 1;
   for (size_t i = 0; i < job.tasks.size(); ++i) {
     const Task& task = job.tasks[i];
-    // What is left of an earlier gang and on its way out is no member of a new one.
+    // Remaining tasks of an earlier gang that are being released are not members of a new one.
     if (own[i] != 0 || !Occupies(task.state) || (gang && Releasing(task))) continue;
     if (task.rank < taken_.size()) taken_[task.rank] = 1;
   }

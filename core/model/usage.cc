@@ -1,7 +1,8 @@
-// Decayed usage: how much a queue held lately, the weight of a moment halved every half-life.
+// Decayed usage: a queue's recent allocation, in which the weight of a moment halves every
+// half-life.
 //
-// usage' = held + (usage - held) * 2^(-elapsed / half_life), for each resource on its own, in
-// 1/1024 of its unit. Example: nothing held for one half-life turns 8192 (8 GPUs) into 4096.
+// usage' = held + (usage - held) * 2^(-elapsed / half_life), for each resource separately, in
+// 1/1024 of its unit. Example: a half-life without allocation turns 8192 (8 GPUs) into 4096.
 #include <algorithm>
 #include <map>
 
@@ -15,7 +16,8 @@ constexpr int kFractionBits = 30;  // of the factor
 constexpr int64_t kOne = int64_t{1} << kFractionBits;
 constexpr int64_t kUsageScale = 1024;
 
-// 2^(-x / 2^i) for i = 1..16, rounded, in 1/2^30: a factor is a product of those whose bit is set.
+// 2^(-x / 2^i) for i = 1..16, rounded, in 1/2^30. A factor is the product of those whose bit is
+// set.
 constexpr int64_t kRoots[] = {
     759250125,  902905650,  984625594,  1028218894, 1050758459, 1062219176, 1067965155, 1070849713,
     1072294797, 1073018025, 1073379864, 1073560829, 1073651323, 1073696573, 1073719198, 1073730511};
@@ -30,7 +32,7 @@ int64_t Factor(Duration elapsed, Duration half_life) {
   const int64_t past = std::max<int64_t>(absl::ToInt64Milliseconds(elapsed), 0);
   if (past / half >= kFractionBits) return 0;
   int64_t factor = kOne >> (past / half);
-  int64_t rest = past % half;  // as a binary fraction of half, bit by bit
+  int64_t rest = past % half;  // as a binary fraction of the half-life, bit by bit
   for (int64_t root : kRoots) {
     rest *= 2;
     if (rest < half) continue;

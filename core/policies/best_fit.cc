@@ -3,8 +3,8 @@
 namespace berth {
 namespace {
 
-// Fewest free devices left, then least free CPU: what is whole stays whole. FreeIndex keeps nodes
-// in this very order, so there is nothing to rank. Tasks without devices thereby prefer nodes
+// Fewest free devices left, then least free CPU, so that whole nodes stay free. FreeIndex keeps
+// nodes in this order, so there is nothing to rank. Tasks without devices therefore prefer nodes
 // without devices.
 class BestFitScore final : public NodeScore {
  public:

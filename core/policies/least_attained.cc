@@ -1,14 +1,13 @@
-// least_attained: jobs that had the least service so far first, in levels; nothing needs to be
-// known of how long they run (docs/prediction.md). The two-dimensional least attained service of
-// Tiresias (J. Gu et al., NSDI'19): service is devices times run time, levels are a few, the older
-// job goes first within one.
+// least_attained: jobs with the least service so far go first, in levels. No run times need to be
+// known (docs/developers/prediction.md). This is the two-dimensional least attained service of
+// Tiresias (J. Gu et al., NSDI'19): service is devices times run time, there are a few levels, and
+// within a level the older job goes first.
 //
 //   levels from 30 min, 4 h of device time:  4 devices for 10 min (40 min): second level
 //                                            1 device for 20 min: first level, goes before it
 //
-// A job that was stopped is in the first level again once it has waited `promote_after` times as
-// long as it has run; and, when it has started then, by what it has had since. So each has its
-// turn.
+// A stopped job returns to the first level once it has waited `promote_after` times as long as it
+// has run. If it then starts, only its service since that start counts. So every job gets its turn.
 #include <algorithm>
 
 #include "core/policies/registry.h"
@@ -17,9 +16,9 @@
 namespace berth {
 namespace {
 
-// Since when a job that was stopped waits; InfiniteFuture of others. Facts alone, which stay as
-// they are while it waits: who was not evicted was stopped at the end of its run, and earlier runs
-// of a job that failed before make that later.
+// Since when a stopped job has been waiting; InfiniteFuture for other jobs. Derived from facts that
+// do not change while it waits. A job that was not evicted was stopped at the end of its run;
+// earlier runs of a job that failed before make that later.
 Time WaitsSince(const Job& job) {
   const JobStatus& status = job.status;
   if (status.attained <= absl::ZeroDuration()) return absl::InfiniteFuture();
@@ -40,7 +39,7 @@ class Levels {
            levels.begin();
   }
 
-  // When a job of that level, served so much by now, reaches the next.
+  // When a job of this level with this much service reaches the next level.
   Time NextFrom(int64_t level, Duration served, int64_t size, Time now) const {
     const auto at = static_cast<size_t>(level);
     if (at >= parameters_.levels.size()) return absl::InfiniteFuture();
@@ -48,13 +47,13 @@ class Levels {
     return now + absl::Milliseconds(static_cast<int64_t>(needed / size) + 1);
   }
 
-  // When a job that waits since then is to be promoted.
+  // When a job that has waited since then is promoted.
   Time PromotedAt(const Job& job, Time since) const {
     if (parameters_.promote_after == 0) return absl::InfiniteFuture();
     return since + parameters_.promote_after * job.status.attained;
   }
 
-  // What counts of the service of a job that runs.
+  // The part of a running job's service that counts.
   Duration Counted(const Job& job, Time now) const {
     const JobStatus& status = job.status;
     const bool promoted = status.evictions > 0 && status.attained > absl::ZeroDuration() &&
@@ -87,7 +86,7 @@ class LeastAttainedOrder final : public JobOrder {
   std::optional<JobRank> PrepareRank(const Policies& policies,
                                      const ClusterState& state) const override {
     return [levels = Levels(policies.least_attained()), &state](const Job& job, Time now) {
-      // From 1 on: with 0 jobs come, and with another rank a class is looked at again.
+      // Starts at 1: new jobs arrive with rank 0, and a class whose rank changes is re-evaluated.
       if (job.status.attained <= absl::ZeroDuration()) return int64_t{1};
       return 1 + levels.OfWaiting(job, SizeOf(state, job), now);
     };

@@ -13,7 +13,7 @@ bool Selected(const TaskShape& shape, const NodeSpec& node) {
   return !std::binary_search(shape.exclude_nodes.begin(), shape.exclude_nodes.end(), node.name);
 }
 
-// All labels asked for, and no excluded name.
+// The node has all requested labels, and its name is not excluded.
 class NodeSelectorFilter final : public NodeFilter {
  public:
   absl::string_view name() const override { return "node_selector"; }

@@ -3,8 +3,8 @@
 namespace berth {
 namespace {
 
-// Higher priority first; then in order of submission, which is that of ids. PendingIndex keeps its
-// classes in this very order.
+// Higher priority first, then order of submission, which is the order of ids. PendingIndex keeps
+// its classes in this order.
 class PriorityThenSubmitOrder final : public JobOrder {
  public:
   absl::string_view name() const override { return "priority_then_submit"; }

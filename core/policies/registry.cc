@@ -9,8 +9,8 @@
 namespace berth {
 namespace {
 
-// Keyed by plug point, so that a filter and a score may share a name. An ordered map: listed in
-// errors.
+// Keyed by plug point, so that a filter and a score may share a name. Ordered, because errors list
+// it.
 using Registry = std::map<std::pair<size_t, std::string>, PolicyFactory>;
 
 Registry BuiltIn() {

@@ -15,11 +15,11 @@ namespace berth {
 template <class Point>
 std::unique_ptr<Point> MakePolicy(absl::string_view name);
 
-// All of that plug point, in order.
+// All names at that plug point, sorted.
 template <class Point>
 std::vector<std::string> PolicyNames();
 
-// Built in: one line each, defined in the file of the same name.
+// Built-in policies, each defined in the file of the same name.
 std::unique_ptr<Action> MakeAllocate();
 std::unique_ptr<Action> MakeBackfill();
 std::unique_ptr<Action> MakeConsolidate();

@@ -4,7 +4,7 @@
 namespace berth {
 namespace {
 
-// Amounts of everything, and devices that satisfy the request's models, memory and uuid lists.
+// The node has the amounts, and devices that match the request's models, memory and uuid lists.
 class ResourcesFilter final : public NodeFilter {
  public:
   absl::string_view name() const override { return "resources/devices"; }

@@ -1,4 +1,4 @@
-// What orders by service go by: how large a job is, how long it has run, and how much is left.
+// The inputs of orders by service: a job's size, its run time so far, and its remaining run time.
 #ifndef BERTH_CORE_POLICIES_SERVICE_H_
 #define BERTH_CORE_POLICIES_SERVICE_H_
 
@@ -9,16 +9,17 @@
 
 namespace berth {
 
-// In thousandths: devices of all tasks, or of jobs without any their cores. At least 1.
+// Thousandths of devices over all tasks; for jobs without devices, thousandths of cores. At least
+// 1.
 int64_t SizeOf(const ClusterState& state, const Job& job);
 
-// Of all its runs, that of now included.
+// Over all its runs, including the current one.
 Duration Served(const Job& job, Time now);
 
-// Seconds, at least 1, that the job is expected to run from now on: of its expected run, else of
-// its walltime, what it has not run yet. Beyond that what is left to the longer of the run that one
-// in ten exceeds and the walltime; beyond these, as long again as it has run. nullopt: nothing is
-// known.
+// How many seconds (at least 1) the job is expected to run from now on: the rest of its expected
+// run, or of its walltime if no prediction is known. Beyond that, the rest of the walltime or of
+// the run that one in ten exceeds, whichever is longer; beyond both, as long again as it has run.
+// nullopt if nothing is known.
 std::optional<int64_t> RemainingSeconds(const Job& job, Time now);
 
 }  // namespace berth

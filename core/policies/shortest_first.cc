@@ -1,12 +1,11 @@
-// shortest_first: the whole queue by how short jobs are, as they ask and as predicted
-// (docs/prediction.md).
+// shortest_first: shorter jobs of the queue go first, by requested and predicted run time
+// (docs/developers/prediction.md).
 //
 //   rank = a log2 requested + b log2 expected + (1 - a - b) log2 harmonic      smallest first
 //
-// The walltime guards against users whose past misleads; the harmonic mean draws jobs forward that
-// are likely to end at once. What is not known of a job is taken for its walltime, and an unknown
-// walltime for the expected run; of jobs of which nothing is known the oldest goes first, after all
-// others.
+// The walltime guards against users whose history misleads. The harmonic mean favors jobs that are
+// likely to end at once. An unknown prediction is replaced by the walltime, and an unknown walltime
+// by the expected run. Jobs with neither go last, oldest first.
 //
 //   a = 0.5, b = 0.25:   2 h asked, 1 h expected, harmonic 100 s -> 10.98    goes before
 //                        1 h asked, 1 h expected, harmonic 1 h   -> 11.81
@@ -22,7 +21,7 @@ namespace {
 constexpr int64_t kUnknownRank = std::numeric_limits<int64_t>::max();
 constexpr int64_t kThousand = kRankOctave >> 16;
 
-// 0: none.
+// 0 if it has none.
 int64_t WalltimeSeconds(const Job& job) {
   if (job.walltime == absl::InfiniteDuration()) return 0;
   return std::max<int64_t>(absl::ToInt64Seconds(job.walltime), 1);

@@ -1,10 +1,11 @@
-// shortest_remaining: the job that is expected to be done soonest first (docs/prediction.md).
+// shortest_remaining: the job that is expected to end soonest goes first
+// (docs/developers/prediction.md).
 //
-//   rank = log2 of what is left of its expected run, else of its walltime      smallest first
+//   rank = log2 of the rest of its expected run, else of its walltime      smallest first
 //
 // With `rotate`, a job takes the room of one that has at least twice as much left: shortest
 // remaining processing time first (SRPT: L. Schrage, Operations Research 16(3), 1968), with a gap
-// so that no two jobs take turns. Jobs of which nothing is known go last, by age.
+// so that two jobs do not alternate. Jobs without prediction and walltime go last, by age.
 #include <limits>
 
 #include "core/base/fixed_log.h"
@@ -28,7 +29,7 @@ class ShortestRemainingOrder final : public JobOrder {
     return [](const Job& job, Time now) { return RankOf(job, now); };
   }
   bool Ages() const override { return true; }
-  // What is left of a job that runs falls, until more turns out to be left than was expected.
+  // A running job's remaining time falls until it runs longer than expected.
   JobStanding PrepareStanding(const Policies&) const override {
     return [](const ClusterState&, const Job& job, Time now) {
       const auto seconds = RemainingSeconds(job, now);

@@ -1,11 +1,11 @@
-// smallest_area: the job that is expected to need the least device time first (docs/prediction.md).
+// smallest_area: the job that is expected to need the least device time goes first
+// (docs/developers/prediction.md).
 //
-//   rank = log2 (what is left of its expected run, else of its walltime, x devices)    smallest
-//   first
+//   rank = log2 (rest of its expected run, else of its walltime, x devices)    smallest first
 //
-// With `rotate`, a job takes the room of one that needs at least twice as much: shortest remaining
-// service first, as Tiresias calls it where run times are known (NSDI'19). Jobs of which nothing is
-// known go last, by age.
+// With `rotate`, a job takes the room of one that needs at least twice as much. This is shortest
+// remaining service first, as Tiresias (NSDI'19) calls it where run times are known. Jobs without
+// prediction and walltime go last, by age.
 //
 //   4 devices for 1 h more go before 1 device for 5 h more
 #include <limits>
@@ -32,7 +32,7 @@ class SmallestAreaOrder final : public JobOrder {
     return [&state](const Job& job, Time now) { return RankOf(state, job, now); };
   }
   bool Ages() const override { return true; }
-  // What is left of a job that runs falls, until more turns out to be left than was expected.
+  // A running job's remaining time falls until it runs longer than expected.
   JobStanding PrepareStanding(const Policies&) const override {
     return [](const ClusterState& state, const Job& job, Time now) {
       const auto seconds = RemainingSeconds(job, now);

@@ -1,15 +1,15 @@
-// RunHistory::Predict: a weighted distribution of finished runs, and what it says of the next one.
+// RunHistory::Predict: a weighted distribution of finished runs, and the prediction from it.
 //
 //   the user's last 60 runs, newest first; the k-th (from 0) weighs
 //     0.9^k  x  4 for the same walltime, else the smaller over the larger one
 //            x  3 for the same size, else 1 / (1 + |ln of the ratio of sizes|)
 //   and one more weight of 1 is divided among
-//     the last 50 runs of anybody with the same walltime; where there is none, the last 50 of
-//     anybody, each taken for the same part of this walltime as it used of its own
-//   No run counts for longer than what is asked for now.
+//     the last 50 runs of all users with the same walltime; if there are none, the last 50 of
+//     all users, each scaled to the part of its own walltime that it used
+//   No run counts for longer than the requested walltime.
 //
 //   walltime 100 s; one own run of 20 s, same walltime and size (weight 12), which is also the only
-//   one of anybody (weight 1): expected 20 s
+//   one of all users (weight 1): expected 20 s
 //
 // Integers only: the same on every machine. Weights are in 1/2^20, likeness in 1/1024.
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr uint64_t kSameWalltime = 4 * kLikenessOne;
 constexpr uint64_t kSameSize = 3 * kLikenessOne;
 constexpr uint64_t kOtherKind = kLikenessOne / 8;  // one with, one without walltime, or devices
 constexpr int64_t kMillis = 1000;
-constexpr int64_t kShortestMs = 10 * kMillis;  // of what counts for the harmonic mean
+constexpr int64_t kShortestMs = 10 * kMillis;  // minimum run for the harmonic mean
 constexpr int kInverseBits = 44;
 
 uint64_t WalltimeLikeness(int64_t a, int64_t b) {
@@ -54,7 +54,7 @@ int32_t Seconds(uint64_t ms) {
   return static_cast<int32_t>(std::min<uint64_t>(seconds, std::numeric_limits<int32_t>::max()));
 }
 
-// Up to the next of 16 steps between powers of two: jobs that are nearly alike stay of one class
+// Rounds up to one of 16 steps between powers of two, so that similar jobs stay in one class
 // (Demand).
 int32_t Coarse(int32_t seconds) {
   int32_t step = 1;
@@ -120,7 +120,7 @@ RunPrediction RunHistory::Predict(absl::string_view user, const RunRequest& requ
   }
   std::sort(points.begin(), points.end(),
             [](const Point& a, const Point& b) { return a.run_ms < b.run_ms; });
-  // The shortest run that with all shorter ones has that many tenths of the weight.
+  // The shortest run such that it and all shorter ones have that many tenths of the weight.
   const auto quantile = [&](uint64_t tenths) {
     uint64_t so_far = 0;
     for (const Point& point : points) {

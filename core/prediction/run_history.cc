@@ -39,7 +39,7 @@ void RunHistory::Leave(Kept* kept, std::vector<RunId>* dropped) {
   runs_.erase(id);
 }
 
-// It is the oldest of each list that has it.
+// It is the oldest in each list that contains it.
 void RunHistory::DropOldest(std::vector<RunId>* dropped) {
   Kept* oldest = &runs_.begin()->second;
   const auto of_user = of_user_.find(oldest->run.user);

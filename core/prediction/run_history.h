@@ -1,12 +1,12 @@
-// RunHistory: the finished runs by which run times are predicted.
+// RunHistory: the finished runs from which run times are predicted.
 //
-// Kept are the last 60 runs of each user, the last 50 of each requested walltime, and the last 50
-// of all; of these 65,536 at most, the oldest going first. It is a fact of the cluster's state:
-// each run comes with an event (JobRunRecorded), and stays under its number until it is dropped.
+// It keeps the last 60 runs of each user, the last 50 of each requested walltime, and the last 50
+// of all; at most 65,536 in total, dropping the oldest first. It is a fact of the cluster's state:
+// each run comes with an event (JobRunRecorded), and keeps its number until it is dropped.
 //
-// The method is a weighted distribution of past runs, in the line of D. Tsafrir, Y. Etsion,
-// D. G. Feitelson, "Backfilling using system-generated predictions rather than user runtime
-// estimates" (IEEE TPDS 18, 2007), which takes the mean of the user's last two runs.
+// The method is a weighted distribution of past runs, similar to D. Tsafrir, Y. Etsion, D. G.
+// Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates"
+// (IEEE TPDS 18, 2007), which uses the mean of the user's last two runs.
 #ifndef BERTH_CORE_PREDICTION_RUN_HISTORY_H_
 #define BERTH_CORE_PREDICTION_RUN_HISTORY_H_
 
@@ -31,7 +31,7 @@ struct FinishedRun {
   bool operator==(const FinishedRun&) const = default;
 };
 
-// Moving keeps it whole; it cannot be copied. No thread safety.
+// Movable, not copyable. Not thread-safe.
 class RunHistory {
  public:
   static constexpr size_t kRunsOfUser = 60;
@@ -45,10 +45,10 @@ class RunHistory {
 
   // The number of the next run.
   RunId next() const { return runs_.empty() ? RunId{1} : RunId{runs_.rbegin()->first.value + 1}; }
-  // Takes the run in; its number is next() or greater. Returns the numbers of those that are kept
-  // no longer. O(log runs).
+  // Adds the run; its number is next() or greater. Returns the numbers of runs that it drops. O(log
+  // runs).
   std::vector<RunId> Add(RunId id, FinishedRun run);
-  // nullptr if it is not kept.
+  // nullptr if it was dropped.
   const FinishedRun* Find(RunId id) const;
   // In order of their numbers.
   template <class Visit>
@@ -57,18 +57,18 @@ class RunHistory {
   }
   size_t size() const { return runs_.size(); }
 
-  // Nothing is known where no run is. O(110).
+  // The prediction is unknown if there are no runs. O(110).
   RunPrediction Predict(absl::string_view user, const RunRequest& request) const;
 
-  // Each run is found in the same way.
+  // True if both contain the same runs under the same lookups.
   bool SameAs(const RunHistory& other) const;
 
  private:
   struct Kept {
     RunId id;
     FinishedRun run;
-    int64_t log_size = 0;  // FixedLog2 of devices, or without these of cpu_millis
-    int lists = 0;         // that hold it
+    int64_t log_size = 0;  // FixedLog2 of devices, or of cpu_millis without devices
+    int lists = 0;         // number of lists that contain it
   };
   using List = std::deque<Kept*>;  // oldest first
   struct Point;
@@ -80,7 +80,7 @@ class RunHistory {
   void AddOthers(const RunRequest& request, std::vector<Point>* points) const;
 
   std::map<RunId, Kept> runs_;
-  absl::flat_hash_map<std::string, List> of_user_;  // looked up only
+  absl::flat_hash_map<std::string, List> of_user_;  // never iterated
   std::map<int64_t, List> of_walltime_;             // by walltime_s
   List of_all_;
 };

@@ -1,4 +1,4 @@
-// How long a job will run, as far as finished runs tell (docs/prediction.md).
+// The expected run time of a job, based on finished runs (docs/developers/prediction.md).
 #ifndef BERTH_CORE_PREDICTION_RUN_PREDICTION_H_
 #define BERTH_CORE_PREDICTION_RUN_PREDICTION_H_
 
@@ -6,17 +6,17 @@
 
 namespace berth {
 
-// Whole seconds, none above the requested walltime (rounded up to a second).
+// Whole seconds, at most the requested walltime (rounded up to a second).
 struct RunPrediction {
-  int32_t expected_s = 0;  // mean, rounded up; 0: nothing is known, and all others are 0
-  int32_t harmonic_s = 0;  // 1 / mean of 1 / max(run, 10 s): low if it may end at once
-  int32_t low_s = 0;       // it runs longer with nine chances of ten
-  int32_t high_s = 0;      // with one
+  int32_t expected_s = 0;  // mean, rounded up; 0: unknown, and all others are 0
+  int32_t harmonic_s = 0;  // 1 / mean of 1 / max(run, 10 s): low if it may end very early
+  int32_t low_s = 0;       // exceeded with a probability of nine tenths
+  int32_t high_s = 0;      // exceeded with a probability of one tenth
   bool Known() const { return expected_s > 0; }
   bool operator==(const RunPrediction&) const = default;
 };
 
-// What a run is predicted by.
+// The properties from which a run is predicted.
 struct RunRequest {
   int64_t walltime_s = 0;  // rounded up; 0 = none
   int64_t devices = 0;     // of all tasks, in thousandths

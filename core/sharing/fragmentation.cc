@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kMicrosPerThousandth = 1000;
 
-// ln(s / (100 - s)) in millionths, for s from 51 to 99: from there on the gain is s. A table, as
-// the logarithm may differ between machines.
+// ln(s / (100 - s)) in millionths, for s from 51 to 99: from this value on the gain is s. A table,
+// as the logarithm may differ between machines.
 constexpr std::array<int64_t, 49> kGainFrom = {
     40'006,    80'043,    120'145,   160'343,   200'671,   241'163,   281'852,
     322'774,   363'966,   405'466,   447'313,   489'549,   532'217,   575'365,

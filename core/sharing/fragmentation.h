@@ -1,14 +1,14 @@
-// How much of what is left on a node the next request is expected to find of no use.
+// The part of a node's remaining room that the next request is expected to be unable to use.
 //
 // Fragmentation (Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
-// Fragmentation Gradient Descent", USENIX ATC'23): of what is left, the part that a request drawn
-// from the mix cannot use; all of it, if it finds no place at all.
+// Fragmentation Gradient Descent", USENIX ATC'23): of the remaining devices, the part that a
+// request drawn from the mix cannot use; all of it, if the request does not fit.
 //
 //   one device with 400 left, one with 1000; half of the requests ask for 500, half for one whole
 //     each of them can use 1000 of the 1400, so 400 is fragmented
 //
-// Stranding: CPU left without devices to go with, or devices without CPU, by what goes with one
-// device on the average.
+// Stranding: remaining CPU without devices to go with it, or devices without CPU, given the average
+// CPU per device.
 //
 //   12 CPUs go with a device; 30 CPUs and one device left: 18 CPUs are stranded, 1.5 devices' worth
 //
@@ -30,16 +30,16 @@ class Fragmentation {
   int64_t Of(const NodeRoom& room) const;
 
  private:
-  std::vector<RequestType> types_;  // those that ask for devices
-  int64_t weight_;                  // of all
+  std::vector<RequestType> types_;  // those that request devices
+  int64_t weight_;                  // of all types
 };
 
-// 0 if nothing is known of what goes with a device.
+// 0 if the average CPU per device is unknown.
 int64_t Stranding(const NodeRoom& room, int64_t cpu_millis_per_device);
 
-// FGD's own score of a placement, 0 to 99, more is better: the whole part of 100 / (1 + exp(-x)),
-// where x is by how many devices fragmentation falls. Being coarse, it leaves many placements
-// equal, and so lets the order of nodes decide; this consolidates.
+// FGD's own score of a placement, 0 to 99, higher is better: the integer part of 100 / (1 +
+// exp(-x)), where x is by how many devices fragmentation falls. It is coarse, so that many
+// placements are equal and the order of nodes decides; this consolidates.
 int64_t FragmentationGain(int64_t before, int64_t after);
 
 }  // namespace berth

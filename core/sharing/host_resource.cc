@@ -29,7 +29,7 @@ int64_t MibPerCore(const RequestMix& mix, absl::Span<const NodeRoom> rooms) {
     cpu += room.cpu_millis;
     memory += room.memory_mib;
   }
-  // Sums of at most 10^9 each of 10^9 and less: products stay far below 2^127.
+  // Sums of at most 10^9 terms of at most 10^9: products stay far below 2^127.
   if (memory_asked * cpu <= cpu_asked * memory || cpu == 0) return 0;
   const absl::int128 each = memory * kMillisPerCore / cpu;
   return static_cast<int64_t>(std::clamp<absl::int128>(each, 1, kMaxRoomMemoryMib));

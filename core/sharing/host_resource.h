@@ -1,8 +1,8 @@
-// The host resource: which of CPU and memory the sharing policies count beside devices.
+// The host resource: whether the sharing policies count CPU or memory besides devices.
 //
-// One of them runs out before the other: the one of which the mix asks for the greater part of what
-// the nodes have. That one decides what devices are left of use, so it is counted, and the other is
-// left to the filters. Memory is counted as if it were CPU (RequestMix::mib_per_core).
+// One of them runs out first: the one of which the mix requests the greater part of what the nodes
+// have. It determines which remaining devices are usable, so it is counted; filters handle the
+// other. Memory is counted as if it were CPU (RequestMix::mib_per_core).
 //
 //   nodes of 16 CPUs and 64 GiB; requests of 1 CPU and 16 GiB: memory, of which 4 GiB count as one
 //   CPU; a request counts as 4 CPUs, and an empty node as 16
@@ -22,19 +22,19 @@ namespace berth {
 // RequestMix::mib_per_core for empty nodes with these rooms; 0: CPU is counted.
 int64_t MibPerCore(const RequestMix& mix, absl::Span<const NodeRoom> rooms);
 
-// With what is counted in place of the CPU, and no memory. Both are rounded up, so that what fits
-// still does.
+// With the counted resource in place of CPU, and without memory. Requests and rooms are both
+// rounded up, so that what fits still does.
 Request Counted(Request request, int64_t mib_per_core);
 NodeRoom Counted(NodeRoom room, int64_t mib_per_core);
 
-// A mix of requests as they are, without values: as it is counted.
+// The counted form of a mix with actual requests, without values.
 RequestMix Counted(RequestMix mix, int64_t mib_per_core);
 
-// What a counted request of a mix may have asked for, as far as it tells.
+// An actual request that may correspond to a counted request of a mix.
 Request Uncounted(Request request, int64_t mib_per_core);
 
-// A mix that was learned, and empty nodes, as they are; and as they are counted for the policy:
-// FGD's own score knows CPU alone.
+// A learned mix and the empty nodes, as they are and as the policy counts them. FGD's own score
+// uses CPU only.
 struct DeviceDemand {
   RequestMix mix;
   std::vector<NodeRoom> rooms;

@@ -12,7 +12,7 @@ constexpr size_t kExactTypes = kMaxMixTypes / 4 * 3;
 constexpr int64_t kCoarseCpuMillis = 8000;
 constexpr int32_t kCoarseShare = 100;
 
-// As few amounts of memory as can be told apart.
+// Rounds memory so that few distinct amounts remain.
 Request WithCoarseMemory(Request request) {
   if (request.memory_mib == 0) return request;
   const auto up = absl::bit_ceil(static_cast<uint64_t>(request.memory_mib));

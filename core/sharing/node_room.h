@@ -1,10 +1,9 @@
-// NodeRoom: what is left on a node for requests of devices of one kind.
+// NodeRoom: what remains on a node for requests of devices of one kind.
 //
 //   64 CPUs and devices with 1000, 400, 0, 1000 thousandths left: whole 2, parts {400}
 //
-// Which device is which does not matter here: devices with as much left stand for each other, so
-// rooms are equal when they hold the same. (Which of the whole devices are taken is the business
-// of core/devices/best_set.h.)
+// The identity of devices does not matter here: devices with equal remainders are interchangeable,
+// so rooms with equal content are equal. (core/devices/best_set.h chooses among the whole devices.)
 #ifndef BERTH_CORE_SHARING_NODE_ROOM_H_
 #define BERTH_CORE_SHARING_NODE_ROOM_H_
 
@@ -19,10 +18,10 @@ namespace berth {
 
 struct NodeRoom {
   int64_t cpu_millis = 0;
-  int64_t memory_mib = 0;  // 0 where it does not count (core/sharing/host_resource.h)
+  int64_t memory_mib = 0;  // 0 if it is not counted (core/sharing/host_resource.h)
   int32_t model = -1;      // index in RequestMix::models; -1: none of them
-  int32_t whole = 0;       // devices that are free altogether
-  // What is left of the others, in thousandths: ascending, without those of which nothing is left.
+  int32_t whole = 0;       // completely free devices
+  // The remainders of the others, in thousandths: ascending, without zeros.
   absl::InlinedVector<int16_t, 8> parts;
 
   // In thousandths of a device.
@@ -38,10 +37,10 @@ struct NodeRoom {
 // 0 to kMaxRoomCpuMillis.
 NodeRoom RoomOf(int64_t cpu_millis, int32_t model, absl::Span<const int16_t> left);
 
-// There is a place for it: for a share, on a device with at least so much left.
+// True if the request fits; a share needs a device with at least that much left.
 bool Fits(const Request& request, const NodeRoom& room);
 
-// What is left once it is there; a share on a device that has `from` left, which is enough.
+// What remains after placing it; a share goes on a device with `from` left, which must suffice.
 NodeRoom After(const NodeRoom& room, const Request& request, int16_t from);
 
 }  // namespace berth

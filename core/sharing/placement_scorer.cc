@@ -10,10 +10,10 @@ constexpr size_t kMaxKnownLosses = 1 << 20;
 constexpr int64_t kMicrosPerThousandth = 1000;
 constexpr int64_t kCpuMillisLikeOneDevice = 16'000;  // for binpack and spread
 
-constexpr int64_t kOneDevice = 100'000'000;  // in the unit of weighed sums
+constexpr int64_t kOneDevice = 100'000'000;  // in the unit of weighted sums
 constexpr int64_t kStep = kOneDevice / 25;
 
-// To the nearest, halves upward.
+// To the nearest; halves are rounded up.
 int64_t RoundedQuotient(int64_t amount, int64_t step) {
   const int64_t sum = 2 * amount + step;
   return sum / (2 * step) - (sum % (2 * step) < 0 ? 1 : 0);

@@ -1,25 +1,26 @@
-// How good a place on a node is for a request, and on which of its devices: the sharing policies.
+// The sharing policies: the score of placing a request on a node, and the best device there.
 //
-// Each has a loss: what a room has lost of its worth, counted in millionths of a device. A
-// placement costs what the loss grows by, in coarse steps; the lowest cost is the best.
+// Each policy has a loss: the value that a room has lost, in millionths of a device. The cost of a
+// placement is the increase of the loss, in coarse steps; the lowest cost is the best.
 //
 //   spread         least free first is worst: what is left, negated
 //   binpack        what is left: a device counts as much as 16 CPUs
 //   fragmentation  Fragmentation + 5 % of Stranding (core/sharing/fragmentation.h)
-//   fgd            Fragmentation alone, by FGD's own score; for comparison
+//   fgd            only Fragmentation, by FGD's own score; for comparison
 //   bid_price      what can still be earned with the room (RoomValue of the mix's values), negated,
 //                  + 10 % of Fragmentation + 2 % of Stranding. A request earns its value, so the
-//                  cost is the regret: what the placement spoils beyond what it earns. Where the
-//                  mix says so (RequestMix::score), with 30 % of Fragmentation, or as one of the
-//                  two above.
+//                  cost is the regret: what the placement spoils beyond what it earns. If the mix
+//                  says so (RequestMix::score), with 30 % of Fragmentation, or as one of the two
+//                  above.
 //
 //   shares of 500 earn 100, of 300 they earn 20. One of 300 on a device with 500 left spoils 100
 //   and earns 20, so its regret is 80; on a device with 300 left it spoils what it earns: 0
 //
-// Steps are coarse on purpose (Weights::step): places that are nearly as good are equal, the first
-// node in order is taken, and so nodes fill up one after the other instead of all a little.
+// Steps are coarse on purpose (Weights::step): nearly equal places become equal and the first node
+// in order is taken, so nodes fill up one after the other instead of all a little.
 //
-// Without values in the mix bid_price is as fragmentation; without any types both are as binpack.
+// If the mix has no values, bid_price works like fragmentation; without any types both work like
+// binpack.
 #ifndef BERTH_CORE_SHARING_PLACEMENT_SCORER_H_
 #define BERTH_CORE_SHARING_PLACEMENT_SCORER_H_
 
@@ -36,7 +37,7 @@ namespace berth {
 
 struct Choice {
   bool fits = false;
-  int16_t from = 0;   // of a share: what is left on the device that it goes on; any of these
+  int16_t from = 0;   // for a share: what is left on its device; any with that much
   int64_t score = 0;  // lower is better
   bool operator==(const Choice&) const = default;
 };
@@ -45,12 +46,12 @@ class PlacementScorer {
  public:
   PlacementScorer(SharingPolicy policy, RequestMix mix);
 
-  // The best device for it in this room: of equal ones the one with the least left, for spread with
-  // the most. The request need not be of the mix; if it is not, its value counts as 0.
+  // The best device in this room; ties go to the one with the least left, for spread to the one
+  // with the most. The request need not be in the mix; then its value is 0.
   Choice Score(const Request& request, const NodeRoom& room);
 
   const RequestMix& mix() const { return mix_; }
-  // As which it decides.
+  // The policy by which it decides.
   SharingPolicy policy() const { return policy_; }
 
  private:
@@ -64,8 +65,8 @@ class PlacementScorer {
   RequestMix mix_;
   Fragmentation fragmentation_;
   RoomValue value_;
-  // What counts how much, in hundredths, and the step, in hundredths of millionths of a device; of
-  // fragmentation and bid_price.
+  // For fragmentation and bid_price: weights in hundredths, and the step in hundredths of
+  // millionths of a device.
   struct Weights {
     int64_t value = 0;
     int64_t fragmentation = 0;
@@ -74,7 +75,7 @@ class PlacementScorer {
   };
   static Weights WeightsOf(SharingPolicy policy, MixScore score);
   Weights weights_;
-  absl::flat_hash_map<NodeRoom, int64_t> losses_;  // never walked through
+  absl::flat_hash_map<NodeRoom, int64_t> losses_;  // never iterated
 };
 
 }  // namespace berth

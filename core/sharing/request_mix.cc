@@ -22,7 +22,7 @@ absl::Status CheckType(const RequestMix& mix, size_t i) {
   const auto wrong = [i](const char* what) {
     return absl::InvalidArgumentError(absl::StrCat("types[", i, "]: ", what));
   };
-  if (!WellFormed(type.request, mix.models.size())) return wrong("no request that can be made");
+  if (!WellFormed(type.request, mix.models.size())) return wrong("not a valid request");
   if (i > 0 && mix.types[i - 1].request >= type.request) return wrong("not in order");
   if (type.weight < 1 || type.weight > kMaxMixWeight) return wrong("weight out of range");
   if (type.value < 0 || type.value > type.request.amount()) return wrong("value out of range");
@@ -48,7 +48,7 @@ const RequestType* RequestMix::Find(const Request& request) const {
 absl::Status CheckMix(const RequestMix& mix) {
   if (mix.models.size() > kMaxMixModels) return absl::InvalidArgumentError("too many models");
   const absl::btree_set<std::string> names(mix.models.begin(), mix.models.end());
-  if (names.size() != mix.models.size()) return absl::InvalidArgumentError("a model twice");
+  if (names.size() != mix.models.size()) return absl::InvalidArgumentError("duplicate model");
   if (mix.types.size() > kMaxMixTypes) return absl::InvalidArgumentError("too many types");
   for (size_t i = 0; i < mix.types.size(); ++i) {
     const absl::Status status = CheckType(mix, i);
@@ -59,7 +59,7 @@ absl::Status CheckMix(const RequestMix& mix) {
     return absl::InvalidArgumentError("cpu_millis_per_device out of range");
   }
   if (static_cast<size_t>(mix.score) >= kMixScores) {
-    return absl::InvalidArgumentError("an unknown score");
+    return absl::InvalidArgumentError("unknown score");
   }
   if (mix.mib_per_core < 0 || mix.mib_per_core > kMaxRoomMemoryMib) {
     return absl::InvalidArgumentError("mib_per_core out of range");

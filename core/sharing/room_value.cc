@@ -13,7 +13,7 @@ RoomValue& RoomValue::operator=(RoomValue&&) noexcept = default;
 RoomValue::~RoomValue() = default;
 
 RoomValue::Table& RoomValue::TableFor(int32_t model) {
-  const int32_t index = model + 1;  // from -1 on
+  const int32_t index = model + 1;  // starting at model -1
   Table*& known = by_model_.at(static_cast<size_t>(index));
   if (known != nullptr) return *known;
   std::vector<size_t> suits;

@@ -1,16 +1,15 @@
-// What the requests that still fit on a node are worth: the greatest sum of their values.
+// The value of a node's room: the greatest total value of requests that still fit.
 //
-// Dynamic programming over devices and CPU. Of one device with r thousandths left, the best value
-// by CPU is the best of: leave some unused; or place one share, and have the best of what is left.
-// Of k whole devices: the k-th as such a device and the best of k-1; or place a request for n of
-// them, and have the best of k-n. A node is its whole devices and its parts together.
+// Dynamic programming over devices and CPU. For one device with r thousandths left, the best value
+// by CPU is the best of: leave some unused; or place one share, plus the best of the rest. For k
+// whole devices: the k-th as a single device plus the best of k-1; or place a request for n of
+// them, plus the best of k-n. A node's value combines its whole devices and its parts.
 //
 //   worth: share 500 with 4 CPUs 300; one whole device with 8 CPUs 700
 //   one device and 400 left of another, 8 CPUs: 700; with 6 CPUs: 300
 //
-// CPU is counted in steps of 250 thousandths: requests rounded up, nodes down. Memory is left out.
-// Devices of models that suit the same types share one table; what depends on the room is kept, up
-// to a bound.
+// CPU is counted in steps of 250 thousandths: requests rounded up, nodes down. Memory is ignored.
+// Models that suit the same types share one table. Results per room are cached, up to a limit.
 #ifndef BERTH_CORE_SHARING_ROOM_VALUE_H_
 #define BERTH_CORE_SHARING_ROOM_VALUE_H_
 
@@ -30,9 +29,9 @@
 namespace berth {
 
 inline constexpr int64_t kCpuStepMillis = 250;
-inline constexpr int32_t kMaxCpuSteps = 2048;  // 512 CPUs; of nodes with more, these count
+inline constexpr int32_t kMaxCpuSteps = 2048;  // 512 CPUs; larger nodes count as 512
 
-// Something that can be placed. Values may be in any unit.
+// Something that can be placed. Values may have any unit.
 struct ValuedRequest {
   Request request;
   int64_t value = 0;  // 0 or less: never placed
@@ -46,7 +45,7 @@ class RoomValue {
   ~RoomValue();
 
   int64_t Of(const NodeRoom& room);
-  // What is placed to have it: indexes of `requests`, with repetitions, ascending.
+  // The requests that give the value: indexes into `requests`, with repetitions, ascending.
   std::vector<size_t> Best(const NodeRoom& room);
 
  private:
@@ -55,7 +54,7 @@ class RoomValue {
 
   std::vector<ValuedRequest> requests_;
   std::vector<std::pair<std::vector<size_t>, std::unique_ptr<Table>>> tables_;  // by what suits
-  std::array<Table*, kMaxMixModels + 1> by_model_ = {};                         // from -1 on
+  std::array<Table*, kMaxMixModels + 1> by_model_ = {};                         // from model -1 on
 };
 
 }  // namespace berth

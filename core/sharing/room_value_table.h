@@ -1,4 +1,4 @@
-// The table behind RoomValue, for the requests that suit one model of device.
+// The table behind RoomValue, for the requests that suit one device model.
 #ifndef BERTH_CORE_SHARING_ROOM_VALUE_TABLE_H_
 #define BERTH_CORE_SHARING_ROOM_VALUE_TABLE_H_
 
@@ -16,7 +16,7 @@ namespace berth {
 
 class RoomValue::Table {
  public:
-  // `suits`: indexes of the requests that count.
+  // `suits`: indexes of the suitable requests.
   Table(const std::vector<ValuedRequest>& requests, const std::vector<size_t>& suits);
 
   int64_t Of(const NodeRoom& room);
@@ -29,11 +29,11 @@ class RoomValue::Table {
     int64_t value = 0;
     size_t index = 0;
   };
-  // What of a room matters to the value.
+  // The part of a room that affects the value.
   struct Key {
     int32_t cpu = 0;
     int32_t whole = 0;
-    absl::InlinedVector<int16_t, 8> sums;  // of the parts: indexes of sums_, ascending, without 0
+    absl::InlinedVector<int16_t, 8> sums;  // of the parts: indexes into sums_, ascending, without 0
     bool operator==(const Key&) const = default;
     template <typename H>
     friend H AbslHashValue(H h, const Key& v) {
@@ -49,14 +49,14 @@ class RoomValue::Table {
 
   std::vector<Item> shares_;
   std::vector<Item> wholes_;
-  // Amounts that shares can add up to, ascending from 0: any other is worth as much as the next
-  // lower one.
+  // Amounts to which shares can add up, ascending from 0; any other amount is worth as much as the
+  // next lower one.
   std::vector<int32_t> sums_;
   std::array<int16_t, kWholeDevice + 1> sum_of_ = {};  // by amount: index of that next lower one
-  std::vector<StepList> device_;                       // by index of sums_: of one device
+  std::vector<StepList> device_;                       // by index into sums_: for one device
   std::vector<StepList> whole_;                        // by number of whole devices
   StepListBuilder builder_;
-  absl::flat_hash_map<Key, int64_t> known_;  // never walked through
+  absl::flat_hash_map<Key, int64_t> known_;  // never iterated
 };
 
 }  // namespace berth

@@ -1,5 +1,5 @@
-// What is placed to have the value: the sums of the tables are taken apart again. As every step of
-// a list is the sum of two that are known, or one and an item, the first that adds up will do.
+// Reconstructs which requests give a value, by decomposing the sums of the tables. Every step of a
+// list is the sum of two known ones, or of one and an item; the first decomposition found will do.
 #include <algorithm>
 
 #include "core/base/check.h"
@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-// The list has this very step.
+// True if the list contains this step.
 bool Has(const StepList& list, const ValueStep& step) {
   return step.cpu >= 0 && step.value >= 0 && StepAt(list, step.cpu) == step;
 }
@@ -17,7 +17,7 @@ ValueStep Less(const ValueStep& a, const ValueStep& b) {
   return {a.cpu - b.cpu, a.value - b.value};
 }
 
-// The step of `b` that makes `sum` with one of `a`.
+// The step of `b` that adds up to `sum` with one of `a`.
 ValueStep PartIn(const StepList& b, const StepList& a, const ValueStep& sum) {
   const auto it = std::find_if(b.begin(), b.end(),
                                [&](const ValueStep& step) { return Has(a, Less(sum, step)); });

@@ -1,5 +1,5 @@
-// ScoreBoard: the scores of all nodes for the requests that come, kept; after a change of a node
-// only that node is scored anew, and only for requests that come again.
+// ScoreBoard: caches the scores of all nodes for recurring requests. After a change of a node, only
+// that node is scored again, and only for requests that recur.
 #ifndef BERTH_CORE_SHARING_SCORE_BOARD_H_
 #define BERTH_CORE_SHARING_SCORE_BOARD_H_
 
@@ -24,25 +24,25 @@ class ScoreBoard {
  public:
   explicit ScoreBoard(PlacementScorer scorer) : scorer_(std::move(scorer)) {}
 
-  // What is left on a node. Nodes are numbered from 0 without gaps.
+  // Sets what remains on a node. Nodes are numbered from 0 without gaps.
   void Set(size_t node, NodeRoom room);
   const std::vector<NodeRoom>& rooms() const { return rooms_; }
-  // Another policy or mix: all scores are forgotten.
+  // Another policy or mix: discards all scores.
   void Use(PlacementScorer scorer);
 
-  // The lowest score; of equal ones the first node. Only nodes that may have it.
+  // The lowest score; ties go to the first node. Only nodes that `may_have` accepts.
   std::optional<BestPlace> Best(const Request& request, absl::FunctionRef<bool(size_t)> may_have);
 
  private:
   struct Scored {
-    uint32_t version = 0;  // of the node, when it was scored; 0: never
+    uint32_t version = 0;  // of the node when it was scored; 0: never
     Choice choice;
   };
 
   PlacementScorer scorer_;
   std::vector<NodeRoom> rooms_;
   std::vector<uint32_t> versions_;                                // by node, from 1
-  absl::flat_hash_map<Request, std::vector<Scored>> by_request_;  // never walked through
+  absl::flat_hash_map<Request, std::vector<Scored>> by_request_;  // never iterated
 };
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// The sharing policies, by name; core/sharing/placement_scorer.h says what each does.
+// The sharing policies, by name; core/sharing/placement_scorer.h describes each.
 #ifndef BERTH_CORE_SHARING_SHARING_POLICY_H_
 #define BERTH_CORE_SHARING_SHARING_POLICY_H_
 

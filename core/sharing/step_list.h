@@ -1,4 +1,4 @@
-// StepList: the best value that can be had for so much CPU, as steps.
+// StepList: the best attainable value by CPU, as a step function.
 //
 //   {0: 0, 4: 300, 9: 500}   for 4 to 8 units of CPU 300, from 9 on 500
 #ifndef BERTH_CORE_SHARING_STEP_LIST_H_
@@ -18,25 +18,25 @@ struct ValueStep {
 // Ascending by both; begins with {0, 0}.
 using StepList = std::vector<ValueStep>;
 
-// The last step that so much CPU pays for. CPU 0 or more.
+// The last step that this much CPU reaches. CPU 0 or more.
 const ValueStep& StepAt(const StepList& steps, int32_t cpu);
 
-// Makes a list out of candidates. Those that take more CPU than the bound are left out.
+// Builds a list from candidates. Those that take more CPU than the limit are dropped.
 class StepListBuilder {
  public:
   explicit StepListBuilder(int32_t most_cpu);
-  // All steps of the list, each with so much added.
+  // Adds all steps of the list, each increased by `cpu` and `value`.
   void Add(const StepList& list, int32_t cpu, int64_t value);
-  // Every sum of a step of either.
+  // Adds every sum of a step of `a` and one of `b`.
   void AddSums(const StepList& a, const StepList& b);
-  // The best of all that was added since the last call.
+  // The best of everything added since the last call.
   StepList Take();
 
  private:
   void Offer(int32_t cpu, int64_t value);
 
-  std::vector<int64_t> best_;  // by CPU; 0: nothing offered
-  int32_t touched_ = 0;        // the greatest CPU offered
+  std::vector<int64_t> best_;  // by CPU; 0: none added
+  int32_t touched_ = 0;        // the greatest CPU added
 };
 
 }  // namespace berth

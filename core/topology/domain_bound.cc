@@ -8,10 +8,10 @@
 namespace berth {
 
 std::optional<WholeScope> WholeScopeOf(Cycle& cycle, const Job& job, const JobNeeds& needs,
-                                       bool insist) {
+                                       bool harden) {
   const auto look = [&](const TopologyConstraint& says, uint32_t begin,
                         uint32_t end) -> std::optional<WholeScope> {
-    const ScopeRule rule = RuleOf(cycle.state(), TreesOf(cycle), says, insist);
+    const ScopeRule rule = RuleOf(cycle.state(), TreesOf(cycle), says, harden);
     if (rule.mode != TopologyMode::kHard || !rule.Possible()) return std::nullopt;
     return WholeScope{rule.tree, rule.highest, PinOf(*rule.tree, job, begin, end)};
   };
@@ -22,21 +22,21 @@ std::optional<WholeScope> WholeScopeOf(Cycle& cycle, const Job& job, const JobNe
               group.first_task + static_cast<uint32_t>(group.replicas));
 }
 
-// As DomainPlacer chooses: what runs already counts for more than the tier.
+// As in DomainPlacer: the place of running tasks takes precedence over the tier.
 bool MayUse(const WholeScope& scope, DomainIndex domain) {
   const bool low = scope.tree->At(domain).tier <= scope.highest;
   if (!scope.pin.has_value()) return low;
   return scope.tree->Holds(domain, *scope.pin) && (low || domain == *scope.pin);
 }
 
-DomainBound::DomainBound(Cycle& cycle, const Job& job, const JobNeeds& needs, bool insist,
+DomainBound::DomainBound(Cycle& cycle, const Job& job, const JobNeeds& needs, bool harden,
                          std::optional<DomainIndex> only)
-    : insist_(insist), leave_out_(LeavesOutDegraded(cycle, job)) {
+    : harden_(harden), skip_degraded_(SkipsDegraded(cycle, job)) {
   if (!HasTopology(job)) return;
   const std::vector<ScopeNeed> tasks = ScopeNeedsOf(job, needs, 0);
   const bool of_job =
-      WholeScopeOf(cycle, job, {.gang = needs.gang, .groups = {}}, insist).has_value();
-  whole_ = WholeScopeOf(cycle, job, needs, insist).has_value();
+      WholeScopeOf(cycle, job, {.gang = needs.gang, .groups = {}}, harden).has_value();
+  whole_ = WholeScopeOf(cycle, job, needs, harden).has_value();
   AddScope(cycle, job, *job.topology, tasks, 0, static_cast<uint32_t>(job.tasks.size()), only);
   for (const ScopeNeed& need : tasks) {
     const Group& group = job.groups[need.group];
@@ -50,20 +50,20 @@ DomainBound::DomainBound(Cycle& cycle, const Job& job, const JobNeeds& needs, bo
 void DomainBound::AddScope(Cycle& cycle, const Job& job, const TopologyConstraint& says,
                            Needs needs, uint32_t begin, uint32_t end,
                            std::optional<DomainIndex> only) {
-  const ScopeRule rule = RuleOf(cycle.state(), TreesOf(cycle), says, insist_);
+  const ScopeRule rule = RuleOf(cycle.state(), TreesOf(cycle), says, harden_);
   impossible_ |= !rule.Possible();
   if (rule.mode != TopologyMode::kHard || !rule.Possible()) return;
   const WholeScope scope{rule.tree, rule.highest, PinOf(*rule.tree, job, begin, end)};
-  const auto units = UnitNeedsOf(cycle.state(), TreesOf(cycle), job, needs, *rule.tree, insist_);
+  const auto units = UnitNeedsOf(cycle.state(), TreesOf(cycle), job, needs, *rule.tree, harden_);
   Add(cycle, *rule.tree, units,
       [&](DomainIndex d) { return MayUse(scope, d) && (!only.has_value() || d == *only); });
 }
 
-// Each partition that has begun has its own; the others share what all domains hold.
+// Each partition that has begun has its own domain; the others share what all domains have.
 void DomainBound::AddParts(Cycle& cycle, const Job& job, const ScopeNeed& need) {
   const TopologyConstraint& says = job.groups[need.group].partition_topology;
   if (need.parts.empty() || says.mode == TopologyMode::kNone) return;
-  const ScopeRule rule = RuleOf(cycle.state(), TreesOf(cycle), says, insist_);
+  const ScopeRule rule = RuleOf(cycle.state(), TreesOf(cycle), says, harden_);
   for (const PartNeed& part : need.parts) {
     const ScopeNeed own{.group = need.group, .tasks = part.tasks, .parts = {}};
     if (part.begun) AddScope(cycle, job, says, {&own, 1}, part.begin, part.end, std::nullopt);
@@ -71,7 +71,7 @@ void DomainBound::AddParts(Cycle& cycle, const Job& job, const ScopeNeed& need) 
   impossible_ |= !rule.Possible();
   if (rule.mode != TopologyMode::kHard || !rule.Possible()) return;
   const auto units =
-      UnitNeedsOf(cycle.state(), TreesOf(cycle), job, {&need, 1}, *rule.tree, insist_);
+      UnitNeedsOf(cycle.state(), TreesOf(cycle), job, {&need, 1}, *rule.tree, harden_);
   Add(cycle, *rule.tree, units, [](DomainIndex d) { return d == kRootDomain; });
 }
 
@@ -85,7 +85,7 @@ void DomainBound::Add(Cycle& cycle, const TopologyTree& tree, const std::vector<
     scope.needs.push_back({.fits = need.fits,
                            .units = need.units,
                            .of_node = {view.of_node.begin(), view.of_node.end()},
-                           .room = DomainRoom(view, need.unit, {}, leave_out_)});
+                           .room = DomainRoom(view, need.unit, {}, skip_degraded_)});
   }
   const size_t domains = tree.domains().size();
   scope.holds.assign(domains, false);
@@ -118,7 +118,7 @@ bool DomainBound::Useful(NodeId node) const {
 void DomainBound::Set(NodeId node, ShapeId shape, int64_t fits) {
   for (Scope& scope : scopes_) {
     const DomainIndex lowest = scope.tree->LowestOf(node);
-    if (leave_out_ && scope.tree->At(lowest).degraded) continue;
+    if (skip_degraded_ && scope.tree->At(lowest).degraded) continue;
     bool changed = false;
     for (Need& need : scope.needs) {
       if (need.fits.shape != shape) continue;

@@ -59,7 +59,7 @@ void DomainFits::Recount(const ClusterState& state, const FitKey& key, NodeId no
   }
 }
 
-// Never the one asked for just now.
+// Never drops the entry of the current question.
 void DomainFits::DropOldest() {
   counts_.erase(std::min_element(counts_.begin(), counts_.end(), [](const auto& a, const auto& b) {
     return a.second.last_asked < b.second.last_asked;

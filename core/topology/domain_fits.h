@@ -1,17 +1,18 @@
-// DomainFits: how many tasks of a shape each node, and each domain of a tree, has room for now. So
-// a question about a domain is one look, whatever the number of nodes.
+// DomainFits: how many tasks of a shape each node, and each domain of a tree, currently has room
+// for. A question about a domain costs one lookup, whatever the number of nodes.
 //
 //   rack a {n1 2 free, n2 5 free}, tasks of 2:   n1 1, n2 2, rack a 3
 //
-// Kept from cycle to cycle for the shapes asked for last. Counts follow the nodes that changed
-// since they were last asked for, tried edits and undone ones alike: O(changed nodes * depth); all
-// are counted anew if too many changes were missed, or when HyperNodes or nodes come, go or change.
+// Kept across cycles for the most recently used shapes. Counts are updated for the nodes that
+// changed since their last use, by tried and undone edits alike: O(changed nodes * depth). All are
+// recounted if too many changes were missed, or when HyperNodes or nodes are added, removed or
+// changed.
 //
-// A node counts as many tasks as amounts, devices and filters grant. What only a try can tell is
-// not in it: what reservations keep, tasks near or apart. So counts are an upper bound, and exact
-// where none of these is in play.
+// A node counts as many tasks as amounts, devices and filters allow. Reservations and affinity,
+// which only a trial placement can check, are not included. Counts are therefore an upper bound,
+// and exact if neither applies.
 //
-// A cache: no decision, and no count of work, depends on what it held before. No thread safety.
+// A cache: no decision, and no counted work, depends on its earlier content. Not thread-safe.
 #ifndef BERTH_CORE_TOPOLOGY_DOMAIN_FITS_H_
 #define BERTH_CORE_TOPOLOGY_DOMAIN_FITS_H_
 
@@ -30,11 +31,11 @@
 
 namespace berth {
 
-// What is counted.
+// Identifies a set of counts.
 struct FitKey {
   ShapeId shape;
-  bool one_per_node = false;  // its group keeps apart from itself
-  bool empty = false;         // as if nothing ran anywhere, on nodes of any state
+  bool one_per_node = false;  // at most one task of the group per node
+  bool empty = false;         // as if no tasks ran anywhere, on nodes in any state
   auto operator<=>(const FitKey&) const = default;
 };
 
@@ -47,11 +48,11 @@ struct FitView {
 
 class DomainFits {
  public:
-  // Tasks of the shape on that node, at most so many: NodeSearch says it.
+  // Returns how many tasks of the shape fit on the node, at most `bound`; NodeSearch implements it.
   using Count = absl::FunctionRef<int64_t(NodeId node, int64_t bound)>;
   static constexpr size_t kMaxKept = 32;
 
-  // `tree` is of the trees whose version that is.
+  // `version` is that of the trees that contain `tree`.
   FitView Of(StateEditor& editor, const ClusterState& state, const TopologyTree& tree,
              uint64_t trees_version, const FitKey& key, Count count);
 

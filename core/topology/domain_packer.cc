@@ -27,7 +27,8 @@ void DomainPacker::NoMoreTasks(DomainIndex domain) {
   if (units_.has_value()) units_->NoMoreTasks(domain);
 }
 
-// On nodes that joined the domain itself. If fewer fit than were counted, none is left to count.
+// On nodes that joined the domain directly. If fewer fit than were counted, none remain to be
+// counted.
 size_t DomainPacker::PlaceOwn(DomainIndex domain, absl::Span<const uint32_t> tasks) {
   const size_t placed = leaf_.Place(tree_.NodesOf(domain), tasks);
   Took(domain, static_cast<int64_t>(placed));
@@ -70,7 +71,7 @@ size_t DomainPacker::PlaceUnits(DomainIndex top, absl::Span<const PartNeed* cons
     done += placed;
     if (placed < asked) units_->NoMoreUnits(*into);
   }
-  // What no child holds whole.
+  // Units that no single child holds.
   while (done < units.size() && units_->MayHoldUnit(top) && tasks_.Tasks(top) >= unit_.tasks &&
          PlaceWhole(top, *units[done])) {
     ++done;

@@ -1,8 +1,8 @@
-// DomainPacker: places tasks or partitions of one group inside one domain, so that as few domains
-// as possible are touched at every tier: see core/topology/domain_placer.h, "Inside".
+// DomainPacker: places tasks or partitions of one group inside one domain, touching as few domains
+// as possible at every tier; see core/topology/domain_placer.h, "Inside".
 //
-// What the counts promise is believed until a place is taken for it; where fewer fit, the rest goes
-// to other domains below the same one.
+// Counts are trusted until a placement fails; tasks that did not fit go to other domains below the
+// same one.
 #ifndef BERTH_CORE_TOPOLOGY_DOMAIN_PACKER_H_
 #define BERTH_CORE_TOPOLOGY_DOMAIN_PACKER_H_
 
@@ -17,13 +17,13 @@ namespace berth {
 
 class DomainPacker {
  public:
-  // `unit`: of partitions; one task where there are none.
+  // `unit`: of partitions; one task if there are none.
   DomainPacker(Cycle& cycle, const FitView& view, const UnitSize& unit, const Region& region,
                bool leave_out, LeafPlacer leaf);
 
-  // Places the first of them below the domain. Returns how many.
+  // Places a prefix of the tasks below the domain. Returns how many.
   size_t PlaceTasks(DomainIndex top, absl::Span<const uint32_t> tasks);
-  // The same for whole partitions: nothing is left of one that does not fit.
+  // The same for whole partitions: one that does not fit is undone completely.
   size_t PlaceUnits(DomainIndex top, absl::Span<const PartNeed* const> units);
 
  private:

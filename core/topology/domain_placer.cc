@@ -14,7 +14,7 @@ bool HasMembers(const Job& job) {
   return tally.Members() + tally.Nominated() > 0;
 }
 
-// Tasks that are to be near others of the job, node by node, have no choice but these nodes.
+// The nodes of the job's tasks that a task must be near, which are then its only choice.
 std::vector<NodeId> NodesNear(const Job& job, const Group& group, const Region& region) {
   std::vector<NodeId> nodes;
   const Group& near = job.groups[group.near_groups.front()];
@@ -38,7 +38,7 @@ bool IsNear(const Job& job, uint32_t index) {
 
 TopologyTrees& TreesOf(Cycle& cycle) { return CacheOf(cycle.transaction().editor()).trees; }
 
-bool LeavesOutDegraded(Cycle& cycle, const Job& job) {
+bool SkipsDegraded(Cycle& cycle, const Job& job) {
   return cycle.policies().topology().degraded == DegradedDomains::kExclude && !HasMembers(job);
 }
 
@@ -52,7 +52,7 @@ FitView FitsOf(Cycle& cycle, const TopologyTree& tree, const FitKey& key) {
                        });
 }
 
-// In the order in which they are tried.
+// Sorted in the order in which they are tried.
 struct DomainPlacer::Candidate {
   int32_t tier = 0;
   bool degraded = false;
@@ -60,21 +60,21 @@ struct DomainPlacer::Candidate {
   HyperNodeId id;
   DomainIndex domain = kRootDomain;
 
-  // For a heap whose top is the first.
+  // For a heap whose top is the first candidate.
   static bool Later(const Candidate& a, const Candidate& b) {
     return std::tie(a.tier, a.degraded, a.room, a.id) > std::tie(b.tier, b.degraded, b.room, b.id);
   }
 };
 
-DomainPlacer::DomainPlacer(Cycle& cycle, const Job& job, const Window& window, bool heedless,
-                           bool insist)
+DomainPlacer::DomainPlacer(Cycle& cycle, const Job& job, const Window& window,
+                           bool ignore_reservations, bool harden)
     : cycle_(cycle),
       state_(cycle.state()),
       job_(job),
       window_(window),
-      heedless_(heedless),
-      insist_(insist),
-      leave_out_(LeavesOutDegraded(cycle, job)) {}
+      ignore_reservations_(ignore_reservations),
+      harden_(harden),
+      skip_degraded_(SkipsDegraded(cycle, job)) {}
 
 bool DomainPlacer::PlaceAll(const std::vector<ScopeNeed>& needs, const Region& within) {
   return InScope(*job_.topology, needs, 0, static_cast<uint32_t>(job_.tasks.size()), within,
@@ -83,7 +83,7 @@ bool DomainPlacer::PlaceAll(const std::vector<ScopeNeed>& needs, const Region& w
 
 bool DomainPlacer::InScope(const TopologyConstraint& says, Needs needs, uint32_t begin,
                            uint32_t end, const Region& region, Body body) {
-  const ScopeRule rule = RuleOf(state_, TreesOf(cycle_), says, insist_);
+  const ScopeRule rule = RuleOf(state_, TreesOf(cycle_), says, harden_);
   if (!rule.Possible()) return false;
   if (rule.mode == TopologyMode::kNone || rule.tree == nullptr) return body(region);
   const size_t before = cycle_.transaction().placed().size();
@@ -104,10 +104,10 @@ std::vector<DomainPlacer::Candidate> DomainPlacer::CandidatesFor(const ScopeRule
                                                                  Needs needs,
                                                                  const Region& region) {
   const TopologyTree& tree = *rule.tree;
-  std::vector<UnitNeed> units = UnitNeedsOf(state_, TreesOf(cycle_), job_, needs, tree, insist_);
+  std::vector<UnitNeed> units = UnitNeedsOf(state_, TreesOf(cycle_), job_, needs, tree, harden_);
   std::vector<DomainRoom> rooms;
   for (const UnitNeed& need : units) {
-    rooms.emplace_back(FitsOf(cycle_, tree, need.fits), need.unit, region, leave_out_);
+    rooms.emplace_back(FitsOf(cycle_, tree, need.fits), need.unit, region, skip_degraded_);
   }
   const auto holds = [&](DomainIndex d) {
     for (size_t i = 0; i < units.size(); ++i) {
@@ -137,7 +137,7 @@ std::vector<DomainPlacer::Candidate> DomainPlacer::CandidatesFor(const ScopeRule
   return found;
 }
 
-// Heavier communication first; near others last.
+// Groups with heavier communication first; groups that must be near others last.
 bool DomainPlacer::PlaceGroups(Needs needs, const Region& region) {
   std::vector<const ScopeNeed*> order;
   for (const ScopeNeed& need : needs) order.push_back(&need);
@@ -160,10 +160,11 @@ bool DomainPlacer::PlaceGroup(const ScopeNeed& need, const Region& region) {
       });
 }
 
-// Partitions that have begun are where they are; then whole ones together, if one tree says where.
+// Started partitions stay in their domains. Whole ones are then placed together, if one tree
+// constrains them.
 bool DomainPlacer::PlaceParts(const ScopeNeed& need, const Region& region) {
   const Group& group = job_.groups[need.group];
-  const ScopeRule rule = RuleOf(state_, TreesOf(cycle_), group.partition_topology, insist_);
+  const ScopeRule rule = RuleOf(state_, TreesOf(cycle_), group.partition_topology, harden_);
   if (!rule.Possible()) return false;
   const bool hard = rule.mode == TopologyMode::kHard;
   const TopologyTree* tree = region.parts.empty() ? rule.tree : region.parts.back().tree;
@@ -183,8 +184,9 @@ bool DomainPlacer::PlaceParts(const ScopeNeed& need, const Region& region) {
       FitsOf(cycle_, *tree, {.shape = group.shape, .one_per_node = KeepsApart(group, need.group)});
   const UnitSize unit{.tasks = group.partition_size,
                       .highest_tier = hard ? rule.highest : kRootTier};
-  DomainPacker packer(cycle_, view, unit, region, leave_out_,
-                      LeafPlacer(cycle_, job_, need.group, window_, heedless_, view, region));
+  DomainPacker packer(
+      cycle_, view, unit, region, skip_degraded_,
+      LeafPlacer(cycle_, job_, need.group, window_, ignore_reservations_, view, region));
   const DomainIndex top = region.In(*tree);
   if (unit.tasks > 1 || hard) return packer.PlaceUnits(top, whole) == whole.size();
   return packer.PlaceTasks(top, need.tasks) == need.tasks.size();
@@ -203,22 +205,22 @@ bool DomainPlacer::PlaceTasks(const ScopeNeed& need, absl::Span<const uint32_t> 
   const TopologyTree& tree = *region.parts.back().tree;
   const FitView view =
       FitsOf(cycle_, tree, {.shape = group.shape, .one_per_node = KeepsApart(group, need.group)});
-  LeafPlacer leaf(cycle_, job_, need.group, window_, heedless_, view, region);
+  LeafPlacer leaf(cycle_, job_, need.group, window_, ignore_reservations_, view, region);
   if (IsNear(job_, need.group)) {
     return leaf.Place(NodesNear(job_, group, region), tasks) == tasks.size();
   }
-  DomainPacker packer(cycle_, view, {}, region, leave_out_, std::move(leaf));
+  DomainPacker packer(cycle_, view, {}, region, skip_degraded_, std::move(leaf));
   return packer.PlaceTasks(region.In(tree), tasks) == tasks.size();
 }
 
-// No constraint says where.
+// For tasks without a topology constraint.
 bool DomainPlacer::PlaceAnywhere(const ScopeNeed& need, absl::Span<const uint32_t> tasks) {
   Seeker seeker{.job = job_,
                 .group = need.group,
                 .window = window_,
                 .rest = static_cast<int32_t>(tasks.size()),
                 .last = {},
-                .heedless = heedless_};
+                .ignore_reservations = ignore_reservations_};
   for (uint32_t task : tasks) {
     const std::optional<Found> found = cycle_.search().Best(seeker, &cycle_.counters().work);
     if (!found.has_value()) return false;

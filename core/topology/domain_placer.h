@@ -1,20 +1,20 @@
-// DomainPlacer: places a job's tasks inside domains, as its topology constraints say: scope by
-// scope, job, then groups, then partitions.
+// DomainPlacer: places a job's tasks inside domains according to its topology constraints, scope by
+// scope: job, then groups, then partitions.
 //
-//   Scope   of the domains that could hold it, by counts: the lowest tier first, healthy before
-//           degraded, then the tightest. Tried in the transaction, and taken back if it does not
-//           fit after all (tasks near or apart, room kept for others). Hard: up to its tier, else
-//           not at all; soft: up to the root. Where tasks of it run, only domains that hold these.
+//   Scope   among the domains that could hold it, by counts: the lowest tier first, healthy before
+//           degraded, then the tightest. Tried in the transaction, and rolled back if it does not
+//           fit after all (affinity, reservations). Hard: up to its tier, else not at all; soft:
+//           up to the root. If tasks of it run, only domains that contain these.
 //   Inside  for n units (tasks, or partitions of s tasks): the lowest domain that holds all n, the
 //           tightest such, and so on inside it; if none does, the child that holds most takes what
 //           it can, and so on with the rest.
-//   Leaf    LeafPlacer: one node for all if one has room (but to spread), else by strategy.
+//   Leaf    LeafPlacer: one node for all if one has room (except to spread), else by strategy.
 //
 //   racks a {4 free} b {2 free} c {6 free}, one pod; a gang of 5 goes to c, one of 4 to a; one of 9
 //   takes all of c, and 3 of a, as b holds fewer
 //
-// Cost: O(tasks + domains), for each scope that is placed anew O(domains of its kind), and in
-// domains that did not hold what the counts promised, their nodes.
+// Cost: O(tasks + domains), for each scope that is placed O(domains of its kind), and in domains
+// that hold less than their counts, their nodes.
 #ifndef BERTH_CORE_TOPOLOGY_DOMAIN_PLACER_H_
 #define BERTH_CORE_TOPOLOGY_DOMAIN_PLACER_H_
 
@@ -31,20 +31,21 @@
 
 namespace berth {
 
-// Asks the cache of the cycle's state.
+// Looks up the cache of the cycle's state.
 FitView FitsOf(Cycle& cycle, const TopologyTree& tree, const FitKey& key);
 TopologyTrees& TreesOf(Cycle& cycle);
-// By configuration, degraded domains are no places for new gangs; the job is one.
-bool LeavesOutDegraded(Cycle& cycle, const Job& job);
+// True if the configuration excludes degraded domains for new gangs, and the job is one.
+bool SkipsDegraded(Cycle& cycle, const Job& job);
 
-// For one job and one try.
+// For one job and one attempt to place it.
 class DomainPlacer {
  public:
-  // `insist`: soft constraints with patience are as hard ones.
-  DomainPlacer(Cycle& cycle, const Job& job, const Window& window, bool heedless, bool insist);
+  // `harden`: treats soft constraints with patience as hard.
+  DomainPlacer(Cycle& cycle, const Job& job, const Window& window, bool ignore_reservations,
+               bool harden);
 
-  // Places all in the transaction, inside the region; false: not all, and the caller takes back
-  // what there is.
+  // Places all tasks in the transaction, inside the region. False: not all were placed, and the
+  // caller rolls back.
   bool PlaceAll(const std::vector<ScopeNeed>& needs, const Region& within = {});
 
  private:
@@ -67,9 +68,9 @@ class DomainPlacer {
   const ClusterState& state_;
   const Job& job_;
   const Window window_;
-  const bool heedless_;
-  const bool insist_;
-  const bool leave_out_;  // degraded domains
+  const bool ignore_reservations_;
+  const bool harden_;
+  const bool skip_degraded_;  // excludes degraded domains
 };
 
 }  // namespace berth

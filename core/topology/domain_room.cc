@@ -13,12 +13,12 @@ DomainRoom::DomainRoom(const FitView& view, const UnitSize& unit, const Region& 
   } else {
     CountRegion(view, region);
   }
-  if (leave_out && tree_.any_degraded()) LeaveOutDegraded();
+  if (leave_out && tree_.any_degraded()) SkipDegraded();
   const bool anywhere = unit.tasks == 1 && unit.highest_tier == kRootTier;
   if (!anywhere) CountUnits();
 }
 
-// From the smallest of its domains.
+// Counts the smallest of its domains.
 void DomainRoom::CountRegion(const FitView& view, const Region& region) {
   tasks_.assign(tree_.domains().size(), 0);
   const Region::Part smallest =
@@ -31,7 +31,7 @@ void DomainRoom::CountRegion(const FitView& view, const Region& region) {
   for (size_t d = tasks_.size(); d-- > 1;) tasks_[tree_.domains()[d].parent] += tasks_[d];
 }
 
-void DomainRoom::LeaveOutDegraded() {
+void DomainRoom::SkipDegraded() {
   for (DomainIndex d = 1; d < tasks_.size(); ++d) {
     if (tree_.At(d).degraded) NoMoreTasks(d);
   }
@@ -55,7 +55,7 @@ int64_t DomainRoom::OwnTasks(DomainIndex d) const {
 }
 
 void DomainRoom::Change(DomainIndex lowest, int64_t more) {
-  int64_t more_units = 0;  // below, by this change
+  int64_t more_units = 0;  // units gained below by this change
   for (DomainIndex d = lowest;; d = tree_.At(d).parent) {
     tasks_[d] += more;
     if (!units_.empty()) {
@@ -90,7 +90,7 @@ std::optional<DomainIndex> DomainRoom::LowestHolding(DomainIndex top, int64_t un
     return std::tuple(domain.tier, domain.degraded, Units(d), domain.id);
   };
   for (DomainIndex d = top + 1; d < tree_.At(top).end;) {
-    if (Units(d) < units) {  // nor does what is below
+    if (Units(d) < units) {  // nor do its descendants
       d = tree_.At(d).end;
       continue;
     }

@@ -1,10 +1,10 @@
-// DomainRoom: what one group believes of the domains of a tree while it is placed: how many of its
-// tasks, and of its units, each has room for. Begins as the counts say (DomainFits) and follows
-// what is placed and what turns out not to fit.
+// DomainRoom: how many tasks, and units, of one group each domain of a tree is believed to hold
+// while the group is placed. Starts from the counts (DomainFits) and follows placements and failed
+// placements.
 //
 // A unit is a partition of `size` tasks, which stay in one domain of at most `highest_tier`. A
-// domain of at most that tier holds as many units as its tasks make up; one above it as many as its
-// child domains do. Without partitions a unit is a task, and units are tasks.
+// domain of at most that tier holds as many units as its tasks make up; a higher one as many as its
+// child domains do. Without partitions a unit is a task.
 //
 //   pod { rack a: 6 tasks, rack b: 11 tasks }, units of 4 in a rack
 //     a holds 1, b holds 2, so the pod 3, though 17 tasks would make 4
@@ -30,36 +30,36 @@ struct UnitSize {
 
 class DomainRoom {
  public:
-  // Of what `view` counts, the nodes in the region alone; with `leave_out` without those in and
-  // below degraded domains. O(domains), and O(nodes of the region) where that has domains of other
+  // Counts only the nodes of `view` inside the region; `leave_out` excludes nodes in and below
+  // degraded domains. O(domains), and O(nodes of the region) if the region has domains of other
   // trees. The tree must outlive it.
   DomainRoom(const FitView& view, const UnitSize& unit, const Region& region, bool leave_out);
 
   int64_t Tasks(DomainIndex d) const { return tasks_[d]; }
   int64_t Units(DomainIndex d) const { return units_.empty() ? tasks_[d] : units_[d]; }
-  // Tasks that find room on nodes that joined the domain itself.
+  // Tasks that fit on nodes that joined the domain directly.
   int64_t OwnTasks(DomainIndex d) const;
-  // A unit may spread over the domain's children.
+  // True if a unit may spread over the domain's children.
   bool MayHoldUnit(DomainIndex d) const { return tree_.At(d).tier <= unit_.highest_tier; }
 
-  // So many tasks (negative: fewer) were placed on nodes that joined the domain itself.
+  // This many tasks (negative: fewer) were placed on nodes that joined the domain directly.
   void Take(DomainIndex lowest, int64_t tasks) { Change(lowest, -tasks); }
-  // No more tasks fit there, or units, whatever was counted.
+  // No more tasks, or units, fit there, whatever was counted.
   void NoMoreTasks(DomainIndex d);
   void NoMoreUnits(DomainIndex d);
   void NoMoreOwnTasks(DomainIndex lowest) { Change(lowest, -OwnTasks(lowest)); }
 
-  // Below (not: and with) `d`, the domain of the lowest tier that holds so many units: healthy ones
-  // first, then the tightest, then by id. nullopt: none of them does alone.
+  // Below `d`, excluding it, the domain of the lowest tier that holds this many units: healthy ones
+  // first, then the tightest, then by id. nullopt: none holds them alone.
   std::optional<DomainIndex> LowestHolding(DomainIndex d, int64_t units) const;
-  // The child of `d` that holds the most units, healthy ones first; nullopt: none holds any.
+  // The child of `d` that holds the most units, healthy ones first. nullopt: none holds any.
   std::optional<DomainIndex> Roomiest(DomainIndex d) const;
 
   const TopologyTree& tree() const { return tree_; }
 
  private:
   void CountRegion(const FitView& view, const Region& region);
-  void LeaveOutDegraded();
+  void SkipDegraded();
   void CountUnits();
   void Change(DomainIndex lowest, int64_t more);
   int64_t UnitsIn(DomainIndex d) const;
@@ -68,7 +68,7 @@ class DomainRoom {
   const UnitSize unit_;
   std::vector<int64_t> tasks_;
   std::vector<int64_t> units_;  // empty: units are tasks
-  std::vector<bool> full_;      // of units; empty: none
+  std::vector<bool> full_;      // has no units left; empty: none such
 };
 
 }  // namespace berth

@@ -13,7 +13,7 @@ bool SaysWhere(const GroupSpec& group) {
 
 }  // namespace
 
-void AskForTopology(const ClusterState& state, const GangTopology& topology, JobSpec* spec) {
+void AddDefaultTopology(const ClusterState& state, const GangTopology& topology, JobSpec* spec) {
   if (topology.highest_tier == 0 || spec->min_available < 2 || state.hyper_nodes().empty()) return;
   if (spec->strategy != Strategy::kDefault || spec->topology.Any()) return;
   if (!spec->affinity.empty()) return;

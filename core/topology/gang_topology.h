@@ -1,4 +1,4 @@
-// What gangs ask for that say nothing about where they want to be.
+// The default topology constraint for gangs that request no placement.
 #ifndef BERTH_CORE_TOPOLOGY_GANG_TOPOLOGY_H_
 #define BERTH_CORE_TOPOLOGY_GANG_TOPOLOGY_H_
 
@@ -11,14 +11,14 @@
 namespace berth {
 
 struct GangTopology {
-  int32_t highest_tier = 1;  // of the network tree; 0: nothing is asked on their behalf
+  int32_t highest_tier = 1;  // of the network tree; 0: no default constraint
   Duration patience = absl::Minutes(10);
 };
 
-// Gives a soft constraint to a job that is about to be submitted, if two or more of its tasks start
-// together, it names neither strategy, topology nor affinity, for itself or any group, and the
-// cluster has HyperNodes.
-void AskForTopology(const ClusterState& state, const GangTopology& topology, JobSpec* spec);
+// Adds a soft constraint to a job that is being submitted, if two or more of its tasks start
+// together, neither the job nor a group sets a strategy, topology or affinity, and the cluster has
+// HyperNodes.
+void AddDefaultTopology(const ClusterState& state, const GangTopology& topology, JobSpec* spec);
 
 }  // namespace berth
 

@@ -6,14 +6,18 @@
 namespace berth {
 
 LeafPlacer::LeafPlacer(Cycle& cycle, const Job& job, uint32_t group, const Window& window,
-                       bool heedless, const FitView& view, const Region& region)
+                       bool ignore_reservations, const FitView& view, const Region& region)
     : cycle_(cycle),
       state_(cycle.state()),
       job_(job),
       region_(region),
       only_this_tree_(region.OnlyOf(*view.tree)),
       tree_(*view.tree),
-      seeker_{.job = job, .group = group, .window = window, .last = {}, .heedless = heedless},
+      seeker_{.job = job,
+              .group = group,
+              .window = window,
+              .last = {},
+              .ignore_reservations = ignore_reservations},
       strategy_(cycle.search().StrategyFor(seeker_)),
       scored_(cycle.search().Scored(job.groups[group].shape)) {
   const Domain& top = tree_.At(region.In(tree_));
@@ -24,7 +28,7 @@ LeafPlacer::LeafPlacer(Cycle& cycle, const Job& job, uint32_t group, const Windo
   }
 }
 
-// Those that have room, the tightest first.
+// Nodes with room, the tightest first.
 std::vector<LeafPlacer::Slot> LeafPlacer::SlotsOf(absl::Span<const NodeId> nodes) {
   std::vector<Slot> slots;
   slots.reserve(nodes.size());
@@ -48,7 +52,7 @@ size_t LeafPlacer::Place(absl::Span<const NodeId> nodes, absl::Span<const uint32
 
 void LeafPlacer::Return(NodeId node) { ++FitsOn(node); }
 
-// As many of them as fit there.
+// Places as many of the tasks as fit there.
 size_t LeafPlacer::Fill(NodeId node, absl::Span<const uint32_t> tasks) {
   int32_t& fits = FitsOn(node);
   size_t placed = 0;
@@ -78,7 +82,7 @@ size_t LeafPlacer::PlaceInOrder(std::vector<Slot> slots, absl::Span<const uint32
   return placed;
 }
 
-// Most free devices, then cpu, first; of equal ones the lowest id.
+// The node with the most free devices, then CPU, first; ties by lowest id.
 size_t LeafPlacer::PlaceSpread(std::vector<Slot> slots, absl::Span<const uint32_t> tasks) {
   const auto later = [](const Slot& a, const Slot& b) {
     return a.key.room != b.key.room ? a.key.room < b.key.room : b.key.node < a.key.node;
@@ -108,7 +112,7 @@ size_t LeafPlacer::PlaceTogether(std::vector<Slot> slots, absl::Span<const uint3
   for (size_t s = 0; s < slots.size() && placed < tasks.size() && has_own(slots[s]); ++s) {
     placed += Fill(slots[s].node(), tasks.subspan(placed));
   }
-  while (placed < tasks.size()) {  // the tightest that takes all the rest, or the most of it
+  while (placed < tasks.size()) {  // the tightest node that takes all the rest, or most of it
     const auto rest = static_cast<int32_t>(tasks.size() - placed);
     const auto takes = [&](const Slot& slot) { return std::min(FitsOn(slot.node()), rest); };
     const auto best =

@@ -1,11 +1,11 @@
-// LeafPlacer: gives nodes to tasks of one group, among the nodes that joined one domain itself.
+// LeafPlacer: assigns tasks of one group to nodes that joined one domain directly.
 //
-// One node takes all of them if one has room, the tightest such: nothing is closer. But not to
-// spread, and not past scores that are configured. Else by strategy:
+// If one node has room for all of them, the tightest such node takes them: nothing is closer. This
+// does not apply to spread, or if scores are configured. Else by strategy:
 //   binpack   the tightest node first, until it is full (FreeIndex's order)
 //   spread    the node with the most free, again and again
 //   colocate  nodes that have tasks of the job, then the node that takes most of the rest
-// Where scores beside best_fit are configured, the best node for each task.
+// If scores besides best_fit are configured, the best node for each task.
 #ifndef BERTH_CORE_TOPOLOGY_LEAF_PLACER_H_
 #define BERTH_CORE_TOPOLOGY_LEAF_PLACER_H_
 
@@ -21,13 +21,13 @@ namespace berth {
 
 class LeafPlacer {
  public:
-  // `view` counts for the group's shape; those nodes only that the region holds.
-  LeafPlacer(Cycle& cycle, const Job& job, uint32_t group, const Window& window, bool heedless,
-             const FitView& view, const Region& region);
+  // `view` counts for the group's shape. Uses only nodes in the region.
+  LeafPlacer(Cycle& cycle, const Job& job, uint32_t group, const Window& window,
+             bool ignore_reservations, const FitView& view, const Region& region);
 
-  // Places the first of them, as many as fit on these nodes. Returns how many.
+  // Places a prefix of the tasks, as many as fit on these nodes. Returns how many.
   size_t Place(absl::Span<const NodeId> nodes, absl::Span<const uint32_t> tasks);
-  // One of them, placed by this, was taken back.
+  // A task that this placed was rolled back.
   void Return(NodeId node);
 
   const Job& job() const { return job_; }
@@ -35,7 +35,7 @@ class LeafPlacer {
  private:
   struct Slot {
     FreeIndex::Key key;
-    int32_t fits = 0;  // believed
+    int32_t fits = 0;  // estimated
     NodeId node() const { return key.node; }
   };
   int32_t& FitsOn(NodeId node) { return fits_[tree_.PositionOf(node) - first_]; }
@@ -56,7 +56,7 @@ class LeafPlacer {
   const Strategy strategy_;
   const bool scored_;
   uint32_t first_ = 0;         // position of the first node of the region
-  std::vector<int32_t> fits_;  // believed, by position from there
+  std::vector<int32_t> fits_;  // estimated, by position from there
 };
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Region: where tasks may go: of some trees, one domain each; the nodes that are in all of them.
+// Region: where tasks may go. It is the intersection of domains, at most one per tree.
 #ifndef BERTH_CORE_TOPOLOGY_REGION_H_
 #define BERTH_CORE_TOPOLOGY_REGION_H_
 
@@ -14,9 +14,9 @@ struct Region {
     const TopologyTree* tree = nullptr;
     DomainIndex domain = kRootDomain;
   };
-  absl::InlinedVector<Part, 2> parts;  // of each tree at most one, the innermost constraint's last
+  absl::InlinedVector<Part, 2> parts;  // at most one per tree, that of the innermost constraint
 
-  // In the domain too, which is below that of the same tree.
+  // Also restricts it to the domain, which is below the region's domain of the same tree.
   Region With(const TopologyTree& tree, DomainIndex domain) const {
     Region narrowed;
     for (const Part& part : parts) {
@@ -31,7 +31,7 @@ struct Region {
     }
     return kRootDomain;
   }
-  // Nothing but that tree says where.
+  // True if only that tree restricts the region.
   bool OnlyOf(const TopologyTree& tree) const {
     return std::all_of(parts.begin(), parts.end(),
                        [&](const Part& part) { return part.tree == &tree; });

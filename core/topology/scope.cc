@@ -8,14 +8,14 @@
 namespace berth {
 namespace {
 
-// Where it is, and stays, or will be; 0: nowhere.
+// The node where it runs, and stays, or will run; 0: none.
 NodeId PlaceOf(const Task& task) {
   if (task.moves) return task.next_node;
   const bool stays = Occupies(task.state) && !Releasing(task);
   return stays || Reserves(task.state) ? task.node : NodeId{};
 }
 
-// The root is one tier above the highest.
+// Limits the tier to that of the root, one above the highest.
 int32_t AtMost(const TopologyTree* tree, int32_t tier) {
   return tree != nullptr && tier > tree->tiers().back() ? kRootTier : tier;
 }
@@ -24,7 +24,7 @@ bool IsPatient(const TopologyConstraint& says) {
   return says.mode == TopologyMode::kSoft && says.patience > absl::ZeroDuration();
 }
 
-// One scope, [begin, end), with what is to be placed.
+// Checks one scope, tasks [begin, end), including the new placements.
 bool KeepsScope(const ClusterState& state, TopologyTrees& trees, const Job& job,
                 const TopologyConstraint& says, uint32_t begin, uint32_t end,
                 const std::vector<NodeId>& placed) {
@@ -65,7 +65,7 @@ void SplitIntoParts(const Job& job, const Group& group, ScopeNeed* need) {
     part.begun = part.tasks.size() < size;
     for (uint32_t task = part.begin; task < part.end && part.begun; ++task) {
       if (job.tasks[task].state != TaskState::kPending) break;
-      if (task + 1 == part.end) part.begun = false;  // none has a place: only fewer are asked for
+      if (task + 1 == part.end) part.begun = false;  // it has no place yet
     }
   }
 }
@@ -90,9 +90,9 @@ bool HasPatience(const Job& job) {
 }
 
 ScopeRule RuleOf(const ClusterState& state, TopologyTrees& trees, const TopologyConstraint& says,
-                 bool insist) {
+                 bool harden) {
   ScopeRule rule;
-  rule.mode = insist && IsPatient(says) ? TopologyMode::kHard : says.mode;
+  rule.mode = harden && IsPatient(says) ? TopologyMode::kHard : says.mode;
   if (rule.mode == TopologyMode::kNone) return rule;
   rule.tree = trees.Of(state, says.kind);
   if (says.highest_tier > 0) rule.highest = AtMost(rule.tree, says.highest_tier);
@@ -155,13 +155,13 @@ std::vector<ScopeNeed> ScopeNeedsOf(const Job& job, const JobNeeds& needs, uint3
 
 std::vector<UnitNeed> UnitNeedsOf(const ClusterState& state, TopologyTrees& trees, const Job& job,
                                   absl::Span<const ScopeNeed> needs, const TopologyTree& tree,
-                                  bool insist) {
+                                  bool harden) {
   std::vector<UnitNeed> units;
   for (const ScopeNeed& need : needs) {
     const Group& group = job.groups[need.group];
     const FitKey fits{.shape = group.shape, .one_per_node = KeepsApart(group, need.group)};
     AddNeed({.fits = fits, .unit = {}, .units = static_cast<int64_t>(need.tasks.size())}, &units);
-    const ScopeRule rule = RuleOf(state, trees, group.partition_topology, insist);
+    const ScopeRule rule = RuleOf(state, trees, group.partition_topology, harden);
     if (rule.mode != TopologyMode::kHard || rule.tree != &tree) continue;
     int64_t whole = 0;
     for (const PartNeed& part : need.parts) whole += part.begun ? 0 : 1;

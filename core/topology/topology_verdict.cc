@@ -15,7 +15,7 @@ namespace {
 
 using Level = ScopeFit::Level;
 
-// Looks at one scope: its needs as the counts have them, on nodes as they are and as if empty.
+// Examines one scope: compares its needs with the counts on nodes as they are and as if empty.
 class Looker {
  public:
   Looker(Cycle& cycle, const Job& job, const TopologyTree& tree, std::vector<UnitNeed> needs)
@@ -47,7 +47,7 @@ class Looker {
     }
     return true;
   }
-  // Of all shapes; of partitions what whole ones make up.
+  // Over all shapes; partitions count only complete ones.
   int64_t Fits(const std::vector<DomainRoom>& rooms, DomainIndex d) const {
     int64_t tasks = 0;
     for (size_t i = 0; i < needs_.size(); ++i) {
@@ -89,7 +89,7 @@ class Scopes {
   std::vector<ScopeFit> Take() { return std::move(found_); }
 
  private:
-  // One of those that are still to begin stands for all; one that has begun, for itself.
+  // One partition that has not begun represents all such; a begun one only itself.
   void LookAtParts(const ScopeNeed& need, const TopologyConstraint& says) {
     bool fresh_seen = false;
     for (const PartNeed& part : need.parts) {
@@ -156,7 +156,7 @@ std::string WhatOf(const Job& job, const ScopeFit& fit) {
   return absl::StrCat(part, fit.needed_tasks, " tasks of group ", job.groups[fit.group].name);
 }
 
-// Of the scope's tasks, group by group, as if all were of the first group's shape.
+// The amounts for the scope's tasks, group by group, as if all had the first group's shape.
 void SayAmounts(const ClusterState& state, const Job& job, const ScopeFit& fit, int64_t there,
                 BlockedVerdict* verdict) {
   const auto kind = state.interner().FindKind(verdict->resource);
@@ -172,10 +172,10 @@ std::string TierName(Cycle& cycle, const ScopeFit& fit, int32_t tier) {
   return tree == nullptr ? absl::StrCat("tier ", tier) : tree->TierName(tier);
 }
 
-// No domain that is allowed could ever hold it.
+// Explains that no allowed domain could ever hold it.
 std::string WhyNever(Cycle& cycle, const Job& job, const ScopeFit& fit) {
   if (fit.domains == 0) {
-    return absl::StrCat("there is no HyperNode of kind ", fit.kind, " of the tiers asked for, for ",
+    return absl::StrCat("no HyperNode of kind ", fit.kind, " is in the requested tiers, for ",
                         WhatOf(job, fit));
   }
   std::string why =
@@ -218,8 +218,8 @@ BlockedVerdict TopologyVerdict(Cycle& cycle, const Job& job, const JobNeeds& nee
     SayAmounts(state, job, fit, best.fit_now, &verdict);
     return verdict;
   }
-  verdict.detail = absl::StrCat("no domain has room for all ", TasksIn(needs),
-                                " tasks together, as they are to be laid out");
+  verdict.detail =
+      absl::StrCat("no domain has room for all ", TasksIn(needs), " tasks in the requested layout");
   return verdict;
 }
 

@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-// In order of names, ids last.
+// Sorted by name, then id.
 template <class Id, class Name>
 void SortByName(std::vector<Id>* ids, Name&& name) {
   std::sort(ids->begin(), ids->end(), [&](Id a, Id b) {
@@ -50,7 +50,7 @@ TopologyTree::TopologyTree(const ClusterState& state, absl::string_view kind) : 
   domains_[kRootDomain].end_node = static_cast<uint32_t>(nodes_.size());
 }
 
-// As deep as there are tiers.
+// Recursion is as deep as there are tiers.
 void TopologyTree::Add(const ClusterState& state, const Members& members, HyperNodeId id,
                        DomainIndex parent) {
   const HyperNode& hyper_node = state.hyper_nodes().At(id);

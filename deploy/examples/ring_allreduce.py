@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A ring all-reduce between real processes, with nothing but Python's standard library.
+"""A ring all-reduce between real processes, using only Python's standard library.
 
 Started WORLD_SIZE times with the environment that Berth gives every task: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
-Rank 0 listens on MASTER_PORT and tells everybody where everybody is; then each rank connects to the next one, and
-the vectors go round the ring: reduce-scatter (each rank ends with the sum of one chunk), then all-gather (every chunk
-visits everyone). Each rank checks every element against the closed form and exits non-zero if one is wrong.
+Rank 0 listens on MASTER_PORT and sends the addresses of all ranks to every rank. Then each rank connects to the next
+one, and the vectors go around the ring: reduce-scatter (each rank ends with the sum of one chunk), then all-gather
+(each chunk visits every rank). Each rank checks every element against the closed form and exits non-zero if one is wrong.
 
     rank 0 -> rank 1 -> rank 2 -> rank 3 -> rank 0          bytes sent per rank: 2 (n-1)/n of the vector
 
-ELEMENTS, ROUNDS and TIMEOUT_S change the work. CORRUPT_RANK spoils that rank's input, to see the check fail.
+ELEMENTS, ROUNDS and TIMEOUT_S change the work. CORRUPT_RANK corrupts that rank's input to make the check fail.
 """
 import array
 import json
@@ -57,7 +57,7 @@ def listen_on(address, port):
 
 
 def connect_to(address, port, deadline):
-    """Tries until the deadline: the other side may not listen yet."""
+    """Retries until the deadline: the peer may not be listening yet."""
     while True:
         try:
             connection = socket.create_connection((address, port), timeout=TIMEOUT_S)
@@ -70,7 +70,7 @@ def connect_to(address, port, deadline):
 
 
 def host_the_meeting(listener, world, own_place):
-    """Rank 0: takes everybody's place, then gives the whole list to each."""
+    """Rank 0: collects the address of every rank, then sends the whole list to each."""
     places, guests = {0: own_place}, []
     while len(places) < world:
         connection, peer = listener.accept()
@@ -115,7 +115,7 @@ class Ring:
         listener.close()
 
     def exchange(self, payload):
-        """Sends to the next rank while receiving from the previous: sending first would fill the ring and stop it."""
+        """Sends to the next rank while receiving from the previous one: sending first would fill and block the ring."""
         failure = []
 
         def send():
@@ -134,7 +134,7 @@ class Ring:
 
 
 def chunk_bounds(elements, world):
-    """[begin, end) of each chunk; the first ones are longer by one when it does not divide."""
+    """[begin, end) of each chunk; the first ones are longer by one if the length is not divisible."""
     size, longer = divmod(elements, world)
     bounds, begin = [], 0
     for chunk in range(world):
@@ -161,7 +161,7 @@ def all_reduce(ring, rank, world, vector):
 
 
 def wrong_elements(vector, world, round_number):
-    """Rank r gives (r + 1) * (i + round) in element i, so the sum is world (world + 1) / 2 * (i + round)."""
+    """Rank r contributes (r + 1) * (i + round) to element i, so the sum is world (world + 1) / 2 * (i + round)."""
     factor = world * (world + 1) // 2
     return [i for i, value in enumerate(vector) if value != factor * (i + round_number)]
 
@@ -198,6 +198,6 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Exception as error:  # a peer that died, a time-out: say it in one line, and fail
+    except Exception as error:  # a dead peer or a timeout: report it in one line, and fail
         say(os.environ.get("RANK", "?"), f"FAILED: {type(error).__name__}: {error}")
         sys.exit(1)

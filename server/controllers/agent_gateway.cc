@@ -26,7 +26,7 @@ AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatch
       options_(options) {
   dispatcher->SetGateway(this);
   leases->SetOnSilenced([this](NodeId node, uint64_t epoch) {
-    Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has lapsed: register again");
+    Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
   });
 }
 
@@ -52,7 +52,7 @@ void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
   if (session.epoch == 0 || message.epoch() != session.epoch) {
     ++counters_.stale_epochs;
     return Refuse(session.link, v1::Refused::STALE_EPOCH,
-                  absl::StrCat("epoch ", message.epoch(), " is not this registration's, which is ",
+                  absl::StrCat("epoch ", message.epoch(), " is not that of this registration, ",
                                session.epoch));
   }
   if (!session.missing.empty()) Confirm(id);
@@ -71,7 +71,7 @@ void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
       return OnConditions(id, session, std::move(*message.mutable_conditions()));
     default:
       ++counters_.invalid_messages;
-      return Refuse(session.link, v1::Refused::INVALID, "a message of an unknown kind");
+      return Refuse(session.link, v1::Refused::INVALID, "unknown kind of message");
   }
 }
 
@@ -107,7 +107,7 @@ void AgentGateway::OnHello(SessionId id, const Link& link, v1::Hello hello) {
   }
   if (absl::Status status = ValidateHello(hello); !status.ok()) {
     ++counters_.hellos_refused;
-    LogWarn("a node was refused", {{"node", hello.node()}, {"error", status}});
+    LogWarn("a node registration was refused", {{"node", hello.node()}, {"error", status}});
     return Refuse(link, v1::Refused::INVALID, status.message(), options_.name_in_use_retry);
   }
   const size_t weight = 1 + static_cast<size_t>(hello.tasks_size());
@@ -123,7 +123,8 @@ void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1
   absl::StatusOr<Registration> registration = RegisterNode(turn, hello, options_.store, expected);
   if (!registration.ok()) {
     ++counters_.hellos_refused;
-    LogWarn("a node was refused", {{"node", hello.node()}, {"error", registration.status()}});
+    LogWarn("a node registration was refused",
+            {{"node", hello.node()}, {"error", registration.status()}});
     const bool in_use = absl::IsAlreadyExists(registration.status());
     turn.OnDurable([this, link, in_use, why = std::string(registration.status().message())] {
       Refuse(link, in_use ? v1::Refused::NAME_IN_USE : v1::Refused::INVALID, why,
@@ -131,7 +132,7 @@ void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1
     });
     return;
   }
-  met_.insert(hello.agent_id());
+  known_agents_.insert(hello.agent_id());
   leases_->RecordGrant(turn);
   LogInfo("node registered", {{"node", hello.node()},
                               {"epoch", registration->epoch},
@@ -143,14 +144,14 @@ void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1
   });
 }
 
-// An agent that has not met this server yet knows no job of it. Once jobs have taken the uids that
-// an older copy gives out again, the state alone would not show that.
+// An agent that has not met this server yet knows none of its jobs. Once jobs have taken the uids
+// that an older copy assigns again, the state alone would not show that.
 JobId AgentGateway::FirstUnknown(const ClusterState& state, const std::string& agent_id) const {
-  return met_.contains(agent_id) ? state.next_job_id() : first_job_;
+  return known_agents_.contains(agent_id) ? state.next_job_id() : first_job_;
 }
 
-// The session becomes the node's. It may have ended meanwhile: then only the lease counts, and
-// lapses if the agent does not come again.
+// The session becomes the node's. It may have ended in the meantime: then only the lease counts,
+// and expires unless the agent comes again.
 void AgentGateway::Activate(SessionId id, const Link& link, Registration registration) {
   ++counters_.registrations;
   leases_->Registered(registration.node, registration.epoch);
@@ -198,7 +199,7 @@ void AgentGateway::Confirm(SessionId id) {
   }
   const size_t weight = session.missing.size();
   const absl::Status posted = loop_->Post(
-      [session](Turn& turn) { TakeMissing(turn, session.node, session.epoch, session.missing); },
+      [session](Turn& turn) { ProcessMissing(turn, session.node, session.epoch, session.missing); },
       CommandClass::kEssential, weight);
   if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
 }
@@ -211,7 +212,7 @@ void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& hear
       leases_->Heartbeat(session.node, session.epoch, beat);
   if (!longer) {
     ++counters_.stale_epochs;
-    return Refuse(session.link, v1::Refused::STALE_EPOCH, "the lease has lapsed: register again");
+    return Refuse(session.link, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
   }
   SendHeartbeatAck(session.link, heartbeat.sequence(), *longer);
 }
@@ -231,7 +232,7 @@ void AgentGateway::GrantLongerLeases() {
     absl::MutexLock lock(&mutex_);
     for (const auto& [node, id] : by_node_) sessions.push_back(sessions_.at(id));
   }
-  // The map's order is another in each process; what is sent must not be.
+  // The map's order differs between processes; the order of messages must not.
   std::sort(sessions.begin(), sessions.end(),
             [](const Session& a, const Session& b) { return a.node < b.node; });
   for (const Session& session : sessions) {
@@ -252,7 +253,7 @@ void AgentGateway::OnReport(const Session& session, v1::TaskReport report) {
   if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
 }
 
-// Whatever the report is, it is acked once all that it was judged by is durable: only then may the
+// Every report is acknowledged once everything that it was judged by is durable: only then may the
 // agent drop it.
 void AgentGateway::ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& message) {
   const Node* node = turn.state().nodes().Find(session.node);
@@ -279,16 +280,16 @@ void AgentGateway::ApplyReport(Turn& turn, const Session& session, const v1::Tas
   }
   if (!verdict.ok()) {
     ++counters_.unknown_reports;
-    LogWarn("a report was not taken", {{"node", node->spec.name},
-                                       {"job", message.key().job_uid()},
-                                       {"task", message.key().task()},
-                                       {"attempt", message.key().attempt()},
-                                       {"error", verdict}});
+    LogWarn("a task report was ignored", {{"node", node->spec.name},
+                                          {"job", message.key().job_uid()},
+                                          {"task", message.key().task()},
+                                          {"attempt", message.key().attempt()},
+                                          {"error", verdict}});
   }
   turn.OnDurable([this, link = session.link, id = message.report_id()] { SendAck(link, id); });
 }
 
-// What an agent says of its node steers it as an operator would, in the agent's name; see
+// Problems that an agent reports steer its node as an operator would, in the agent's name; see
 // NodeSteering.
 void AgentGateway::OnConditions(SessionId id, const Session& session,
                                 v1::NodeConditions conditions) {
@@ -312,11 +313,12 @@ void AgentGateway::OnConditions(SessionId id, const Session& session,
         if (!event.has_value()) return;
         const std::string name = known->spec.name;
         const absl::Status status = turn.Emit(*event);
-        LogWarn("node steered by its agent", {{"node", name},
-                                              {"cordoned", event->cordoned ? "yes" : "no"},
-                                              {"draining", event->draining ? "yes" : "no"},
-                                              {"reason", event->reason},
-                                              {"status", status}});
+        LogWarn("an agent changed the cordon or drain of its node",
+                {{"node", name},
+                 {"cordoned", event->cordoned ? "yes" : "no"},
+                 {"draining", event->draining ? "yes" : "no"},
+                 {"reason", event->reason},
+                 {"status", status}});
       },
       CommandClass::kEssential);
   if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
@@ -403,15 +405,16 @@ void AgentGateway::Disconnect(NodeId node, uint64_t epoch, v1::Refused::Code cod
   if (session.link != nullptr && session.epoch == epoch) Refuse(session.link, code, why);
 }
 
-// If it cannot be posted, the prepare time-out brings the job here again.
+// If it cannot be posted, the prepare timeout brings the job here again.
 void AgentGateway::CancelJob(JobId job, absl::string_view why) {
   const absl::Status posted = loop_->Post(
       [job, why = std::string(why)](Turn& turn) {
         const absl::Status status = turn.Emit(JobCancelled{job, why});
-        if (!status.ok()) LogWarn("not cancelled", {{"job", job.value}, {"error", status}});
+        if (!status.ok())
+          LogWarn("a job cannot be cancelled", {{"job", job.value}, {"error", status}});
       },
       CommandClass::kEssential);
-  if (!posted.ok()) LogWarn("not cancelled", {{"job", job.value}, {"error", posted}});
+  if (!posted.ok()) LogWarn("a job cannot be cancelled", {{"job", job.value}, {"error", posted}});
 }
 
 void AgentGateway::DisconnectAll(absl::Status why) {

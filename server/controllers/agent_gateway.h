@@ -1,15 +1,15 @@
-// AgentGateway: the server's end of every agent stream. Checks what agents say, turns it into
-// commands, and answers once those are durable. Knows nothing of gRPC and has no thread.
+// AgentGateway: the server's end of every agent stream. Checks agents' messages, turns them into
+// commands, and replies once those are durable. Independent of gRPC, and has no thread.
 //
 // A stream is one session: Hello -> NodeRegistered with the next epoch -> Welcome. From then on
-// only messages with that epoch count. A node has at most one session, its latest; whatever is sent
-// to a node names the epoch it is meant for, so that nothing decided before a registration reaches
-// the agent after it. What such a message would have said is in what the registration resends.
+// only messages with that epoch count. A node has at most one session, its latest. Every message to
+// a node names its epoch, so that no decision from before a registration reaches the agent after
+// it. The registration resends whatever such a message would have said.
 //
-// Every task that is named to an agent carries the store's incarnation, put there by the gateway;
-// what agents say of tasks of another one is not taken. The rest of the server knows one only.
+// The gateway adds the store's incarnation to every task key that it sends, and ignores reports
+// about tasks of other incarnations. The rest of the server knows only one.
 //
-// Heartbeats never reach the loop: LeaseKeeper answers them here.
+// Heartbeats never reach the loop: LeaseKeeper answers them.
 #ifndef BERTH_SERVER_CONTROLLERS_AGENT_GATEWAY_H_
 #define BERTH_SERVER_CONTROLLERS_AGENT_GATEWAY_H_
 
@@ -37,7 +37,7 @@ class LeaseKeeper;
 
 struct AgentGatewayOptions {
   absl::Duration heartbeat_interval = absl::Seconds(5);
-  absl::Duration busy_retry = absl::Seconds(2);  // when the loop takes no more
+  absl::Duration busy_retry = absl::Seconds(2);  // when the loop accepts no more
   absl::Duration name_in_use_retry = absl::Seconds(30);
   StoreIdentity store = {};
 };
@@ -50,9 +50,9 @@ struct AgentCounters {
   std::atomic<uint64_t> foreign_reports{0};  // of another incarnation
 };
 
-using SessionId = uint64_t;  // never used twice; 0 = none
+using SessionId = uint64_t;  // never reused; 0 = none
 
-// Receives what agents answer to ReadLog.
+// Receives agents' responses to ReadLog.
 class LogSink {
  public:
   virtual ~LogSink() = default;
@@ -60,7 +60,7 @@ class LogSink {
   virtual void OnSessionGone(SessionId session) = 0;  // nothing more will come from it
 };
 
-// Receives what agents say of commands inside tasks.
+// Receives agents' messages about commands inside tasks.
 class ExecSink {
  public:
   virtual ~ExecSink() = default;
@@ -74,32 +74,32 @@ class AgentGateway {
   AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatcher,
                AgentGatewayOptions options = {});
 
-  // The stream's side. Thread-safe; the calls for one session come one at a time. OnClosed comes
-  // last, once, whoever ended the stream.
+  // The stream's side. Thread-safe; calls for one session come one at a time. OnClosed comes last,
+  // once, regardless of who ended the stream.
   SessionId OnConnect(std::shared_ptr<AgentLink> link) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnMessage(SessionId session, v1::AgentMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnClosed(SessionId session) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sends to the node if its session still is that of `epoch`. False: dropped.
+  // Sends to the node if its session still has `epoch`. False: dropped.
   bool SendTo(NodeId node, uint64_t epoch, v1::ServerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The node's session, 0 if there is none; and a message to that very session. False: it is gone.
+  // The node's session, or 0; and a message to exactly that session. False: it is gone.
   SessionId CurrentSession(NodeId node) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool SendToSession(SessionId session, v1::ServerMessage message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the node's session if it still is that of `epoch`: the agent must register again.
+  // Ends the node's session if it still has `epoch`: the agent must register again.
   void Disconnect(NodeId node, uint64_t epoch, v1::Refused::Code code, const std::string& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The job can never be launched.
+  // Cancels a job that can never be launched.
   void CancelJob(JobId job, absl::string_view why);
-  // Tells all connected agents that have not confirmed it the longer lease of a pause, without
+  // Sends the longer lease of a pause to all connected agents that have not confirmed it, without
   // waiting for their heartbeats.
   void GrantLongerLeases() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends all sessions, and those that begin later; for the server's end.
+  // Ends all sessions, including later ones; for the server's shutdown.
   void DisconnectAll(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Before the first message.
   void SetLogSink(LogSink* sink) { log_sink_ = sink; }
   void SetExecSink(ExecSink* sink) { exec_sink_ = sink; }
-  // How many connected nodes say that they have each condition, by its name.
+  // How many connected nodes report each condition, by its name.
   std::map<std::string, int64_t> Conditions() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t sessions() const ABSL_LOCKS_EXCLUDED(mutex_);
   const AgentCounters& counters() const { return counters_; }
@@ -112,11 +112,12 @@ class AgentGateway {
     NodeId node;         // once registered
     uint64_t epoch = 0;  // 0 = not registered yet
     std::vector<std::string> conditions = {};
-    // By its Hello; until the agent speaks with its epoch, by which the Hello is no old one.
+    // From its Hello, until the agent sends a message with its epoch, which proves that the Hello
+    // is recent.
     std::vector<MissingTask> missing = {};
   };
 
-  // A copy: sessions come and go on other threads. No link: the session is gone.
+  // A copy, because sessions come and go on other threads. Without a link: the session is gone.
   Session Look(SessionId id) const ABSL_LOCKS_EXCLUDED(mutex_);
   void OnHello(SessionId id, const Link& link, v1::Hello hello) ABSL_LOCKS_EXCLUDED(mutex_);
   void Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello);
@@ -140,18 +141,19 @@ class AgentGateway {
   Loop* const loop_;
   LeaseKeeper* const leases_;
   Dispatcher* const dispatcher_;
-  const JobId first_job_;                 // that this server may give out
-  absl::flat_hash_set<std::string> met_;  // agents that have registered with it; loop thread
+  const JobId first_job_;                          // first job id that this server may assign
+  absl::flat_hash_set<std::string> known_agents_;  // agents that have registered with this server;
+                                                   // loop thread
   const AgentGatewayOptions options_;
   LogSink* log_sink_ = nullptr;
   ExecSink* exec_sink_ = nullptr;
   AgentCounters counters_;
 
   mutable absl::Mutex mutex_;
-  absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK, or why there are no sessions any more
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK, or why there are no more sessions
   SessionId next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<SessionId, Session> sessions_ ABSL_GUARDED_BY(mutex_);
-  // Latest registration whose session is open.
+  // The latest registration with an open session.
   absl::flat_hash_map<NodeId, SessionId> by_node_ ABSL_GUARDED_BY(mutex_);
 };
 

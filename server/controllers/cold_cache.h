@@ -1,5 +1,5 @@
-// ColdCache: cold parts of jobs just submitted, oldest out first, so that a burst of submissions
-// launches without reading them back. Bounded in bytes. Thread-safe.
+// ColdCache: cold parts of jobs just submitted, evicted oldest first, so that a burst of
+// submissions launches without reading them back. Bounded in bytes. Thread-safe.
 #ifndef BERTH_SERVER_CONTROLLERS_COLD_CACHE_H_
 #define BERTH_SERVER_CONTROLLERS_COLD_CACHE_H_
 
@@ -19,7 +19,7 @@ class ColdCache {
  public:
   explicit ColdCache(size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
-  // Job ids grow: those that are not above all before are left out.
+  // Job ids grow: ids that are not above all previous ones are skipped.
   void Insert(const ColdParts& parts) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (parts.empty()) return;
     absl::MutexLock lock(&mutex_);
@@ -34,7 +34,7 @@ class ColdCache {
     }
   }
 
-  // Null if it is not kept.
+  // Null if it is not cached.
   ColdPart Find(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     const auto found =
@@ -44,7 +44,7 @@ class ColdCache {
   }
 
  private:
-  static size_t Cost(const ColdPart& part) { return part->size() + 128; }  // with its entry
+  static size_t Cost(const ColdPart& part) { return part->size() + 128; }  // including its entry
 
   const size_t capacity_bytes_;
   mutable absl::Mutex mutex_;

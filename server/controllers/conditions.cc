@@ -23,7 +23,7 @@ absl::Status ValidateConditions(const v1::NodeConditions& conditions) {
   for (const v1::NodeCondition& condition : conditions.conditions()) {
     if (!IsDnsLabel(condition.name()))
       return absl::InvalidArgumentError(
-          absl::StrCat("a condition's name is ", Quoted(condition.name())));
+          absl::StrCat("invalid condition name ", Quoted(condition.name())));
     if (condition.message().size() > kMaxMessageBytes)
       return absl::InvalidArgumentError(
           absl::StrCat("the message of condition ", condition.name(), " is too long"));
@@ -45,7 +45,7 @@ std::optional<NodeSteered> SteeringFor(const Node& node, const v1::NodeCondition
     wish.draining = drain;
     wish.reason = absl::StrCat(kByAgent, condition.name(), ": ", Visible(condition.message()));
   }
-  if (for_refusals && !wish.cordoned) return std::nullopt;  // not the agent's to take back
+  if (for_refusals && !wish.cordoned) return std::nullopt;  // not the agent's to revert
   if (wish.cordoned == now.cordoned && wish.draining == now.draining &&
       (!wish.cordoned || wish.reason == now.reason)) {
     return std::nullopt;

@@ -1,10 +1,10 @@
-// What agents say is wrong with their nodes, as the steering that follows from it.
+// Translates the problems that agents report about their nodes into steering.
 //
-// The strongest effect counts: DRAIN over CORDON over NOTE. An agent cordons and drains in its own
-// name (the reason begins with "agent: "), and takes back only what it did itself: a node that an
-// operator has cordoned stays as the operator left it. Example: the disk is full -> cordoned and
-// draining, "agent: disk-space: ..."; there is room again -> neither. An operator who uncordons
-// meanwhile is heard until the agent's conditions change, or it registers anew.
+// The strongest effect wins: DRAIN over CORDON over NOTE. An agent cordons and drains in its own
+// name (the reason begins with "agent: "), and reverts only its own changes: a node that an
+// operator cordoned stays as the operator left it. Example: the disk is full -> cordoned and
+// draining, "agent: disk-space: ..."; there is room again -> neither. If an operator uncordons in
+// the meantime, that holds until the agent's conditions change or it registers again.
 #ifndef BERTH_SERVER_CONTROLLERS_CONDITIONS_H_
 #define BERTH_SERVER_CONTROLLERS_CONDITIONS_H_
 
@@ -17,10 +17,10 @@
 
 namespace berth {
 
-// INVALID_ARGUMENT for too many, too long, or names that are none.
+// INVALID_ARGUMENT for too many or too long conditions, or invalid names.
 absl::Status ValidateConditions(const v1::NodeConditions& conditions);
 
-// The event that brings the node to what its conditions ask for, if it is not there.
+// The event that brings the node to what its conditions require, if it is not there yet.
 std::optional<NodeSteered> SteeringFor(const Node& node, const v1::NodeConditions& conditions);
 
 }  // namespace berth

@@ -33,15 +33,15 @@ void Dispatcher::Send(std::vector<LaunchOrder> orders) {
   });
 }
 
-// A cold part that cannot be read means a damaged record. Its job can never run: it is cancelled,
-// and no node is blamed. A Kill goes out with the agent's default signal.
+// An unreadable cold part means a damaged record. Its job can never run: it is cancelled, and no
+// node is blamed. A Kill is sent with the agent's default signal.
 void Dispatcher::SendNow(const LaunchOrder& order) {
   static const v1::JobSpec kNone;
   const v1::JobSpec* cold = &kNone;
   if (order.kind != OrderKind::kStart) {
     absl::StatusOr<const v1::JobSpec*> parsed = ParsedCold(order.job->id);
     if (parsed.ok() && (*parsed)->groups_size() != std::ssize(order.job->group_names)) {
-      parsed = absl::DataLossError("the stored command is that of another job");
+      parsed = absl::DataLossError("the stored command belongs to another job");
     }
     if (parsed.ok()) {
       cold = *parsed;

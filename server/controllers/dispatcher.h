@@ -1,10 +1,10 @@
-// Dispatcher: tells agents what was decided. TasksBound -> Prepare, TasksStarted -> Start,
+// Dispatcher: sends decisions to agents. TasksBound -> Prepare, TasksStarted -> Start,
 // TasksReleased -> Kill, in the order of the decisions and never before they are durable.
 //
-// In the turn (TurnObserver) it captures what the decision meant: places, ranks, devices, master,
-// each with the epoch of the node it is for. When the turn is durable, its messages are built and
-// sent on an executor of its own, where the cold part of the job (command, environment) may be read
-// from the store; parts of jobs just submitted are kept, so that a burst reads nothing.
+// In the turn (TurnObserver) it captures the context of each decision: places, ranks, devices,
+// master, and the epoch of each node. When the turn is durable, it builds and sends the messages on
+// an executor. There it may read the cold part of the job (command, environment) from the store.
+// Cold parts of jobs just submitted are cached, so that a burst reads nothing.
 #ifndef BERTH_SERVER_CONTROLLERS_DISPATCHER_H_
 #define BERTH_SERVER_CONTROLLERS_DISPATCHER_H_
 
@@ -35,7 +35,7 @@ inline constexpr size_t kColdCacheBytes = size_t{64} << 20;
 
 struct DispatchCounters {
   std::atomic<uint64_t> prepares{0}, starts{0}, kills{0}, store_reads{0}, unreadable{0};
-  Histogram seconds;  // from handed over to sent, per Send
+  Histogram seconds;  // from handover to sent, per Send
 };
 
 class Dispatcher final : public TurnObserver {
@@ -44,13 +44,13 @@ class Dispatcher final : public TurnObserver {
   Dispatcher(const Store* store, Executor* executor, Clock* clock = &SystemClock());
   // Before the first turn.
   void SetGateway(AgentGateway* gateway) { gateway_ = gateway; }
-  // Likewise; null: any grace that a job was accepted with. Outlives the dispatcher.
+  // Before the first turn; null: any grace with which a job was accepted. Outlives the dispatcher.
   void SetDefaults(const Live<JobDefaults>* defaults) { defaults_ = defaults; }
 
   Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                        const ColdParts& cold) override;
 
-  // Sends orders after all that were handed over before. For what a registration repeats.
+  // Sends orders after all earlier ones. For orders that a registration repeats.
   void Send(std::vector<LaunchOrder> orders);
 
   const DispatchCounters& counters() const { return counters_; }
@@ -60,7 +60,7 @@ class Dispatcher final : public TurnObserver {
   void Count(OrderKind kind);
   // The job's cold part, from memory or the store.
   absl::StatusOr<ColdPart> FindCold(JobId job);
-  // The same, parsed; the latest is kept, as a gang's orders follow each other. Executor only.
+  // The same, parsed; the latest is cached, because a gang's orders are consecutive. Executor only.
   absl::StatusOr<const v1::JobSpec*> ParsedCold(JobId job);
 
   const Store* const store_;
@@ -69,7 +69,7 @@ class Dispatcher final : public TurnObserver {
   AgentGateway* gateway_ = nullptr;
   const Live<JobDefaults>* defaults_ = nullptr;
   ColdCache cache_;
-  JobId parsed_job_;  // executor only, both
+  JobId parsed_job_;  // both: executor only
   v1::JobSpec parsed_;
   DispatchCounters counters_;
 };

@@ -21,14 +21,14 @@ int64_t EndedTasksOf(const Job& job) {
 
 }  // namespace
 
-// Jobs that hold so many ended tasks together, if there are any: those first that would be deleted
-// first anyway.
-std::vector<JobId> EndedKeeper::JobsToForget(const ClusterState& state, int64_t tasks) {
+// The jobs that hold this many ended tasks together, if there are any; first those that would be
+// deleted first anyway.
+std::vector<JobId> EndedKeeper::JobsToDelete(const ClusterState& state, int64_t tasks) {
   std::vector<JobId> jobs;
   int looked = 0;
   auto timer = state.timers().lower_bound(next_);
   for (; timer != state.timers().end() && tasks > 0; ++timer) {
-    if (jobs.size() == kMostDeleted || ++looked > most_looked_) break;
+    if (jobs.size() == kMaxDeleted || ++looked > max_examined_) break;
     const JobId id = timer->second;
     const Job& job = state.jobs().At(id);
     const int64_t held = EndedTasksOf(job);
@@ -52,7 +52,7 @@ void EndedKeeper::Tick() {
 void EndedKeeper::Look(Turn& turn) {
   posted_ = false;
   const int64_t ended = EndedTasks(turn.state());
-  const std::vector<JobId> jobs = JobsToForget(turn.state(), ended - most_);
+  const std::vector<JobId> jobs = JobsToDelete(turn.state(), ended - most_);
   for (JobId id : jobs) {
     const absl::Status status = turn.Emit(JobDeleted{id});
     if (!status.ok()) LogError("an ended job cannot be deleted", {{"error", status}});

@@ -29,8 +29,8 @@ absl::StatusOr<ExecRelay::RequestId> ExecRelay::Open(NodeId node, v1::OpenExec o
   *message.mutable_open_exec() = std::move(open);
   message.mutable_open_exec()->set_request(id);
   if (gateway_->SendToSession(session, std::move(message))) return id;
-  // It ended meanwhile. Whoever takes the request out answers for it: if OnExecSessionGone was
-  // first, the peer knows already.
+  // It ended in the meantime. Whoever removes the request reports its end: if OnExecSessionGone was
+  // first, the peer has been notified.
   absl::MutexLock lock(&mutex_);
   if (requests_.erase(id) == 0) return id;
   return absl::UnavailableError("the node is not connected");
@@ -63,8 +63,8 @@ size_t ExecRelay::open() const {
   return requests_.size();
 }
 
-// Output of a session that is gone, or of another agent stream, is what was under way when it was
-// cancelled: dropped.
+// Output of a session that is gone, or of another agent stream, was in flight when the session was
+// cancelled: it is dropped.
 void ExecRelay::OnExecOutput(SessionId session, v1::ExecOutput output) {
   std::shared_ptr<ExecPeer> peer;
   {
@@ -90,7 +90,7 @@ void ExecRelay::OnExecSessionGone(SessionId session) {
       it = requests_.erase(it);
     }
   }
-  for (const auto& peer : peers) peer->OnGone(absl::UnavailableError("the node is gone"));
+  for (const auto& peer : peers) peer->OnGone(absl::UnavailableError("the node has disconnected"));
 }
 
 }  // namespace berth

@@ -17,14 +17,14 @@
 
 namespace berth {
 
-// The client's end. Calls come one at a time, on the threads of the agent's stream, with no lock of
-// the relay held; they must not block.
+// The client's end. Calls come one at a time, on the threads of the agent's stream, without a lock
+// of the relay; they must not block.
 class ExecPeer {
  public:
   virtual ~ExecPeer() = default;
-  // What the agent says, in order. One with `end` is the last call.
+  // The agent's messages, in order. One with `end` is the last call.
   virtual void OnOutput(v1::ExecOutput output) = 0;
-  // The node is gone. The last call.
+  // The node's session is gone. The last call.
   virtual void OnGone(absl::Status status) = 0;
 };
 
@@ -32,16 +32,16 @@ class ExecRelay final : public ExecSink {
  public:
   using RequestId = uint64_t;
 
-  // The gateway outlives the relay. `limit`: sessions at once (config limits.execs).
+  // The gateway outlives the relay. `limit`: concurrent sessions (config limits.execs).
   ExecRelay(AgentGateway* gateway, size_t limit) : gateway_(gateway), limit_(limit) {}
 
-  // UNAVAILABLE if the node has no session, RESOURCE_EXHAUSTED above the limit: the peer is then
+  // UNAVAILABLE if the node has no session, RESOURCE_EXHAUSTED above the limit; the peer is then
   // never called. The peer may be called before this returns. `open` gets its request number.
   absl::StatusOr<RequestId> Open(NodeId node, v1::OpenExec open, std::shared_ptr<ExecPeer> peer)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // To the agent. Nothing once the session is over.
+  // To the agent. Does nothing once the session is over.
   void Send(RequestId request, v1::ExecInput input) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The client is gone: the command is killed, and the peer not called any more. Idempotent.
+  // The client is gone: the command is killed, and the peer is not called again. Idempotent.
   void Cancel(RequestId request) ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t open() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,4 +1,4 @@
-// Where work runs that must keep its order but should not hold up whoever hands it over.
+// Runs work that must keep its order but must not delay the caller.
 #ifndef BERTH_SERVER_CONTROLLERS_EXECUTOR_H_
 #define BERTH_SERVER_CONTROLLERS_EXECUTOR_H_
 
@@ -12,20 +12,20 @@
 
 namespace berth {
 
-// Runs calls one after the other, in the order given, not necessarily on the caller's thread.
+// Runs calls one after the other, in order, not necessarily on the caller's thread.
 class Executor {
  public:
   virtual ~Executor() = default;
   virtual void Run(absl::AnyInvocable<void() &&> call) = 0;
 };
 
-// At once: simulations and tests.
+// Runs calls at once: for simulations and tests.
 class InlineExecutor final : public Executor {
  public:
   void Run(absl::AnyInvocable<void() &&> call) override { std::move(call)(); }
 };
 
-// On one thread of its own. Thread-safe. The destructor runs what was handed over before.
+// Runs calls on one thread. Thread-safe. The destructor runs the calls that are queued.
 class ThreadExecutor final : public Executor {
  public:
   ThreadExecutor() : thread_([this] { Work(); }) {}

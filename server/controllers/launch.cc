@@ -123,8 +123,8 @@ void LaunchCapture::Add(const Event& event) {
   }
 }
 
-// What was told to stop before has its grace taken away; the rest is released by the lifecycle. The
-// job may have ended, and be deleted, in the same turn.
+// Tasks that are already stopping lose their grace; the lifecycle releases the rest. The job may
+// have ended, and be deleted, in the same turn.
 void LaunchCapture::AddForced(JobId id) {
   const Job* job = state_.jobs().Find(id);
   if (job == nullptr) return;
@@ -148,8 +148,8 @@ void LaunchCapture::AddByState(TaskKey key) {
   }
 }
 
-// A task that is no longer there when its turn ends (released and gone in one turn) needs nothing;
-// one that was bound and released in one turn needs the Kill alone: it is no member any more.
+// A task that is gone at the end of the turn (released and gone in one turn) needs nothing. One
+// that was bound and released in one turn needs only the Kill, because it is no longer a member.
 void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, ReleaseReason reason) {
   const Task& task = job.tasks.at(index);
   if (!Occupies(task.state) || (kind != OrderKind::kKill && Releasing(task))) return;
@@ -240,7 +240,7 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job) {
   shared->task_count = job.tasks.size();
   shared->ranks = ComputeRanks(job);
   for (NodeId id : shared->ranks.nodes) {
-    const Node* node = state_.nodes().Find(id);  // of a task that ended it may be deleted
+    const Node* node = state_.nodes().Find(id);  // the node of an ended task may be deleted
     shared->node_names.push_back(node == nullptr ? "" : node->spec.name);
     shared->node_addresses.push_back(node == nullptr ? "" : node->spec.address);
   }
@@ -268,7 +268,7 @@ v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
   return message;
 }
 
-// A Kill that is sent again must not cut short what an eviction allows.
+// A repeated Kill must not shorten the grace of an eviction.
 ReleaseReason ReasonByState(const Job& job, const Task& task) {
   const bool evicted = job.status.evictions > 0 && job.status.eviction.time == task.since;
   return evicted && !job.status.cancelled ? job.status.eviction.reason : ReleaseReason::kCancelled;
@@ -283,11 +283,11 @@ std::string ReleaseReasonText(ReleaseReason reason) {
     case ReleaseReason::kRestart:
       return "the job restarts";
     case ReleaseReason::kGangBroken:
-      return "its gang is not complete any more";
+      return "its gang is no longer complete";
     case ReleaseReason::kDrain:
       return "the node is drained";
     case ReleaseReason::kTimeout:
-      return "its walltime is used up";
+      return "its walltime has expired";
     case ReleaseReason::kCompleted:
       return "the job is complete";
     case ReleaseReason::kFailed:
@@ -295,11 +295,11 @@ std::string ReleaseReasonText(ReleaseReason reason) {
     case ReleaseReason::kPrepareTimeout:
       return "its gang was not prepared in time";
     case ReleaseReason::kReclaimed:
-      return "its room is reclaimed for another queue";
+      return "its resources are reclaimed for another queue";
     case ReleaseReason::kPreempted:
       return "a job of higher priority preempts it";
     case ReleaseReason::kConsolidated:
-      return "it is moved to make room in one piece";
+      return "it is moved to make room in one place";
     case ReleaseReason::kGangExpired:
       return "its gang was below its minimum for too long";
   }

@@ -1,5 +1,5 @@
-// LaunchOrder: one message to one agent about one task, as the turn that decided it saw things.
-// Plain data, so that it can wait for the disk while the state moves on.
+// LaunchOrder: one message to one agent about one task, as seen by the turn that decided it. Plain
+// data, so that it can wait for the disk while the state changes.
 #ifndef BERTH_SERVER_CONTROLLERS_LAUNCH_H_
 #define BERTH_SERVER_CONTROLLERS_LAUNCH_H_
 
@@ -19,7 +19,7 @@
 
 namespace berth {
 
-// What all orders of one job and turn share.
+// Shared by all orders of one job and turn.
 struct LaunchJob {
   JobId id;
   std::string name, queue;
@@ -41,7 +41,7 @@ enum class OrderKind : uint8_t { kPrepare, kStart, kKill };
 struct LaunchOrder {
   OrderKind kind = OrderKind::kPrepare;
   NodeId node;
-  uint64_t epoch = 0;  // of the node, when it was decided
+  uint64_t epoch = 0;  // of the node, at the time of the decision
   uint32_t task = 0;
   uint32_t attempt = 0;
   uint32_t group = 0;
@@ -49,24 +49,24 @@ struct LaunchOrder {
   // Prepare only.
   int64_t cpu_millis = 0, memory_bytes = 0, scratch_bytes = 0;
   std::vector<std::string> device_uuids = {}, device_kinds = {};
-  std::vector<int32_t> device_shares = {};         // parallel; empty: all are whole
-  std::vector<int32_t> device_memory_shares = {};  // likewise
+  std::vector<int32_t> device_shares = {};         // parallel to the devices; empty: all are whole
+  std::vector<int32_t> device_memory_shares = {};  // the same
   NearbyHost near = {};
   // Kill only.
   ReleaseReason reason = ReleaseReason::kCancelled;
-  std::string detail = {};  // of an eviction: for whom, and why
+  std::string detail = {};  // of an eviction: for which job, and why
 };
 
-// Collects the orders of one turn; computes what a job's orders share once. The state must not
-// change meanwhile.
+// Collects the orders of one turn; computes data shared by a job's orders once. The state must not
+// change in the meantime.
 class LaunchCapture {
  public:
   explicit LaunchCapture(const ClusterState& state) : state_(state) {}
 
-  // The orders that follow from a decision; other events have none.
+  // Adds the orders that follow from a decision; other events have none.
   void Add(const Event& event);
-  // What one task's agent should be doing now by the state: Prepare for Bound, Start for Starting,
-  // Kill for Releasing, nothing else.
+  // Adds what one task's agent should be doing now according to the state: Prepare for Bound, Start
+  // for Starting, Kill for Releasing, nothing otherwise.
   void AddByState(TaskKey key);
 
   std::vector<LaunchOrder> Take() { return std::move(orders_); }
@@ -83,18 +83,19 @@ class LaunchCapture {
 
   const ClusterState& state_;
   std::map<JobId, std::shared_ptr<const LaunchJob>> jobs_;
-  // OrderOfDevices, which searches: the members of a gang have the same devices of the same makes.
+  // Results of OrderOfDevices, which searches: members of a gang have the same devices of the same
+  // models.
   std::map<std::pair<const DeviceLayout*, std::array<uint64_t, 2>>, std::vector<size_t>> orders_of_;
-  std::vector<size_t> order_;  // of a node that tells nothing
+  std::vector<size_t> order_;  // for a node without topology
   std::vector<LaunchOrder> orders_;
 };
 
-// The message, with what the cold part of the job adds (command, environment, signal). No grace in
-// it is longer than `greatest_grace`.
+// The message, completed with the cold part of the job (command, environment, signal). No grace in
+// it exceeds `greatest_grace`.
 v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
                             absl::Duration greatest_grace = absl::InfiniteDuration());
 
-// Why a task that is being released is: as its job tells.
+// Why a task is being released, derived from its job.
 ReleaseReason ReasonByState(const Job& job, const Task& task);
 
 // For people: "cancelled", "restart", ...

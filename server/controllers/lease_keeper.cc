@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-// The longest time that a strict task of the node may take to die after the agent's lease lapsed.
+// The longest time that a strict task of the node may take to die after the agent's lease expired.
 absl::Duration LongestGrace(const ClusterState& state, const Node& node) {
   absl::Duration longest = absl::ZeroDuration();
   for (const TaskKey& key : node.tasks) {
@@ -65,11 +65,12 @@ void LeaseKeeper::Start() {
   if (!before.restored) return;
   const absl::Status posted =
       loop_->Post([this](Turn& turn) { SilenceAll(turn); }, CommandClass::kEssential);
-  BERTH_CHECK(posted.ok());  // nothing else waits before the first turn
+  BERTH_CHECK(posted.ok());  // nothing else is queued before the first turn
 }
 
-// What a backup says of its nodes is of another incarnation. Until they come back, nothing counts
-// as prepared or running there: else a gang could start with the members that came back first.
+// The nodes' records in a backup belong to another incarnation. Until the nodes come back, nothing
+// counts as prepared or running there: otherwise a gang could start with the members that came back
+// first.
 void LeaseKeeper::SilenceAll(Turn& turn) {
   std::vector<std::pair<NodeId, uint64_t>> ready;
   turn.state().nodes().ForEach([&](NodeId id, const Node& node) {
@@ -79,8 +80,8 @@ void LeaseKeeper::SilenceAll(Turn& turn) {
   PutRecord(turn);
 }
 
-// A heartbeat comes only of an agent that has registered, and it does so when what the store before
-// started is gone.
+// Only registered agents send heartbeats, and an agent registers when the tasks of the previous
+// store are gone.
 void LeaseKeeper::EndHold(absl::Duration now) {
   {
     absl::MutexLock lock(&mutex_);
@@ -92,7 +93,9 @@ void LeaseKeeper::EndHold(absl::Duration now) {
   loop_->ReleasePolicies();
   const absl::Status posted =
       loop_->Post([this](Turn& turn) { PutRecord(turn); }, CommandClass::kEssential);
-  if (!posted.ok()) LogWarn("a restart would wait for all nodes again", {{"error", posted}});
+  if (!posted.ok())
+    LogWarn("cannot record the end of the hold; a restart would wait for all nodes again",
+            {{"error", posted}});
 }
 
 RestoreHold LeaseKeeper::Hold() const {
@@ -121,7 +124,7 @@ void LeaseKeeper::RecordGrant(Turn& turn) {
   PutRecord(turn);
 }
 
-bool LeaseKeeper::OnlyUsualLeft(absl::Duration now) const {
+bool LeaseKeeper::OnlyUsualLeasesLeft(absl::Duration now) const {
   if (now < old_leases_end_ || starting_pauses_ > 0 || PauseLeft(now) > absl::ZeroDuration()) {
     return false;
   }
@@ -129,12 +132,12 @@ bool LeaseKeeper::OnlyUsualLeft(absl::Duration now) const {
                      [now](const auto& entry) { return entry.second.longer_end <= now; });
 }
 
-// What earlier servers and pauses granted is over: only the usual leases are left.
+// Leases granted by earlier servers and pauses are over: only the usual ones are left.
 void LeaseKeeper::LowerRecord(absl::Duration now) {
   GrantedLease before;
   {
     absl::MutexLock lock(&mutex_);
-    if (recorded_.longest <= options_.lease || !OnlyUsualLeft(now)) return;
+    if (recorded_.longest <= options_.lease || !OnlyUsualLeasesLeft(now)) return;
     before = std::exchange(recorded_, {options_.lease, options_.lease, recorded_.restored});
   }
   const absl::Status posted =
@@ -153,7 +156,7 @@ absl::Duration LeaseKeeper::EndOf(const Lease& lease) const {
   return std::max(SilentAt(lease), lease.longer_end);
 }
 
-// Until its end is known that its Welcome arrived, the agent may hold what it held before.
+// Until it confirms its Welcome, the agent may hold its previous lease.
 void LeaseKeeper::Registered(NodeId node, uint64_t epoch) {
   absl::MutexLock lock(&mutex_);
   const absl::Duration longer_end = leases_[node].longer_end;
@@ -176,8 +179,8 @@ std::optional<absl::Duration> LeaseKeeper::Heartbeat(NodeId node, uint64_t epoch
   return GrantLonger(*lease, lease->heard);
 }
 
-// Acks are handled in order, and each replaces the lease of the one before, as a Welcome does. So
-// an agent with the usual lease that has handled all acks that granted more holds no more.
+// Acks are handled in order, and each replaces the lease of the previous one, as a Welcome does. So
+// an agent with the usual lease that has handled all acks with longer ones holds no longer one.
 void LeaseKeeper::Note(Lease& lease, const Beat& beat) {
   if (beat.lease == absl::ZeroDuration()) return;
   if (beat.lease > options_.lease) {
@@ -260,7 +263,7 @@ void LeaseKeeper::Tick() {
   EndHold(now);
   {
     absl::MutexLock lock(&mutex_);
-    ForgiveIfLate(now);
+    ExtendLeasesIfLate(now);
     last_tick_ = now;
     lapsed = TakeLapsed(now);
     CountSilent();
@@ -270,8 +273,8 @@ void LeaseKeeper::Tick() {
   for (const auto& [node, epoch] : fenceable) PostFence(node, epoch);
 }
 
-// What this process slept through says nothing about the agents: their heartbeats may lie unread.
-void LeaseKeeper::ForgiveIfLate(absl::Duration now) {
+// Time that this process slept says nothing about the agents: their heartbeats may be unread.
+void LeaseKeeper::ExtendLeasesIfLate(absl::Duration now) {
   const absl::Duration late = now - last_tick_ - TickPeriod();
   if (late <= options_.lease / 2) return;
   LogWarn("the server was stopped or starved: every node gets a new lease",
@@ -295,8 +298,8 @@ void LeaseKeeper::CountSilent() {
   const double bound = options_.brake_share * static_cast<double>(leases_.size());
   const bool brake = silent_ >= kBrakeLeastNodes && static_cast<double>(silent_) > bound;
   if (brake != braking_) {
-    LogWarn(brake ? "many nodes are silent together: none of them is fenced"
-                  : "few nodes are silent: fencing goes on",
+    LogWarn(brake ? "too many nodes are silent at once: fencing is suspended"
+                  : "few nodes are silent: fencing resumes",
             {{"silent", silent_}, {"nodes", leases_.size()}});
   }
   braking_ = brake;
@@ -314,7 +317,7 @@ LeaseKeeper::Due LeaseKeeper::TakeFenceable(absl::Duration now) {
   return due;
 }
 
-// A command that cannot be posted is due again at the next tick.
+// A command that cannot be posted is retried at the next tick.
 void LeaseKeeper::PostSilence(NodeId node, uint64_t epoch) {
   const absl::Status posted = loop_->Post(
       [this, node, epoch](Turn& turn) { Silence(turn, node, epoch); }, CommandClass::kEssential);
@@ -327,8 +330,8 @@ void LeaseKeeper::PostFence(NodeId node, uint64_t epoch) {
   if (!posted.ok()) Enter(node, epoch, Phase::kSilent, absl::ZeroDuration());
 }
 
-// Another epoch or state: the node has registered meanwhile, or is gone; its lease says so already
-// or will when that is durable.
+// Another epoch or state: the node has registered in the meantime, or is gone. Its lease shows that
+// already, or will when it is durable.
 void LeaseKeeper::Silence(Turn& turn, NodeId id, uint64_t epoch) {
   const Node* node = turn.state().nodes().Find(id);
   if (node == nullptr || node->status.epoch != epoch) return;

@@ -1,32 +1,33 @@
-// LeaseKeeper: who has been heard of lately. Counts on the steady clock, answers heartbeats without
-// the loop, and on a tick posts what silence means:
+// LeaseKeeper: which agents have sent heartbeats recently. Counts on the steady clock, answers
+// heartbeats without the loop, and on a tick posts the consequences of silence:
 //
 //   last heartbeat ----- lease -----> NodeSilenced ----- kill grace + margin -----> NodeFenced
 //
 // The agent counts its lease from when it sent the heartbeat, the server from when it answered:
-// always later. Once silence is posted no heartbeat of that epoch is answered any more; the agent
-// must register again. So when NodeFenced comes, the agent's own lease has lapsed and its strict
-// tasks had their grace.
+// always later. Once silence is posted, no heartbeat of that epoch is answered any more; the agent
+// must register again. So when NodeFenced comes, the agent's own lease has expired and its strict
+// tasks have had their grace.
 //
-// A lease outlives the server that granted it. So the longest that any agent may hold is on disk
-// (meta record "lease") before it is granted; after a start nobody counts as silent before the
-// usual lease of that time has passed, and nobody is fenced before the longest has, whatever is
-// configured now; then the record comes down to what is configured.
+// A lease outlives the server that granted it. So the longest lease that any agent may hold is
+// written to disk (meta record "lease") before it is granted. After a start, no node counts as
+// silent before the usual lease of the previous server has passed, and no node is fenced before the
+// longest one has, whatever is configured now. Then the record is lowered to the configured lease.
 //
-// A pause (BeginPause) grants every agent what is left of it, where that is longer than the usual
-// lease. A node that falls silent meanwhile is fenced only when the longer lease is over, unless
-// its agent has said that it holds none: by a message of a later epoch, or after a later ack.
+// A pause (BeginPause) grants every agent the remainder of the pause where that is longer than the
+// usual lease. A node that falls silent in the meantime is fenced only when the longer lease is
+// over, unless its agent has shown that it holds none: by a message of a later epoch, or after a
+// later ack.
 //
-// After a restore nothing is placed until every node of the backup has come back, its agent having
-// ended what the store before started, or `restore_hold` is over: else a job would start on the
-// node that comes first, while it still runs where the backup knows nothing of it. A node that the
-// backup knows as lost may have come back since. The record says "restored" until then, so that a
-// restart in between changes nothing.
+// After a restore nothing is placed until every node of the backup has come back, with its agent
+// having ended the tasks of the previous store, or until `restore_hold` is over. Otherwise a job
+// would start on the first node that comes back while it still runs on another node, unknown to the
+// backup. This includes nodes that are lost in the backup, as they may have come back since. Until
+// then the record says "restored", so that a restart in between changes nothing.
 //
 // The brake: while more than `brake_share` of the nodes that are not lost, and at least
-// kBrakeLeastNodes, are silent together, nothing is fenced: that is a broken network, or a broken
-// server, and not so many broken machines. If a tick comes late (the server was stopped or starved)
-// everybody gets a whole new lease.
+// kBrakeLeastNodes, are silent together, nothing is fenced: the network or the server is broken,
+// not that many machines. If a tick comes late (the server was stopped or starved), every node gets
+// a whole new lease.
 #ifndef BERTH_SERVER_CONTROLLERS_LEASE_KEEPER_H_
 #define BERTH_SERVER_CONTROLLERS_LEASE_KEEPER_H_
 
@@ -56,82 +57,83 @@ struct LeaseOptions {
   absl::Duration fence_margin = absl::Seconds(5);
   double brake_share = 0.2;
   absl::Duration restore_hold = absl::Minutes(6);
-  // What the store's record says (ReadGrantedLease).
+  // From the store's record (ReadGrantedLease).
   GrantedLease granted_before;
 };
 
-// Zeros: no record, nothing was granted yet. DATA_LOSS naming a record that is none.
+// Zeros: no record, nothing was granted yet. DATA_LOSS naming an invalid record.
 absl::StatusOr<GrantedLease> ReadGrantedLease(const Store& store);
 
-// What a heartbeat says of the agent's lease.
+// What a heartbeat reports about the agent's lease.
 struct Beat {
   uint64_t sequence = 0;
-  uint64_t acked = 0;                           // handled by the agent; 0 = none but the Welcome
-  absl::Duration lease = absl::ZeroDuration();  // that the agent holds; 0: it does not say
+  uint64_t acked = 0;                           // handled by the agent; 0 = only the Welcome
+  absl::Duration lease = absl::ZeroDuration();  // held by the agent; 0: not reported
 };
 
-// For which nodes placing waits after a restore, and how long at most; 0: it does not wait.
+// Nodes for which placing waits after a restore, and for how long at most; 0: it does not wait.
 struct RestoreHold {
   absl::Duration left;
   std::vector<NodeId> nodes;
 };
-// What an agent may take to end the tasks of the store before once its usual lease, or that of a
-// planned stop, is over.
+// Extra time for an agent to end the tasks of the previous store, after its usual lease or that of
+// a planned stop is over.
 inline constexpr absl::Duration kForeignPatienceMargin = absl::Minutes(1);
 
 struct PauseStatus {
   absl::Duration left;              // 0: nothing is paused
   int32_t holding = 0;              // agents that have confirmed the longer lease
-  std::vector<NodeId> not_holding;  // the others of nodes that are not lost
+  std::vector<NodeId> not_holding;  // the other nodes that are not lost
 };
 
-// Below so many silent nodes the brake stays open: in a cluster of four one dead node is a quarter.
+// With fewer silent nodes the brake is not applied: in a cluster of four, one dead node is a
+// quarter.
 inline constexpr int64_t kBrakeLeastNodes = 3;
 
 class LeaseKeeper final : public TurnObserver {
  public:
-  // Before the loop's first turn. The clock outlives the keeper, the keeper the loop's last turn.
+  // Create before the loop's first turn. The clock outlives the keeper, the keeper the last turn.
   LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options = {});
 
-  // Gives every node of the state, as loaded, a whole lease (or, if silent, a whole fencing time)
-  // from now. After a restore they all count as silent from the first turn on. Before that turn.
+  // Gives every node of the loaded state a whole lease (or, if silent, a whole fencing time) from
+  // now. After a restore they all count as silent from the first turn on. Call before that turn.
   void Start();
 
-  // On the loop thread, in each turn that will grant a lease: records it if it is longer than what
-  // is on disk.
+  // On the loop thread, in each turn that will grant a lease: records it if it is longer than the
+  // one on disk.
   void RecordGrant(Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The node registered: a whole lease from now. Called when the registration is durable.
+  // The node registered: grants a whole lease from now. Called when the registration is durable.
   void Registered(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing: no lease of that epoch is alive any more; do not answer. Else the lease to grant,
-  // where it is longer than the usual one, or 0.
+  // nullopt: no lease of that epoch is valid any more; do not reply. Otherwise the lease to grant
+  // if it is longer than the usual one, or 0.
   std::optional<absl::Duration> Heartbeat(NodeId node, uint64_t epoch, const Beat& beat = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // On the loop thread: records the longer lease; once that is durable agents are granted it, and
-  // `begun` is called. A pause that lasts is replaced, or with `extend` never made shorter.
+  // On the loop thread: records the longer lease. Once that is durable, grants it to agents and
+  // calls `begun`. A running pause is replaced, or with `extend` never shortened.
   void BeginPause(Turn& turn, absl::Duration how_long, bool extend, std::function<void()> begun)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EndPause() ABSL_LOCKS_EXCLUDED(mutex_);
   PauseStatus Pause() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The longer lease for an agent that has not confirmed it, without waiting for its heartbeat:
-  // `sequence` is that of its last one. Nothing: there is none to grant.
+  // The longer lease for an agent that has not confirmed it, without waiting for its heartbeat;
+  // `sequence` is that of its last one. nullopt: there is none to grant.
   struct Grant {
     uint64_t sequence;
     absl::Duration lease;
   };
   std::optional<Grant> GrantNow(NodeId node, uint64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   RestoreHold Hold() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called about every TickPeriod().
+  // Call about every TickPeriod().
   void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration TickPeriod() const { return options_.lease / 16; }
 
-  // Called (on the outbox thread) when the silence of a node is durable: its session must end.
-  // Before the first tick.
+  // Called (on the outbox thread) when the silence of a node is durable: its session must end. Set
+  // before the first tick.
   void SetOnSilenced(std::function<void(NodeId, uint64_t epoch)> call) {
     on_silenced_ = std::move(call);
   }
 
-  // Forgets nodes that were deleted.
+  // Removes nodes that were deleted.
   Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                        const ColdParts& cold) override;
 
@@ -144,7 +146,7 @@ class LeaseKeeper final : public TurnObserver {
   enum class Phase : uint8_t {
     kAlive,
     kSilencing,  // NodeSilenced is posted
-    kSilent,     // it is durable
+    kSilent,     // NodeSilenced is durable
     kFencing,    // NodeFenced is posted
   };
   struct Lease {
@@ -153,29 +155,29 @@ class LeaseKeeper final : public TurnObserver {
     absl::Duration heard;   // steady
     absl::Duration grace;   // while kSilent: longest kill grace of its strict tasks
     uint64_t sequence = 0;  // of its last heartbeat in this epoch
-    // Steady; until then it may hold a lease that is longer than the usual one. 0: it does not.
+    // Steady; until then it may hold a lease longer than the usual one. 0: it does not.
     absl::Duration longer_end;
-    // Some of it was granted in this epoch, last in an ack of heartbeat `longer_sequence`.
+    // Part of it was granted in this epoch, last in an ack of heartbeat `longer_sequence`.
     bool longer_here = false;
     uint64_t longer_sequence = 0;
     bool confirmed = false;  // that it holds the lease of this pause
   };
   using Due = std::vector<std::pair<NodeId, uint64_t>>;  // with epoch
 
-  // When the agent should have been heard, and when its lease is over for certain, whoever granted
-  // it.
+  // When the next heartbeat was due, and when its lease is over for certain, whichever server
+  // granted it.
   absl::Duration SilentAt(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration EndOf(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration PauseLeft(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Note(Lease& lease, const Beat& beat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration GrantLonger(Lease& lease, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool OnlyUsualLeft(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Puts what is recorded now: later commands may have changed it since the caller was posted.
+  bool OnlyUsualLeasesLeft(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes the current record: later commands may have changed it since the caller was posted.
   void PutRecord(Turn& turn) ABSL_LOCKS_EXCLUDED(mutex_);
   void LowerRecord(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndHold(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ForgiveIfLate(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExtendLeasesIfLate(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeLapsed(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Due TakeFenceable(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountSilent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -199,11 +201,12 @@ class LeaseKeeper final : public TurnObserver {
   std::map<NodeId, Lease> leases_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_tick_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   GrantedLease recorded_ ABSL_GUARDED_BY(mutex_);          // on disk or on its way
-  absl::Duration old_leases_end_ ABSL_GUARDED_BY(mutex_);  // usual ones of earlier servers; steady
-  absl::Duration pause_end_ ABSL_GUARDED_BY(mutex_);       // steady; 0 = none was begun
+  absl::Duration old_leases_end_ ABSL_GUARDED_BY(mutex_);  // usual leases of earlier servers;
+                                                           // steady
+  absl::Duration pause_end_ ABSL_GUARDED_BY(mutex_);       // steady; 0 = no pause
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;           // nothing is placed, after a restore
-  absl::Duration hold_end_ ABSL_GUARDED_BY(mutex_);        // at the latest; steady
-  std::set<NodeId> awaited_ ABSL_GUARDED_BY(mutex_);       // till then
+  absl::Duration hold_end_ ABSL_GUARDED_BY(mutex_);        // latest end of the hold; steady
+  std::set<NodeId> awaited_ ABSL_GUARDED_BY(mutex_);       // nodes awaited until then
   int starting_pauses_ ABSL_GUARDED_BY(mutex_) = 0;        // recorded, not durable yet
   bool braking_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t silent_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -44,8 +44,8 @@ absl::StatusOr<LogRelay::RequestId> LogRelay::Open(const LogRequest& request,
     requests_[id] = {.session = session, .reader = std::move(reader), .unread_bytes = 0};
   }
   if (gateway_->SendToSession(session, ReadMessage(id, request))) return id;
-  // It ended meanwhile. Whoever takes the request out answers for it: if OnSessionGone was first,
-  // the reader knows already.
+  // It ended in the meantime. Whoever removes the request reports its end: if OnSessionGone was
+  // first, the reader has been notified.
   absl::MutexLock lock(&mutex_);
   if (requests_.erase(id) == 0) return id;
   return absl::UnavailableError("the node is not connected");
@@ -76,8 +76,8 @@ size_t LogRelay::open() const {
   return requests_.size();
 }
 
-// Chunks of a request that is gone, or that belongs to another session, are what was under way when
-// it was cancelled: dropped.
+// Chunks of a request that is gone, or that belongs to another session, were in flight when it was
+// cancelled: they are dropped.
 void LogRelay::OnLogChunk(SessionId session, v1::LogChunk chunk) {
   std::shared_ptr<LogReader> reader;
   absl::Status end;
@@ -117,7 +117,8 @@ void LogRelay::OnSessionGone(SessionId session) {
       it = requests_.erase(it);
     }
   }
-  for (const auto& reader : readers) reader->OnEnd(absl::UnavailableError("the node is gone"));
+  for (const auto& reader : readers)
+    reader->OnEnd(absl::UnavailableError("the node has disconnected"));
 }
 
 void LogRelay::SendCancel(SessionId session, RequestId request) {

@@ -1,4 +1,4 @@
-// LogRelay: reads a task's log from its node's agent for whoever asked (JobService.ReadLogs).
+// LogRelay: reads a task's log from its node's agent for a client (JobService.ReadLogs).
 #ifndef BERTH_SERVER_CONTROLLERS_LOG_RELAY_H_
 #define BERTH_SERVER_CONTROLLERS_LOG_RELAY_H_
 
@@ -16,7 +16,7 @@
 
 namespace berth {
 
-// What one reader may leave unread before its request is cut with RESOURCE_EXHAUSTED.
+// Data that one reader may leave unread before its request is cut with RESOURCE_EXHAUSTED.
 inline constexpr size_t kMaxLogBytesUnread = size_t{16} << 20;
 
 struct LogRequest {
@@ -24,15 +24,15 @@ struct LogRequest {
   TaskKey task;
   uint32_t attempt = 0;
   v1::LogStream stream = v1::LOG_STREAM_UNSPECIFIED;  // both
-  int64_t tail_lines = 0;                             // 0 = all that is kept, or
-  v1::LogPosition from = {};                          // what comes behind it
+  int64_t tail_lines = 0;                             // 0 = all that is stored, or
+  v1::LogPosition from = {};                          // output after this position
   bool follow = false;
   bool times = false;
 };
 
 // The reader's end: gets chunks in order, the first without data, then OnEnd once. Calls come one
-// at a time, on the threads of the agent's stream, with no lock of the relay held; they must not
-// block. The relay counts what it handed over as unread until Consumed says otherwise.
+// at a time, on the threads of the agent's stream, without a lock of the relay; they must not
+// block. The relay counts delivered data as unread until Consumed is called.
 class LogReader {
  public:
   virtual ~LogReader() = default;
@@ -46,16 +46,16 @@ class LogRelay final : public LogSink {
  public:
   using RequestId = uint64_t;
 
-  // The gateway outlives the relay. `limit`: requests open at once (config limits.log_followers).
+  // The gateway outlives the relay. `limit`: open requests (config limits.log_followers).
   LogRelay(AgentGateway* gateway, size_t limit) : gateway_(gateway), limit_(limit) {}
 
-  // UNAVAILABLE if the node has no session; RESOURCE_EXHAUSTED above the limit. Then the reader is
+  // UNAVAILABLE if the node has no session; RESOURCE_EXHAUSTED above the limit; the reader is then
   // never called. The reader may be called before this returns.
   absl::StatusOr<RequestId> Open(const LogRequest& request, std::shared_ptr<LogReader> reader)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The reader has passed on so many bytes.
+  // The reader has passed on this many bytes.
   void Consumed(RequestId request, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The reader wants no more: a call in progress may still end, no other begins. Idempotent.
+  // The reader is done: a call in progress may still finish, no other begins. Idempotent.
   void Cancel(RequestId request) ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t open() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -50,12 +50,12 @@ std::string Maintenance::RestoreHoldText() const {
   const std::vector<std::string> names = NamesOf(hold.nodes);
   const size_t more = hold.nodes.size() - names.size();
   return absl::StrCat(
-      "no job is placed yet after the restore: nodes that are not back may still run some: ",
+      "no job is placed yet after the restore: nodes that have not come back may still run tasks: ",
       absl::StrJoin(names, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "",
       "; at most ", absl::FormatDuration(absl::Ceil(hold.left, absl::Seconds(1))), " more");
 }
 
-// The first kNamed of them.
+// The names of the first kNamed nodes.
 std::vector<std::string> Maintenance::NamesOf(const std::vector<NodeId>& nodes) const {
   return loop_->Read([&](const ClusterState& state, uint64_t) {
     std::vector<std::string> names;
@@ -82,7 +82,7 @@ void Maintenance::GrantStopLease() {
       },
       CommandClass::kEssential);
   if (!posted.ok() || !begun->WaitForNotificationWithTimeout(kDurableWithin)) {
-    LogWarn("no longer lease could be granted before the stop: it cannot be recorded",
+    LogWarn("cannot record a longer lease before the stop: agents keep the usual one",
             {{"lease", absl::FormatDuration(leases_->lease())}});
     return;
   }

@@ -1,10 +1,10 @@
-// Maintenance: the control plane is going to be away on purpose, and tells its agents before.
+// Maintenance: announces planned absences of the control plane to agents.
 //
 //   berth cluster pause --for 30m        SIGTERM
 //         |                                 |
 //         '--> the longer lease is recorded, durable --> agents are granted it --> they confirm
 //
-// An agent that was not reached keeps the usual lease, and kills its strict tasks when that lapses.
+// An agent that was not reached keeps the usual lease and kills its strict tasks when that expires.
 // The next server waits for the longest lease in any case (LeaseKeeper).
 #ifndef BERTH_SERVER_CONTROLLERS_MAINTENANCE_H_
 #define BERTH_SERVER_CONTROLLERS_MAINTENANCE_H_
@@ -28,27 +28,27 @@ struct MaintenanceOptions {
 
 class Maintenance {
  public:
-  static constexpr absl::Duration kUsual = absl::Minutes(30);  // of a pause that names no length
-  static constexpr size_t kNamed = 20;                         // nodes, in answers and the log
+  static constexpr absl::Duration kUsual = absl::Minutes(30);  // of a pause without a length
+  static constexpr size_t kNamed = 20;  // nodes named in responses and the log
 
   // All outlive it.
   Maintenance(Loop* loop, LeaseKeeper* leases, AgentGateway* gateway, MaintenanceOptions options)
       : loop_(loop), leases_(leases), gateway_(gateway), options_(options) {}
 
-  // What a pause that names no length is.
+  // The length of a pause that does not specify one.
   absl::Duration DefaultLength() const { return std::min(kUsual, options_.longest); }
-  // INVALID_ARGUMENT, unless it is longer than the lease and not longer than what is configured.
+  // INVALID_ARGUMENT unless it is longer than the lease and at most the configured maximum.
   absl::Status Check(absl::Duration how_long) const;
-  // On the loop thread: agents are told once the turn is durable.
+  // On the loop thread: agents are notified once the turn is durable.
   void Begin(Turn& turn, absl::Duration how_long);
   void End() { leases_->EndPause(); }
-  // Leaves `pause` as it is, and says false, if nothing is paused. Not on the loop thread.
+  // Leaves `pause` unchanged and returns false if nothing is paused. Not on the loop thread.
   bool Describe(absl::Time now, v1::ClusterPause* pause) const;
-  // "no job is placed yet after the restore: ..."; "" unless that is so. Not on the loop thread,
-  // nor while the loop's state is read.
+  // "no job is placed yet after the restore: ..."; otherwise "". Not on the loop thread, nor while
+  // the loop's state is being read.
   std::string RestoreHoldText() const;
 
-  // Before a planned stop, with everything still running: grants the stop lease, waits for at most
+  // Before a planned stop, with everything still running: grants the stop lease, waits up to
   // kDurableWithin + kConfirmWithin until the connected agents have it, and logs which have not.
   void GrantStopLease();
   static constexpr absl::Duration kDurableWithin = absl::Seconds(2);

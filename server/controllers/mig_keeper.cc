@@ -92,7 +92,7 @@ void MigKeeper::Follow(Turn& turn) {
   std::erase_if(divisions_, [&](Division& division) { return !Goes(turn, division); });
 }
 
-// False: it is over. Whatever else the node has registered meanwhile, its GPU is as it is.
+// False: it is over. Whatever else the node has registered in the meantime, its GPU is unchanged.
 bool MigKeeper::Goes(Turn& turn, Division& division) {
   const Node* node = turn.state().nodes().Find(division.what.node);
   if (node == nullptr) return false;
@@ -102,15 +102,15 @@ bool MigKeeper::Goes(Turn& turn, Division& division) {
     End(division, turn.now(), done, why);
     return false;
   };
-  if (gpu == nullptr) return over(false, "it is no longer there to be divided");
+  if (gpu == nullptr) return over(false, "it is gone");
   if (HasLayout(*node, *gpu, division.what.layout)) return over(true, "");
-  if (turn.now() >= division.started + kTimeout) return over(false, "it takes too long");
+  if (turn.now() >= division.started + kTimeout) return over(false, "it timed out");
   if (node->status.epoch == division.epoch || node->status.state != NodeState::kReady) return true;
   const bool out_of_service = !node->healthy.Overlaps(gpu->instances);
-  if (!out_of_service) return over(false, "the node gives its instances out");
-  if (!IsIdle(DevicesReserved(turn.state()), *node, *gpu)) return over(false, "it came into use");
+  if (!out_of_service) return over(false, "the node still allocates its instances");
+  if (!IsIdle(DevicesReserved(turn.state()), *node, *gpu)) return over(false, "it is in use");
   const PendingClass* waits = turn.state().pending().FindClass(division.what.asked_by);
-  if (waits == nullptr || waits->jobs.empty()) return over(false, "nobody waits for it any more");
+  if (waits == nullptr || waits->jobs.empty()) return over(false, "no pending job needs it now");
   if (division.messages == kMaxMessages) return over(false, "the agent does not divide it");
   Send(turn, division);
   return true;
@@ -120,7 +120,7 @@ void MigKeeper::Send(Turn& turn, Division& division) {
   const Node& node = turn.state().nodes().At(division.what.node);
   division.epoch = node.status.epoch;
   ++division.messages;
-  LogInfo("a GPU is to be divided anew",
+  LogInfo("dividing a GPU again",
           {{"node", node.spec.name},
            {"gpu", division.what.gpu},
            {"message", division.messages},
@@ -140,13 +140,13 @@ void MigKeeper::End(const Division& division, Time now, bool done, absl::string_
   rest.until = now + std::min(kCoolDown * (1 << std::max(rest.failures - 1, 0)), kMaxCoolDown);
   ++(done ? counters_.done : counters_.failed);
   if (done) {
-    LogInfo("a GPU was divided anew", {{"gpu", division.what.gpu}});
+    LogInfo("a GPU was divided again", {{"gpu", division.what.gpu}});
   } else {
-    LogWarn("a GPU was not divided anew", {{"gpu", division.what.gpu}, {"reason", why}});
+    LogWarn("a GPU was not divided again", {{"gpu", division.what.gpu}, {"reason", why}});
   }
 }
 
-// And forgets what is over, so that neither map outgrows the GPUs there are.
+// Also drops entries that no longer apply, so that neither map outgrows the number of GPUs.
 void MigKeeper::NoteIdle(const ClusterState& state, Time now) {
   const ReservedDevices reserved = DevicesReserved(state);
   std::map<Gpu, Time> idle;
@@ -175,7 +175,7 @@ void MigKeeper::NoteWaiting(const ClusterState& state, Time now) {
   waiting_ = std::move(waiting);
 }
 
-// In order. None, if all that are patient are at rest.
+// In order. Empty if all patient classes are at rest.
 std::vector<MigSeeker> MigKeeper::Seekers(Time now) const {
   std::vector<MigSeeker> seekers;
   size_t looked_at = 0, kept = 0;

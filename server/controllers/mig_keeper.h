@@ -1,14 +1,15 @@
-// MigKeeper: has GPUs in MIG mode divided anew for jobs that wait for instances which no GPU has.
+// MigKeeper: has GPUs in MIG mode divided again for pending jobs that need instances which no GPU
+// has.
 //
 //   a class has waited for kPatience, and a GPU that would help was idle for as long
-//     -> DivideGpu -> the agent registers the GPU's instances as not given out (they are "held")
-//     -> DivideGpu -> the agent divides it, and registers what there is then
+//     -> DivideGpu -> the agent registers the GPU's instances as not allocatable (they are "held")
+//     -> DivideGpu -> the agent divides the GPU, and registers its new instances
 //
-// The state changes by these registrations alone. So what is placed on the GPU before it is held
-// is seen before it would be destroyed, and nothing here has to outlive the server: a new one sees
-// the jobs that wait, and the GPUs as they are. A GPU that was divided, or could not be, is left
-// alone for a while: kCoolDown, twice as long after each failure in a row. One GPU of a node at a
-// time; which, and how, says core/engine/mig_division.h.
+// Only these registrations change the state. So a placement on the GPU before it is held is seen
+// before its instance would be destroyed, and nothing here must outlive the server: a new server
+// sees the pending jobs and the GPUs as they are. A GPU that was divided, or could not be, is left
+// alone for a while: kCoolDown, doubled after each failure in a row. One GPU of a node at a time;
+// core/engine/mig_division.h decides which, and how.
 #ifndef BERTH_SERVER_CONTROLLERS_MIG_KEEPER_H_
 #define BERTH_SERVER_CONTROLLERS_MIG_KEEPER_H_
 
@@ -35,20 +36,20 @@ class MigKeeper final : public TurnObserver {
   static constexpr absl::Duration kMaxCoolDown = absl::Minutes(30);
   // Of one division, from the first message on: the driver's time, and two registrations.
   static constexpr absl::Duration kTimeout = absl::Minutes(3);
-  static constexpr int kMaxMessages = 4;  // of one division: the two, and two that got lost
+  static constexpr int kMaxMessages = 4;  // of one division: two, and two more that may get lost
   static constexpr size_t kMaxDivisions = 64;
-  // The loop does nothing else meanwhile. So each look is for a few classes, and tries a few
-  // layouts; the next goes on there. A class that no GPU helps is looked at again after kRest.
+  // This blocks the loop. So each pass takes a few classes and tries a few layouts, and the next
+  // pass continues there. A class that no GPU helps is tried again after kRest.
   static constexpr size_t kMaxClasses = 16;
   static constexpr size_t kMaxKept = 128;  // classes at rest, whose wants are kept for them
   static constexpr int kMaxTries = 1000;
   static constexpr int kMaxStarts = 4;
   static constexpr absl::Duration kRest = absl::Seconds(10);
 
-  // Both outlive it, and it the loop's turns and effects. Before the first turn.
+  // Both outlive it, and it outlives the loop's turns and effects. Create before the first turn.
   MigKeeper(Loop* loop, AgentGateway* gateway);
 
-  // About every kTick, on the loop's thread and not within a turn. Free where no node divides GPUs.
+  // About every kTick, on the loop's thread and not within a turn. Free if no node divides GPUs.
   void Tick();
   Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                        const ColdParts& cold) override;
@@ -63,7 +64,7 @@ class MigKeeper final : public TurnObserver {
   using Gpu = std::pair<NodeId, std::string>;
   struct Division {
     MigDivision what;
-    uint64_t epoch = 0;  // of the registration that was answered with a message last
+    uint64_t epoch = 0;  // of the registration that last got a message
     Time started;
     int messages = 0;
   };
@@ -73,8 +74,8 @@ class MigKeeper final : public TurnObserver {
   };
 
   struct Waiting {
-    Time since;       // when it was seen to wait
-    size_t from = 0;  // as MigSeeker has it, and hopeless
+    Time since;       // when it was first seen pending
+    size_t from = 0;  // as in MigSeeker, and hopeless
     bool hopeless = false;
     Time rests_until = absl::InfinitePast();
   };
@@ -93,11 +94,11 @@ class MigKeeper final : public TurnObserver {
   AgentGateway* const gateway_;
   Counters counters_;
   // The loop's thread.
-  std::set<NodeId> nodes_;  // that divide GPUs
+  std::set<NodeId> nodes_;  // nodes that divide GPUs
   std::vector<Division> divisions_;
-  std::vector<ClassId> order_;  // of those that wait
+  std::vector<ClassId> order_;  // of pending classes
   std::map<ClassId, Waiting> waiting_;
-  std::map<Gpu, Time> idle_;  // since when it was seen to be
+  std::map<Gpu, Time> idle_;  // since when each was seen idle
   std::map<Gpu, Rest> rests_;
   bool posted_ = false;
 };

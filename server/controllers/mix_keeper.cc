@@ -7,7 +7,7 @@
 
 namespace berth {
 
-// In place of one that was under way the next one comes, with what came meanwhile.
+// The next mix replaces the one being priced, and includes the requests since.
 Effect MixKeeper::OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                                 const ColdParts&) {
   for (const Event& event : events) {
@@ -26,7 +26,7 @@ Effect MixKeeper::OnTurnApplied(const ClusterState& state, absl::Span<const Even
 
 void MixKeeper::Post(Command command) {
   const absl::Status posted = loop_->Post(std::move(command), CommandClass::kEssential);
-  if (!posted.ok()) busy_ = false;  // the next one will do
+  if (!posted.ok()) busy_ = false;  // the next mix will be used
 }
 
 void MixKeeper::Give(Turn& turn, const DeviceDemand& learned) {
@@ -35,8 +35,8 @@ void MixKeeper::Give(Turn& turn, const DeviceDemand& learned) {
   const bool learns = policy != SharingPolicy::kBinpack && policy != SharingPolicy::kSpread;
   const bool prices = policy == SharingPolicy::kBidPrice;
   if (learns && !(prices && turn.state().request_mix().priced)) {
-    const absl::Status told = turn.Emit(RequestMixChanged{due->mix});
-    if (!told.ok()) LogWarn("a mix of requests is refused", {{"error", told}});
+    const absl::Status emitted = turn.Emit(RequestMixChanged{due->mix});
+    if (!emitted.ok()) LogWarn("a request mix was refused", {{"error", emitted}});
   }
   if (!prices) {
     busy_ = false;
@@ -50,13 +50,13 @@ void MixKeeper::FindPrices(const DeviceDemand& due) {
   if (!priced.ok()) {
     busy_ = false;
     const bool wrong = !stopped_ && !absl::IsFailedPrecondition(priced.status());
-    if (wrong) LogWarn("no prices for requests of devices", {{"error", priced.status()}});
+    if (wrong) LogWarn("device requests cannot be priced", {{"error", priced.status()}});
     return;
   }
   Post([this, mix = *std::move(priced)](Turn& turn) mutable {
     busy_ = false;
-    const absl::Status told = turn.Emit(RequestMixChanged{std::move(mix)});
-    if (!told.ok()) LogWarn("a mix of requests is refused", {{"error", told}});
+    const absl::Status emitted = turn.Emit(RequestMixChanged{std::move(mix)});
+    if (!emitted.ok()) LogWarn("a request mix was refused", {{"error", emitted}});
   });
 }
 

@@ -1,10 +1,10 @@
-// MixKeeper: tells planning which requests for devices come, and what they are worth.
+// MixKeeper: keeps planning informed of the mix of requests for devices and of their value.
 //
 //   submits -> DemandWatch -> when a mix is due: RequestMixChanged, as long as none has values yet
 //                                  -> prices, on the worker -> RequestMixChanged with values
 //
-// Only while devices of some node may be shared, and as far as the sharing policy goes by a mix.
-// What it learned is not lost with the process: it goes on from the mix that the state holds.
+// Active only while devices of some node may be shared, and only for sharing policies that use a
+// mix. What it learned survives the process: it continues from the mix in the state.
 #ifndef BERTH_SERVER_CONTROLLERS_MIX_KEEPER_H_
 #define BERTH_SERVER_CONTROLLERS_MIX_KEEPER_H_
 
@@ -18,14 +18,14 @@ namespace berth {
 
 class MixKeeper final : public TurnObserver {
  public:
-  // Finding prices takes seconds of CPU time on the worker. Both outlive it, the loop's turns and
-  // effects have ended and the worker has run out before it is destroyed.
+  // Finding prices takes seconds of CPU time on the worker. Both outlive it. It is destroyed after
+  // the loop's turns and effects have ended and the worker's queue is empty.
   MixKeeper(Loop* loop, Executor* worker, const RequestMix& known)
       : loop_(loop), worker_(worker), watch_(known) {}
 
   Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                        const ColdParts& cold) override;
-  // Prices that are being looked for are given up. Thread-safe.
+  // Abandons price computations. Thread-safe.
   void Stop() { stopped_ = true; }
 
  private:
@@ -36,7 +36,7 @@ class MixKeeper final : public TurnObserver {
   Loop* const loop_;
   Executor* const worker_;
   DemandWatch watch_;              // the loop's thread
-  std::atomic<bool> busy_{false};  // a mix is under way
+  std::atomic<bool> busy_{false};  // a mix is being priced
   std::atomic<bool> stopped_{false};
 };
 

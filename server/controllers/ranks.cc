@@ -16,7 +16,8 @@ std::vector<uint32_t> MembersByRank(const Job& job) {
     if (Occupies(task.state) && !Releasing(task)) members.push_back(i);
   }
   const auto before = [&](uint32_t a, uint32_t b) { return job.tasks[a].rank < job.tasks[b].rank; };
-  if (!std::is_sorted(members.begin(), members.end(), before)) {  // it grew or replaced some
+  if (!std::is_sorted(members.begin(), members.end(), before)) {  // it grew, or replaced some
+                                                                  // members
     std::stable_sort(members.begin(), members.end(), before);
   }
   return members;

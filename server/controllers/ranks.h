@@ -1,11 +1,11 @@
-// Ranks (DESIGN 10): where each task stands in its job.
+// Ranks: the position of each task in its job.
 //
-// The members of a job are the tasks that have a place and are not told to leave it. RANK is given
-// with the decision to bind an attempt and kept through it (core/model/apply_bind.cc): a gang that
-// starts has 0 .. WORLD_SIZE - 1, what joins later the lowest number that is free. WORLD_SIZE is
-// the number of members when the attempt is launched. Nodes are numbered in order of their lowest
-// rank (NODE_RANK); LOCAL_RANK is the place among the members on one node, by rank. So a gang of
-// 2 + 2 tasks on nodes a, b, a, b:
+// The members of a job are the tasks that have a place and are not being stopped. RANK is assigned
+// with the decision to bind an attempt and kept during it (core/model/apply_bind.cc): a gang that
+// starts has 0 .. WORLD_SIZE - 1, later members get the lowest free number. WORLD_SIZE is the
+// number of members when the attempt is launched. Nodes are numbered in order of their lowest rank
+// (NODE_RANK); LOCAL_RANK is the position among the members on one node, by rank. So a gang of 2 +
+// 2 tasks on nodes a, b, a, b:
 //
 //   task        0  1  2  3
 //   node        a  b  a  b        node list: a, b
@@ -34,8 +34,8 @@ struct Ranks {
   std::vector<NodeId> nodes;          // by node rank
   std::vector<int32_t> node_members;  // by node rank: local world sizes
   int32_t world_size = 0;
-  // Where the others meet: the member of the lowest rank, which is 0 but while that one is between
-  // two attempts. An index in the job; if there is any member.
+  // Where the others meet: the member with the lowest rank. That is 0, except while that task is
+  // between two attempts. An index in the job; valid if there is any member.
   uint32_t master = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace berth {
 namespace {
 
-// Whether the state has already gone past what the report says.
+// Whether the state has not yet gone past the report.
 bool IsNews(TaskState state, ReportState report) {
   switch (report) {
     case ReportState::kPrepared:
@@ -28,7 +28,7 @@ bool IsNews(TaskState state, ReportState report) {
   return true;
 }
 
-// "devices, labels", for the log: why an agent came again.
+// "devices, labels", for the log: why an agent registered again.
 std::string Differences(const Node& known, const NodeSpec& spec, const v1::Hello& hello) {
   std::vector<absl::string_view> names;
   const auto note = [&names](bool same, absl::string_view name) {
@@ -49,7 +49,7 @@ std::string Differences(const Node& known, const NodeSpec& spec, const v1::Hello
   return absl::StrJoin(names, ", ");
 }
 
-// One registration in the making.
+// One registration in progress.
 class Registrar {
  public:
   Registrar(Turn& turn, const v1::Hello& hello, const StoreIdentity& store,
@@ -61,7 +61,7 @@ class Registrar {
     if (known != nullptr && known->status.agent_id != hello_.agent_id() &&
         known->status.state != NodeState::kLost) {
       return absl::AlreadyExistsError(
-          absl::StrCat("node ", hello_.node(), " is held by another agent"));
+          absl::StrCat("node ", hello_.node(), " is in use by another agent"));
     }
     const bool cordoned_for_refusals = known != nullptr && known->status.cordoned &&
                                        !known->status.draining &&
@@ -71,9 +71,9 @@ class Registrar {
     if (absl::Status status = CheckIncarnation(); !status.ok()) return status;
     if (absl::Status status = EmitRegistered(known); !status.ok()) return status;
     ReadReports();
-    MissTasks();
+    MarkMissing();
     Repeat();
-    // What kept it from starting tasks may have gone with the boot: it is trusted again.
+    // The reboot may have removed the cause of its refusals: it is trusted again.
     if (cordoned_for_refusals && !same_boot_) {
       if (absl::Status status = turn_.Emit(NodeSteered{.id = result_.node}); !status.ok()) {
         return status;
@@ -87,25 +87,26 @@ class Registrar {
     if (store_.incarnation != 0 && !hello_.knows_incarnations()) {
       return absl::FailedPreconditionError(absl::StrCat(
           "berth-agent ", hello_.agent_version(),
-          " cannot tell the tasks of this store from those of one before it: upgrade the agent"));
+          " cannot distinguish tasks of this store from those of an earlier one: upgrade the "
+          "agent"));
     }
     const bool here = hello_.cluster_id() == store_.cluster_id &&
                       hello_.incarnation() == store_.incarnation && !store_.cluster_id.empty();
-    const std::string later = here ? SeenLater() : "";
+    const std::string later = here ? LaterStateSeen() : "";
     if (later.empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
         "node ", hello_.node(), " ", later,
-        ": it is an older copy that was put back by hand. Stop berthd, move the data directory "
-        "away and put the copy back with `berthd --restore`"));
+        ": the store is an older copy that was put back by hand. Stop berthd, move the data "
+        "directory away and put the copy back with `berthd --restore`"));
   }
 
-  // What the agent knows of a later state of this very store; "" if nothing. Within an incarnation
-  // ids are never used twice, and epochs of one node id only grow.
-  std::string SeenLater() const {
+  // Evidence that the agent has seen a later state of this store; "" if none. Within an incarnation
+  // ids are never reused, and epochs of one node id only grow.
+  std::string LaterStateSeen() const {
     const NodeId id{hello_.node_id()};
     if (id >= turn_.state().next_node_id()) {
       return absl::StrCat("has registered as node ", id.value,
-                          " before, and this store has not given out that id");
+                          " before, and this store never assigned that id");
     }
     const Node* node = turn_.state().nodes().Find(id);
     if (node != nullptr && hello_.epoch() > node->status.epoch) {
@@ -114,7 +115,7 @@ class Registrar {
     }
     if (hello_.greatest_job() >= expected_.first_unknown.value) {
       return absl::StrCat("has tasks of job uid ", hello_.greatest_job(),
-                          ", and this store has not given out that uid");
+                          ", and this store never assigned that uid");
     }
     return "";
   }
@@ -145,14 +146,14 @@ class Registrar {
     }
   }
 
-  // True if the agent rightly holds the task.
+  // True if the agent should have the task.
   bool Read(const TaskReported& report) {
     switch (JudgeReport(turn_.state(), result_.node, report)) {
       case ReportVerdict::kKnown:
         return true;
       case ReportVerdict::kNews:
         if (absl::Status status = turn_.Emit(report); !status.ok()) {
-          LogWarn("a registering agent's report does not fit",
+          LogWarn("a report of a registering agent was refused",
                   {{"node", hello_.node()}, {"job", report.task.job.value}, {"error", status}});
         }
         return true;
@@ -163,7 +164,7 @@ class Registrar {
     return false;
   }
 
-  void MissTasks() {
+  void MarkMissing() {
     for (const TaskKey& key : Tasks()) {
       const Task& task = turn_.state().jobs().At(key.job).tasks.at(key.task);
       auto held = held_.find(key);
@@ -187,7 +188,7 @@ class Registrar {
     result_.orders = capture.Take();
   }
 
-  // Those that occupy the node, in order. A copy: events change the node's list.
+  // The tasks on the node, in order. A copy: events change the node's list.
   std::vector<TaskKey> Tasks() const {
     const Node& node = turn_.state().nodes().At(result_.node);
     std::vector<TaskKey> tasks(node.tasks.begin(), node.tasks.end());
@@ -212,17 +213,18 @@ absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello,
   return Registrar(turn, hello, store, expected).Run();
 }
 
-void TakeMissing(Turn& turn, NodeId id, uint64_t epoch, const std::vector<MissingTask>& missing) {
+void ProcessMissing(Turn& turn, NodeId id, uint64_t epoch,
+                    const std::vector<MissingTask>& missing) {
   const Node* node = turn.state().nodes().Find(id);
   if (node == nullptr || node->status.epoch != epoch) return;
-  // Silent again since: its tasks are Lost, and its next registration finds them missing anew.
+  // Silent again: its tasks are Lost, and its next registration finds them missing again.
   if (node->status.state != NodeState::kReady) return;
   for (const MissingTask& gone : missing) {
     const TaskReported report{.task = gone.task,
                               .attempt = gone.attempt,
                               .state = ReportState::kExited,
                               .cause = gone.cause,
-                              .message = "its agent came back without it"};
+                              .message = "its agent came back without this task"};
     if (JudgeReport(turn.state(), id, report) != ReportVerdict::kNews) continue;
     if (absl::Status status = turn.Emit(report); !status.ok()) {
       LogError("a task that its agent lost cannot end",

@@ -1,19 +1,19 @@
-// What a Hello does to the state: the node gets its next epoch, and what the agent still holds is
-// brought together with what the state believes.
+// The effect of a Hello on the state: the node gets its next epoch, and the agent's tasks are
+// reconciled with the state.
 //
-//   the state has it, the agent too      the agent's report counts, if it says something new
-//   the state has it, the agent not      Bound, and the agent is the one it was bound to: the
-//                                        Prepare got lost, and is sent again (the journal of that
-//                                        agent would know of a start); else it is missing
-//   the agent has it, the state not      forget: the agent kills and drops it
-//   the agent has it, of another         likewise, and what the state has under the same numbers is
-//   incarnation of the store             missing: only its own attempts count
+//   in the state and at the agent        the agent's report counts, if it is new
+//   only in the state                    Bound, and to this very agent: the Prepare got lost and is
+//                                        sent again (that agent's journal would show a start);
+//                                        otherwise the task is missing
+//   only at the agent                    forget: the agent kills and drops it
+//   at the agent, of another             the same, and the task with the same numbers in the state
+//   incarnation of the store             is missing: only attempts of this incarnation count
 //
-// Then everything that the agent should be doing is said again: Prepare, Start, Kill.
+// Then all orders that the agent should be following are repeated: Prepare, Start, Kill.
 //
-// A Hello may be old: it lay in the network while its agent gave up on it, connected again and was
-// given more to do. So what is missing counts as gone only once the agent has said something with
-// the epoch that this Hello was answered with (TakeMissing). An agent that has given up never will.
+// A Hello may be stale: it was delayed in the network while its agent gave up on it, connected
+// again and got more tasks. So a missing task counts as gone only once the agent has sent a message
+// with the epoch that answered this Hello (ProcessMissing). An agent that has given up never will.
 #ifndef BERTH_SERVER_CONTROLLERS_REGISTRATION_H_
 #define BERTH_SERVER_CONTROLLERS_REGISTRATION_H_
 
@@ -35,48 +35,49 @@ struct MissingTask {
   ExitCause cause = ExitCause::kGone;
 };
 
-// What to tell the agent once it is durable.
+// What to send to the agent once it is durable.
 struct Registration {
-  std::string changed;  // in what the node differs from what it registered before; "" if in nothing
+  std::string changed;  // differences from the node's previous registration; "" if there are none
   NodeId node;
   uint64_t epoch = 0;
-  std::vector<MissingTask> missing;  // by the Hello
+  std::vector<MissingTask> missing;  // according to the Hello
   std::vector<v1::TaskKey> forget;
   std::vector<uint64_t> acks;  // report ids of the Hello's tasks
   std::vector<LaunchOrder> orders;
 };
 
-// Which store this is (Store::ClusterId, Store::Incarnation).
+// Identifies the store (Store::ClusterId, Store::Incarnation).
 struct StoreIdentity {
   std::string cluster_id = {};
   uint64_t incarnation = 0;
 };
 
-// What the server knows when a Hello comes.
+// The server's knowledge when a Hello comes.
 struct Expectation {
-  // The agent cannot have heard of this job uid or greater ones yet, in this life of the store.
+  // The agent cannot have seen this job uid or greater ones yet, in this incarnation of the store.
   JobId first_unknown;
-  // The store was restored, and places nothing yet: what is bound was bound by the store before,
-  // which may have moved it since. It is missing, and is bound anew.
+  // The store was restored and places nothing yet: tasks that are bound were bound by the previous
+  // store, which may have moved them since. They are missing, and are bound again.
   bool restored = false;
 };
 
 // Emits NodeRegistered and the reports that follow. `hello` has passed ValidateHello.
-// ALREADY_EXISTS: another agent holds the name, and its node is not lost. Other errors: the state
-// cannot take this node. FAILED_PRECONDITION: the agent cannot keep incarnations apart, or has seen
-// a later state of this very store, which was put back without `--restore`. On an error nothing has
-// changed.
+// ALREADY_EXISTS: another agent holds the name, and its node is not lost. FAILED_PRECONDITION: the
+// agent cannot distinguish incarnations, or has seen a later state of this store, which was put
+// back without `--restore`. Other errors: the state cannot accept this node. On an error nothing
+// has changed.
 absl::StatusOr<Registration> RegisterNode(Turn& turn, const v1::Hello& hello,
                                           const StoreIdentity& store, const Expectation& expected);
 
-// The agent that registered with `epoch` speaks: what its Hello missed is gone, unless the state
-// has gone on meanwhile.
-void TakeMissing(Turn& turn, NodeId node, uint64_t epoch, const std::vector<MissingTask>& missing);
+// The agent that registered with `epoch` sent a message: tasks missing from its Hello are gone,
+// unless the state has changed in the meantime.
+void ProcessMissing(Turn& turn, NodeId node, uint64_t epoch,
+                    const std::vector<MissingTask>& missing);
 
-// What a report means, given the state.
+// The meaning of a report, given the state.
 enum class ReportVerdict : uint8_t {
   kNews,        // becomes an event
-  kKnown,       // says nothing new: said before, or overtaken
+  kKnown,       // nothing new: already reported, or overtaken
   kSuperseded,  // of an attempt that is over: the agent may drop it
   kUnknown,     // the node never had this task or attempt
 };

@@ -14,7 +14,7 @@
 namespace berth {
 namespace {
 
-// The tree as it is, or as it will be once `changed` and `deleted` are: looked at through them.
+// The tree with `changed` and `deleted` applied: a view.
 class Tree {
  public:
   explicit Tree(const ClusterState& state) : state_(state) {}
@@ -59,7 +59,7 @@ class Tree {
   absl::flat_hash_map<std::string, HyperNodeId> claims_;            // of changed ones
 };
 
-// Of the claimants of one node, those of one kind, the lowest first.
+// The claimants of one node, by kind, the lowest first.
 using ByKind = std::map<std::string, std::vector<HyperNodeId>>;
 
 ByKind SortClaims(const Tree& tree, const std::vector<HyperNodeId>& claimants) {
@@ -73,13 +73,13 @@ ByKind SortClaims(const Tree& tree, const std::vector<HyperNodeId>& claimants) {
   return kinds;
 }
 
-// Who moves: gathered node by node, in ascending order of nodes.
+// Nodes that move: collected in ascending order of nodes.
 class Moves {
  public:
   explicit Moves(const ClusterState& state) : state_(state) {}
 
-  // The node is to be in the first of each kind and nowhere else. A domain that is deleted is left
-  // by that.
+  // The node must be in the first of each kind and nowhere else. Leaving a deleted domain is
+  // implicit.
   void Note(const Node& node, const ByKind& kinds) {
     for (const auto& [kind, ids] : kinds) {
       const HyperNodeId to = ids.front();
@@ -150,9 +150,9 @@ class Planner {
     const HyperNodeSpec* spec;
   };
 
-  // Deletes first; then, where a link or a tier's name could be in the way of another change,
-  // without them; then the changes from the lowest tier up, so that members are what they will be
-  // before their parent is looked at.
+  // Deletes first. Then removes links and tier names that could conflict with another change. Then
+  // applies the changes from the lowest tier up, so that members have their final state before
+  // their parent is examined.
   void ChangeTree() {
     for (const std::string& name : deleted_) {
       const HyperNode& domain = *state_.FindHyperNode(name);
@@ -190,12 +190,12 @@ class Planner {
     events_.push_back(HyperNodeChanged{known.id, std::move(bare)});
   }
 
-  // What may be another node's place by this change: of those that it claims or claimed; of any, if
-  // it is or was above others.
+  // Finds the nodes that this change may move: those that it claims or claimed; any node, if it is
+  // or was above others.
   void Compare(const HyperNode* known, const HyperNodeSpec& spec, HyperNodeId id) {
     const bool same_tier = known != nullptr && known->spec.tier == spec.tier;
     if (same_tier && known->spec.members == spec.members) {
-      new_index_.Add(id, spec);  // it may be claimed anew by a parent that is looked at
+      new_index_.Add(id, spec);  // a parent that is examined may claim it again
       if (known != nullptr) old_index_.Add(id, known->spec);
       return;
     }
@@ -221,7 +221,7 @@ class Planner {
       named.erase(std::unique(named.begin(), named.end()), named.end());
       for (NodeId id : named) MoveNode(state_.nodes().At(id));
     }
-    if (conflicts_ > 1) absl::StrAppend(&conflict_, ", and so would ", conflicts_ - 1, " others");
+    if (conflicts_ > 1) absl::StrAppend(&conflict_, " (and ", conflicts_ - 1, " more nodes)");
     return conflicts_ == 0 ? absl::OkStatus() : absl::FailedPreconditionError(conflict_);
   }
 
@@ -241,15 +241,15 @@ class Planner {
     moves_.Note(node, kinds);
   }
 
-  // All but the lowest are above it, or were in conflict with it before.
+  // All but the lowest are above it, or already conflicted with it.
   void CheckClaims(const Node& node, const std::string& kind, const std::vector<HyperNodeId>& ids) {
     for (HyperNodeId other : ids) {
       if (after_.IsAbove(other, ids.front())) continue;
       if (Claimed(ids.front()) && Claimed(other) && !before_.Related(other, ids.front())) continue;
       if (conflicts_++ > 0) return;
       const std::string* names[] = {&after_.Spec(ids.front()).name, &after_.Spec(other).name};
-      conflict_ = absl::StrCat("node ", node.spec.name, " would be in ", *names[0], " and in ",
-                               *names[1], ", neither of which is above the other, in kind ", kind);
+      conflict_ = absl::StrCat("node ", node.spec.name, " would be in both ", *names[0], " and ",
+                               *names[1], " of kind ", kind, ": neither is above the other");
       return;
     }
   }
@@ -264,11 +264,11 @@ class Planner {
   Moves moves_;
   std::vector<Changed> order_;  // by tier and name
   std::vector<std::string> deleted_;
-  SelectorIndex old_index_, new_index_;  // of what is changed or deleted
+  SelectorIndex old_index_, new_index_;  // of changed and deleted ones
   bool members_differ_ = false;
   bool tree_differs_ = false;
   std::vector<EventBody> events_;
-  std::vector<HyperNodeId> added_, claims_before_, claims_;  // of the node under way
+  std::vector<HyperNodeId> added_, claims_before_, claims_;  // of the current node
   std::string conflict_;                                     // the first
   int64_t conflicts_ = 0;                                    // nodes
 };
@@ -279,7 +279,7 @@ absl::Status CheckSelectors(absl::Span<const HyperNodeSpec> changed) {
       const absl::Status status = CheckSelector(member);
       if (status.ok()) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("HyperNode ", spec.name, ": a member: ", status.message()));
+          absl::StrCat("HyperNode ", spec.name, ": member: ", status.message()));
     }
   }
   return absl::OkStatus();

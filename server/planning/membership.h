@@ -1,4 +1,4 @@
-// From what HyperNodes say of their members to who is in them. The core only ever sees the result:
+// Computes the members of HyperNodes from their selectors. The core only sees the result:
 // HyperNodeChanged, HyperNodeDeleted, NodesJoined, NodesLeft.
 //
 //   rack-1 {tier 1, members: regex "n[0-3]"}      spine {tier 2, members: regex "n.*", rack-1}
@@ -21,24 +21,24 @@
 
 namespace berth {
 
-// Keeps the selectors of one state, compiled, for as long as they are the same. What it answers
-// follows from its arguments alone. No thread safety.
+// Caches the compiled selectors of one state while they are unchanged. Its results depend only on
+// its arguments. Not thread-safe.
 class Membership {
  public:
-  // The events that make these changes, all at once and in any order given, in the order in which
-  // they must be applied: first the tree, then who joins and leaves. `changed` are new or replace
-  // those of their names; `deleted` exist. New ones get ids by tier, then by name, numbers in names
-  // as numbers.
+  // The events for these changes, all at once and given in any order, in the order in which they
+  // must be applied: first the tree, then joining and leaving nodes. `changed` are new or replace
+  // HyperNodes of the same name; `deleted` exist. New ones get ids by tier, then by name, with
+  // numbers in names compared as numbers.
   //
-  // Beside what CheckHyperNodes says: INVALID_ARGUMENT for a selector that is none,
-  // FAILED_PRECONDITION for a node that is there and that two HyperNodes of a kind would claim of
-  // which neither is above the other, unless they did so before (a node that came later).
+  // In addition to the errors of CheckHyperNodes: INVALID_ARGUMENT for an invalid selector,
+  // FAILED_PRECONDITION for an existing node that two unrelated HyperNodes of a kind would claim,
+  // unless they did so before (the node came later).
   absl::StatusOr<std::vector<EventBody>> Plan(const ClusterState& state,
                                               absl::Span<const HyperNodeSpec> changed,
                                               absl::Span<const std::string> deleted);
 
-  // The events after these nodes came or registered again; nodes that are gone are left out. One
-  // that two unrelated HyperNodes claim joins that of the lower tier, then of the smaller name.
+  // The events after these nodes came or registered again; nodes that are gone are skipped. A node
+  // that two unrelated HyperNodes claim joins the one with the lower tier, then the smaller name.
   std::vector<EventBody> Follow(const ClusterState& state, absl::Span<const NodeId> nodes);
 
  private:

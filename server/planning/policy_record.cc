@@ -60,7 +60,7 @@ SharingPolicy SharingFrom(config::v1::DeviceSharing::Policy policy) {
 config::v1::Server WithoutPlacing(config::v1::Server config) {
   Names& actions = *config.mutable_scheduling()->mutable_actions();
   actions.Clear();
-  *actions.Add() = "expire_gangs";  // none at all would stand for the default
+  *actions.Add() = "expire_gangs";  // an empty list would mean the default
   return config;
 }
 
@@ -97,7 +97,7 @@ std::string PolicyRecordFrom(const config::v1::Server& config) {
   config::v1::Server record;
   record.set_cordon_after_refusals(config.cordon_after_refusals());
   *record.mutable_scheduling() = config.scheduling();
-  // The events tell what these made.
+  // The events contain the results of these.
   record.mutable_scheduling()->clear_preemptible_below_priority();
   record.mutable_scheduling()->mutable_topology()->clear_gangs();
   return record.SerializeAsString();

@@ -1,5 +1,5 @@
-// What a cycle is planned with besides the state: from the configuration, and as the log keeps it.
-// A library of its own, for tools that replay a log without a server.
+// The inputs of planning besides the state: from the configuration, and as the log stores them. A
+// separate library, for tools that replay a log without a server.
 #ifndef BERTH_SERVER_PLANNING_POLICY_RECORD_H_
 #define BERTH_SERVER_PLANNING_POLICY_RECORD_H_
 
@@ -10,13 +10,13 @@
 
 namespace berth {
 
-// The configuration by which planning does all that it does otherwise, and places nothing.
+// The configuration with which planning does everything except placing.
 config::v1::Server WithoutPlacing(config::v1::Server config);
 
 // Both only of a completed configuration (CompleteConfig).
 PolicyConfig PolicyConfigFrom(const config::v1::Server& config);
-// What LogTurn.policies says: the fields that PolicyConfigFrom reads, and no others. A replay
-// parses it as a config.v1.Server and gives it to PolicyConfigFrom.
+// The value of LogTurn.policies: exactly the fields that PolicyConfigFrom reads. A replay parses it
+// as a config.v1.Server and passes it to PolicyConfigFrom.
 std::string PolicyRecordFrom(const config::v1::Server& config);
 
 }  // namespace berth

@@ -9,7 +9,8 @@
 namespace berth {
 namespace {
 
-// Of all expressions together: its automaton is built as names need it, and dropped above this.
+// Memory for all expressions together: the automaton is built as names need it, and dropped above
+// this.
 constexpr int64_t kMaxSetBytes = int64_t{64} << 20;
 
 RE2::Options Quiet() {
@@ -41,7 +42,7 @@ absl::Status CheckLabelText(const std::string& text) {
   std::sort(keys.begin(), keys.end());
   const auto twice = std::adjacent_find(keys.begin(), keys.end());
   if (twice == keys.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("asks twice for label ", *twice));
+  return absl::InvalidArgumentError(absl::StrCat("names this label twice: ", *twice));
 }
 
 absl::Status CheckRegex(const std::string& text) {
@@ -52,7 +53,7 @@ absl::Status CheckRegex(const std::string& text) {
   const RE2 expression(text, Quiet());
   if (expression.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", text, "\" is no regular expression: ", expression.error()));
+      absl::StrCat("\"", text, "\" is not a valid regular expression: ", expression.error()));
 }
 
 }  // namespace
@@ -147,7 +148,7 @@ void SelectorIndex::MatchExpressions(const std::string& name,
   RE2::Set::ErrorInfo error;
   if (set_->Match(name, &matches, &error)) {
     for (int index : matches) take(static_cast<size_t>(index));
-  } else if (error.kind != RE2::Set::kNoError) {  // its memory does not suffice
+  } else if (error.kind != RE2::Set::kNoError) {  // not enough memory
     size_t index = 0;
     for (const auto& [text, more] : expressions_) {
       if (RE2::FullMatch(name, RE2(text, Quiet()))) take(index);

@@ -1,6 +1,6 @@
-// Which nodes the members of HyperNodes mean: exact names and labels by lookup, regular expressions
-// all at once (RE2::Set), so that one node costs about as much among ten thousand HyperNodes as
-// among ten.
+// Matches nodes against the selectors of HyperNodes: exact names and labels by lookup, regular
+// expressions all at once (RE2::Set), so that one node costs about as much among ten thousand
+// HyperNodes as among ten.
 #ifndef BERTH_SERVER_PLANNING_SELECTORS_H_
 #define BERTH_SERVER_PLANNING_SELECTORS_H_
 
@@ -22,19 +22,19 @@ namespace berth {
 
 inline constexpr size_t kMaxRegexBytes = 1000;
 
-// INVALID_ARGUMENT, saying what is wrong with the selector's text.
+// INVALID_ARGUMENT, with the problem in the selector's text.
 absl::Status CheckSelector(const HyperNodeMember& member);
 
-// Made once from all of them: no thread safety until the last Add, afterwards Match may be called
+// Built once from all selectors. Not thread-safe until the last Add; afterwards Match may be called
 // from any thread.
 class SelectorIndex {
  public:
-  // The selectors have been found good (CheckSelector). Members that are HyperNodes are left out.
+  // The selectors passed CheckSelector. Members that are HyperNodes are skipped.
   void Add(HyperNodeId owner, const HyperNodeSpec& spec);
   // After the last Add.
   void Finish();
 
-  // Those that claim the node, ascending, each once; replaces what was in `owners`.
+  // Owners that claim the node, ascending, each once; replaces the content of `owners`.
   void Match(const NodeSpec& node, std::vector<HyperNodeId>* owners) const;
 
   // Every selector is an exact name: these are all the nodes that it can match.
@@ -45,7 +45,7 @@ class SelectorIndex {
   using Owners = std::vector<HyperNodeId>;
   using Pair = std::pair<std::string, std::string>;
   struct LabelSelector {
-    std::vector<Pair> others;  // beside the one that it is found by
+    std::vector<Pair> others;  // in addition to the one by which it is found
     HyperNodeId owner;
   };
   void MatchLabels(const NodeSpec& node, std::vector<HyperNodeId>* owners) const;
@@ -58,7 +58,8 @@ class SelectorIndex {
   absl::flat_hash_map<std::string, Owners> expressions_;
   std::vector<const Owners*> set_owners_;  // by index in the set
   std::unique_ptr<RE2::Set> set_;
-  std::vector<std::unique_ptr<RE2>> one_by_one_;  // where the set would be too large
+  std::vector<std::unique_ptr<RE2>> one_by_one_;  // expressions for which the set would be too
+                                                  // large
 };
 
 }  // namespace berth

@@ -45,7 +45,8 @@ std::string AddressText(const sockaddr_storage& address) {
   return absl::StrCat(v6 ? "[" : "", name, v6 ? "]:" : ":", port);
 }
 
-// A handshake that fails does so within moments of its connection; gRPC does not say whose it was.
+// A failing handshake fails within moments of its connection; gRPC does not report which one
+// failed.
 struct RecentPeers {
   static constexpr size_t kMost = 4;
   static constexpr absl::Duration kRecent = absl::Seconds(5);
@@ -98,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& ad
                                                ": is another berthd running?"));
   }
   const int timeout = static_cast<int>(absl::ToInt64Milliseconds(options.user_timeout));
-  for (const int fd : listeners->fds) {  // accepted ones inherit it
+  for (const int fd : listeners->fds) {  // accepted sockets inherit it
     if (timeout > 0) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
   }
   return std::unique_ptr<Acceptor>(new Acceptor(options, *std::move(listeners)));
@@ -114,7 +115,7 @@ void Acceptor::Stop() {
   if (!thread_.joinable()) return;
   eventfd_write(stop_fd_, 1);
   thread_.join();
-  for (const int fd : std::exchange(listeners_, {})) close(fd);  // who waits is told at once
+  for (const int fd : std::exchange(listeners_, {})) close(fd);  // waiting clients see it at once
 }
 
 void Acceptor::CutConnections() { connections_.CutAll(); }
@@ -139,12 +140,13 @@ void Acceptor::Accept(int listener) {
   if (fd < 0) {
     if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
     Complain(std::strerror(errno), refused_.load());
-    absl::SleepFor(kOutOfDescriptorsWait);  // it waits in the backlog
+    absl::SleepFor(kOutOfDescriptorsWait);  // the connection waits in the backlog
     return;
   }
   if (!connections_.Admit(fd, PeerOf(address))) {
     close(fd);
-    return Complain("too many, in all or of one address (limits.connections)", ++refused_);
+    return Complain("too many connections, in total or from one address (limits.connections)",
+                    ++refused_);
   }
   Recent().Add(address);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -157,7 +159,7 @@ void Acceptor::Complain(const char* what, uint64_t count) {
   const absl::Duration now = SystemClock().Steady();
   if (now - complained_ < kComplainInterval) return;
   complained_ = now;
-  LogWarn("a connection was not taken",
+  LogWarn("a connection was refused",
           {{"why", what}, {"open", connections_.size()}, {"refused", count}});
 }
 

@@ -1,8 +1,8 @@
 // Acceptor: listens for berthd's clients and agents, and hands their connections to gRPC.
 //
-// gRPC's own listener knows no bounds, and when the process runs out of descriptors it gives up for
-// good: nobody can connect any more, even after everybody has left. This one turns away what is too
-// much, and so keeps descriptors for the store's files.
+// gRPC's own listener has no limits, and when the process runs out of descriptors it gives up for
+// good: nobody can connect any more, even after everybody has left. This one rejects excess
+// connections, and so keeps descriptors for the store's files.
 #ifndef BERTH_SERVER_SERVICES_ACCEPTOR_H_
 #define BERTH_SERVER_SERVICES_ACCEPTOR_H_
 
@@ -26,10 +26,11 @@ class Acceptor {
  public:
   struct Options {
     ConnectionLimits limits;
-    absl::Duration user_timeout;  // of TCP: what was sent and is not confirmed for so long; 0: none
+    // TCP user timeout: maximum time for data to stay unacknowledged; 0: none
+    absl::Duration user_timeout;
   };
-  // "ADDRESS:PORT", port 0 for one that is free. All addresses, IPv4 and IPv6, for 0.0.0.0 and for
-  // [::]. UNAVAILABLE naming the address if somebody else has it.
+  // "ADDRESS:PORT", port 0 for a free one. 0.0.0.0 and [::] mean all addresses, IPv4 and IPv6.
+  // UNAVAILABLE naming the address if it is in use.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& address,
                                                           const Options& options);
   ~Acceptor();
@@ -37,12 +38,12 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
 
   int port() const { return port_; }
-  // Once gRPC's server runs.
+  // Call when gRPC's server runs.
   void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server);
-  // Accepts no more; before gRPC's server is shut down. Idempotent.
+  // Accepts no more; call before gRPC's server is shut down. Idempotent.
   void Stop();
-  // After Stop: closes what is still open. Calls on it end with UNAVAILABLE at the client, where gRPC
-  // would end them with CANCELLED, which clients take for their own doing.
+  // After Stop: closes connections that are still open. Their calls end with UNAVAILABLE at the
+  // client. gRPC would end them with CANCELLED, which clients attribute to themselves.
   void CutConnections();
 
   uint64_t refused() const { return refused_.load(); }

@@ -14,8 +14,8 @@ namespace {
 
 using Reactor = grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>;
 
-// The outgoing half of a stream. The gateway may hold it for longer than gRPC keeps the stream:
-// once Detach was called it drops what is sent.
+// The outgoing half of a stream. The gateway may hold it longer than gRPC keeps the stream: after
+// Detach it drops messages.
 class StreamLink final : public AgentLink {
  public:
   StreamLink(grpc::CallbackServerContext* context, Reactor* reactor)
@@ -26,7 +26,7 @@ class StreamLink final : public AgentLink {
     absl::MutexLock lock(&mutex_);
     if (closing_) return;
     if (queue_.size() >= kMaxQueuedMessages || queued_bytes_ + bytes > kMaxQueuedBytes) {
-      return Cut(absl::ResourceExhaustedError("the agent does not read what it is sent"));
+      return Cut(absl::ResourceExhaustedError("the agent does not read its messages"));
     }
     queue_.push_back({std::move(message), bytes});
     queued_bytes_ += bytes;
@@ -50,7 +50,7 @@ class StreamLink final : public AgentLink {
     Advance();
   }
 
-  // The agent is gone: nothing more can be written.
+  // The agent is gone: no more writes are possible.
   void OnCancelled() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     DropQueue();
@@ -62,7 +62,7 @@ class StreamLink final : public AgentLink {
     return !closing_;
   }
 
-  // gRPC is done with the stream.
+  // gRPC has finished with the stream.
   void Detach() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
@@ -88,7 +88,7 @@ class StreamLink final : public AgentLink {
     }
   }
 
-  // An agent that does not read would not read a last word either.
+  // An agent that does not read would not read a final status either.
   void Cut(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     closing_ = true;
     status_ = std::move(status);
@@ -97,7 +97,7 @@ class StreamLink final : public AgentLink {
     Advance();
   }
 
-  // All but what is being written.
+  // Everything but the message being written.
   void DropQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     closing_ = true;
     while (queue_.size() > (writing_ ? 1u : 0u)) {
@@ -112,12 +112,12 @@ class StreamLink final : public AgentLink {
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // the front one is being written
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;   // takes no more messages
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Finish was called, or gRPC is done
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;   // accepts no more messages
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Finish was called, or gRPC has finished
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One stream. Owned by gRPC; deletes itself when gRPC is done with it.
+// One stream. Owned by gRPC; deletes itself when gRPC has finished with it.
 class AgentStream final : public Reactor {
  public:
   AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway)
@@ -154,8 +154,8 @@ Reactor* AgentService::Connect(grpc::CallbackServerContext* context) {
   return new AgentStream(context, gateway_);
 }
 
-// Whoever pings more often is cut off. Agents do every 20 s and clients every 30 s, however long
-// the lease is.
+// Peers that ping more often are cut off. Agents ping every 20 s and clients every 30 s, however
+// long the lease is.
 constexpr int kMinPingIntervalMs = 5'000;
 
 void AddAgentKeepalive(absl::Duration lease, grpc::ServerBuilder& builder) {

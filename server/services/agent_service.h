@@ -23,9 +23,9 @@ class AgentService final : public v1::AgentService::CallbackService {
   AgentGateway* const gateway_;
 };
 
-// Lets gRPC find streams whose other end hangs without closing: pings after `lease` of silence, and
-// gives up half a lease later. The other ends, agents and clients, may ping every 5 s, or every
-// quarter of a shorter lease.
+// Lets gRPC find streams whose peer hangs without closing: it pings after `lease` of silence, and
+// gives up half a lease later. The peers, agents and clients, may ping every 5 s, or every quarter
+// of a shorter lease.
 void AddAgentKeepalive(absl::Duration lease, grpc::ServerBuilder& builder);
 
 }  // namespace berth

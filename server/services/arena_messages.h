@@ -1,5 +1,5 @@
-// Requests and responses of a unary call on one arena: a batch of a thousand jobs is some twenty
-// thousand small objects that are made together and go together.
+// Puts requests and responses of a unary call on one arena: a batch of a thousand jobs is about
+// twenty thousand small objects with the same lifetime.
 #ifndef BERTH_SERVER_SERVICES_ARENA_MESSAGES_H_
 #define BERTH_SERVER_SERVICES_ARENA_MESSAGES_H_
 
@@ -8,7 +8,7 @@
 
 namespace berth {
 
-// Hand to SetMessageAllocatorFor_METHOD; outlives the service. Thread-safe.
+// Pass to SetMessageAllocatorFor_METHOD; outlives the service. Thread-safe.
 template <class Request, class Response>
 class ArenaMessages final : public grpc::MessageAllocator<Request, Response> {
  public:

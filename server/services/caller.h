@@ -8,8 +8,8 @@
 
 namespace berth {
 
-// `"alice" at 10.0.0.7:41234`: the common name of the client's certificate, where it has one, and
-// its address. Safe to print.
+// `"alice" at 10.0.0.7:41234`: the common name of the client's certificate, if any, and its
+// address. Safe to print.
 std::string CallerOf(const grpc::ServerContextBase& context);
 
 }  // namespace berth

@@ -47,7 +47,7 @@ void FillNodes(const ClusterState& state, const NodeTotals& totals, v1::ClusterI
   ToProto(totals.capacity, state.interner(), info.mutable_capacity());
 }
 
-// The name becomes one of a directory: nothing of it leads elsewhere.
+// The name becomes that of a directory: it must not lead elsewhere.
 absl::Status CheckBackupName(const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
@@ -56,9 +56,9 @@ absl::Status CheckBackupName(const std::string& name) {
     return absl::OkStatus();
   }
   return ViolationsError(absl::StatusCode::kInvalidArgument,
-                         {{"name", absl::StrCat("letters, digits, '.', '_' and '-', not first a "
-                                                "'.', and at most ",
-                                                kMaxBackupName, " of them")}});
+                         {{"name", absl::StrCat("must be at most ", kMaxBackupName,
+                                                " letters, digits, '.', '_' and '-', and must not "
+                                                "begin with '.'")}});
 }
 
 int64_t BytesBelow(const std::string& directory) {
@@ -98,8 +98,8 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
     FillNodes(state, totals, info);
     return 0;
   });
-  // On a full disk what was seen may not become durable for long; the answer that says so must not
-  // wait for it.
+  // On a full disk, data that was seen may not become durable for long. The response that reports
+  // the full disk must not wait for it.
   if (!paused.empty()) {
     info.set_revision(context_.loop->DurableRevision());
     reply.Finish(absl::OkStatus());
@@ -108,7 +108,7 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
   const absl::Duration patience = reply.patience();
   auto answer = [loop = context_.loop, reply = std::move(reply)](absl::Status durable) mutable {
     reply.response().set_revision(loop->DurableRevision());
-    reply.Finish(reply.Admits(durable) ? absl::OkStatus() : durable);
+    reply.Finish(reply.ShouldAnswer(durable) ? absl::OkStatus() : durable);
   };
   view.Answer(std::move(answer), patience);
   return reactor;
@@ -122,11 +122,11 @@ void ClusterService::FillProblems(v1::ClusterInfo& info) const {
   if (!damage.empty()) info.add_problems(damage);
   if (backups_.health->reserve().bytes() == 0) {
     info.add_problems(
-        "the store has no reserve for a full disk: berthd may not start again while it is full");
+        "the store has no disk reserve: while the disk is full, berthd may be unable to restart");
   }
 }
 
-// The end is in the answer; who holds the lease shows in ClusterInfo as agents confirm it.
+// The response has the end. ClusterInfo shows which agents hold the lease as they confirm it.
 grpc::ServerUnaryReactor* ClusterService::PauseCluster(grpc::CallbackServerContext* context,
                                                        const v1::PauseClusterRequest* request,
                                                        v1::PauseClusterResponse* response) {
@@ -155,7 +155,7 @@ grpc::ServerUnaryReactor* ClusterService::ResumeCluster(grpc::CallbackServerCont
                                                         v1::ResumeClusterResponse* response) {
   Reply<v1::ResumeClusterResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  LogInfo("the pause of the cluster is ended", {{"by", CallerOf(*context)}});
+  LogInfo("the pause of the cluster has ended", {{"by", CallerOf(*context)}});
   Write(context_, std::move(reply), CommandClass::kEssential, 1,
         [this](Turn&, v1::ResumeClusterResponse&) {
           maintenance_.End();
@@ -217,7 +217,7 @@ grpc::ServerUnaryReactor* ClusterService::Backup(grpc::CallbackServerContext* co
     status = absl::FailedPreconditionError("the server's configuration has no backupDirectory");
   }
   if (status.ok() && backing_up_.exchange(true)) {
-    status = RetryLaterError(absl::StatusCode::kResourceExhausted, "another backup is being made",
+    status = RetryLaterError(absl::StatusCode::kResourceExhausted, "another backup is in progress",
                              kBackupRetry);
   } else if (status.ok()) {
     backups_.executor->Run([this, name, reply = std::move(reply)]() mutable {
@@ -242,13 +242,13 @@ absl::Status ClusterService::MakeBackup(const std::string& name, v1::BackupRespo
   const uint64_t revision = backups_.store->LastSequence();
   absl::Status status = backups_.store->Backup(directory);
   if (!status.ok()) {
-    LogError("no backup was made", {{"directory", directory}, {"error", status}});
+    LogError("the backup failed", {{"directory", directory}, {"error", status}});
     return status;
   }
   response.set_directory(directory);
   response.set_revision(revision);
   response.set_bytes(BytesBelow(directory));
-  LogInfo("a backup was made", {{"directory", directory}, {"revision", revision}});
+  LogInfo("backup created", {{"directory", directory}, {"revision", revision}});
   return absl::OkStatus();
 }
 

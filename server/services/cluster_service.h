@@ -21,11 +21,11 @@ class ClusterService final : public v1::ClusterService::CallbackService {
  public:
   struct Backups {
     Store* store = nullptr;
-    Executor* executor = nullptr;         // which keeps the store's log, too
-    std::string directory = {};           // empty: there are none
+    Executor* executor = nullptr;         // also runs the upkeep of the store's log
+    std::string directory = {};           // empty: backups are disabled
     const StoreHealth* health = nullptr;  // null: the store has none
   };
-  // All but the struct itself outlive the service.
+  // Everything except the struct itself outlives the service.
   ClusterService(const ServiceContext* context, Time start, Reloader* reloader,
                  Maintenance* maintenance, Backups backups)
       : context_(*context),

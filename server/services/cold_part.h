@@ -1,4 +1,4 @@
-// The part of a job that only the store has: command, environment, user to run as.
+// The part of a job that only the store holds: command, environment, user to run as.
 #ifndef BERTH_SERVER_SERVICES_COLD_PART_H_
 #define BERTH_SERVER_SERVICES_COLD_PART_H_
 
@@ -11,7 +11,7 @@
 
 namespace berth {
 
-// May read the disk. NOT_FOUND, by the job's name, if it is gone.
+// May read the disk. NOT_FOUND, naming the job, if it is gone.
 absl::Status ReadColdPart(const Store& store, JobId id, const std::string& name, v1::JobSpec* cold);
 // Adds it to a job that was rendered from memory.
 absl::Status AddColdPart(const Store& store, v1::Job& job);

@@ -39,7 +39,7 @@ bool Connections::Fits(const std::string& peer) const {
 bool Connections::Admit(int fd, const std::string& peer) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return false;
-  Forget(fd);  // the number is free again: what had it was closed
+  Forget(fd);  // the number is free again: its previous connection was closed
   if (!Fits(peer)) ForgetClosed();
   if (!Fits(peer)) return false;
   open_[fd] = {.device = info.st_dev, .inode = info.st_ino, .peer = peer};
@@ -60,7 +60,7 @@ void Connections::CutAll() {
   for (const auto& [fd, open] : open_) shutdown(fd, SHUT_RDWR);
 }
 
-// A microsecond for each two or three: called only when there seem to be too many.
+// About a microsecond per two or three connections: called only if there seem to be too many.
 void Connections::ForgetClosed() {
   std::vector<int> closed;
   for (const auto& [fd, open] : open_) {

@@ -1,6 +1,6 @@
-// Connections: who is connected, as far as bounds need to know it. gRPC closes connections by
-// itself and tells nobody, so each is known by its descriptor and the inode of its socket: a
-// descriptor that stands for something else by now was closed. One thread.
+// Connections: counts open connections for the limits. gRPC closes connections without notice, so
+// each is identified by its descriptor and the inode of its socket: if the descriptor now refers to
+// something else, the connection was closed. Single-threaded.
 #ifndef BERTH_SERVER_SERVICES_CONNECTIONS_H_
 #define BERTH_SERVER_SERVICES_CONNECTIONS_H_
 
@@ -19,23 +19,23 @@ struct ConnectionLimits {
   size_t per_address = 0;
 };
 
-// Of `wanted` (0 = not said): all that the descriptors of this process allow, some of which are
-// kept for files; of these half to one address, so that no single one can lock out all others.
+// From `wanted` (0 = not set): all that this process's descriptors allow, minus some for files;
+// half of these per address, so that no single address can lock out all others.
 ConnectionLimits CompleteLimits(ConnectionLimits wanted);
 inline constexpr size_t kDescriptorsForFiles = 1024;
 
-// Whom a connection counts for: an IPv4 address, or the first 64 bits of an IPv6 one, which one
-// host may have all of.
+// The peer to which a connection counts: an IPv4 address, or the first 64 bits of an IPv6 one,
+// because one host may own all of those.
 std::string PeerOf(const sockaddr_storage& address);
 
 class Connections {
  public:
   explicit Connections(ConnectionLimits limits) : limits_(limits) {}
 
-  // Counts an accepted socket, or says no; then the caller closes it.
+  // Counts an accepted socket, or returns false; then the caller closes it.
   bool Admit(int fd, const std::string& peer);
   size_t size() const { return open_.size(); }
-  // Ends those that are still open; whoever waits for an answer on one finds it closed.
+  // Closes connections that are still open; clients waiting on one see it closed.
   void CutAll();
 
  private:
@@ -50,7 +50,7 @@ class Connections {
   void ForgetClosed();
 
   const ConnectionLimits limits_;
-  absl::flat_hash_map<int, Open> open_;  // some of them closed since
+  absl::flat_hash_map<int, Open> open_;  // some of them have been closed since
   absl::flat_hash_map<std::string, size_t> by_peer_;
 };
 

@@ -1,4 +1,4 @@
-// What the services share.
+// Common parts of the services.
 #ifndef BERTH_SERVER_SERVICES_CONTEXT_H_
 #define BERTH_SERVER_SERVICES_CONTEXT_H_
 
@@ -24,8 +24,8 @@
 
 namespace berth {
 
-// What updates have changed in the turn under way. Revisions are stamped at its end, so that an
-// etag alone cannot tell the second of two updates in one turn from the first. Loop thread only.
+// Objects that updates have changed in the current turn. Revisions are stamped at its end, so an
+// etag alone cannot distinguish two updates in one turn. Loop thread only.
 class TurnEdits {
  public:
   void Note(const Turn& turn, const std::string& object) {
@@ -33,14 +33,14 @@ class TurnEdits {
     revision_ = turn.revision();
     objects_.insert(object);
   }
-  // ABORTED if the etag, unless empty, is not that of the object as it stands.
+  // ABORTED if the etag is not empty and not that of the current object.
   absl::Status CheckEtag(const Turn& turn, const std::string& object, uint64_t object_revision,
                          const std::string& etag) const {
     const bool edited = revision_ == turn.revision() && objects_.contains(object);
     const uint64_t revision = edited ? turn.revision() : object_revision;
     if (etag.empty() || etag == absl::StrCat(revision)) return absl::OkStatus();
     return absl::AbortedError(absl::StrCat(object, " has changed: its etag is ", revision, ", not ",
-                                           etag, "; read it again and decide anew"));
+                                           etag, "; read it again and retry"));
   }
 
  private:
@@ -58,23 +58,24 @@ struct ServiceContext {
   config::v1::Limits limits;         // completed
   google::protobuf::RepeatedPtrField<config::v1::RunAs> run_as = {};
   const Live<JobDefaults>* defaults = nullptr;
-  // Why nothing is placed now; "" if things are. Not while the state is read.
-  std::function<std::string()> placing_waits = [] { return std::string(); };
+  // Why nothing is placed now; "" if jobs are placed. Not while the state is being read.
+  std::function<std::string()> hold_reason = [] { return std::string(); };
 
   // Restarts of the job in the last minute, if they are many (RestartWatch::Often).
-  std::function<int32_t(JobId, Time)> restarts_often = [](JobId, Time) { return 0; };
+  std::function<int32_t(JobId, Time)> frequent_restarts = [](JobId, Time) { return 0; };
 
-  // Starts of the queue's jobs refused in a row, if they are many (RefusedStarts::InARow).
+  // Starts of the queue's jobs refused in a row, if they are many
+  // (RefusedStarts::ConsecutiveRefusals).
   std::function<int32_t(QueueId)> starts_refused = [](QueueId) { return 0; };
 
   // The job as it is now, with its conditions.
   void Render(const ClusterState& state, const Job& job, Time now, v1::Job* out) const {
     RenderJob(state, job, now, out);
-    RenderConditions(state, job, restarts_often(job.id, now), out->mutable_status());
+    RenderConditions(state, job, frequent_restarts(job.id, now), out->mutable_status());
   }
 
-  // Jobs whose turn has not come are told why no job's turn comes.
-  void TellOfHold(const std::string& waits, v1::Job* job) const {
+  // Adds to jobs that were not considered why no job is placed.
+  void AddHoldReason(const std::string& waits, v1::Job* job) const {
     if (waits.empty()) return;
     for (v1::WaitReason& reason : *job->mutable_status()->mutable_reasons()) {
       const bool bare = reason.code() == v1::WaitReason::NOT_CONSIDERED && reason.detail().empty();
@@ -82,7 +83,7 @@ struct ServiceContext {
     }
   }
 
-  // With what a reload has changed of them.
+  // With the changes of a reload.
   config::v1::Limits LimitsNow() const {
     config::v1::Limits now = limits;
     ToProto(defaults->Get().greatest_kill_grace, now.mutable_kill_grace());
@@ -90,13 +91,13 @@ struct ServiceContext {
   }
 };
 
-// A write: `change` runs on the loop thread. If it returns OK the call is answered once the turn is
-// durable, with what `change` put into the response; else at once, but not before what it saw is
-// durable. It must not fail after it emitted an event.
+// A write: `change` runs on the loop thread and fills the response. If it returns OK, the call is
+// answered once the turn is durable. Otherwise it is answered at once, but not before the data that
+// it saw is durable. `change` must not fail after it emitted an event.
 template <class Response, class Change>
 void Write(const ServiceContext& context, Reply<Response> reply, CommandClass command_class,
            size_t weight, Change change) {
-  // The reply is shared with this frame for the case that the command is refused and dropped.
+  // The reply is shared with this frame in case the command is refused and dropped.
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
   const absl::Status posted = context.loop->Post(
       [shared, change = std::move(change)](Turn& turn) mutable {
@@ -112,12 +113,12 @@ template <class Response>
 void AnswerSeen(Loop& loop, uint64_t revision, Reply<Response> reply, const absl::Status& status) {
   const absl::Duration patience = reply.patience();
   auto answer = [reply = std::move(reply), status](absl::Status durable) mutable {
-    reply.Finish(reply.Admits(durable) ? status : durable);
+    reply.Finish(reply.ShouldAnswer(durable) ? status : durable);
   };
   loop.WhenDurable(revision, std::move(answer), patience);
 }
 
-// A question: `ask` runs on the loop thread, fills the response and changes nothing.
+// A query: `ask` runs on the loop thread, fills the response and changes nothing.
 template <class Response, class Question>
 void Ask(const ServiceContext& context, Reply<Response> reply, size_t weight, Question ask) {
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
@@ -130,7 +131,7 @@ void Ask(const ServiceContext& context, Reply<Response> reply, size_t weight, Qu
   if (!posted.ok()) shared->Finish(posted);
 }
 
-// A read: `look` gets the state under the reader lock and fills the response. One step.
+// A read in one step: `look` gets the state under the reader lock and fills the response.
 template <class Response, class Look>
 void ReadOnce(const ServiceContext& context, Reply<Response> reply, Look look) {
   ReadView view(*context.loop);

@@ -47,16 +47,16 @@ absl::Status ValidateOpen(const v1::ExecRequest::Open& open) {
   return findings.ToStatus();
 }
 
-// What follows `open`.
+// Messages after `open`.
 absl::Status ValidateInput(const v1::ExecRequest& request, bool terminal) {
   Findings findings;
   const FieldPath root;
-  if (request.has_open()) findings.Invalid({root, "open"}, "only first, and once");
+  if (request.has_open()) findings.Invalid({root, "open"}, "must be the first message, sent once");
   if (request.input().size() > kMaxDataBytes) findings.Invalid({root, "input"}, "at most 64 KiB");
   if (request.has_resize() && !terminal) findings.Invalid({root, "resize"}, "there is no terminal");
   if (request.has_resize()) CheckTerminal({root, "resize"}, request.resize(), findings);
   if (request.message_case() == v1::ExecRequest::MESSAGE_NOT_SET)
-    findings.Invalid(root, "an empty message");
+    findings.Invalid(root, "is empty");
   return findings.ToStatus();
 }
 
@@ -66,7 +66,7 @@ struct ExecTarget {
   v1::OpenExec open;
 };
 
-// The task, if it runs. FindLog knows names and nodes.
+// The task, if it runs. FindLog resolves names and nodes.
 absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
                                       const v1::ExecRequest::Open& open) {
   v1::ReadLogsRequest as_log;
@@ -78,7 +78,7 @@ absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
   if (job.tasks.at(found->task.task).state != TaskState::kRunning) {
     return absl::FailedPreconditionError(absl::StrCat("task ", ApiTaskName(job, found->task.task),
                                                       " of job ", Quoted(job.name),
-                                                      " does not run"));
+                                                      " is not running"));
   }
   ExecTarget target{.node = found->node, .job = job.name, .open = {}};
   target.open.mutable_key()->set_job_uid(job.id.value);
@@ -121,7 +121,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   void OnWriteDone(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
-    if (!ok && !ended_.has_value()) return End(absl::CancelledError("the client went away"));
+    if (!ok && !ended_.has_value()) return End(absl::CancelledError("the client disconnected"));
     if (opened_.has_value() && !response_.output().empty()) {
       v1::ExecInput confirmed;
       confirmed.set_consumed(response_.output().size());
@@ -132,17 +132,17 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
 
   void OnCancel() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    if (!ended_.has_value()) End(absl::CancelledError("the client went away"));
+    if (!ended_.has_value()) End(absl::CancelledError("the client disconnected"));
   }
 
   void OnOutput(v1::ExecOutput output) override ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (ended_.has_value()) return;
-    opened_ = output.request();  // it may be here before the relay has returned it
+    opened_ = output.request();  // it may come before the relay has returned it
     under_way_ -= std::min<size_t>(under_way_, output.consumed());
     queued_bytes_ += output.data().size();
     if (queued_bytes_ > 2 * kExecWindow)
-      return End(absl::InternalError("the agent sends more than was agreed on"));
+      return End(absl::InternalError("the agent sent more output than its window allows"));
     if (output.started() || !output.data().empty()) {
       v1::ExecResponse response;
       response.set_stream(output.stream());
@@ -169,7 +169,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   }
 
  private:
-  // Whether what was read is the first message, and may be worked on.
+  // Whether the message just read is the first one and can be processed.
   bool IsFirst(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (opening_ || ended_.has_value()) return false;
@@ -184,7 +184,8 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     return false;
   }
 
-  // Looks the task up here, reads the user that it runs as where reading may touch the disk.
+  // Looks the task up here, but reads the user that it runs as on the executor: that may touch the
+  // disk.
   void Open(const v1::ExecRequest::Open& open) ABSL_LOCKS_EXCLUDED(mutex_) {
     ReadView view(*context_.loop);
     absl::StatusOr<ExecTarget> target =
@@ -213,7 +214,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     if (!ended_.has_value()) End(std::move(status));
   }
 
-  // The command's end may have come already: then the relay knows the request no more.
+  // The command may have ended already: then the relay no longer has the request.
   void Connected(ExecRelay::RequestId request) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (ended_.has_value()) return relay_->Cancel(request);
@@ -230,7 +231,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     if (opened_.has_value()) relay_->Send(*opened_, std::move(input));
   }
 
-  // A client that says nothing more has ended its input.
+  // A client that sends nothing more has ended its input.
   void SendEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     v1::ExecInput input;
     input.set_end(true);
@@ -254,7 +255,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     Advance();
   }
 
-  // Begins the next write, or finishes. After Finish the reactor is not touched again.
+  // Begins the next write, or finishes. After Finish the reactor is not used again.
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || reactor_ == nullptr) return;
     if (queue_.empty()) {
@@ -272,8 +273,8 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   ExecRelay* const relay_;
   Executor* const executor_;
   const ClientIdentity client_;
-  v1::ExecRequest request_;    // of the read in flight
-  v1::ExecResponse response_;  // of the write in flight
+  v1::ExecRequest request_;    // of the current read
+  v1::ExecResponse response_;  // of the current write
 
   absl::Mutex mutex_;
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_);  // null once finished
@@ -282,7 +283,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   bool opening_ ABSL_GUARDED_BY(mutex_) = false;
   bool terminal_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_over_ ABSL_GUARDED_BY(mutex_) = false;
-  size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // input that the command has not taken
+  size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // input that the command has not consumed
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<v1::ExecResponse> queue_ ABSL_GUARDED_BY(mutex_);
   std::optional<ExecRelay::RequestId> opened_ ABSL_GUARDED_BY(mutex_);

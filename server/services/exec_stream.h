@@ -1,8 +1,8 @@
 // JobService.Exec: a client's stream on one side, a command inside a task on the other.
 //
-// At most kExecWindow of input is under way to the agent: no more is read from the client until the
-// command has taken some. As much of output is under way to the client: the agent sends more when
-// this confirms what was written.
+// At most kExecWindow bytes of input are in flight to the agent: no more is read from the client
+// until the command has consumed some. The same limit applies to output in flight to the client:
+// the agent sends more when this side confirms what was written.
 #ifndef BERTH_SERVER_SERVICES_EXEC_STREAM_H_
 #define BERTH_SERVER_SERVICES_EXEC_STREAM_H_
 

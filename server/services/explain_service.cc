@@ -17,9 +17,9 @@
 namespace berth {
 namespace {
 
-// Questions cost as much as a thousand ordinary commands, and more: so few of them are in one turn
-// (LoopOptions::commands_per_turn), and one that is refused costs the others nothing. Explaining
-// takes many dry runs.
+// Queries cost as much as a thousand ordinary commands, and more. So only few of them run in one
+// turn (LoopOptions::commands_per_turn), and refused ones do not delay the others. Explaining takes
+// many dry runs.
 constexpr size_t kQuestionWeight = 1000;
 constexpr size_t kExplainWeight = 4000;
 
@@ -34,17 +34,17 @@ absl::Status AsFieldsOfJob(const absl::Status& status) {
   return ViolationsError(status.code(), violations);
 }
 
-// As SubmitJobs refuses, or planned as if it had just been submitted.
+// Refuses as SubmitJobs does, or plans the job as if it had just been submitted.
 absl::Status PlanNow(Turn& turn, Submission& submission, v1::PlanJobResponse& response) {
   if (absl::Status status = submission.Check(turn.state()); !status.ok()) {
     return AsFieldsOfJob(status);
   }
   const JobSpec spec = submission.TakeOnly(turn.state());
   const absl::StatusOr<DryRunResult> plan = DryRun(turn.Trial(), turn.policies(), spec, turn.now());
-  if (!plan.ok()) {  // as in Submission: Check and Apply disagree, which is our bug
-    LogError("a job that was checked cannot be planned", {{"error", plan.status()}});
+  if (!plan.ok()) {  // as in Submission: Check and Apply disagree, which is a bug of Berth
+    LogError("a validated job cannot be planned", {{"error", plan.status()}});
     return absl::InternalError(absl::StrCat("the job was refused: ", plan.status().message(),
-                                            "; this is a bug of berthd"));
+                                            "; this is a bug in berthd"));
   }
   RenderPlan(turn.state(), spec, *plan, &response);
   return absl::OkStatus();
@@ -86,7 +86,7 @@ grpc::ServerUnaryReactor* ExplainService::PlanJob(grpc::CallbackServerContext* c
                                                   v1::PlanJobResponse* response) {
   Reply<v1::PlanJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  auto submit = std::make_unique<v1::SubmitJobsRequest>();  // the submission points at it
+  auto submit = std::make_unique<v1::SubmitJobsRequest>();  // the submission points to it
   *submit->add_jobs() = request->job();
   ReadView view(*context_.loop);
   if (absl::Status status =

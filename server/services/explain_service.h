@@ -1,6 +1,6 @@
-// ExplainService over gRPC. Every question is asked of the engine on the loop thread, between the
-// commands of a turn and its cycle (Turn::Trial): nothing of it remains, and the answer waits until
-// what it saw is durable.
+// ExplainService over gRPC. Queries run in the engine on the loop thread, between the commands of a
+// turn and its cycle (Turn::Trial). They leave no trace, and the response waits until what it saw
+// is durable.
 #ifndef BERTH_SERVER_SERVICES_EXPLAIN_SERVICE_H_
 #define BERTH_SERVER_SERVICES_EXPLAIN_SERVICE_H_
 

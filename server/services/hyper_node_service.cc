@@ -27,7 +27,7 @@ const IdMap<HyperNodeId, HyperNode>& HyperNodesOf(const ClusterState& state) {
   return state.hyper_nodes();
 }
 
-// What one call changes, and what came of it.
+// The changes of one call, and their results.
 struct Changes {
   std::vector<HyperNodeSpec> changed;
   std::vector<std::string> deleted;
@@ -39,9 +39,9 @@ absl::Status CheckEtag(const Turn& turn, const TurnEdits& edits, const HyperNode
   return edits.CheckEtag(turn, ObjectName(known.spec.name), known.revision, etag);
 }
 
-// Adds what the message asks for to the changes, if it is any.
-absl::Status AddWish(const Turn& turn, const TurnEdits& edits, const v1::HyperNode& wish,
-                     Changes* changes) {
+// Adds the change that the message requests, if any.
+absl::Status AddRequestedChange(const Turn& turn, const TurnEdits& edits, const v1::HyperNode& wish,
+                                Changes* changes) {
   const HyperNode* known = turn.state().FindHyperNode(wish.name());
   HyperNodeSpec spec = HyperNodeSpecFrom(wish);
   if (known == nullptr) {
@@ -61,7 +61,7 @@ absl::Status AddWish(const Turn& turn, const TurnEdits& edits, const v1::HyperNo
   return absl::OkStatus();
 }
 
-// All of it, or nothing on an error. With `validate_only` nothing in any case.
+// All changes, or none on an error. With `validate_only` none in any case.
 absl::Status Make(Turn& turn, TurnEdits& edits, const Changes& changes, bool validate_only) {
   absl::Status fits = CheckHyperNodesFit(turn.state(), static_cast<size_t>(changes.created),
                                          changes.deleted.size());
@@ -74,7 +74,7 @@ absl::Status Make(Turn& turn, TurnEdits& edits, const Changes& changes, bool val
   return absl::OkStatus();
 }
 
-// The HyperNode as it is after this turn changed it.
+// The HyperNode after this turn's change.
 void RenderNow(const Turn& turn, const std::string& name, bool changed, v1::HyperNode& response) {
   const HyperNode& domain = *turn.state().FindHyperNode(name);
   RenderHyperNode(turn.state(), domain, &response);
@@ -82,7 +82,7 @@ void RenderNow(const Turn& turn, const std::string& name, bool changed, v1::Hype
   if (changed) response.set_etag(absl::StrCat(turn.revision()));
 }
 
-// True if the request was answered before: `response` is that answer.
+// True if the request was answered before: `response` is that response.
 template <class Response>
 absl::StatusOr<bool> Answered(const Turn& turn, const RequestTable& requests, const std::string& id,
                               const std::string& fingerprint, Response& response) {
@@ -109,11 +109,10 @@ absl::Status Create(Turn& turn, const ServiceContext& context,
   if (!answered.ok() || *answered) return answered.status();
   const std::string& name = request.hyper_node().name();
   if (turn.state().FindHyperNode(name) != nullptr) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("there is a HyperNode ", Quoted(name), " already"));
+    return absl::AlreadyExistsError(absl::StrCat("HyperNode ", Quoted(name), " already exists"));
   }
   Changes changes;
-  absl::Status status = AddWish(turn, *context.edits, request.hyper_node(), &changes);
+  absl::Status status = AddRequestedChange(turn, *context.edits, request.hyper_node(), &changes);
   if (status.ok()) status = Make(turn, *context.edits, changes, false);
   if (!status.ok()) return status;
   RenderNow(turn, name, true, response);
@@ -127,7 +126,7 @@ absl::Status Update(Turn& turn, const ServiceContext& context,
   const std::string& name = request.hyper_node().name();
   if (turn.state().FindHyperNode(name) == nullptr) return NoSuchHyperNode(name);
   Changes changes;
-  absl::Status status = AddWish(turn, *context.edits, request.hyper_node(), &changes);
+  absl::Status status = AddRequestedChange(turn, *context.edits, request.hyper_node(), &changes);
   if (!status.ok()) return status;
   if (changes.updated > 0) {
     status = Make(turn, *context.edits, changes, false);
@@ -153,7 +152,7 @@ absl::Status Delete(Turn& turn, const ServiceContext& context,
 absl::Status GatherChanges(const Turn& turn, const TurnEdits& edits,
                            const v1::ApplyHyperNodesRequest& request, Changes* changes) {
   for (const v1::HyperNode& wish : request.hyper_nodes()) {
-    absl::Status status = AddWish(turn, edits, wish, changes);
+    absl::Status status = AddRequestedChange(turn, edits, wish, changes);
     if (!status.ok()) return status;
   }
   for (const std::string& name : request.delete_names()) {

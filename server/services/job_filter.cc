@@ -13,7 +13,7 @@
 namespace berth {
 namespace {
 
-// Characters of names, and the two that stand for others.
+// Characters of names, and the two wildcards.
 bool IsNamePattern(absl::string_view text) {
   return text.size() <= kMaxNamePatternBytes && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '*' ||
@@ -98,7 +98,7 @@ bool JobMatcher::HasLabels(const Job& job) const {
   return true;
 }
 
-// On a mismatch the latest '*' takes one byte more; earlier ones never need to.
+// On a mismatch the latest '*' takes one more byte; earlier ones never need to.
 bool MatchesPattern(absl::string_view text, absl::string_view pattern) {
   size_t at = 0, p = 0;
   size_t star = absl::string_view::npos, taken = 0;  // the latest '*', and where its text ends

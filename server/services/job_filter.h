@@ -1,4 +1,4 @@
-// Which jobs a list asks for.
+// The filter of a list of jobs.
 #ifndef BERTH_SERVER_SERVICES_JOB_FILTER_H_
 #define BERTH_SERVER_SERVICES_JOB_FILTER_H_
 
@@ -16,11 +16,11 @@ inline constexpr size_t kMaxNamePatternBytes = 128;
 // INVALID_ARGUMENT with every violation of filter and order.
 absl::Status ValidateJobList(const v1::ListJobsRequest& request);
 
-// All of a filter but its node. For one step under the reader lock: both outlive the matcher.
+// A filter without its node. Valid for one step under the reader lock: both outlive the matcher.
 class JobMatcher {
  public:
   JobMatcher(const ClusterState& state, const v1::JobFilter& filter);
-  // O(length of name and pattern + labels asked for).
+  // O(length of name and pattern + labels requested).
   bool operator()(const Job& job) const;
 
  private:
@@ -29,11 +29,11 @@ class JobMatcher {
 
   const ClusterState& state_;
   const v1::JobFilter& filter_;
-  const Queue* queue_ = nullptr;  // null: none is asked for, or there is none of that name
+  const Queue* queue_ = nullptr;  // null: none is requested, or none has that name
   Time submitted_after_ = absl::InfinitePast();
 };
 
-// The whole text; '*' in the pattern stands for any text, '?' for one byte. O(product of the
+// Matches the whole text; '*' in the pattern matches any text, '?' one byte. O(product of the
 // lengths) at worst, without recursion.
 bool MatchesPattern(absl::string_view text, absl::string_view pattern);
 

@@ -28,20 +28,20 @@ absl::Status NoSuchQueue(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
 }
 
-// Where a list stands between two steps. Ids are given out in the order of submission.
+// Position of a list between two steps. Ids are assigned in the order of submission.
 class Cursor {
  public:
-  // `seen`: the last job of the page before; 0 begins. Jobs that are submitted later have greater
+  // `seen`: the last job of the previous page; 0 begins. Jobs that are submitted later have greater
   // ids: they come last, or, newest first, never.
   Cursor(bool newest_first, uint64_t seen) : newest_first_(newest_first), seen_(seen) {}
 
-  // The next job, not yet looked at; nullopt at the end.
+  // The next job that was not examined yet; nullopt at the end.
   std::optional<JobId> Next(const ClusterState& state) const {
     if (!newest_first_) return state.jobs().NextFrom(JobId{seen_ + 1});
     if (seen_ == 0) return state.jobs().NextBackFrom(state.next_job_id());
     return state.jobs().NextBackFrom(JobId{seen_ - 1});
   }
-  // The same of jobs in order of id.
+  // The same for jobs ordered by id.
   std::optional<JobId> NextOf(const std::set<JobId>& jobs) const {
     if (!newest_first_) {
       const auto found = jobs.upper_bound(JobId{seen_});
@@ -71,7 +71,7 @@ std::set<JobId> JobsOn(const Node& node) {
 
 enum class Progress { kMore, kPageFull, kAtEnd, kNoNode, kNoQueue };
 
-// One step: looks at some jobs and renders those that match.
+// One step: examines some jobs and renders those that match.
 Progress AddJobs(const ClusterState& state, Time now, const v1::ListJobsRequest& request,
                  int page_size, Cursor& cursor, v1::ListJobsResponse& response) {
   const v1::JobFilter& filter = request.filter();
@@ -99,7 +99,7 @@ Progress AddJobs(const ClusterState& state, Time now, const v1::ListJobsRequest&
   return Progress::kMore;
 }
 
-// A task as a key of a page.
+// A task as the key of a page.
 constexpr uint64_t kTaskBits = 16;
 static_assert(kMaxTasksPerJob <= 1 << kTaskBits);
 
@@ -115,7 +115,7 @@ std::vector<TaskKey> TasksOn(const Node& node, const Job* job, uint64_t after) {
   return tasks;
 }
 
-// At most 4,096 live on a node, and a page holds at most kMaxPageSize.
+// A node has at most 4,096 tasks, and a page holds at most kMaxPageSize.
 void AddTasksOn(const ClusterState& state, const Node& node, const Job* job, const Page& page,
                 const std::string& scope, v1::ListTasksResponse& response) {
   const std::vector<TaskKey> tasks = TasksOn(node, job, PageKeyId(page.after));
@@ -130,7 +130,7 @@ void AddTasksOn(const ClusterState& state, const Node& node, const Job* job, con
 
 void AddTasksOf(const ClusterState& state, const Job& job, const Page& page,
                 const std::string& scope, v1::ListTasksResponse& response) {
-  const uint64_t first = PageKeyId(page.after);  // tasks already told
+  const uint64_t first = PageKeyId(page.after);  // tasks already listed
   const uint64_t end =
       std::min<uint64_t>(job.tasks.size(), first + static_cast<uint64_t>(page.size));
   for (uint64_t i = first; i < end; ++i) {

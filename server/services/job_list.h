@@ -8,8 +8,8 @@
 
 namespace berth {
 
-// Fill the response through the view; the caller answers when the view is durable. INVALID_ARGUMENT
-// for a bad page or filter; NOT_FOUND.
+// Fill the response through the view; the caller responds when the view is durable.
+// INVALID_ARGUMENT for an invalid page or filter; NOT_FOUND.
 absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& request,
                       v1::ListJobsResponse& response);
 absl::Status ListTasks(ReadView& view, const v1::ListTasksRequest& request,

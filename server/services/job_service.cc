@@ -33,7 +33,7 @@ void LogSubmitted(const v1::SubmitJobsResponse& response) {
 
 std::string ObjectName(const Job& job) { return absl::StrCat("job ", Quoted(job.name)); }
 
-// A write to one job, answered with the job as it then is. change(turn, job) returns the event to
+// A write to one job; the response is the job afterwards. change(turn, job) returns the event to
 // emit, or nullopt if there is nothing to change.
 template <class Change>
 void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string name,
@@ -60,7 +60,7 @@ void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string 
 
 bool Changes(const MaybeEvent& event) { return event.ok() && event->has_value(); }
 
-// Who did it, if anything comes of it.
+// Logs who made a change, if anything changes.
 MaybeEvent Told(const char* what, const Job& job, const std::string& by, MaybeEvent event) {
   if (Changes(event)) LogInfo(what, {{"job", job.name}, {"uid", job.id.value}, {"by", by}});
   return event;
@@ -180,24 +180,24 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
                                              const v1::GetJobRequest* request, v1::Job* response) {
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  const std::string waits = context_.placing_waits();
+  const std::string waits = context_.hold_reason();
   ReadView view(*context_.loop);
   const absl::Status found = view.Step([&](const ClusterState& state) {
     const Job* job = state.FindJob(request->name());
     if (job == nullptr) return NoSuchJob(request->name());
     context_.Render(state, *job, context_.clock->Now(), response);
-    context_.TellOfHold(waits, response);
+    context_.AddHoldReason(waits, response);
     return absl::OkStatus();
   });
   if (!found.ok()) {
     view.Answer([reply = std::move(reply), found](absl::Status) mutable { reply.Finish(found); });
     return reactor;
   }
-  // The cold part is there once the job is durable; until then it is left out. Reading may touch
-  // the disk, so not on the thread that tells it.
+  // The cold part exists once the job is durable; until then it is left out. Reading it may touch
+  // the disk, so it does not run on the thread that reports durability.
   const absl::Duration patience = reply.patience();
   auto answer = [this, reply = std::move(reply)](absl::Status durable) mutable {
-    if (!reply.Admits(durable)) return reply.Finish(durable);
+    if (!reply.ShouldAnswer(durable)) return reply.Finish(durable);
     executor_->Run([this, synced = durable.ok(), reply = std::move(reply)]() mutable {
       const absl::Status status = AddColdPart(*context_.store, reply.response());
       reply.Finish(!synced && absl::IsNotFound(status) ? absl::OkStatus() : status);
@@ -213,9 +213,9 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
   Reply<v1::ListJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   AnswerList(context_, std::move(reply), [&](ReadView& view) {
-    const std::string waits = context_.placing_waits();
+    const std::string waits = context_.hold_reason();
     absl::Status listed = berth::ListJobs(view, context_.clock->Now(), *request, *response);
-    for (v1::Job& job : *response->mutable_jobs()) context_.TellOfHold(waits, &job);
+    for (v1::Job& job : *response->mutable_jobs()) context_.AddHoldReason(waits, &job);
     return listed;
   });
   return reactor;

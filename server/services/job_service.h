@@ -16,8 +16,7 @@ namespace berth {
 
 class JobService final : public v1::JobService::CallbackService {
  public:
-  // `executor`: where cold parts are read that were not durable when the call came. All outlive the
-  // service.
+  // `executor` reads cold parts that were not durable when the call came. All outlive the service.
   JobService(const ServiceContext* context, LogRelay* logs, ExecRelay* execs, Executor* executor)
       : context_(*context), logs_(logs), execs_(execs), executor_(executor) {
     SetMessageAllocatorFor_SubmitJobs(&submit_messages_);

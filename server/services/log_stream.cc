@@ -43,7 +43,7 @@ class LogPump final : public LogReader {
     relay_->Consumed(RequestOfWrite(), message_.data().size());
     absl::MutexLock lock(&mutex_);
     writing_ = false;
-    if (!ok && !end_.has_value()) end_ = absl::CancelledError("the reader went away");
+    if (!ok && !end_.has_value()) end_ = absl::CancelledError("the client disconnected");
     if (!ok) chunks_.clear();
     Advance();
   }
@@ -75,7 +75,7 @@ class LogPump final : public LogReader {
     return write_request_;
   }
 
-  // Begins the next write, or finishes. After Finish the reactor is not touched again.
+  // Begins the next write, or finishes. After Finish the reactor is not used again.
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || reactor_ == nullptr) return;
     if (chunks_.empty()) {
@@ -96,7 +96,7 @@ class LogPump final : public LogReader {
   }
 
   LogRelay* const relay_;
-  v1::ReadLogsResponse message_;  // of the write in flight; its attempt is that of all
+  v1::ReadLogsResponse message_;  // of the current write; all have the same attempt
 
   absl::Mutex mutex_;
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_);                 // null once finished
@@ -115,7 +115,7 @@ class LogStream final : public Reactor {
   const std::shared_ptr<LogPump>& pump() const { return pump_; }
 
   void OnWriteDone(bool ok) override { pump_->OnWritten(ok); }
-  void OnCancel() override { pump_->Abandon(absl::CancelledError("the reader went away")); }
+  void OnCancel() override { pump_->Abandon(absl::CancelledError("the client disconnected")); }
   void OnDone() override { delete this; }
 
  private:
@@ -136,8 +136,7 @@ absl::Status ValidateReadLogs(const v1::ReadLogsRequest& request) {
   return findings.ToStatus();
 }
 
-// "worker-3" -> index in the job. Group names may hold dashes: the number is what follows the last
-// one.
+// "worker-3" -> index in the job. Group names may contain dashes: the number follows the last one.
 std::optional<uint32_t> TaskIndex(const Job& job, const std::string& name) {
   if (name.empty()) return 0;
   const size_t dash = name.rfind('-');
@@ -153,11 +152,11 @@ std::optional<uint32_t> TaskIndex(const Job& job, const std::string& name) {
   return std::nullopt;
 }
 
-// A node that is there and not connected will be in a moment, after a restart: UNAVAILABLE, which
-// the relay says. One that fell silent may never be.
+// A node that exists but is not connected will be in a moment, after a restart: the relay reports
+// UNAVAILABLE. A node that fell silent may never be.
 absl::Status CheckNode(const ClusterState& state, NodeId id) {
   const Node* node = state.nodes().Find(id);
-  if (node == nullptr) return absl::NotFoundError("the node that had the output was deleted");
+  if (node == nullptr) return absl::NotFoundError("the node with the output was deleted");
   if (node->status.state == NodeState::kReady) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("node ", Quoted(node->spec.name), ", which has the output, is silent"));
@@ -182,7 +181,8 @@ absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogs
   }
   if (request.attempt() > task.attempt) {
     return absl::NotFoundError(absl::StrCat("task ", ApiTaskName(*job, *index), " is at attempt ",
-                                            task.attempt, ", there is no ", request.attempt()));
+                                            task.attempt, "; there is no attempt ",
+                                            request.attempt()));
   }
   if (absl::Status status = CheckNode(state, task.node); !status.ok()) return status;
   return LogRequest{.node = task.node,

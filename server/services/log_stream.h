@@ -1,4 +1,4 @@
-// JobService.ReadLogs: passes on what the log relay brings, no faster than the client takes it.
+// JobService.ReadLogs: passes on the relay's chunks, no faster than the client reads them.
 #ifndef BERTH_SERVER_SERVICES_LOG_STREAM_H_
 #define BERTH_SERVER_SERVICES_LOG_STREAM_H_
 
@@ -10,7 +10,7 @@
 
 namespace berth {
 
-// Where the log asked for is. INVALID_ARGUMENT, NOT_FOUND, or FAILED_PRECONDITION if the task has
+// Locates the requested log. INVALID_ARGUMENT, NOT_FOUND, or FAILED_PRECONDITION if the task has
 // not started or its node is silent.
 absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogsRequest& request);
 

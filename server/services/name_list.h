@@ -1,6 +1,6 @@
-// Lists in order of name over maps that are in order of id. Each page looks at every row once (in
-// steps) and keeps the first names after the last page's; there are at most some 100,000 nodes or
-// queues, so that stays cheap.
+// Lists ordered by name, over maps ordered by id. Each page examines every row once (in steps) and
+// keeps the first names after the previous page's last one. There are at most some 100,000 nodes or
+// queues, so this stays cheap.
 #ifndef BERTH_SERVER_SERVICES_NAME_LIST_H_
 #define BERTH_SERVER_SERVICES_NAME_LIST_H_
 
@@ -20,7 +20,7 @@ template <class IdType>
 using NamedRows = std::vector<std::pair<std::string, IdType>>;
 
 // The first `count` rows with name > after, by name. map_of(state): the IdMap; name_of(value): its
-// name, or nullopt to leave it out.
+// name, or nullopt to skip it.
 template <class IdType, class MapOf, class NameOf>
 NamedRows<IdType> FirstByName(ReadView& view, const std::string& after, size_t count, MapOf map_of,
                               NameOf name_of) {
@@ -49,7 +49,7 @@ NamedRows<IdType> FirstByName(ReadView& view, const std::string& after, size_t c
   return heap;
 }
 
-// Answers a page: render(state, value) for each of the rows that is still there.
+// Renders a page: render(state, value) for each of the rows that still exists.
 template <class IdType, class MapOf, class Render>
 void RenderRows(ReadView& view, const NamedRows<IdType>& rows, MapOf map_of, Render render) {
   for (size_t begin = 0; begin < rows.size(); begin += kMaxRenderedPerStep) {

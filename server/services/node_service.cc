@@ -82,11 +82,11 @@ absl::Status SteerNode(Turn& turn, const NodeSteered& wish, const std::string& n
   event.id = node->id;
   if (changed) {
     if (absl::Status emitted = turn.Emit(event); !emitted.ok()) return emitted;
-    LogInfo("node steered", {{"node", name},
-                             {"cordoned", wish.cordoned ? "yes" : "no"},
-                             {"draining", wish.draining ? "yes" : "no"},
-                             {"reason", wish.reason},
-                             {"by", by}});
+    LogInfo("node cordon or drain changed", {{"node", name},
+                                             {"cordoned", wish.cordoned ? "yes" : "no"},
+                                             {"draining", wish.draining ? "yes" : "no"},
+                                             {"reason", wish.reason},
+                                             {"by", by}});
   }
   RenderNode(turn.state(), turn.state().nodes().At(event.id), true, &response);
   if (changed) response.set_etag(absl::StrCat(turn.revision()));
@@ -162,7 +162,7 @@ grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext*
   return Steer(context, response, request->name(), false, false, "");
 }
 
-// Cordoned, and its jobs leave; with wait_for_jobs they may end by themselves, which is a cordon.
+// Cordons the node and requeues its jobs. With wait_for_jobs they may end by themselves: a cordon.
 grpc::ServerUnaryReactor* NodeService::DrainNode(grpc::CallbackServerContext* context,
                                                  const v1::DrainNodeRequest* request,
                                                  v1::Node* response) {

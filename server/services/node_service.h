@@ -1,4 +1,4 @@
-// NodeService over gRPC: what operators see of nodes, and how they steer them.
+// NodeService over gRPC: what operators see of nodes, and how they control them.
 #ifndef BERTH_SERVER_SERVICES_NODE_SERVICE_H_
 #define BERTH_SERVER_SERVICES_NODE_SERVICE_H_
 
@@ -32,7 +32,7 @@ class NodeService final : public v1::NodeService::CallbackService {
                                        v1::DeleteNodeResponse* response) override;
 
  private:
-  // Sets what the operator wants of the node.
+  // Sets the state that the operator wants for the node.
   grpc::ServerUnaryReactor* Steer(grpc::CallbackServerContext* context, v1::Node* response,
                                   const std::string& name, bool cordoned, bool draining,
                                   const std::string& reason);

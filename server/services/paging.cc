@@ -29,10 +29,10 @@ absl::StatusOr<Page> ReadPage(int page_size, absl::string_view page_token,
   if (page_token.empty()) return page;
   std::string token;
   if (!absl::WebSafeBase64Unescape(page_token, &token) || token.size() <= scope.size()) {
-    return Wrong("page_token", "is not a token of this service; leave it out to begin");
+    return Wrong("page_token", "is not a token of this service; omit it to begin");
   }
   if (!absl::StartsWith(token, scope)) {
-    return Wrong("page_token", "belongs to another list or filter; leave it out to begin");
+    return Wrong("page_token", "belongs to another list or filter; omit it to begin");
   }
   page.after = token.substr(scope.size());
   return page;

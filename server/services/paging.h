@@ -12,19 +12,19 @@ namespace berth {
 
 inline constexpr int kDefaultPageSize = 100;
 inline constexpr int kMaxPageSize = 1000;
-// Rows that one call looks at. With a filter that matches little, a page may come back short, with
-// a token.
+// Rows that one call examines. With a filter that matches little, a page may be shorter than
+// requested and still have a token.
 inline constexpr size_t kMaxRowsPerCall = 200'000;
-// Rows that are rendered in one step under the reader lock: rendering costs more than looking.
+// Rows rendered in one step under the reader lock: rendering costs more than examining.
 inline constexpr size_t kMaxRenderedPerStep = 100;
 
 struct Page {
   int size = kDefaultPageSize;
-  std::string after;  // the last row's key of the page before; empty for the first page
+  std::string after;  // the last row's key of the previous page; empty for the first page
 };
 
-// INVALID_ARGUMENT for a size that is negative or above kMaxPageSize, for a token that is none of
-// ours, and for one that belongs to another list or filter. `scope`: FingerprintOf(list, filter).
+// INVALID_ARGUMENT for a size that is negative or above kMaxPageSize, for an invalid token, and for
+// one of another list or filter. `scope`: FingerprintOf(list, filter).
 absl::StatusOr<Page> ReadPage(int page_size, absl::string_view page_token,
                               const std::string& scope);
 

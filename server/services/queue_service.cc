@@ -16,15 +16,15 @@
 namespace berth {
 namespace {
 
-// Dividing among ten thousand queues takes milliseconds: few such in one turn.
+// Dividing among ten thousand queues takes milliseconds: only few of these in one turn.
 constexpr size_t kSharesWeight = 1000;
 
 absl::Status NoSuchQueue(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
 }
 
-absl::Status TheRootStays(absl::string_view verb) {
-  return absl::FailedPreconditionError(absl::StrCat("the root of all queues cannot be ", verb));
+absl::Status RootIsImmutable(absl::string_view verb) {
+  return absl::FailedPreconditionError(absl::StrCat("the root queue cannot be ", verb));
 }
 
 std::string ObjectName(absl::string_view name) { return absl::StrCat("queue ", Quoted(name)); }
@@ -35,7 +35,7 @@ std::string BodyOf(const v1::CreateQueueRequest& request) {
   return FingerprintOf("CreateQueue", request.queue());
 }
 
-// The queue as it is after this turn changed it.
+// The queue after this turn's change.
 void RenderChanged(const Turn& turn, QueueId id, v1::Queue& response) {
   RenderQueue(turn.state(), turn.state().queues().At(id), &response);
   response.set_etag(absl::StrCat(turn.revision()));
@@ -75,7 +75,7 @@ absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& 
                     v1::Queue& response) {
   const Queue* queue = turn.state().FindQueue(request.queue().name());
   if (queue == nullptr) return NoSuchQueue(request.queue().name());
-  if (queue->id == kRootQueue) return TheRootStays("changed");
+  if (queue->id == kRootQueue) return RootIsImmutable("changed");
   const std::string object = ObjectName(queue->spec.name);
   absl::Status current = edits.CheckEtag(turn, object, queue->revision, request.queue().etag());
   if (!current.ok()) return current;
@@ -103,7 +103,7 @@ absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& 
 absl::Status Delete(Turn& turn, const TurnEdits& edits, const v1::DeleteQueueRequest& request) {
   const Queue* queue = turn.state().FindQueue(request.name());
   if (queue == nullptr) return NoSuchQueue(request.name());
-  if (queue->id == kRootQueue) return TheRootStays("deleted");
+  if (queue->id == kRootQueue) return RootIsImmutable("deleted");
   absl::Status current =
       edits.CheckEtag(turn, ObjectName(queue->spec.name), queue->revision, request.etag());
   if (!current.ok()) return current;
@@ -136,7 +136,7 @@ absl::Status List(ReadView& view, const v1::ListQueuesRequest& request,
   const auto size = static_cast<size_t>(page->size);
   NamedRows<QueueId> rows = FirstByName<QueueId>(
       view, page->after, size + 1, QueuesOf, [](const Queue& queue) -> std::optional<std::string> {
-        if (queue.id == kRootQueue) return std::nullopt;  // read it with GetQueue
+        if (queue.id == kRootQueue) return std::nullopt;  // available with GetQueue
         return queue.spec.name;
       });
   if (rows.size() > size) {
@@ -250,7 +250,7 @@ grpc::ServerUnaryReactor* QueueService::CloseQueue(grpc::CallbackServerContext* 
   return SetOpen(Reply<v1::Queue>(context, response), request->name(), false);
 }
 
-// On the loop thread, where the policies are.
+// Runs on the loop thread, because the policies are there.
 grpc::ServerUnaryReactor* QueueService::ListQueueShares(grpc::CallbackServerContext* context,
                                                         const v1::ListQueueSharesRequest* request,
                                                         v1::ListQueueSharesResponse* response) {

@@ -1,6 +1,6 @@
-// Reply: the one answer to a unary call. Held by whoever will answer (a handler, a command, an
-// effect); a Reply that is dropped unanswered, as when the server stops, answers UNAVAILABLE by
-// itself, so that no call hangs.
+// Reply: the response to a unary call. Held by whatever will answer (a handler, a command, an
+// effect). A Reply that is dropped unanswered, as when the server stops, answers UNAVAILABLE, so
+// that no call hangs.
 //
 //   grpc::ServerUnaryReactor* GetQueue(context, request, response) override {
 //     Reply<v1::Queue> reply(context, response);
@@ -42,24 +42,26 @@ class Reply {
   grpc::ServerUnaryReactor* reactor() const { return reactor_; }
   Response& response() const { return *response_; }
 
-  // How long the caller waits for the disk before it takes what is not on it (support/unsynced.h).
-  absl::Duration patience() const { return TakesUnsynced() ? kUnsyncedPatience : kDurablePatience; }
-  // Whether to go on, and not to answer with `durable`: all that was read is durable, or the caller
-  // takes it as it is, and is told. Once, before Finish.
-  bool Admits(const absl::Status& durable) {
+  // How long the caller waits for the disk before it accepts unsynced data (support/unsynced.h).
+  absl::Duration patience() const {
+    return AcceptsUnsynced() ? kUnsyncedPatience : kDurablePatience;
+  }
+  // Whether to respond with the data and not with `durable`: everything that was read is durable,
+  // or the caller accepts unsynced data, and the response is marked. Call once, before Finish.
+  bool ShouldAnswer(const absl::Status& durable) {
     if (durable.ok()) return true;
-    if (!TakesUnsynced()) return false;
+    if (!AcceptsUnsynced()) return false;
     context_->AddTrailingMetadata(kUnsyncedMetadata, kUnsyncedSeen);
     return true;
   }
 
-  // Once.
+  // Call once.
   void Finish(const absl::Status& status) {
     std::exchange(reactor_, nullptr)->Finish(ToGrpcStatus(status));
   }
 
  private:
-  bool TakesUnsynced() const {
+  bool AcceptsUnsynced() const {
     const auto found = context_->client_metadata().find(kUnsyncedMetadata);
     return found != context_->client_metadata().end() && found->second == kUnsyncedAllowed;
   }

@@ -16,7 +16,7 @@ ClientIdentity IdentityOf(const grpc::ServerContextBase& context) {
   ClientIdentity client;
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
   if (auth == nullptr) return client;
-  // A certificate without any name is one all the same: what counts is how the client came.
+  // A certificate without any name is still a certificate: what counts is how the client connected.
   const std::vector<grpc::string_ref> types =
       auth->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
   const bool insecure = types.empty() || types[0] == "insecure";
@@ -41,7 +41,7 @@ absl::Status CheckRunAs(const RunAsRules& rules, const ClientIdentity& client,
                           : client.common_name.empty() ? "a certificate without one common name"
                                                        : Quoted(client.common_name);
   return absl::PermissionDeniedError(
-      absl::StrCat("run_as ", Quoted(user), " is not allowed to ", who, " (the server's runAs)"));
+      absl::StrCat("run_as ", Quoted(user), " is not allowed for ", who, " (the server's runAs)"));
 }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Who may submit jobs that run as which user of the nodes: config run_as.
+// Which clients may submit jobs that run as which user of the nodes: config run_as.
 #ifndef BERTH_SERVER_SERVICES_RUN_AS_H_
 #define BERTH_SERVER_SERVICES_RUN_AS_H_
 
@@ -11,7 +11,7 @@
 
 namespace berth {
 
-// Who calls, as far as TLS has proved it.
+// The client's identity, as proved by TLS.
 struct ClientIdentity {
   bool tls = false;         // with a certificate of the authority
   std::string common_name;  // of the certificate; empty if it has none, or several
@@ -20,8 +20,7 @@ ClientIdentity IdentityOf(const grpc::ServerContextBase& context);
 
 using RunAsRules = google::protobuf::RepeatedPtrField<config::v1::RunAs>;
 
-// PERMISSION_DENIED unless a rule names both, whole and as they are. OK for an empty user, which
-// asks for nothing.
+// PERMISSION_DENIED unless a rule names both exactly. OK for an empty user, which requests nothing.
 absl::Status CheckRunAs(const RunAsRules& rules, const ClientIdentity& client,
                         const std::string& user);
 

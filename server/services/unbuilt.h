@@ -1,4 +1,4 @@
-// Calls of the API that are not built yet: UNIMPLEMENTED, naming the feature.
+// Calls of the API that are not implemented: UNIMPLEMENTED, naming the feature.
 #ifndef BERTH_SERVER_SERVICES_UNBUILT_H_
 #define BERTH_SERVER_SERVICES_UNBUILT_H_
 

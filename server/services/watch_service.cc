@@ -23,19 +23,19 @@ absl::Status Validate(const v1::WatchRequest& request) {
     CheckDnsLabel({root, "jobs", i}, request.jobs(i), findings);
   }
   if (request.no_jobs() && !request.jobs().empty()) {
-    findings.Invalid({root, "jobs"}, "says which jobs, and no_jobs says none");
+    findings.Invalid({root, "jobs"}, "not together with no_jobs");
   }
   if (request.no_jobs() && !request.nodes() && !request.queues() && !request.hyper_nodes()) {
     findings.Invalid({root, "no_jobs"},
-                     "leaves nothing to watch: ask for nodes, queues or HyperNodes");
+                     "leaves nothing to watch: set nodes, queues or hyper_nodes");
   }
   return findings.ToStatus();
 }
 
 class Stream;
 
-// The hub's end of a stream. The stream lives until OnDone, which comes after Finish only; and the
-// hub calls one at a time, Finish last: so the stream is there for every call.
+// The hub's end of a stream. The stream lives until OnDone, which comes only after Finish. The hub
+// calls one at a time, Finish last, so the stream exists during every call.
 class StreamSink final : public WatchSink {
  public:
   explicit StreamSink(Stream* stream) : stream_(stream) {}
@@ -58,14 +58,15 @@ class Stream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
     StartWrite(&message_);
   }
 
-  // Who does not read would not read a last word either. `this` may be gone afterwards.
+  // A client that does not read would not read a final status either. `this` may be gone
+  // afterwards.
   void Cut(const absl::Status& status) {
     context_->TryCancel();
     Finish(ToGrpcStatus(status));
   }
 
   void OnWriteDone(bool ok) override { ok ? hub_->Written(id_) : hub_->Remove(id_); }
-  // If it comes before the hub knows the watcher, the first write fails and says so again.
+  // If this comes before the hub knows the watcher, the first write fails and triggers it again.
   void OnCancel() override { hub_->Remove(id_); }
   void OnDone() override { delete this; }
 
@@ -73,7 +74,7 @@ class Stream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
   WatchHub* const hub_;
   grpc::CallbackServerContext* const context_;
   const WatchHub::WatcherId id_;
-  v1::WatchResponse message_;  // of the write in flight
+  v1::WatchResponse message_;  // of the current write
 };
 
 void StreamSink::Send(v1::WatchResponse response) { stream_->Write(std::move(response)); }

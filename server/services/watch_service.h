@@ -11,8 +11,8 @@ namespace berth {
 
 class WatchService final : public v1::WatchService::CallbackService {
  public:
-  // The hub outlives the service and its streams. Before the gRPC server is shut down:
-  // WatchHub::Stop.
+  // The hub outlives the service and its streams. Call WatchHub::Stop before the gRPC server is
+  // shut down.
   explicit WatchService(WatchHub* hub) : hub_(hub) {}
 
   grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context,

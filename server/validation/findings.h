@@ -1,7 +1,7 @@
-// What validation finds: every violation of a request at once, each with its field path.
+// Results of validation: every violation of a request at once, each with its field path.
 //
-// Paths are built only when something is wrong: a FieldPath is a chain of stack objects, free while
-// all is well.
+// Paths are built only if something is wrong: a FieldPath is a chain of stack objects, and free for
+// valid requests.
 #ifndef BERTH_SERVER_VALIDATION_FINDINGS_H_
 #define BERTH_SERVER_VALIDATION_FINDINGS_H_
 
@@ -16,8 +16,8 @@
 
 namespace berth {
 
-// "jobs[3].spec.groups[1].labels["team"]". Each object must outlive those made from it; hence no
-// temporaries as parents.
+// "jobs[3].spec.groups[1].labels["team"]". Each object must outlive those made from it; so parents
+// must not be temporaries.
 class FieldPath {
  public:
   FieldPath() = default;  // the request itself
@@ -41,9 +41,9 @@ class FieldPath {
   bool has_key_ = false;
 };
 
-// Collects what is wrong. The answer's code is that of the gravest finding, so a request that is
-// both wrong and asks for something that is not built is INVALID_ARGUMENT; its details name all
-// findings, the gravest first.
+// Collects violations. The status code is that of the gravest one, so a request that is both
+// invalid and uses an unimplemented feature is INVALID_ARGUMENT. The details list all violations,
+// the gravest first.
 class Findings {
  public:
   static constexpr size_t kMax =
@@ -57,11 +57,11 @@ class Findings {
   void Missing(const FieldPath& path, std::string description) {
     Add(kMissing, path, std::move(description));
   }
-  // FAILED_PRECONDITION: right in itself, but not as things stand.
+  // FAILED_PRECONDITION: valid by itself, but not in the current state.
   void Refused(const FieldPath& path, std::string description) {
     Add(kRefused, path, std::move(description));
   }
-  // UNIMPLEMENTED: a field that is understood but not built. `feature` begins the sentence.
+  // UNIMPLEMENTED: a known field without an implementation. `feature` begins the sentence.
   void Unbuilt(const FieldPath& path, absl::string_view feature);
 
   bool ok() const { return count_ == 0; }

@@ -8,8 +8,8 @@ namespace {
 
 enum class Mark : uint8_t { kNew, kOpen, kDone };
 
-// Depth first with a stack of our own: (node, next edge to look at). Nodes still open are those on
-// the stack, so an edge to one of them closes a cycle.
+// Depth first with an explicit stack: (node, next edge to examine). Open nodes are those on the
+// stack, so an edge to one of them closes a cycle.
 class Walk {
  public:
   explicit Walk(const Graph& graph) : graph_(graph), marks_(graph.size(), Mark::kNew) {

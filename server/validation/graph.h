@@ -9,12 +9,11 @@ namespace berth {
 // edges[i]: what i depends on. O(nodes + edges), no recursion.
 using Graph = std::vector<std::vector<int>>;
 
-// Some cycle as a list of nodes, without repeating the first; empty if there is none. The same for
-// the same graph.
+// A cycle as a list of nodes, without repeating the first; empty if there is none. Deterministic.
 //   {{1}, {2}, {0}} -> {0, 1, 2}
 std::vector<int> FindCycle(const Graph& graph);
 
-// Every node after all that it depends on, otherwise in order. The graph must have no cycle.
+// Every node after its dependencies, otherwise in order. The graph must have no cycle.
 std::vector<int> DependencyOrder(const Graph& graph);
 
 }  // namespace berth

@@ -128,29 +128,29 @@ void CheckSpread(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskG
   CheckRange({path, "max_skew"}, group.spread().max_skew(), 1, kGreatestSkew, findings);
 }
 
-// It says on which device of a node a share of one goes.
+// Chooses the device of a node for a share.
 void CheckSharesDevices(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
   const auto& devices = group.resources().devices();
-  const bool shares = std::any_of(devices.begin(), devices.end(), AsksForShare);
+  const bool shares = std::any_of(devices.begin(), devices.end(), RequestsShare);
   if (group.device_strategy() == v1::STRATEGY_UNSPECIFIED || shares) return;
-  findings.Invalid(path, "says on which device a share goes; the group asks for no share of one");
+  findings.Invalid(path, "chooses the device for a share, but the group requests no share");
 }
 
 void CheckPriority(const FieldPath& path, const v1::JobSpec& spec, int32_t priority,
                    Findings& findings) {
   CheckRange(path, priority, -kMaxPriority, kMaxPriority, findings);
   if (priority <= spec.priority()) return;
-  findings.Invalid(path, absl::StrCat("at most the job's, ", spec.priority(), ", is ", priority,
-                                      ": a group is no more important than its job"));
+  findings.Invalid(path, absl::StrCat("must be at most the job's priority, ", spec.priority(),
+                                      ", is ", priority));
 }
 
-// A gang is stopped as a whole, so only what it does without may go alone.
+// A gang is stopped as a whole, so only tasks that it does not need may be stopped alone.
 void CheckPreemptible(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
                       Findings& findings) {
   if (!group.preemptible() && (!spec.has_preemptible() || spec.preemptible())) {
     findings.Unbuilt(path,
-                     "false in a job that may be preemptible (say preemptible: false of the "
-                     "job, and true of groups with min_available 0)");
+                     "false in a job that may be preemptible (set preemptible: false for the "
+                     "job, and true for groups with min_available 0)");
   }
   if (!group.preemptible() || spec.preemptible()) return;
   int64_t of_groups = 0;
@@ -161,10 +161,10 @@ void CheckPreemptible(const FieldPath& path, const v1::JobSpec& spec, const v1::
                      "true in a job that is not preemptible needs min_available 0: a gang is "
                      "stopped as a whole");
   } else if (wanted > of_groups) {
-    findings.Invalid(path, absl::StrCat("true in a job that is not preemptible: but the job starts "
-                                        "with ",
-                                        wanted, " tasks, more than the ", of_groups,
-                                        " of its groups' minimums"));
+    findings.Invalid(path, absl::StrCat("true in a job that is not preemptible: the job's "
+                                        "min_available, ",
+                                        wanted, ", must be at most ", of_groups,
+                                        ", the sum of its groups' minimums"));
   }
 }
 
@@ -208,7 +208,7 @@ std::string DescribeCycle(const v1::JobSpec& spec, const std::vector<int>& cycle
 
 using GroupIndex = absl::flat_hash_map<absl::string_view, int>;
 
-// The groups that one list of an affinity names; those that are unknown are found and left out.
+// The groups named by one list of an affinity; unknown ones are reported and left out.
 std::vector<int> AffinityEdges(const FieldPath& path, absl::string_view field,
                                const google::protobuf::RepeatedPtrField<std::string>& names,
                                const GroupIndex& index, Findings& findings) {
@@ -226,7 +226,7 @@ std::vector<int> AffinityEdges(const FieldPath& path, absl::string_view field,
   return edges;
 }
 
-// The groups that `group` is to be near to.
+// The groups that `group` must be near to.
 std::vector<int> NearEdges(const FieldPath& group_path, const v1::TaskGroup& group,
                            const GroupIndex& index, Findings& findings) {
   const FieldPath path(group_path, "affinity");
@@ -242,7 +242,7 @@ std::vector<int> NearEdges(const FieldPath& group_path, const v1::TaskGroup& gro
   return near;
 }
 
-// The groups that `group` waits for; those that are unknown are found and left out.
+// The groups that `group` waits for; unknown ones are reported and left out.
 std::vector<int> GroupEdges(const FieldPath& path, const v1::TaskGroup& group,
                             const GroupIndex& index, Findings& findings) {
   std::vector<int> edges;
@@ -283,8 +283,7 @@ void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings
 void CheckDeviceStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings) {
   CheckEnum(path, strategy, findings);
   if (strategy != v1::COLOCATE) return;
-  findings.Invalid(path,
-                   "BINPACK or SPREAD: COLOCATE is of nodes, and the devices of one are together");
+  findings.Invalid(path, "must be BINPACK or SPREAD: COLOCATE applies only to nodes");
 }
 
 void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
@@ -293,10 +292,9 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   const int32_t replicas = ReplicasOf(group);
   CheckRange({path, "replicas"}, replicas, 1, limits.tasks_per_job(), findings);
   if (replicas > 0 && (group.min_available() < 0 || group.min_available() > replicas)) {
-    findings.Invalid({path, "min_available"}, absl::StrCat("must be 0..", replicas,
-                                                           " (replicas); 0: the job starts without "
-                                                           "it, is ",
-                                                           group.min_available()));
+    findings.Invalid(
+        {path, "min_available"},
+        absl::StrCat("must be 0..", replicas, " (replicas), is ", group.min_available()));
   }
   CheckRequest({path, "resources"}, group.resources(), replicas, totals, findings);
   CheckCommand(path, group, findings);
@@ -340,14 +338,14 @@ void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Finding
   }
   if (const std::vector<int> cycle = FindCycle(waits); !cycle.empty()) {
     const FieldPath path(job_spec, "groups", cycle.front());
-    findings.Invalid({path, "depends_on"},
-                     absl::StrCat("groups wait for each other: ", DescribeCycle(spec, cycle)));
+    findings.Invalid(
+        {path, "depends_on"},
+        absl::StrCat("dependencies between groups form a cycle: ", DescribeCycle(spec, cycle)));
   }
   if (const std::vector<int> cycle = FindCycle(near); !cycle.empty()) {
     const FieldPath path(job_spec, "groups", cycle.front());
-    findings.Invalid(
-        {path, "affinity"},
-        absl::StrCat("none of these groups could be placed first: ", DescribeCycle(spec, cycle)));
+    findings.Invalid({path, "affinity"},
+                     absl::StrCat("near_groups form a cycle: ", DescribeCycle(spec, cycle)));
   }
 }
 

@@ -9,16 +9,16 @@
 
 namespace berth {
 
-// One group of the job by itself. Adds what its tasks ask for to `totals`, which must not outlive
-// the group.
+// Checks one group by itself. Adds its tasks' requests to `totals`, which must not outlive the
+// group.
 void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
                 const config::v1::Limits& limits, ResourceTotals& totals, Findings& findings);
 
 // BINPACK, SPREAD or nothing.
 void CheckDeviceStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings);
 
-// What the groups of one job must be to each other: unique names, dependencies and nearness that
-// are known and have no cycle.
+// Relations between the groups of one job: unique names; dependencies and affinity that exist and
+// have no cycle.
 void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings);
 
 using PolicyList = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;

@@ -28,7 +28,7 @@ void CheckDevice(const FieldPath& path, const v1::Device& device, Findings& find
   const FieldPath kind(path, "kind"), uuid(path, "uuid"), model(path, "model");
   const FieldPath memory(path, "memory_bytes"), numa(path, "numa_node"), pci(path, "pci_bus_id");
   if (!IsResourceName(device.kind())) {
-    findings.Invalid(kind, absl::StrCat(Quoted(device.kind()), " cannot name a kind of device"));
+    findings.Invalid(kind, absl::StrCat(Quoted(device.kind()), " is not a valid device kind"));
   }
   CheckText(uuid, device.uuid(), true, kMaxAgentTextBytes, findings);
   CheckText(model, device.model(), false, kMaxAgentTextBytes, findings);
@@ -59,7 +59,7 @@ void CheckDevices(const FieldPath& path, const v1::NodeInventory& inventory, Fin
     const FieldPath uuid(one, "uuid");
     if (!uuids.insert(inventory.devices(i).uuid()).second) {
       findings.Invalid(uuid, absl::StrCat(Quoted(inventory.devices(i).uuid()),
-                                          " is the id of an earlier device of this node too"));
+                                          " is also the id of an earlier device of this node"));
     }
   }
 }
@@ -83,12 +83,12 @@ void CheckNumaNodes(const FieldPath& path, const v1::DeviceTopology& topology, F
     const FieldPath id(one, "id"), package(one, "package"), cpus(one, "cpus");
     const FieldPath memory(one, "memory_bytes");
     CheckRange(id, numa.id(), 0, 1 << 16, findings);
-    if (numa.id() <= before) findings.Invalid(id, "is not greater than the one before");
+    if (numa.id() <= before) findings.Invalid(id, "must be greater than the previous id");
     before = numa.id();
     CheckRange(package, numa.package(), -1, 1 << 16, findings);
     CheckRange(memory, numa.memory_bytes(), 0, kMaxAmount, findings);
     const bool listed = numa.cpus().size() <= kMaxCpuListBytes && CountCpus(numa.cpus()) >= 0;
-    if (!listed) findings.Invalid(cpus, "is no list of CPUs such as \"0-15,32-47\"");
+    if (!listed) findings.Invalid(cpus, "is not a list of CPUs such as \"0-15,32-47\"");
   }
 }
 
@@ -116,14 +116,14 @@ void CheckTopology(const FieldPath& inventory_path, const v1::NodeInventory& inv
   }
 }
 
-// Device kinds and extended resources share their names with each other.
+// Device kinds and extended resources share one namespace.
 void CheckExtended(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
   std::set<std::string> kinds;
   for (const v1::Device& device : inventory.devices()) kinds.insert(device.kind());
   for (const auto& [name, amount] : inventory.extended()) {
     const FieldPath one(path, "extended", name);
-    if (!IsResourceName(name)) findings.Invalid(one, "cannot name a resource");
-    if (!kinds.insert(name).second) findings.Invalid(one, "is a kind of device too");
+    if (!IsResourceName(name)) findings.Invalid(one, "is not a valid resource name");
+    if (!kinds.insert(name).second) findings.Invalid(one, "is also a device kind");
     CheckRange(one, amount, 0, kMaxAmount / kWhole, findings);
   }
   if (kinds.size() > static_cast<size_t>(kMaxNamedKinds)) {
@@ -141,10 +141,10 @@ void CheckTaints(const FieldPath& path, const v1::NodeInventory& inventory, Find
     const v1::Taint& taint = inventory.taints(i);
     const FieldPath one(path, "taints", i);
     const FieldPath key(one, "key"), value(one, "value"), effect(one, "effect");
-    if (!IsLabelKey(taint.key())) findings.Invalid(key, "is no label key");
-    if (!IsLabelValue(taint.value())) findings.Invalid(value, "is no label value");
+    if (!IsLabelKey(taint.key())) findings.Invalid(key, "is not a valid label key");
+    if (!IsLabelValue(taint.value())) findings.Invalid(value, "is not a valid label value");
     CheckEnum(effect, taint.effect(), findings);
-    if (taint.effect() == v1::Taint::NO_EXECUTE) findings.Unbuilt(effect, "taints that evict");
+    if (taint.effect() == v1::Taint::NO_EXECUTE) findings.Unbuilt(effect, "NO_EXECUTE");
   }
 }
 
@@ -180,7 +180,7 @@ void CheckTasks(const FieldPath& root, const v1::Hello& hello, Findings& finding
     if (report.state() == v1::TaskReport::STATE_UNSPECIFIED) findings.Invalid(state, "is missing");
     const v1::TaskKey& task = report.key();
     if (!keys.emplace(task.incarnation(), task.job_uid(), task.task(), task.attempt()).second) {
-      findings.Invalid(key, "is that of an earlier task too");
+      findings.Invalid(key, "is also the key of an earlier task");
     }
   }
 }

@@ -1,4 +1,4 @@
-// Rules for what an agent says of its node when it registers.
+// Rules for an agent's registration.
 #ifndef BERTH_SERVER_VALIDATION_HELLO_H_
 #define BERTH_SERVER_VALIDATION_HELLO_H_
 

@@ -26,9 +26,9 @@ void CheckLabelSelector(const FieldPath& path, const std::string& text, Findings
     const std::pair<absl::string_view, absl::string_view> label =
         absl::StrSplit(pair, absl::MaxSplits('=', 1));
     if (!IsLabelKey(label.first)) {
-      findings.Invalid(path, absl::StrCat(Quoted(label.first), " is no key of a label"));
+      findings.Invalid(path, absl::StrCat(Quoted(label.first), " is not a valid label key"));
     } else if (!IsLabelValue(label.second)) {
-      findings.Invalid(path, absl::StrCat(Quoted(label.second), " is no value of a label"));
+      findings.Invalid(path, absl::StrCat(Quoted(label.second), " is not a valid label value"));
     }
   }
 }
@@ -45,7 +45,7 @@ void CheckNodeMember(const FieldPath& path, const Member& member, Findings& find
     case Member::kLabel:
       return CheckLabelSelector({path, "label"}, member.label(), findings);
     case Member::SELECTOR_NOT_SET:
-      return findings.Invalid(path, "needs one of exact, regex and label");
+      return findings.Invalid(path, "requires one of exact, regex and label");
   }
 }
 
@@ -56,7 +56,7 @@ void CheckMember(const FieldPath& path, const Member& member, Findings& findings
     return findings.Invalid({path, "type"}, "required: NODE or HYPER_NODE");
   }
   if (member.selector_case() != Member::kExact) {
-    return findings.Invalid(path, "a HyperNode is a member by its exact name");
+    return findings.Invalid(path, "a HyperNode must be selected by its exact name");
   }
   CheckDnsLabel({path, "exact"}, member.exact(), findings);
 }
@@ -108,7 +108,7 @@ void CheckHyperNodeMessage(const FieldPath& path, const v1::HyperNode& value, bo
   CheckSource({spec, "source"}, s.source(), findings);
 }
 
-// Of what one call applies: each name once, and not both given and deleted.
+// Within one call: each name once, and not both given and deleted.
 void CheckApplyNames(const v1::ApplyHyperNodesRequest& request, Findings& findings) {
   const FieldPath root;
   absl::flat_hash_set<absl::string_view> names;
@@ -151,7 +151,7 @@ absl::Status ValidateApplyHyperNodes(const v1::ApplyHyperNodesRequest& request) 
   if (count > kMaxHyperNodesPerCall) {
     findings.Invalid({root, "hyper_nodes"},
                      absl::StrCat("at most ", kMaxHyperNodesPerCall,
-                                  " given and deleted in one call, are ", count));
+                                  " given and deleted in one call, has ", count));
     return findings.ToStatus();
   }
   for (int i = 0; i < request.hyper_nodes_size(); ++i) {
@@ -170,9 +170,9 @@ absl::Status CheckHyperNodesFit(const ClusterState& state, size_t created, size_
 absl::Status CheckSourceKept(const HyperNodeSpec& before, const HyperNodeSpec& after) {
   if (after.source.empty() || after.source == before.source) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("HyperNode ", Quoted(before.name), " is kept by ",
+      absl::StrCat("HyperNode ", Quoted(before.name), " is managed by ",
                    before.source.empty() ? "hand" : before.source, ", not by ", after.source,
-                   ": a source changes only to none"));
+                   ": a source can only be changed to empty"));
 }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// The API's rules for HyperNodes by themselves. What they must be to each other and to the nodes:
+// The API's rules for HyperNodes by themselves. Rules between them and the nodes:
 // server/planning/membership.h.
 #ifndef BERTH_SERVER_VALIDATION_HYPER_NODE_H_
 #define BERTH_SERVER_VALIDATION_HYPER_NODE_H_
@@ -17,10 +17,10 @@ absl::Status ValidateCreateHyperNode(const v1::CreateHyperNodeRequest& request);
 absl::Status ValidateUpdateHyperNode(const v1::UpdateHyperNodeRequest& request);
 absl::Status ValidateApplyHyperNodes(const v1::ApplyHyperNodesRequest& request);
 
-// RESOURCE_EXHAUSTED: so many more would be too many.
+// RESOURCE_EXHAUSTED: this many more would be too many.
 absl::Status CheckHyperNodesFit(const ClusterState& state, size_t created, size_t deleted);
 
-// FAILED_PRECONDITION: a source changes only to empty.
+// FAILED_PRECONDITION: a source may only change to empty.
 absl::Status CheckSourceKept(const HyperNodeSpec& before, const HyperNodeSpec& after);
 
 }  // namespace berth

@@ -25,8 +25,8 @@ void CheckJobName(const FieldPath& path, const std::string& name, Findings& find
   CheckDnsLabel(path, name, findings);
   if (IsGivenJobName(name)) {
     findings.Invalid(path,
-                     absl::StrCat("names of the form job-NUMBER are given by the server; leave ",
-                                  Quoted(name), " out or choose another"));
+                     absl::StrCat("names of the form job-NUMBER are reserved for the server; omit ",
+                                  Quoted(name), " or choose another name"));
   }
 }
 
@@ -37,7 +37,7 @@ void RefuseOutputFields(const FieldPath& path, const v1::Job& job, Findings& fin
   if (!job.etag().empty()) findings.Invalid({path, "etag"}, kOutputOnly);
 }
 
-// A grace that a job asks for: at most `most`, and what the operator allows.
+// A requested grace: at most `most`, and at most the operator's limit.
 void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, absl::Duration most,
                 const config::v1::Limits& limits, Findings& findings) {
   const absl::Duration allowed = limits.has_kill_grace() ? DurationFrom(limits.kill_grace()) : most;
@@ -89,7 +89,7 @@ void CheckDependencies(const FieldPath& path, const v1::Job& job, Findings& find
   }
 }
 
-// Bounds of the job as a whole, after its groups.
+// Limits of the job as a whole, after its groups.
 void CheckGang(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
                Findings& findings) {
   int64_t tasks = 0;
@@ -114,8 +114,8 @@ void CheckGang(const FieldPath& path, const v1::JobSpec& spec, const config::v1:
                          ", the sum of the groups' min_available, or 0 for that, is ", wanted));
 }
 
-// Groups that wait for others come later: the job starts with at most their minimums counted in.
-void CheckReach(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+// Groups that wait for others come later: only their minimums count when the job starts.
+void CheckReachableMinimum(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
   int64_t reach = 0, tasks = 0;
   for (const v1::TaskGroup& group : spec.groups()) {
     const int32_t replicas = ReplicasOf(group);
@@ -124,17 +124,16 @@ void CheckReach(const FieldPath& path, const v1::JobSpec& spec, Findings& findin
   }
   if (spec.min_available() <= reach || spec.min_available() > tasks) return;
   findings.Invalid({path, "min_available"},
-                   absl::StrCat("at most ", reach,
-                                ": groups that depend on others give only their min_available "
-                                "to the gang, is ",
-                                spec.min_available()));
+                   absl::StrCat("must be at most ", reach, ", is ", spec.min_available(),
+                                ": groups that depend on others count only with their "
+                                "min_available"));
 }
 
 void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
                  Findings& findings) {
   if (spec.groups().empty() || spec.groups_size() > kMaxGroups) {
     findings.Invalid({path, "groups"},
-                     absl::StrCat("must be 1..", kMaxGroups, " groups, are ", spec.groups_size()));
+                     absl::StrCat("must be 1..", kMaxGroups, " groups, has ", spec.groups_size()));
     return;
   }
   ResourceTotals totals;
@@ -143,7 +142,7 @@ void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v
   }
   CheckTotals({path, "groups"}, totals, findings);
   CheckGang(path, spec, limits, findings);
-  CheckReach(path, spec, findings);
+  CheckReachableMinimum(path, spec, findings);
   CheckGroupGraph(path, spec, findings);
 }
 
@@ -157,7 +156,7 @@ void CheckSignal(const FieldPath& path, const std::string& signal, Findings& fin
 void CheckCheckpoint(const FieldPath& path, const v1::CheckpointPolicy& checkpoint,
                      const config::v1::Limits& limits, Findings& findings) {
   if (checkpoint.signal().empty() && !checkpoint.has_grace() && !checkpoint.has_interval()) {
-    findings.Invalid(path, "needs some of signal, grace and interval");
+    findings.Invalid(path, "requires at least one of signal, grace and interval");
   }
   CheckSignal({path, "signal"}, checkpoint.signal(), findings);
   CheckGrace({path, "grace"}, checkpoint.grace(), kMaxKillGrace, limits, findings);
@@ -203,7 +202,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckJobAffinity({path, "affinity"}, spec.affinity(), findings);
 }
 
-// `bytes`: of the spec as serialized.
+// `bytes`: size of the serialized spec.
 void CheckJobOfSize(const FieldPath& path, const v1::Job& job, size_t bytes,
                     const config::v1::Limits& limits, Findings& findings) {
   CheckJobName({path, "name"}, job.name(), findings);
@@ -237,7 +236,7 @@ void CheckNamesUnique(const v1::SubmitJobsRequest& request, const JobPositions& 
   }
 }
 
-// Names within the call are unique, and its jobs do not wait for each other in a circle.
+// Names within the call are unique, and dependencies between its jobs have no cycle.
 void CheckBatch(const v1::SubmitJobsRequest& request, Findings& findings) {
   if (request.jobs_size() == 1 && !HasDependencies(request)) return;
   const auto index = JobsByName(request);
@@ -250,8 +249,8 @@ void CheckBatch(const v1::SubmitJobsRequest& request, Findings& findings) {
   const FieldPath root;
   const FieldPath path(root, "jobs", cycle.front());
   const FieldPath spec(path, "spec");
-  findings.Invalid({spec, "dependencies"},
-                   absl::StrCat("jobs wait for each other: ", DescribeCycle(request, cycle)));
+  findings.Invalid({spec, "dependencies"}, absl::StrCat("dependencies between jobs form a cycle: ",
+                                                        DescribeCycle(request, cycle)));
 }
 
 }  // namespace
@@ -299,10 +298,10 @@ void CheckSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits&
   CheckRequestId(request.request_id(), findings);
   if (request.jobs().empty() || request.jobs_size() > limits.jobs_per_call()) {
     findings.Invalid({root, "jobs"}, absl::StrCat("must be 1..", limits.jobs_per_call(),
-                                                  " jobs, are ", request.jobs_size()));
+                                                  " jobs, has ", request.jobs_size()));
     return;
   }
-  request.ByteSizeLong();  // and of all in it
+  request.ByteSizeLong();  // also caches the sizes of all parts
   for (int i = 0; i < request.jobs_size(); ++i) {
     const v1::Job& job = request.jobs(i);
     const auto bytes = static_cast<size_t>(job.spec().GetCachedSize());
@@ -320,7 +319,7 @@ absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {
   const auto& paths = request.update_mask().paths();
   if (paths.empty()) {
     findings.Invalid({root, "update_mask"},
-                     "required: some of spec.priority, spec.labels, spec.walltime");
+                     "required: one or more of spec.priority, spec.labels, spec.walltime");
   }
   for (int i = 0; i < paths.size(); ++i) {
     if (paths[i] == "spec.priority") {
@@ -329,7 +328,7 @@ absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {
     } else if (paths[i] == "spec.labels") {
       CheckLabels(spec, "labels", request.job().spec().labels(), findings);
     } else if (paths[i] == "spec.walltime") {
-      if (!request.job().spec().has_walltime()) continue;  // none any more
+      if (!request.job().spec().has_walltime()) continue;  // removes the walltime
       CheckDuration({spec, "walltime"}, request.job().spec().walltime(), absl::Milliseconds(1),
                     kMaxDuration, findings);
     } else if (KnownField(v1::Job::descriptor(), paths[i])) {

@@ -1,5 +1,5 @@
-// The API's rules for jobs: what can be said of a request by itself. What depends on the state
-// (queues, other jobs) is in server/validation/job_state.h.
+// The API's rules for jobs, as far as they concern a request by itself. Rules that depend on the
+// state (queues, other jobs) are in server/validation/job_state.h.
 #ifndef BERTH_SERVER_VALIDATION_JOB_H_
 #define BERTH_SERVER_VALIDATION_JOB_H_
 
@@ -22,7 +22,7 @@ inline constexpr int kMaxRetries = 1000;
 inline constexpr int32_t kMaxPriority = 1'000'000;
 inline constexpr size_t kMaxRequestIdBytes = 128;
 
-// Every job of the call, and what they are to each other. `limits` with all defaults filled in
+// Every job of the call, and relations between them. `limits` with all defaults filled in
 // (server/config.h). Pure.
 void CheckSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
                  Findings& findings);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kQueuesNamed = 8;
 
-// "; queues that take jobs: research, vision"
-std::string LeavesThere(const ClusterState& state) {
+// "; queues that accept jobs: research, vision"
+std::string DescribeLeafQueues(const ClusterState& state) {
   std::vector<std::string> names;
   bool more = false;
   for (auto id = state.queues().NextFrom(QueueId{kRootQueue.value + 1}); id.has_value() && !more;
@@ -25,8 +25,8 @@ std::string LeavesThere(const ClusterState& state) {
     more = names.size() == kQueuesNamed;
     if (!more) names.push_back(queue.spec.name);
   }
-  if (names.empty()) return "; there are no queues: make one with `berth queue create NAME`";
-  return absl::StrCat("; queues that take jobs: ", absl::StrJoin(names, ", "),
+  if (names.empty()) return "; there are no queues: create one with `berth queue create NAME`";
+  return absl::StrCat("; queues that accept jobs: ", absl::StrJoin(names, ", "),
                       more ? " and others" : "");
 }
 
@@ -35,12 +35,13 @@ void CheckQueue(const ClusterState& state, const FieldPath& path, const v1::JobS
   const std::string name = QueueNameOf(spec);
   const Queue* queue = state.FindQueue(name);
   if (queue == nullptr || queue->id == kRootQueue) {
-    findings.Missing(path, absl::StrCat(spec.queue().empty() ? "none is given, and " : "",
-                                        "there is no queue ", Quoted(name), LeavesThere(state)));
+    findings.Missing(
+        path, absl::StrCat(spec.queue().empty() ? "none is set, and " : "", "there is no queue ",
+                           Quoted(name), DescribeLeafQueues(state)));
   } else if (!queue->children.empty()) {
     const Queue& child = state.queues().At(queue->children[0]);
     findings.Invalid(path, absl::StrCat(Quoted(name), " has children, such as ",
-                                        Quoted(child.spec.name), "; jobs go to leaves"));
+                                        Quoted(child.spec.name), "; only leaf queues accept jobs"));
   } else if (!state.Open(queue->id)) {
     findings.Refused(path, absl::StrCat("queue ", Quoted(name), " is closed"));
   }
@@ -58,8 +59,8 @@ void CheckDependencies(const ClusterState& state, const v1::SubmitJobsRequest& r
       const std::string& name = dependencies[d].job();
       if (here.contains(name) || state.FindJob(name) != nullptr) continue;
       const FieldPath entry(spec, "dependencies", d);
-      findings.Missing({entry, "job"},
-                       absl::StrCat("there is no job ", Quoted(name), ", here or in this call"));
+      findings.Missing({entry, "job"}, absl::StrCat("there is no job ", Quoted(name),
+                                                    ", in the cluster or in this call"));
     }
   }
 }
@@ -69,11 +70,11 @@ void CheckDependencies(const ClusterState& state, const v1::SubmitJobsRequest& r
 void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& request,
                       Findings& findings) {
   const FieldPath root;
-  const std::string* good = nullptr;  // the last queue name that was found to be fine
+  const std::string* good = nullptr;  // the last queue name that passed
   for (int i = 0; i < request.jobs_size(); ++i) {
     const std::string& name = request.jobs(i).spec().queue();
     if (good != nullptr && *good == name) continue;
-    if (!name.empty() && !IsDnsLabel(name)) continue;  // found to be wrong already
+    if (!name.empty() && !IsDnsLabel(name)) continue;  // already reported
     const FieldPath job(root, "jobs", i);
     const FieldPath spec(job, "spec");
     const size_t before = findings.size();

@@ -1,4 +1,4 @@
-// The API's rules for jobs against the state as it stands.
+// The API's rules for jobs against the current state.
 #ifndef BERTH_SERVER_VALIDATION_JOB_STATE_H_
 #define BERTH_SERVER_VALIDATION_JOB_STATE_H_
 
@@ -8,9 +8,9 @@
 
 namespace berth {
 
-// Queues that are unknown or have children, and unknown jobs to depend on, are invalid; closed
-// queues are refused. Reader lock or loop thread. Costs little where neighbouring jobs name the
-// same queue.
+// Queues that do not exist or have children, and dependencies on jobs that do not exist, are
+// invalid; closed queues are refused. Reader lock or loop thread. Cheap if consecutive jobs name
+// the same queue.
 void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& request,
                       Findings& findings);
 

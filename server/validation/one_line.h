@@ -1,4 +1,4 @@
-// The rule for text that people are shown in one line.
+// The rule for text that is displayed in one line.
 #ifndef BERTH_SERVER_VALIDATION_ONE_LINE_H_
 #define BERTH_SERVER_VALIDATION_ONE_LINE_H_
 
@@ -7,7 +7,7 @@
 
 namespace berth {
 
-// Neither control characters, newlines among them, nor marks of direction, and UTF-8
+// Valid UTF-8 without control characters (including newlines) and without directional marks
 // (FirstInvisible).
 void CheckOneLine(const FieldPath& path, absl::string_view text, Findings& findings);
 

@@ -28,10 +28,10 @@ void CheckShares(const FieldPath& path, const v1::QueueSpec& spec, Findings& fin
   CheckDeviceStrategy({path, "device_strategy"}, spec.device_strategy(), findings);
 }
 
-// None of the share is above the limit, where there is one.
-void CheckBelowLimit(const FieldPath& spec, absl::string_view field,
-                     const std::vector<NamedAmount>& share, const std::vector<NamedAmount>& limit,
-                     Findings& findings) {
+// No amount of the share exceeds the limit, if there is one.
+void CheckWithinLimit(const FieldPath& spec, absl::string_view field,
+                      const std::vector<NamedAmount>& share, const std::vector<NamedAmount>& limit,
+                      Findings& findings) {
   for (const NamedAmount& part : share) {
     const auto cap = std::find_if(limit.begin(), limit.end(),
                                   [&](const NamedAmount& l) { return l.name == part.name; });
@@ -86,12 +86,12 @@ absl::Status CheckParent(const ClusterState& state, const v1::Queue& queue) {
   }
   if (parent->children.empty() && parent->jobs > 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("queue ", Quoted(name), " holds ", parent->jobs,
-                     " jobs, so it cannot become a parent: only leaves hold jobs"));
+        absl::StrCat("queue ", Quoted(name), " has ", parent->jobs,
+                     " jobs, so it cannot become a parent: only leaf queues have jobs"));
   }
   if (Depth(state, parent) >= kMaxQueueDepth) {
     return absl::FailedPreconditionError(
-        absl::StrCat("queues nest at most ", kMaxQueueDepth, " deep"));
+        absl::StrCat("queues can be nested at most ", kMaxQueueDepth, " deep"));
   }
   return absl::OkStatus();
 }
@@ -132,11 +132,11 @@ void CheckQueueShares(const QueueSpec& spec, Findings& findings) {
   const FieldPath root;
   const FieldPath queue(root, "queue");
   const FieldPath path(queue, "spec");
-  CheckBelowLimit(path, "deserved", spec.deserved, spec.limit, findings);
-  CheckBelowLimit(path, "guarantee", spec.guarantee, spec.limit, findings);
+  CheckWithinLimit(path, "deserved", spec.deserved, spec.limit, findings);
+  CheckWithinLimit(path, "guarantee", spec.guarantee, spec.limit, findings);
   const std::vector<NamedAmount> task = {{"cpu", spec.defaults.cpu_millis},
                                          {"memory", spec.defaults.memory_bytes}};
-  CheckBelowLimit(path, "defaults", task, spec.limit, findings);
+  CheckWithinLimit(path, "defaults", task, spec.limit, findings);
 }
 
 absl::Status CheckQueueKinds(const ClusterState& state, const v1::QueueSpec& spec) {
@@ -155,7 +155,7 @@ absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request) {
   const auto& paths = request.update_mask().paths();
   if (paths.empty()) {
     findings.Invalid({root, "update_mask"},
-                     absl::StrCat("required: some of ", absl::StrJoin(kUpdatable, ", ")));
+                     absl::StrCat("required: one or more of ", absl::StrJoin(kUpdatable, ", ")));
   }
   for (const std::string& path : paths) {
     if (Updatable(path)) continue;
@@ -172,7 +172,7 @@ absl::Status ValidateUpdateQueue(const v1::UpdateQueueRequest& request) {
 absl::Status CheckQueueFits(const ClusterState& state, const v1::Queue& queue) {
   if (state.FindQueue(queue.name()) != nullptr) {
     return absl::AlreadyExistsError(
-        absl::StrCat("there is a queue ", Quoted(queue.name()), " already"));
+        absl::StrCat("queue ", Quoted(queue.name()), " already exists"));
   }
   if (state.queues().size() > kMaxQueues) {
     return RetryLaterError(absl::StatusCode::kResourceExhausted,
@@ -185,13 +185,13 @@ absl::Status CheckQueueFits(const ClusterState& state, const v1::Queue& queue) {
 absl::Status CheckQueueEmpty(const ClusterState& state, const Queue& queue) {
   if (!queue.children.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "queue ", Quoted(queue.spec.name), " has ", queue.children.size(), " children, ",
-        Quoted(state.queues().At(queue.children[0]).spec.name), " first; delete them before"));
+        "queue ", Quoted(queue.spec.name), " has ", queue.children.size(), " children, such as ",
+        Quoted(state.queues().At(queue.children[0]).spec.name), "; delete them first"));
   }
   if (queue.jobs > 0) {
-    return absl::FailedPreconditionError(absl::StrCat("queue ", Quoted(queue.spec.name), " holds ",
+    return absl::FailedPreconditionError(absl::StrCat("queue ", Quoted(queue.spec.name), " has ",
                                                       queue.jobs, " jobs (", queue.active_jobs,
-                                                      " not ended); delete them before"));
+                                                      " not ended); delete them first"));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// The rule for the reasons that people give with a request.
+// The rule for reasons in requests.
 #ifndef BERTH_SERVER_VALIDATION_REASON_H_
 #define BERTH_SERVER_VALIDATION_REASON_H_
 
@@ -7,8 +7,7 @@
 
 namespace berth {
 
-// The reason given for a cordon, a drain or a cancel: at most kMaxReasonBytes, of one line
-// (CheckOneLine).
+// The reason for a cordon, a drain or a cancel: at most kMaxReasonBytes, one line (CheckOneLine).
 inline constexpr size_t kMaxReasonBytes = 1024;
 absl::Status ValidateReason(absl::string_view reason);
 

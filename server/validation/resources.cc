@@ -42,7 +42,7 @@ void CheckNames(const FieldPath& parent, absl::string_view field,
   }
 }
 
-// In steps of a thousandth.
+// In steps of 0.001.
 bool IsInSteps(double value) {
   const double thousandths = value * kWhole;
   return std::isfinite(thousandths) && std::abs(thousandths - std::round(thousandths)) < 1e-6;
@@ -51,28 +51,29 @@ bool IsInSteps(double value) {
 void CheckShare(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
   if (device.oversubscribe() && (device.share() == 0 && device.cores() == 0)) {
     findings.Invalid({path, "oversubscribe"},
-                     AsksByMemory(device) ? "memory is never oversubscribed: ask for share or cores"
-                                          : "only shares are oversubscribed");
+                     RequestsByMemory(device)
+                         ? "memory is never oversubscribed: request share or cores"
+                         : "only shares can be oversubscribed");
   }
-  if (!AsksForShare(device)) {
+  if (!RequestsShare(device)) {
     return CheckRange({path, "count"}, device.count(), 1, kMaxDevicesPerNode, findings);
   }
   if (device.share() != 0 && device.cores() != 0) {
-    findings.Invalid({path, "cores"}, "share or cores, not both");
+    findings.Invalid({path, "cores"}, "set either share or cores, not both");
   }
   const double thousandths = std::round(device.share() * kWhole);
   const bool is_part = thousandths >= 1 && thousandths < kWhole && IsInSteps(device.share());
   if (device.share() != 0 && !is_part) {
     findings.Invalid({path, "share"}, "must be 0.001..0.999 in steps of 0.001");
   }
-  if (device.kind() == kNicKind) findings.Invalid({path, "share"}, "a NIC has no shares");
+  if (device.kind() == kNicKind) findings.Invalid({path, "share"}, "NICs cannot be shared");
   if (device.cores() != 0) CheckRange({path, "cores"}, device.cores(), 1, 99, findings);
   if (device.count() > 1 || device.count() < 0) {
-    findings.Invalid({path, "count"}, "a share is of one device");
+    findings.Invalid({path, "count"}, "must be 0 or 1: a share is part of one device");
   }
 }
 
-// They are of the links between the devices asked for.
+// Minimums for the links between the requested devices.
 void CheckLinks(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
   const FieldPath link(path, "min_link"), bandwidth(path, "min_bandwidth_gbps");
   CheckEnum(link, device.min_link(), findings);
@@ -81,22 +82,22 @@ void CheckLinks(const FieldPath& path, const v1::DeviceRequest& device, Findings
     if (device.min_link() != 0) findings.Invalid(link, std::string(why));
     if (device.min_bandwidth_gbps() != 0) findings.Invalid(bandwidth, std::string(why));
   };
-  if (device.kind() == kNicKind) return refuse("links between NICs are not known");
+  if (device.kind() == kNicKind) return refuse("links between NICs are unknown");
   if (device.count() <= 1) refuse("a single device has no links to others of its set");
 }
 
-// It stands for {kind: mig, model: [PROFILE]}.
+// Short for {kind: mig, model: [PROFILE]}.
 void CheckMig(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
   if (device.mig().empty()) return;
   const FieldPath mig(path, "mig");
-  if (device.mig().size() > kMaxNameBytes) findings.Invalid(mig, "too long for a profile");
-  if (device.kind() != "gpu") findings.Invalid(mig, "is a part of a device of kind gpu");
-  if (device.model_size() > 0) findings.Invalid(mig, "a profile, or models, not both");
-  if (AsksForShare(device)) findings.Invalid(mig, "a profile, or a share, not both");
+  if (device.mig().size() > kMaxNameBytes) findings.Invalid(mig, "is too long for a profile");
+  if (device.kind() != "gpu") findings.Invalid(mig, "requires kind gpu");
+  if (device.model_size() > 0) findings.Invalid(mig, "set either a profile or models, not both");
+  if (RequestsShare(device)) findings.Invalid(mig, "set either a profile or a share, not both");
 }
 
-// Of the devices that are asked for.
-absl::string_view KindAskedFor(const v1::DeviceRequest& device) {
+// The kind of the requested devices.
+absl::string_view RequestedKind(const v1::DeviceRequest& device) {
   return device.mig().empty() ? absl::string_view(device.kind()) : kMigKind;
 }
 
@@ -132,16 +133,16 @@ void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int
   for (int i = 0; i < devices.size(); ++i) {
     const FieldPath device_path(path, "devices", i);
     CheckDevice(device_path, devices[i], findings);
-    Add(KindAskedFor(devices[i]), AsksForShare(devices[i]) ? kWhole : devices[i].count() * kWhole,
+    Add(RequestedKind(devices[i]), RequestsShare(devices[i]) ? kWhole : devices[i].count() * kWhole,
         tasks, totals);
-    if (AsksForShare(devices[i]) && std::exchange(any_share, true)) {
-      findings.Invalid({device_path, "share"}, "a task has a share of one device at most");
+    if (RequestsShare(devices[i]) && std::exchange(any_share, true)) {
+      findings.Invalid({device_path, "share"}, "a task can have a share of at most one device");
     }
     for (int j = 0; j < i; ++j) {
-      if (KindAskedFor(devices[j]) != KindAskedFor(devices[i])) continue;
+      if (RequestedKind(devices[j]) != RequestedKind(devices[i])) continue;
       findings.Invalid({device_path, "kind"},
-                       absl::StrCat("at most one request per kind; devices[", j, "] asks for ",
-                                    Quoted(KindAskedFor(devices[i])), " too"));
+                       absl::StrCat("at most one request per kind; devices[", j, "] also requests ",
+                                    Quoted(RequestedKind(devices[i]))));
     }
   }
 }
@@ -154,8 +155,8 @@ void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, in
     CheckRange(entry, amount, 1, kMaxAmount / kWhole, findings);
     Add(name, amount * kWhole, tasks, totals);
     for (const auto& device : request.devices()) {
-      if (KindAskedFor(device) == name)
-        findings.Invalid(entry, "is already asked for as a device kind");
+      if (RequestedKind(device) == name)
+        findings.Invalid(entry, "is already requested as a device kind");
     }
   }
 }
@@ -164,13 +165,13 @@ void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, in
 
 bool IsResourceName(absl::string_view name) { return !IsFixedKind(name) && IsLabelKey(name); }
 
-bool AsksByMemory(const v1::DeviceRequest& device) {
+bool RequestsByMemory(const v1::DeviceRequest& device) {
   return device.memory_bytes() > 0 && device.count() == 0 && device.share() == 0 &&
          device.cores() == 0 && device.mig().empty();
 }
 
-bool AsksForShare(const v1::DeviceRequest& device) {
-  return device.share() != 0 || device.cores() != 0 || AsksByMemory(device);
+bool RequestsShare(const v1::DeviceRequest& device) {
+  return device.share() != 0 || device.cores() != 0 || RequestsByMemory(device);
 }
 
 void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
@@ -191,14 +192,14 @@ void CheckFormat(const FieldPath& path, const v1::ResourceRequest& request, uint
   if (store_format >= kFormatOfParts) return;
   const auto refuse = [&](const FieldPath& field) {
     findings.Refused(field,
-                     absl::StrCat("needs store format ", kFormatOfParts, ", this cluster's is ",
-                                  store_format, " until `berth cluster finalize`"));
+                     absl::StrCat("needs store format ", kFormatOfParts, ", and the store has ",
+                                  store_format, ": run `berth cluster finalize` first"));
   };
   if (request.scratch_bytes() != 0) refuse({path, "scratch_bytes"});
   for (int i = 0; i < request.devices_size(); ++i) {
     const v1::DeviceRequest& device = request.devices(i);
     const FieldPath device_path(path, "devices", i);
-    if (AsksByMemory(device)) refuse({device_path, "memory_bytes"});
+    if (RequestsByMemory(device)) refuse({device_path, "memory_bytes"});
     if (device.oversubscribe()) refuse({device_path, "oversubscribe"});
     if (!device.min_compute_capability().empty()) refuse({device_path, "min_compute_capability"});
   }
@@ -209,8 +210,8 @@ void CheckTotals(const FieldPath& path, const ResourceTotals& totals, Findings& 
   for (const auto& [name, total] : totals) {
     named += IsFixedKind(name) ? 0 : 1;
     if (total <= kMaxTotal) continue;
-    findings.Invalid(path, absl::StrCat("all tasks together ask for more ", name, " than ",
-                                        kMaxTotal, ", the most that one job may"));
+    findings.Invalid(path, absl::StrCat("all tasks together request more ", name, " than ",
+                                        kMaxTotal, ", the maximum for one job"));
   }
   if (named > kMaxNamedKinds) {
     findings.Invalid(path, absl::StrCat("at most ", kMaxNamedKinds,

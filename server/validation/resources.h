@@ -15,28 +15,28 @@ namespace berth {
 // Kinds besides cpu and memory that one job, node or queue may name.
 inline constexpr int kMaxNamedKinds = static_cast<int>(kMaxResourceKinds - kFixedKinds);
 
-// The most of one resource that all tasks of a job may ask for together.
+// The most of one resource that all tasks of a job may request together.
 inline constexpr int64_t kMaxTotal = int64_t{1} << 62;
 
 // Sums over the tasks of a job by resource name; they saturate just above kMaxTotal and never
 // overflow.
 using ResourceTotals = absl::btree_map<absl::string_view, int64_t>;
 
-// A device kind or the name of an extended resource: a label key that is not "cpu", "memory" or
+// A device kind or the name of an extended resource: a label key other than "cpu", "memory" and
 // "scratch".
 bool IsResourceName(absl::string_view name);
 
-// Neither devices nor a part of one are asked for, only memory: so much of one's.
-bool AsksByMemory(const v1::DeviceRequest& device);
-// It asks for a part of one device, however that is said.
-bool AsksForShare(const v1::DeviceRequest& device);
+// Requests only memory, neither devices nor a share: a share by memory.
+bool RequestsByMemory(const v1::DeviceRequest& device);
+// Requests a part of one device, in any form.
+bool RequestsShare(const v1::DeviceRequest& device);
 
-// What one task asks for. Adds `tasks` times the request to `totals`, which must not outlive the
+// One task's request. Adds `tasks` times the request to `totals`, which must not outlive the
 // request.
 void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
                   ResourceTotals& totals, Findings& findings);
 
-// What a store of an older format must not hold, as an older version of berthd would misread it.
+// Refuses what a store of an older format must not hold, because an older berthd would misread it.
 void CheckFormat(const FieldPath& path, const v1::ResourceRequest& request, uint32_t store_format,
                  Findings& findings);
 

@@ -154,7 +154,7 @@ void CheckAnnotations(const FieldPath& parent, absl::string_view field,
   if (bytes > kMaxAnnotationBytes) {
     findings.Invalid(FieldPath(parent, field),
                      absl::StrCat("keys and values are at most ", kMaxAnnotationBytes,
-                                  " bytes in all, are ", bytes));
+                                  " bytes in all, have ", bytes));
   }
 }
 

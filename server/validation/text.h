@@ -27,19 +27,19 @@ bool IsLabelKey(absl::string_view text);
 bool IsLabelValue(absl::string_view text);
 // [A-Za-z_][A-Za-z0-9_]*
 bool IsEnvName(absl::string_view text);
-// Who a job is accounted to, or runs as: at most 128 letters, digits, '.', '_', '-', '@' and '+'.
+// The user for accounting, or to run as: at most 128 letters, digits, '.', '_', '-', '@' and '+'.
 bool IsUserName(absl::string_view text);
 // A name in a node's image store: "team/torch:2.3". It cannot lead out of the store.
 bool IsImageName(absl::string_view text);
 // A name such as "SIGTERM" that can stop a process.
 bool IsStopSignal(absl::string_view text);
-// The form that the server gives to jobs without a name: "job-" and digits.
+// The form of generated job names: "job-" and digits.
 bool IsGivenJobName(absl::string_view text);
 
 // The text in quotes, shortened and escaped, for messages.
 std::string Quoted(absl::string_view text);
 
-// One finding each if the text breaks the rule; `what` names it: "a queue name".
+// One finding if the text breaks the rule; `what` names it: "a queue name".
 void CheckDnsLabel(const FieldPath& path, absl::string_view text, Findings& findings);
 void CheckDnsName(const FieldPath& path, absl::string_view text, Findings& findings);
 void CheckNoNul(const FieldPath& path, absl::string_view text, Findings& findings);

@@ -16,17 +16,16 @@ void CheckTier(const FieldPath& path, const Topology& topology, Findings& findin
   if (topology.highest_tier() < 0 || topology.highest_tier() > kMaxHyperNodeTier) {
     findings.Invalid({path, "highest_tier"},
                      absl::StrCat("must be 1..", kMaxHyperNodeTier,
-                                  " (1 is closest), or 0 where highest_tier_name says it, is ",
+                                  " (1 is closest), or 0 if highest_tier_name is set, is ",
                                   topology.highest_tier()));
   }
   if (named) CheckDnsLabel({path, "highest_tier_name"}, topology.highest_tier_name(), findings);
   if (named && topology.highest_tier() != 0) {
     findings.Invalid({path, "highest_tier_name"},
-                     "says the same as highest_tier; give one of the two");
+                     "set either highest_tier or highest_tier_name, not both");
   }
   if (topology.mode() == Topology::HARD && !named && topology.highest_tier() == 0) {
-    findings.Invalid({path, "highest_tier"},
-                     "required with HARD, or highest_tier_name: the whole cluster holds every job");
+    findings.Invalid({path, "highest_tier"}, "HARD requires highest_tier or highest_tier_name");
   }
 }
 
@@ -43,8 +42,7 @@ void CheckTopology(const FieldPath& path, const Topology& topology, Findings& fi
   CheckDuration({path, "patience"}, topology.patience(), absl::ZeroDuration(), kMaxDuration,
                 findings);
   if (topology.mode() == Topology::HARD) {
-    findings.Invalid({path, "patience"},
-                     "only with SOFT: a HARD one waits for as long as it takes");
+    findings.Invalid({path, "patience"}, "only with SOFT: HARD waits without a time limit");
   }
 }
 
@@ -63,7 +61,7 @@ void CheckTerms(const FieldPath& path, absl::string_view field,
     const v1::JobAffinityTerm& term = terms[i];
     if (term.match_labels().empty() || term.match_labels_size() > kMaxAffinityLabels) {
       findings.Invalid({entry, "match_labels"},
-                       absl::StrCat("must be 1..", kMaxAffinityLabels, " labels, are ",
+                       absl::StrCat("must be 1..", kMaxAffinityLabels, " labels, has ",
                                     term.match_labels_size()));
     } else {
       CheckLabels(entry, "match_labels", term.match_labels(), findings);
@@ -84,7 +82,7 @@ void CheckAffinityTier(const FieldPath& path, const v1::TaskAffinity& affinity,
   CheckRange({path, "tier"}, affinity.tier(), 0, kMaxHyperNodeTier, findings);
   if (affinity.tier() == 0) return;
   if (affinity.near_groups().empty() && affinity.apart_from_groups().empty()) {
-    findings.Invalid({path, "tier"}, "needs near_groups or apart_from_groups");
+    findings.Invalid({path, "tier"}, "requires near_groups or apart_from_groups");
   }
 }
 

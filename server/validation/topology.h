@@ -1,4 +1,4 @@
-// Rules for what jobs ask of the tree of HyperNodes.
+// Rules for topology constraints of jobs.
 #ifndef BERTH_SERVER_VALIDATION_TOPOLOGY_H_
 #define BERTH_SERVER_VALIDATION_TOPOLOGY_H_
 
@@ -9,7 +9,7 @@
 namespace berth {
 
 inline constexpr int kMaxCommunicationEntries = 16;
-inline constexpr int kMaxAffinityTerms = 8;   // of nearness, and of distance
+inline constexpr int kMaxAffinityTerms = 8;   // for near and for apart_from
 inline constexpr int kMaxAffinityLabels = 8;  // of each
 
 void CheckTopology(const FieldPath& path, const v1::TopologyConstraint& topology,

@@ -24,7 +24,7 @@ void CheckRange(const FieldPath& path, int64_t value, int64_t low, int64_t high,
 // low <= duration <= high, and well formed.
 void CheckDuration(const FieldPath& path, const google::protobuf::Duration& duration,
                    absl::Duration low, absl::Duration high, Findings& findings);
-// Year 1 to 9999, as google.protobuf.Timestamp says.
+// Year 1 to 9999, as in google.protobuf.Timestamp.
 void CheckTimestamp(const FieldPath& path, const google::protobuf::Timestamp& time,
                     Findings& findings);
 

@@ -62,12 +62,12 @@ absl::Status MemoryStore::Check(const std::vector<const Batch*>& batches) const 
   for (const Batch* batch : batches) {
     if (batch->sequence != ++expected) {
       return absl::InvalidArgumentError(
-          absl::StrCat("batch ", batch->sequence, " where batch ", expected, " must follow"));
+          absl::StrCat("got batch ", batch->sequence, ", expected batch ", expected));
     }
     for (const Record& record : batch->records) {
       if (record.kind == RecordKind::kLog ||
           (record.kind == RecordKind::kMeta && record.key == kStoreKey)) {
-        return absl::InvalidArgumentError("a batch holds a record that belongs to the store");
+        return absl::InvalidArgumentError("a batch contains a record that belongs to the store");
       }
     }
   }

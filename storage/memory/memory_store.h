@@ -1,5 +1,5 @@
-// MemoryStore: a store without a disk, for tests and simulation. It keeps what a disk would across
-// a "crash" (the object outlives the server that uses it), and fails as told.
+// MemoryStore: a store without a disk, for tests and simulation. Its content survives a "crash"
+// (the object outlives the server that uses it), and it can inject faults.
 #ifndef BERTH_STORAGE_MEMORY_MEMORY_STORE_H_
 #define BERTH_STORAGE_MEMORY_MEMORY_STORE_H_
 
@@ -24,12 +24,12 @@ class MemoryStore final : public Store {
                        uint64_t incarnation = 0)
       : cluster_id_(std::move(cluster_id)), incarnation_(incarnation), format_(format) {}
 
-  // What a restore makes of a backup: all that this store holds, under another incarnation.
+  // The result of restoring a backup: everything in this store, with another incarnation.
   std::unique_ptr<MemoryStore> Copy(uint64_t incarnation) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asked before each Append; an error is returned by it, and nothing is written. It must follow
-  // the contract: RESOURCE_EXHAUSTED may be followed by success, any other error ends this store
-  // (all later writes fail with it).
+  // Called before each Append, which returns its error and writes nothing. The contract applies:
+  // RESOURCE_EXHAUSTED may be followed by success, any other error ends this store (all later
+  // writes fail with it).
   void SetFault(std::function<absl::Status()> fault) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Status Load(
@@ -75,7 +75,7 @@ class MemoryStore final : public Store {
   std::atomic<uint32_t> format_;
   mutable std::atomic<int> read_errors_{0};
   mutable absl::Mutex mutex_;
-  AllRecords records_ ABSL_GUARDED_BY(mutex_);                    // all but the log
+  AllRecords records_ ABSL_GUARDED_BY(mutex_);                    // everything except the log
   std::map<uint64_t, AllRecords> bases_ ABSL_GUARDED_BY(mutex_);  // by sequence
   std::map<uint64_t, std::string> log_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -14,7 +14,7 @@ namespace berth {
 namespace {
 
 constexpr uint64_t kSlots = 2;
-constexpr uint64_t kSlotBytes = 512;  // a sector: written whole or not
+constexpr uint64_t kSlotBytes = 512;  // a sector: written completely or not at all
 
 std::string Line(const Acknowledged& acknowledged) {
   const std::string text = absl::StrFormat("batch %020d log %020d bytes %020d", acknowledged.batch,
@@ -22,7 +22,7 @@ std::string Line(const Acknowledged& acknowledged) {
   return absl::StrFormat("%s sum %08x\n", text, Crc32c(0, text));
 }
 
-// Exactly as it was written, or not at all.
+// Accepts only exactly what was written.
 std::optional<Acknowledged> Parse(absl::string_view slot) {
   const absl::string_view line = slot.substr(0, slot.find('\n') + 1);  // npos + 1 = 0
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');

@@ -1,13 +1,13 @@
-// AckedFile: how many batches were acknowledged, and in which write-ahead log up to which byte.
-// What was cut off from a log's end since then is missed by it; RocksDB cannot tell it from what
-// was never written.
+// AckedFile: the number of acknowledged batches, and the write-ahead log and byte at which they
+// end. It reveals that the end of a log was lost; RocksDB cannot distinguish that from writes that
+// never happened.
 //
 //   batch 00000000000000000283 log 00000000000000000012 bytes 00000000000000098304 sum 1a2b3c4d
 //
-// Two such lines, in sectors of their own, are overwritten in turn after the sync of each group of
-// batches, and never synced themselves: that costs a write to memory. So after a power cut the file
-// may say less than there was, or nothing; never more, as what it tells of was synced before it was
-// written.
+// Two such lines, in separate sectors, are overwritten alternately after the sync of each group of
+// batches. They are never synced themselves, so they cost only a write to memory. After a power cut
+// the file may be out of date or empty, but never ahead of the log, which was synced before the
+// file was written.
 #ifndef BERTH_STORAGE_ROCKSDB_ACKED_FILE_H_
 #define BERTH_STORAGE_ROCKSDB_ACKED_FILE_H_
 
@@ -25,9 +25,9 @@ namespace berth {
 inline constexpr absl::string_view kAckedName = "ACKED";
 
 struct Acknowledged {
-  uint64_t batch = 0;  // the last one; 0: none that is known
-  uint64_t log = 0;    // number of the file that it went to; 0: not known
-  uint64_t bytes = 0;  // of that file, which were synced by then
+  uint64_t batch = 0;  // the last one; 0: unknown
+  uint64_t log = 0;    // number of its log file; 0: unknown
+  uint64_t bytes = 0;  // synced bytes of that file
 };
 
 // Not thread-safe.
@@ -36,9 +36,9 @@ class AckedFile {
   AckedFile(std::shared_ptr<rocksdb::FileSystem> file_system, std::string path)
       : file_system_(std::move(file_system)), path_(std::move(path)) {}
 
-  // What stands there; nothing, if it is not there or not readable: it is a lower bound.
+  // The content of the file; empty if it is missing or unreadable. It is a lower bound.
   Acknowledged Read();
-  // What cannot be written is written with the next one.
+  // If it cannot be written, the next call writes it.
   void Write(const Acknowledged& acknowledged);
 
  private:
@@ -47,7 +47,7 @@ class AckedFile {
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
   const std::string path_;
   std::unique_ptr<rocksdb::FSRandomRWFile> file_;
-  uint64_t slot_ = 0;  // the next to be written: not the one with the latest
+  uint64_t slot_ = 0;  // the next to be overwritten: the older one
 };
 
 }  // namespace berth

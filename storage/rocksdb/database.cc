@@ -10,7 +10,7 @@ namespace {
 
 using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
 
-// A newer version may keep more kinds of records: refuse before anything is changed.
+// A newer version may have more kinds of records: refuse before changing anything.
 absl::Status CheckFamilies(const DatabasePlace& place, const Families& known) {
   if (place.env->FileExists(place.directory + "/CURRENT").IsNotFound()) {
     if (place.read_only) return absl::NotFoundError(place.directory + ": no store there");

@@ -1,5 +1,5 @@
-// An open RocksDB with one column family per record kind. Opening and closing, and nothing that
-// Berth means by it.
+// An open RocksDB with one column family per record kind. Only opens and closes it; the meaning of
+// records is elsewhere.
 #ifndef BERTH_STORAGE_ROCKSDB_DATABASE_H_
 #define BERTH_STORAGE_ROCKSDB_DATABASE_H_
 
@@ -18,26 +18,26 @@
 
 namespace berth {
 
-// Where a database is and through what it is reached. All but the directory are shared and outlive
-// it.
+// The location of a database and the objects used to access it. Everything except the directory is
+// shared and outlives it.
 struct DatabasePlace {
   std::string directory;
   bool read_only = false;
   rocksdb::Env* env = nullptr;
-  std::shared_ptr<ComplaintLog> complaints;
-  std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;  // null: RocksDB's own
+  std::shared_ptr<WarningLog> complaints;
+  std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;  // null: RocksDB's default
 };
 
-// "DIRECTORY: REASON [RocksDB's last complaints]". Corruption is DATA_LOSS, a full disk
-// RESOURCE_EXHAUSTED, the rest INTERNAL.
+// "DIRECTORY: REASON [RocksDB's last complaints]". Corruption becomes DATA_LOSS, a full disk
+// RESOURCE_EXHAUSTED, everything else INTERNAL.
 absl::Status ToStatus(const rocksdb::Status& status, const DatabasePlace& place);
 
-// What locking the directory came to: another process, or this one, has it.
+// Locking the directory failed because another process, or this one, has it.
 bool IsLocked(const rocksdb::Status& status);
 
-// No other process has the database open as long as it lives; RocksDB takes the same lock, so that
-// it has to be gone by then. Without a directory there is nothing to lock; with `read_only` the
-// caller has the lock.
+// While it lives, no other process has the database open. RocksDB takes the same lock, so destroy
+// this first. Without a directory there is nothing to lock; with `read_only` the caller has the
+// lock.
 class DirectoryLock {
  public:
   explicit DirectoryLock(const DatabasePlace& place);
@@ -54,7 +54,7 @@ class DirectoryLock {
   absl::Status status_;
 };
 
-// Thread-safe, as RocksDB is.
+// Thread-safe, like RocksDB.
 class Database {
  public:
   // Errors as in RocksDbStore::Open.
@@ -67,7 +67,7 @@ class Database {
   rocksdb::ColumnFamilyHandle* Family(RecordKind kind) const {
     return families_[static_cast<size_t>(kind) + 1];
   }
-  // For one pass over much (start, fsck) or for a page.
+  // For one pass over many records (start, fsck) or for a page.
   std::unique_ptr<rocksdb::Iterator> Scan(RecordKind kind) const;
   std::unique_ptr<rocksdb::Iterator> Page(RecordKind kind) const;
 

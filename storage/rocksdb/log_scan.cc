@@ -1,10 +1,9 @@
-// RocksDB's log format: blocks of 32 KiB; in each, physical records that never span blocks, and
-// less than a header of padding. A record of the user is one of kFull, or kFirst, kMiddle...,
-// kLast.
+// RocksDB's log format: blocks of 32 KiB. Each contains physical records, which never span blocks,
+// and less than a header of padding. A user record is one kFull, or kFirst, kMiddle..., kLast.
 //
 //   checksum 4 | length 2 | type 1 | log number 4, of recyclable types | payload
 //
-// The checksum is a masked CRC-32C of all from the type on (db/log_format.h of RocksDB 7).
+// The checksum is a masked CRC-32C of everything from the type on (db/log_format.h of RocksDB 7).
 #include <algorithm>
 #include <array>
 
@@ -20,7 +19,7 @@ constexpr size_t kHeader = 7;
 constexpr size_t kRecyclableHeader = 11;
 
 enum Type : uint8_t { kZero, kFull, kFirst, kMiddle, kLast, kRecyclableFull, kRecyclableLast = 8 };
-constexpr uint8_t kCompression = 9;  // which one, before the first record
+constexpr uint8_t kCompression = 9;  // names the algorithm, before the first record
 
 uint32_t Number(absl::string_view bytes) {
   uint32_t value = 0;
@@ -30,7 +29,7 @@ uint32_t Number(absl::string_view bytes) {
 
 uint32_t Masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
-// What stands at an offset, if it is a record at all. `left`: the rest of its block.
+// A physical record at an offset, if there is one. `left`: the rest of its block.
 struct Physical {
   explicit Physical(absl::string_view left)
       : type(static_cast<uint8_t>(left[6])),
@@ -40,7 +39,7 @@ struct Physical {
            Masked(Crc32c(0, left.substr(6, size - 6))) == Number(left.substr(0, 4));
   }
   bool recyclable() const { return header == kRecyclableHeader; }
-  // kFull to kLast, whatever the header.
+  // kFull to kLast, independent of the header.
   uint8_t part() const { return recyclable() ? static_cast<uint8_t>(type - 4) : type; }
 
   uint8_t type;
@@ -60,7 +59,7 @@ bool GoodRecordWithin(absl::string_view content, size_t from, size_t to) {
 bool ZerosReachInto(absl::string_view content, size_t bad) {
   const size_t last = content.find_last_not_of('\0');
   const size_t run = last == absl::string_view::npos ? 0 : last + 1;
-  if (run < bad + kHeader) return true;  // its type, which is never zero, is among them
+  if (run < bad + kHeader) return true;  // includes its type, which is never zero
   const size_t sector = (run + kSector - 1) / kSector * kSector;
   if (sector >= content.size()) return false;
   const size_t block_end = std::min(content.size(), (bad / kBlock + 1) * kBlock);
@@ -84,7 +83,7 @@ LogScan ScanLog(absl::string_view content) {
       continue;
     }
     if (left.size() < kHeader) {
-      at += left.size();  // the beginning of a header; what else stands in padding, RocksDB ignores
+      at += left.size();  // partial header; RocksDB ignores other padding
       continue;
     }
     const Physical record(left);

@@ -16,13 +16,13 @@ namespace {
 
 absl::Status CannotLock(const std::string& path, int error) {
   return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, ": ", std::strerror(error),
-                                                  "; it is needed to see that no berthd uses the "
+                                                  "; it is needed to check that no berthd uses the "
                                                   "store: run as the user of berthd, or as root"));
 }
 
-// A lock that excludes berthd's, which is RocksDB's (fcntl, for writing), and needs no permission
-// to write: there is none on a read-only file system. -1: there is no lock file, so that no berthd
-// has opened this copy.
+// A lock that excludes RocksDB's lock in berthd (fcntl, for writing) but needs no write permission,
+// which a read-only file system does not grant. -1: there is no lock file, so no berthd has opened
+// this copy.
 absl::StatusOr<int> LockForReading(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT) return -1;
@@ -39,7 +39,7 @@ absl::StatusOr<int> LockForReading(const std::string& path) {
 
 }  // namespace
 
-// A read-only open takes no lock of its own, and would see a live store half changed.
+// A read-only open takes no lock, and could read a live store in the middle of a change.
 absl::StatusOr<std::unique_ptr<OfflineStore>> OfflineStore::Open(const std::string& directory) {
   rocksdb::Env* env = rocksdb::Env::Default();
   if (env->FileExists(directory + "/CURRENT").IsNotFound()) {

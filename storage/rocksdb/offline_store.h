@@ -1,4 +1,4 @@
-// A store that no berthd has open, to be looked at.
+// Opens a store that no berthd has open, for reading.
 #ifndef BERTH_STORAGE_ROCKSDB_OFFLINE_STORE_H_
 #define BERTH_STORAGE_ROCKSDB_OFFLINE_STORE_H_
 
@@ -10,11 +10,11 @@
 
 namespace berth {
 
-// As long as it lives, nobody else opens the store. Nothing is changed.
+// While it lives, no other process opens the store. Nothing is changed.
 class OfflineStore {
  public:
   // NOT_FOUND: there is none. UNAVAILABLE: a berthd has it open. PERMISSION_DENIED: its LOCK cannot
-  // be read. Else as RocksDbStore::Open. Works where nothing can be written.
+  // be read. Else as RocksDbStore::Open. Works on read-only file systems.
   static absl::StatusOr<std::unique_ptr<OfflineStore>> Open(const std::string& directory);
   ~OfflineStore();
   OfflineStore(const OfflineStore&) = delete;
@@ -26,7 +26,7 @@ class OfflineStore {
   OfflineStore() = default;
 
   rocksdb::FileLock* lock_ = nullptr;
-  int lock_fd_ = -1;  // instead, where nothing can be written
+  int lock_fd_ = -1;  // used instead on read-only file systems
   std::unique_ptr<RocksDbStore> store_;
 };
 

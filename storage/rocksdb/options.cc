@@ -22,8 +22,8 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const rocksdb::BlockBasedTableOptions
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.compression = rocksdb::kLZ4Compression;
-  // No family alone is ever flushed for its size, only all together are (db_write_buffer_size),
-  // and opening does not look at that: so it writes no table, however long the log.
+  // No single family is ever flushed for its size, only all together (db_write_buffer_size).
+  // Opening ignores that limit, so it writes no table, however long the log is.
   options.write_buffer_size = kNeverFull;
   options.max_write_buffer_number = 3;
   options.target_file_size_base = uint64_t{32} << 20;
@@ -33,7 +33,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const rocksdb::BlockBasedTableOptions
 rocksdb::BlockBasedTableOptions TableOptions() {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(kBlockCacheBytes);
-  table.cache_index_and_filter_blocks = true;  // so that the cache bounds them too
+  table.cache_index_and_filter_blocks = true;  // so that they count towards the cache's limit
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.block_size = size_t{16} << 10;
   table.format_version = 5;
@@ -42,14 +42,14 @@ rocksdb::BlockBasedTableOptions TableOptions() {
 
 }  // namespace
 
-ComplaintLog::ComplaintLog(std::string directory)
+WarningLog::WarningLog(std::string directory)
     : Logger(rocksdb::InfoLogLevel::WARN_LEVEL), directory_(std::move(directory)) {}
 
-void ComplaintLog::Logv(const char* format, va_list arguments) {
+void WarningLog::Logv(const char* format, va_list arguments) {
   Logv(rocksdb::InfoLogLevel::WARN_LEVEL, format, arguments);
 }
 
-void ComplaintLog::Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) {
+void WarningLog::Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) {
   if (level < rocksdb::InfoLogLevel::WARN_LEVEL || level == rocksdb::InfoLogLevel::HEADER_LEVEL) {
     return;
   }
@@ -61,7 +61,7 @@ void ComplaintLog::Logv(const rocksdb::InfoLogLevel level, const char* format, v
   if (lines_.size() > kRecentComplaints) lines_.pop_front();
 }
 
-std::string ComplaintLog::Recent() const {
+std::string WarningLog::Recent() const {
   absl::MutexLock lock(&mutex_);
   return absl::StrJoin(lines_, "; ");
 }
@@ -73,20 +73,20 @@ rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env, std::shared_ptr<rocksdb::L
   options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   options.create_if_missing = true;
   options.create_missing_column_families = true;
-  // What is damaged is refused, never skipped. The default mode would drop acked batches silently.
+  // Damage is refused, never skipped. The default mode would silently drop acknowledged batches.
   options.paranoid_checks = true;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.track_and_verify_wals_in_manifest = true;
-  // Bounded memory and restart.
+  // Bounds memory and restart time.
   options.db_write_buffer_size = kWriteBufferBytes;
   options.max_total_wal_size = kMaxWalBytes;
   options.max_open_files = 512;
   options.max_background_jobs = 2;
   options.bytes_per_sync = uint64_t{1} << 20;
-  // Opening writes next to nothing, so that it works on a nearly full disk, and is quicker. This
-  // alone does not stop the flush of a family that reaches its own write_buffer_size.
+  // Opening writes almost nothing, so that it is faster and works on a nearly full disk. This
+  // option alone does not stop the flush of a family that reaches its own write_buffer_size.
   options.avoid_flush_during_recovery = true;
-  // Quiet: statistics are ours, and so is the way back from a full disk (RocksDbStore::Reopen).
+  // Berth has its own statistics, and recovers from a full disk itself (RocksDbStore::Reopen).
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   options.max_bgerror_resume_count = 0;

@@ -1,4 +1,4 @@
-// How RocksDB is set up, and what it complained about. All tuning is here.
+// RocksDB's options, and its warnings. All tuning is here.
 #ifndef BERTH_STORAGE_ROCKSDB_OPTIONS_H_
 #define BERTH_STORAGE_ROCKSDB_OPTIONS_H_
 
@@ -16,20 +16,20 @@
 
 namespace berth {
 
-// Memory that the store may take, in bytes: half for writes that are not yet in tables, the rest
-// for reads. The whole server has 1,536 MiB for a million jobs.
+// Memory that the store may use, in bytes: half for writes that are not yet in tables, the rest for
+// reads. The whole server may use 1,536 MiB for a million jobs.
 inline constexpr size_t kWriteBufferBytes = size_t{64} << 20;
 inline constexpr size_t kBlockCacheBytes = size_t{32} << 20;
 // Bounds what a restart replays.
 inline constexpr size_t kMaxWalBytes = size_t{128} << 20;
-// More than memory ever holds of what the log has.
+// More log data than memory ever holds.
 inline constexpr size_t kNeverFull = 8 * kMaxWalBytes;
 
-// Keeps RocksDB's last warnings, which name the file where its status does not, and passes them on
-// to our log.
-class ComplaintLog final : public rocksdb::Logger {
+// Keeps RocksDB's last warnings, which name the file when its status does not, and copies them to
+// our log.
+class WarningLog final : public rocksdb::Logger {
  public:
-  explicit ComplaintLog(std::string directory);
+  explicit WarningLog(std::string directory);
   using rocksdb::Logger::Logv;
   void Logv(const char* format, va_list arguments) override;
   void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override;
@@ -45,7 +45,7 @@ class ComplaintLog final : public rocksdb::Logger {
 
 rocksdb::DBOptions DatabaseOptions(rocksdb::Env* env, std::shared_ptr<rocksdb::Logger> log);
 
-// "default", which stays empty, and one per RecordKind, in its order.
+// "default", which stays empty, and one per RecordKind, in the order of the enum.
 std::vector<rocksdb::ColumnFamilyDescriptor> ColumnFamilies();
 
 }  // namespace berth

@@ -1,6 +1,6 @@
-// RocksDbStore: backups while it runs. RocksDB's checkpoint has the tables linked, where both are
-// on one file system, and the end of the write-ahead log copied; bases are linked or copied beside
-// them. Made aside, synced and renamed.
+// RocksDbStore: online backups. RocksDB's checkpoint links the tables if both directories are on
+// one file system, and copies the end of the write-ahead log. Bases are linked or copied too. The
+// backup is written under a temporary name, synced and renamed.
 #include <rocksdb/utilities/checkpoint.h>
 
 #include <filesystem>
@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A base never changes once it has its name. One that has aged out meanwhile is not missed.
+// A base never changes once it has its final name. A base that was deleted in the meantime is
+// skipped.
 absl::Status LinkBase(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_hard_link(from, to, error);
@@ -43,7 +44,7 @@ absl::Status LinkBases(const fs::path& from, const fs::path& to) {
   return error ? FileStatus(error, from) : SyncPath(to);
 }
 
-// Whoever puts the copy in the place of a store by hand is told how it is done.
+// Tells operators who move the copy by hand to use --restore.
 absl::Status Mark(const fs::path& copy) {
   const fs::path path = copy / kBackupMark;
   std::ofstream file(path);
@@ -73,14 +74,14 @@ absl::Status RocksDbStore::Backup(const std::string& directory) {
   const fs::path aside = place.parent_path() / absl::StrCat(".", place.filename().string(), ".new");
   std::error_code error;
   if (fs::exists(place, error)) {
-    return absl::AlreadyExistsError(absl::StrCat(directory, ": is there already"));
+    return absl::AlreadyExistsError(absl::StrCat(directory, ": already exists"));
   }
-  fs::remove_all(aside, error);  // of one that was interrupted
-  troubles_->Ignore(aside);
-  const absl::Cleanup heed = [this] { troubles_->Ignore(""); };
+  fs::remove_all(aside, error);  // left by an interrupted backup
+  disk_errors_->Ignore(aside);
+  const absl::Cleanup heed = [this] { disk_errors_->Ignore(""); };
   absl::Status status = CopyTo(aside);
   if (status.ok()) {
-    fs::permissions(aside, fs::perms::owner_all, error);  // jobs may have secrets in them
+    fs::permissions(aside, fs::perms::owner_all, error);  // jobs may contain secrets
     if (!error) fs::rename(aside, place, error);
     status = FileStatus(error, place);
   }

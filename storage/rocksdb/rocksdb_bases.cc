@@ -1,6 +1,6 @@
-// RocksDbStore: bases, and the log's end that depends on them. A base is one table in "bases" of
-// the store's directory, named by its sequence: every record of the state, under its kind and key.
-// It is written aside, synced and renamed: whole or not there.
+// RocksDbStore: bases, and trimming the log up to them. A base is one table in "bases" of the
+// store's directory, named by its sequence. It holds every record of the state, under its kind and
+// key. It is written under a temporary name, synced and renamed: complete or absent.
 #include <rocksdb/snapshot.h>
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/sst_file_writer.h>
@@ -43,7 +43,7 @@ rocksdb::Options BaseOptions(rocksdb::Env* env) {
   return options;
 }
 
-// The log is kept beside it, and answers to requests are no part of the state.
+// The log is kept separately, and responses to requests are not part of the state.
 bool InBase(RecordKind kind) { return kind != RecordKind::kLog && kind != RecordKind::kRequest; }
 
 // Without the cold part, which no decision depends on.
@@ -55,7 +55,7 @@ absl::StatusOr<std::string> BaseValue(RecordKind kind, absl::string_view key,
   return EncodeJobSpecRecord(job->spec, job->submit, job->revision, job->prediction, job->line, "");
 }
 
-// Copies the records as they are at one moment, in the order of Load.
+// Copies the records as of one snapshot, in the order of Load.
 class BaseCopy {
  public:
   BaseCopy(const Database& database, const DatabasePlace& place)
@@ -68,7 +68,7 @@ class BaseCopy {
     reading_.readahead_size = size_t{2} << 20;
   }
 
-  // The sequence that the copy stands at.
+  // Returns the sequence of the copy.
   absl::StatusOr<uint64_t> Write(const std::string& path) {
     std::string meta_bytes;
     rocksdb::Status status = database_.db().Get(reading_, database_.Family(RecordKind::kMeta),
@@ -80,7 +80,7 @@ class BaseCopy {
       absl::Status copied = CopyKind(static_cast<RecordKind>(kind));
       if (!copied.ok()) return copied;
     }
-    if (status = writer_.Finish(); !status.ok()) return ToStatus(status, place_);  // and syncs it
+    if (status = writer_.Finish(); !status.ok()) return ToStatus(status, place_);  // also syncs it
     store::v1::Meta meta;
     if (!meta.ParseFromString(meta_bytes)) return absl::DataLossError("meta: not a valid record");
     return meta.last_sequence();
@@ -136,7 +136,7 @@ absl::StatusOr<uint64_t> RocksDbStore::KeepBase() {
   return sequence.ok() ? ToStatus(status, place_) : sequence.status();
 }
 
-// Records change slowly, so that their tables tell what they take, if anything too much.
+// Records change slowly, so the size of their tables estimates the copy, if anything too high.
 absl::Status RocksDbStore::CheckRoomForBase(const Database& database) const {
   uint64_t needed = kSpaceToGoOn + kMaxWalBytes, free = 0;
   for (size_t kind = 0; kind < kRecordKinds; ++kind) {
@@ -149,7 +149,7 @@ absl::Status RocksDbStore::CheckRoomForBase(const Database& database) const {
   const rocksdb::Status asked = env_->GetFreeSpace(place_.directory, &free);
   if (!asked.ok() || free >= needed) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(place_.directory, ": ", free >> 20,
-                                                   " MiB are free, a copy of the records needs ",
+                                                   " MiB are free; a copy of the records needs ",
                                                    needed >> 20));
 }
 
@@ -181,7 +181,7 @@ absl::Status RocksDbStore::LoadBase(uint64_t sequence, RecordVisitor visit) cons
   for (records->SeekToFirst(); records->Valid(); records->Next()) {
     absl::string_view key = ToView(records->key());
     if (key.empty() || static_cast<uint8_t>(key[0]) >= kRecordKinds) {
-      return Damaged(absl::StrCat(name, ": a record of no known kind"));
+      return Damaged(absl::StrCat(name, ": a record of unknown kind"));
     }
     const auto kind = static_cast<RecordKind>(key[0]);
     key.remove_prefix(1);
@@ -195,7 +195,7 @@ absl::Status RocksDbStore::LoadBase(uint64_t sequence, RecordVisitor visit) cons
   return known ? absl::OkStatus() : Damaged(absl::StrCat(name, ": no meta record"));
 }
 
-// The hash of the base's last batch leads to that of the next one in the log.
+// Extending the hash of the base's last batch must give that of the next one in the log.
 absl::Status RocksDbStore::CheckBase(uint64_t sequence, absl::string_view meta_bytes) const {
   const auto damaged = [&](absl::string_view reason) {
     return Damaged(absl::StrCat("base ", sequence, ": ", reason));
@@ -205,7 +205,7 @@ absl::Status RocksDbStore::CheckBase(uint64_t sequence, absl::string_view meta_b
     return damaged("not a valid meta record");
   }
   const absl::StatusOr<ChainHash> hash = ParseChainHash(meta.last_hash());
-  if (!hash.ok() || meta.last_sequence() != sequence) return damaged("stands at another batch");
+  if (!hash.ok() || meta.last_sequence() != sequence) return damaged("is of another batch");
   const auto database = Get();
   if (!database.ok()) return database.status();
   std::string entry;
@@ -221,7 +221,7 @@ absl::Status RocksDbStore::CheckBase(uint64_t sequence, absl::string_view meta_b
   return damaged("the log does not follow from it");
 }
 
-// A crash in between leaves bases without their log, which the next call takes away.
+// A crash in between leaves bases without their log; the next call deletes them.
 absl::Status RocksDbStore::TrimLog(uint64_t sequence) {
   const auto database = Get();
   if (!database.ok()) return database.status();
@@ -231,7 +231,7 @@ absl::Status RocksDbStore::TrimLog(uint64_t sequence) {
   if (kept != bases->begin()) {
     sequence = *--kept;
   } else if (!bases->empty() && ReadLog(0, 1).ok()) {
-    return absl::OkStatus();  // whole, and no base is old enough to take the beginning's place
+    return absl::OkStatus();  // complete, and no base is old enough to replace its beginning
   }
   const uint64_t last = last_sequence_.load();
   const std::string begin = SequenceKey(0);

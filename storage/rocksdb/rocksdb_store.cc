@@ -20,11 +20,11 @@ namespace {
 namespace pb = codec::pb;
 using rocksdb::Slice;
 
-constexpr char kRoomName[] = "/ROOM";  // made and deleted again to see whether there is any
+constexpr char kRoomName[] = "/ROOM";  // written and deleted to test for free space
 
 absl::Status RefuseGap(uint64_t expected, uint64_t found) {
   return absl::InvalidArgumentError(
-      absl::StrCat("batch ", found, " where batch ", expected, " must follow"));
+      absl::StrCat("got batch ", found, ", expected batch ", expected));
 }
 
 bool BelongsToStore(const Record& record) {
@@ -32,7 +32,7 @@ bool BelongsToStore(const Record& record) {
          (record.kind == RecordKind::kMeta && record.key == kStoreKey);
 }
 
-// Under the incarnation of the store that it is a copy of, agents would take it for that store.
+// With the incarnation of the store that it was copied from, agents would take it for that store.
 absl::Status RefuseBackup(const RocksDbOptions& options) {
   std::error_code error;
   const auto mark = std::filesystem::path(options.directory) / kBackupMark;
@@ -40,8 +40,8 @@ absl::Status RefuseBackup(const RocksDbOptions& options) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      options.directory, ": a backup, which agents would take for the store that it was made of: ",
-      "move it away and make a store of it with `berthd --restore BACKUP --data ",
+      options.directory, ": a backup, which agents would take for the original store: ",
+      "move it away and create a store from it with `berthd --restore BACKUP --data ",
       options.directory, "`"));
 }
 
@@ -53,13 +53,13 @@ RocksDbStore::RocksDbStore(RocksDbOptions options)
     : health_(std::move(options.health)),
       file_system_(options.file_system != nullptr ? std::move(options.file_system)
                                                   : rocksdb::FileSystem::Default()),
-      troubles_(std::make_shared<DiskTroubles>()),
+      disk_errors_(std::make_shared<DiskErrors>()),
       wals_(std::make_shared<WalList>(file_system_, options.directory)),
       env_(rocksdb::NewCompositeEnv(
-          std::make_shared<WatchedFileSystem>(file_system_, troubles_, wals_))),
+          std::make_shared<WatchedFileSystem>(file_system_, disk_errors_, wals_))),
       write_buffer_bytes_(options.write_buffer_bytes),
       place_{options.directory, options.read_only, env_.get(),
-             std::make_shared<ComplaintLog>(options.directory),
+             std::make_shared<WarningLog>(options.directory),
              std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)},
       now_(std::move(options.now)),
       cluster_id_(std::move(options.cluster_id)) {}
@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::TryOpen(const RocksD
   return store;
 }
 
-// Not while another process writes them, and before RocksDB changes anything.
+// Before RocksDB changes anything, and not while another process writes them.
 absl::Status RocksDbStore::CheckLogs() {
   const DirectoryLock lock(place_);
   if (!lock.status().ok()) return lock.status();
@@ -105,7 +105,7 @@ absl::Status RocksDbStore::CheckLogs() {
   return absl::DataLossError(absl::StrCat(status.message(), MissingBatches()));
 }
 
-// RocksDB names the write-ahead log that it cannot read, but not where.
+// RocksDB names the write-ahead log that it cannot read, but not the position.
 absl::StatusOr<std::unique_ptr<Database>> RocksDbStore::OpenDatabase() {
   auto database = Database::Open(place_);
   const std::string damage = absl::IsDataLoss(database.status()) ? wals_->Damage() : "";
@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<Database>> RocksDbStore::OpenDatabase() {
   return absl::DataLossError(absl::StrCat(database.status().message(), " [", damage, "]"));
 }
 
-// ": 7 batches are missing, after batch 193", as far as that can be seen without changing anything.
+// ": 7 batches are missing, after batch 193", if that is known without changing anything.
 std::string RocksDbStore::MissingBatches() const {
   DatabasePlace looking = place_;
   looking.read_only = true;
@@ -160,9 +160,9 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
                      ", this berthd reads up to ", kStoreFormat, ": written by a newer version"));
   }
   if (meta.format_version() < kOldestStoreFormat) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(place_.directory, ": store format ", meta.format_version(),
-                     ", this berthd reads from ", kOldestStoreFormat, " on: of an older version"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        place_.directory, ": store format ", meta.format_version(), ", this berthd reads from ",
+        kOldestStoreFormat, ": written by an older version"));
   }
   absl::StatusOr<ChainHash> hash = ParseChainHash(meta.last_hash());
   if (!hash.ok()) return Damaged(absl::StrCat("meta store: ", hash.status().message()));
@@ -185,7 +185,7 @@ absl::Status RocksDbStore::MakeMeta(const Database& database) {
     const auto records = database.Page(static_cast<RecordKind>(kind));
     records->SeekToFirst();
     if (!records->status().ok()) return ToStatus(records->status(), place_);
-    if (records->Valid()) return Damaged("holds records but no meta record");
+    if (records->Valid()) return Damaged("contains records but no meta record");
   }
   if (wals_->acknowledged() > 0) return LostBatches();
   if (place_.read_only) return absl::NotFoundError(place_.directory + ": an empty store");
@@ -203,7 +203,7 @@ absl::Status RocksDbStore::MakeMeta(const Database& database) {
   return Write(database);
 }
 
-// Durable before anybody is answered from the copy.
+// Made durable before the copy serves any response.
 absl::Status RocksDbStore::BeginIncarnation(const Database& database,
                                             absl::Duration longest_lease) {
   pb::Meta meta;
@@ -267,8 +267,8 @@ absl::Status RocksDbStore::VerifyChain(LogVisitor visit) const {
   return VerifyFrom(**database, *first, visit);
 }
 
-// The hash before the oldest kept entry is gone with the entry before it; that one is taken as it
-// stands.
+// The hash before the oldest kept entry was deleted with the entry before it, so the oldest hash is
+// trusted.
 absl::Status RocksDbStore::VerifyFrom(const Database& database, uint64_t first,
                                       LogVisitor visit) const {
   uint64_t expected = first;
@@ -347,7 +347,7 @@ absl::StatusOr<std::vector<LogEntry>> RocksDbStore::ReadLog(uint64_t after, size
   for (log->Seek(SequenceKey(after + 1)); log->Valid(); log->Next()) {
     const absl::StatusOr<uint64_t> sequence = ParseSequenceKey(ToView(log->key()));
     const absl::StatusOr<ChainLink> link = ParseChainEntry(ToView(log->value()));
-    if (!sequence.ok() || !link.ok()) return NoteRead(Damaged("log: an entry that is none"));
+    if (!sequence.ok() || !link.ok()) return NoteRead(Damaged("log: an invalid entry"));
     if (entries.empty() && *sequence != after + 1) break;
     bytes += link->turn.size();
     if (entries.size() == limit || (!entries.empty() && bytes > kMaxReadLogBytes)) break;
@@ -392,7 +392,7 @@ absl::Status RocksDbStore::AddBatch(const Database& database, const Batch& batch
   if (batch.sequence != sequence) return RefuseGap(sequence, batch.sequence);
   for (const Record& record : batch.records) {
     if (BelongsToStore(record)) {
-      return absl::InvalidArgumentError("a batch holds a record that belongs to the store");
+      return absl::InvalidArgumentError("a batch contains a record that belongs to the store");
     }
     rocksdb::ColumnFamilyHandle* family = database.Family(record.kind);
     if (record.value.has_value()) {
@@ -411,32 +411,32 @@ absl::Status RocksDbStore::AddBatch(const Database& database, const Batch& batch
   return absl::OkStatus();
 }
 
-// A table that finds no room stops all writes until the database is opened again, and the next
-// write begins the table anew. So on a nearly full disk memory grows on instead, by no more than
-// what the log finds room for.
+// A table that finds no space stops all writes until the database is reopened, and the next write
+// starts the table again. On a nearly full disk memory therefore grows instead, by no more than the
+// log finds space for.
 void RocksDbStore::FlushOnlyWithRoom() {
   uint64_t free = 0;
   const bool has_room = !env_->GetFreeSpace(place_.directory, &free).ok() || free >= kSpaceToFlush;
   place_.write_buffers->SetBufferSize(has_room ? write_buffer_bytes_ : kNeverFull);
 }
 
-// A write that found no space is tried again (Reopen). One that failed in any other way never is,
-// and neither is anything after a failed sync.
+// A write that found no space is retried (Reopen). Other failed writes never are, nor is anything
+// after a failed sync.
 absl::Status RocksDbStore::Write(const Database& database) {
   rocksdb::WriteOptions options;
   options.sync = true;
   const rocksdb::Status status = database.db().Write(options, &pending_);
-  if (const std::string failed = troubles_->FailedSync(); !failed.empty()) {
+  if (const std::string failed = disk_errors_->FailedSync(); !failed.empty()) {
     return absl::InternalError(absl::StrCat("sync failed: ", failed));
   }
   full_ = status.IsNoSpace();
   return full_ ? DiskFull() : ToStatus(status, place_);
 }
 
-// RocksDB refuses all writes after one that found no space, and its own way back waits for its own
-// idea of enough space. So the database is closed and opened as after a crash: the half-written
+// RocksDB refuses all writes after one that found no space, and its own recovery waits for its own
+// notion of enough space. So the database is closed and opened as after a crash: the half-written
 // batch at the end of the write-ahead log is dropped by the rules of every restart. Readers keep
-// the old one as long as they need it, and it stays open until there is space.
+// the old database as long as they need it, and it stays open until there is space.
 absl::Status RocksDbStore::Reopen(size_t bytes) {
   if (!MakeRoom(kSpaceToGoOn + 2 * uint64_t{bytes})) return DiskFull();
   std::weak_ptr<const Database> old;
@@ -454,8 +454,8 @@ absl::Status RocksDbStore::Reopen(size_t bytes) {
   const ChainHash last_hash = last_hash_;
   if (absl::Status status = ReadMeta(**database); !status.ok()) return status;
   if (last_sequence != last_sequence_ || last_hash != last_hash_) {
-    return Damaged(absl::StrCat("opened again with batch ", last_sequence_.load(),
-                                " as the last, not ", last_sequence));
+    return Damaged(absl::StrCat("reopened with batch ", last_sequence_.load(), " as the last, not ",
+                                last_sequence));
   }
   Set(*std::move(database));
   full_ = false;
@@ -470,7 +470,7 @@ bool RocksDbStore::MakeRoom(uint64_t bytes) {
   return true;
 }
 
-// What the file system says, and whether it is true for us: it knows nothing of quotas.
+// Asks the file system, then tries a write, as the file system ignores quotas.
 bool RocksDbStore::HasRoom(uint64_t bytes) const {
   uint64_t free = 0;
   const rocksdb::Status asked = env_->GetFreeSpace(place_.directory, &free);
@@ -490,7 +490,7 @@ bool RocksDbStore::HasRoom(uint64_t bytes) const {
 }
 
 absl::Status RocksDbStore::DiskFull() const {
-  const std::string where = troubles_->NoSpace();
+  const std::string where = disk_errors_->NoSpace();
   return absl::ResourceExhaustedError(
       absl::StrCat("disk full: ", where.empty() ? place_.directory : where));
 }

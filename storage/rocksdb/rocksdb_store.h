@@ -1,8 +1,8 @@
 // RocksDbStore: the store in one local directory (storage/FORMAT.md). One process at a time has it
 // open.
 //
-// A damaged store, one with a gap and one of a newer format are refused when it is opened, naming
-// file and reason. Append and Load: one thread at a time; Read, ReadLog, TrimLog and what is about
+// Opening refuses a damaged store, one with a gap and one of a newer format, naming file and
+// reason. Append and Load: one thread at a time; Read, ReadLog, TrimLog and the functions for
 // bases: any thread.
 #ifndef BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_
 #define BERTH_STORAGE_ROCKSDB_ROCKSDB_STORE_H_
@@ -32,37 +32,36 @@ inline constexpr char kBasesName[] = "/bases";
 // How much of the log's end is checked against the chain when the store is opened. fsck checks all
 // of it.
 inline constexpr size_t kVerifiedTailBytes = size_t{16} << 20;
-// What one ReadLog returns at most, if the first entry is not larger.
+// Limit for one ReadLog, unless the first entry is larger.
 inline constexpr size_t kMaxReadLogBytes = size_t{8} << 20;
-// Free space, besides twice the batches that wait, at which a full disk counts as having space
-// again.
+// A full disk counts as having space again once this much is free, plus twice the pending batches.
 inline constexpr uint64_t kSpaceToGoOn = uint64_t{2} << 20;
-// Free space from which on memory is written to tables.
+// Free space required for writing memory to tables.
 inline constexpr uint64_t kSpaceToFlush = kWriteBufferBytes;
 
 struct RocksDbOptions {
-  std::string directory = {};   // made if it is not there (its parent must be)
-  std::string cluster_id = {};  // of a store that is made now; "" = a random one
-  // A copy that is put in the place of a store: it gets a new incarnation, and the newest format,
-  // as older versions cannot tell incarnations apart.
+  std::string directory = {};   // created if missing (its parent must exist)
+  std::string cluster_id = {};  // of a new store; "" = a random one
+  // A copy that replaces a store: it gets a new incarnation, and the newest format, as older
+  // versions cannot tell incarnations apart.
   bool restored = false;
-  // Of a restored one: what agents may hold of the store whose place it takes; its own record of
-  // leases says nothing of grants after the backup.
+  // For a restored store: the longest lease that agents of the previous store may hold. The copy's
+  // own record of leases misses grants after the backup.
   absl::Duration longest_lease = absl::Hours(1);
   std::function<absl::Time()> now = absl::Now;  // for incarnations
-  bool read_only = false;  // for fsck: nothing is made or changed; Append fails
+  bool read_only = false;  // for fsck: creates and changes nothing; Append fails
   std::shared_ptr<rocksdb::FileSystem> file_system =
-      {};  // null = the machine's; tests inject faults
-  size_t write_buffer_bytes = kWriteBufferBytes;  // of all records together; tests want less
-  // Told of reads that failed, and has the reserve; null = none is told, and there is no reserve.
+      {};                                         // null = the machine's; tests inject faults
+  size_t write_buffer_bytes = kWriteBufferBytes;  // of all records together; tests use less
+  // Receives failed reads, and has the reserve; null = no reporting and no reserve.
   std::shared_ptr<StoreHealth> health = {};
 };
 
 class RocksDbStore final : public Store {
  public:
-  // UNAVAILABLE: another process has it open. FAILED_PRECONDITION: newer format, or a backup that
-  // was put there by hand. DATA_LOSS: damaged. NOT_FOUND: there is none (read_only).
-  // RESOURCE_EXHAUSTED: no space. INTERNAL: other trouble with the disk.
+  // UNAVAILABLE: another process has it open. FAILED_PRECONDITION: a newer format, or a backup that
+  // was moved here by hand. DATA_LOSS: damaged. NOT_FOUND: there is none (read_only).
+  // RESOURCE_EXHAUSTED: no space. INTERNAL: other disk errors.
   static absl::StatusOr<std::unique_ptr<RocksDbStore>> Open(RocksDbOptions options);
 
   absl::Status Load(
@@ -101,15 +100,15 @@ class RocksDbStore final : public Store {
 
   explicit RocksDbStore(RocksDbOptions options);
   static absl::StatusOr<std::unique_ptr<RocksDbStore>> TryOpen(const RocksDbOptions& options);
-  // A full disk: what the reserve may give while running is given.
+  // On a full disk: releases as much of the reserve as is allowed while running.
   bool MakeRoom(uint64_t bytes);
 
-  // The database, kept open as long as the result lives. UNAVAILABLE while a full disk keeps it
-  // from being opened again.
+  // The database, kept open while the result lives. UNAVAILABLE while a full disk prevents
+  // reopening it.
   absl::StatusOr<std::shared_ptr<const Database>> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Set(std::shared_ptr<const Database> database) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What comes before the database is opened, and opening it.
+  // Opens the database, and what precedes that.
   absl::Status CheckLogs();
   absl::StatusOr<std::unique_ptr<Database>> OpenDatabase();
   std::string MissingBatches() const;
@@ -136,7 +135,7 @@ class RocksDbStore final : public Store {
 
   const std::shared_ptr<StoreHealth> health_;
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
-  const std::shared_ptr<DiskTroubles> troubles_;
+  const std::shared_ptr<DiskErrors> disk_errors_;
   const std::shared_ptr<WalList> wals_;
   const std::unique_ptr<rocksdb::Env> env_;  // outlives the database
   const size_t write_buffer_bytes_;
@@ -147,13 +146,12 @@ class RocksDbStore final : public Store {
   const std::function<absl::Time()> now_;
   std::string cluster_id_;
   std::atomic<uint64_t> incarnation_{0};
-  std::string
-      meta_rest_;  // encoded fields of Meta that do not change, and those that are not known
+  std::string meta_rest_;  // encoded fields of Meta that do not change, and unknown ones
   std::atomic<uint64_t> last_sequence_{0};
   std::atomic<uint32_t> format_{kStoreFormat};
   ChainHash last_hash_{};
   bool full_ = false;            // the last write found no space
-  rocksdb::WriteBatch pending_;  // used again
+  rocksdb::WriteBatch pending_;  // reused
 };
 
 }  // namespace berth

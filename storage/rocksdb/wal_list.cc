@@ -26,7 +26,7 @@ bool IsWalName(absl::string_view name) {
          name.find_first_not_of("0123456789") == absl::string_view::npos;
 }
 
-// 12 of "000012.log".
+// 12 for "000012.log".
 uint64_t NumberOf(absl::string_view name) {
   uint64_t number = 0;
   absl::ConsumeSuffix(&name, ".log");
@@ -68,7 +68,7 @@ absl::Status WalList::Check() {
                                             " is missing; ", kWalListName, " lists it"));
   }
   for (const std::string& name : present) {
-    if (IsWalName(name)) names_.insert(name);  // made, but not listed yet when the process died
+    if (IsWalName(name)) names_.insert(name);  // created, but not listed yet when the process died
   }
   const uint64_t listed = last_.batch;
   last_ = acked_.Read();
@@ -77,8 +77,7 @@ absl::Status WalList::Check() {
   return CheckLength();
 }
 
-// The last log that something was acknowledged in may be gone since then, its content being in
-// tables.
+// The last log with acknowledged data may have been deleted since, as its content is in tables.
 absl::Status WalList::CheckLength() const {
   uint64_t bytes = 0;
   for (const std::string& name : names_) {
@@ -86,7 +85,7 @@ absl::Status WalList::CheckLength() const {
     const IOStatus asked = file_system_->GetFileSize(PathOf(name), IOOptions(), &bytes, nullptr);
     if (!asked.ok()) {
       return absl::UnavailableError(
-          absl::StrCat(directory_, ": ", name, " has no length: ", asked.ToString()));
+          absl::StrCat(directory_, ": ", name, " has unknown length: ", asked.ToString()));
     }
     if (bytes >= last_.bytes) continue;
     return absl::DataLossError(absl::StrCat(
@@ -148,7 +147,7 @@ absl::Status WalList::Parse(const std::string& text) {
   }
   if (good) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat(directory_, ": damaged: ", kWalListName, " is no list of write-ahead logs"));
+      absl::StrCat(directory_, ": damaged: ", kWalListName, " is not a list of write-ahead logs"));
 }
 
 IOStatus WalList::Add(absl::string_view path) {
@@ -172,8 +171,7 @@ IOStatus WalList::Remove(absl::string_view path) {
 void WalList::Synced(absl::string_view path, uint64_t bytes) {
   const uint64_t number = NumberOf(absl::StripPrefix(path, PathOf("")));
   absl::MutexLock lock(&mutex_);
-  if (number < last_.log)
-    return;  // what comes before the newest is closed, and known to the MANIFEST
+  if (number < last_.log) return;  // logs before the newest are closed, and listed in the MANIFEST
   last_.log = number;
   last_.bytes = bytes;
 }
@@ -191,7 +189,7 @@ uint64_t WalList::acknowledged() const {
   return last_.batch;
 }
 
-// The directory is synced before, too: a file that is listed is there, whatever happens.
+// The directory is synced first, so that a listed file exists in any case.
 IOStatus WalList::Write() {
   const std::string text =
       absl::StrCat(kBatchWord, last_.batch, "\n", absl::StrJoin(names_, "\n"), "\n");

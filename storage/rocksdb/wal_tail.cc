@@ -24,7 +24,7 @@ absl::Status ToStatus(const IOStatus& status, absl::string_view path) {
   return status.IsNoSpace() ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
-// Without reading all of a log that ends as logs do.
+// Avoids reading a whole log that ends normally.
 IOStatus EndsWithZero(FileSystem& file_system, const std::string& path, bool* zero) {
   uint64_t size = 0;
   std::unique_ptr<rocksdb::FSRandomAccessFile> file;
@@ -40,8 +40,8 @@ IOStatus EndsWithZero(FileSystem& file_system, const std::string& path, bool* ze
   return status;
 }
 
-// The older ones go, so that kQuarantineFiles are left with the new one. Names sort by time: a
-// log's number has six digits or more, of which the shorter is the older.
+// Deletes the oldest, so that kQuarantineFiles remain with the new one. Names sort by time: a log's
+// number has six digits or more, and shorter ones are older.
 IOStatus MakeRoom(FileSystem& file_system, const std::string& quarantine) {
   std::vector<std::string> names;
   IOStatus status = file_system.GetChildren(quarantine, IOOptions(), &names, nullptr);
@@ -57,7 +57,7 @@ IOStatus MakeRoom(FileSystem& file_system, const std::string& quarantine) {
   return status;
 }
 
-// On the disk when it returns. The zeros at its end are left out.
+// Durable on return. Zeros at the end are omitted.
 IOStatus Keep(FileSystem& file_system, const std::string& directory, const std::string& name,
               absl::string_view tail) {
   const std::string quarantine = absl::StrCat(directory, "/", kQuarantineName);
@@ -114,7 +114,7 @@ absl::Status CutUnsyncedTail(FileSystem& file_system, const std::string& directo
   status = rocksdb::ReadFileToString(&file_system, path, &content);
   if (!status.ok()) return ToStatus(status, path);
   const LogScan scan = ScanLog(content);
-  if (!scan.zeros) return absl::OkStatus();  // RocksDB says what is wrong, if anything
+  if (!scan.zeros) return absl::OkStatus();  // RocksDB reports other damage, if any
   if (scan.good < acknowledged) {
     return absl::DataLossError(
         absl::StrCat(directory, ": damaged: ", name, " has zeros from a record at byte ", *scan.bad,
@@ -123,8 +123,8 @@ absl::Status CutUnsyncedTail(FileSystem& file_system, const std::string& directo
   if (read_only) {
     return absl::FailedPreconditionError(absl::StrCat(
         directory, ": ", name, " ends with zeros that a power cut left, from byte ", scan.good,
-        " on; nothing acknowledged is in them. Start berthd once on this "
-        "directory: it cuts them off"));
+        " on; they contain nothing acknowledged. Start berthd once on this "
+        "directory to cut them off"));
   }
   const std::string kept = absl::StrCat(absl::StripSuffix(name, ".log"), ".", scan.good, ".cut");
   status = Keep(file_system, directory, kept, absl::string_view(content).substr(scan.good));

@@ -20,11 +20,11 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// Of a file that grows, at a time: what a kill leaves allocated is missed on a full disk.
+// Per growing file. A killed process leaves it allocated, which matters on a full disk.
 constexpr size_t kPreallocatedBytes = size_t{256} << 10;
 
-// A used-up quota is a full disk, and so is the limit of a file's size (RLIMIT_FSIZE, or the file
-// system's). RocksDB keeps of its errno only the text.
+// An exhausted quota is a full disk, and so is the limit on file size (RLIMIT_FSIZE, or the file
+// system's). RocksDB keeps only the text of errno.
 IOStatus LimitAsNoSpace(IOStatus status) {
   static const std::string kQuota = std::strerror(EDQUOT), kSize = std::strerror(EFBIG);
   if (!status.IsIOError()) return status;
@@ -33,17 +33,17 @@ IOStatus LimitAsNoSpace(IOStatus status) {
   return is_limit ? IOStatus::NoSpace(status.getState()) : status;
 }
 
-// `wals`: null, but for a log file that was made now.
+// `wals` is null, except for a log file that was created now.
 class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   WatchedFile(std::unique_ptr<FSWritableFile> file, std::string name,
-              std::shared_ptr<DiskTroubles> troubles, std::shared_ptr<WalList> wals)
+              std::shared_ptr<DiskErrors> troubles, std::shared_ptr<WalList> wals)
       : FSWritableFileOwnerWrapper(std::move(file)),
         name_(std::move(name)),
-        troubles_(std::move(troubles)),
+        disk_errors_(std::move(troubles)),
         wals_(std::move(wals)) {}
 
-  // RocksDB asks for a whole write buffer at a time.
+  // RocksDB requests a whole write buffer at a time.
   void SetPreallocationBlockSize(size_t bytes) override {
     target()->SetPreallocationBlockSize(std::min(bytes, kPreallocatedBytes));
   }
@@ -87,12 +87,12 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
  private:
   IOStatus Wrote(IOStatus status) {
     status = LimitAsNoSpace(std::move(status));
-    if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/false);
+    if (!status.ok()) disk_errors_->Note(status, name_, /*was_sync=*/false);
     return status;
   }
   IOStatus Synced(IOStatus status) {
     status = LimitAsNoSpace(std::move(status));
-    if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/true);
+    if (!status.ok()) disk_errors_->Note(status, name_, /*was_sync=*/true);
     return status;
   }
 
@@ -106,7 +106,7 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
   const std::string name_;
-  const std::shared_ptr<DiskTroubles> troubles_;
+  const std::shared_ptr<DiskErrors> disk_errors_;
   const std::shared_ptr<WalList> wals_;
   std::atomic<uint64_t> size_{0};
 };
@@ -114,10 +114,10 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
 class WatchedDirectory final : public rocksdb::FSDirectoryWrapper {
  public:
   WatchedDirectory(std::unique_ptr<FSDirectory> directory, std::string name,
-                   std::shared_ptr<DiskTroubles> troubles)
+                   std::shared_ptr<DiskErrors> troubles)
       : FSDirectoryWrapper(std::move(directory)),
         name_(std::move(name)),
-        troubles_(std::move(troubles)) {}
+        disk_errors_(std::move(troubles)) {}
 
   IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
     return Synced(FSDirectoryWrapper::Fsync(options, debug));
@@ -129,20 +129,20 @@ class WatchedDirectory final : public rocksdb::FSDirectoryWrapper {
 
  private:
   IOStatus Synced(IOStatus status) {
-    if (!status.ok()) troubles_->Note(status, name_, /*was_sync=*/true);
+    if (!status.ok()) disk_errors_->Note(status, name_, /*was_sync=*/true);
     return status;
   }
 
   const std::string name_;
-  const std::shared_ptr<DiskTroubles> troubles_;
+  const std::shared_ptr<DiskErrors> disk_errors_;
 };
 
 }  // namespace
 
-void DiskTroubles::Note(const IOStatus& status, absl::string_view file, bool was_sync) {
+void DiskErrors::Note(const IOStatus& status, absl::string_view file, bool was_sync) {
   if (status.IsNotSupported()) return;  // RangeSync, on file systems without it
   const std::string text = absl::StrCat(file, ": ", status.ToString());
-  // A table that could not be finished is given up; what it was made from is still in the log.
+  // A table that could not be completed is abandoned; its content is still in the log.
   const bool harmless = status.IsNoSpace() && absl::EndsWith(file, ".sst");
   absl::MutexLock lock(&mutex_);
   if (!ignored_.empty() && absl::StartsWith(file, ignored_)) return;
@@ -150,17 +150,17 @@ void DiskTroubles::Note(const IOStatus& status, absl::string_view file, bool was
   if (status.IsNoSpace()) no_space_ = text;
 }
 
-void DiskTroubles::Ignore(const std::string& prefix) {
+void DiskErrors::Ignore(const std::string& prefix) {
   absl::MutexLock lock(&mutex_);
   ignored_ = prefix;
 }
 
-std::string DiskTroubles::FailedSync() const {
+std::string DiskErrors::FailedSync() const {
   absl::MutexLock lock(&mutex_);
   return failed_sync_;
 }
 
-std::string DiskTroubles::NoSpace() const {
+std::string DiskErrors::NoSpace() const {
   absl::MutexLock lock(&mutex_);
   return no_space_;
 }
@@ -170,10 +170,10 @@ IOStatus WatchedFileSystem::Watch(const std::string& name, bool is_new, IOStatus
   if (status.ok() && wals_->Covers(name)) status = wals_->Add(name);
   status = LimitAsNoSpace(std::move(status));
   if (!status.ok()) {
-    troubles_->Note(status, name, /*was_sync=*/false);
+    disk_errors_->Note(status, name, /*was_sync=*/false);
     return status;
   }
-  *file = std::make_unique<WatchedFile>(std::move(*file), name, troubles_,
+  *file = std::make_unique<WatchedFile>(std::move(*file), name, disk_errors_,
                                         is_new && wals_->Covers(name) ? wals_ : nullptr);
   return status;
 }
@@ -214,7 +214,7 @@ IOStatus WatchedFileSystem::NewDirectory(const std::string& name, const IOOption
                                          IODebugContext* debug) {
   IOStatus status = target()->NewDirectory(name, options, directory, debug);
   if (status.ok()) {
-    *directory = std::make_unique<WatchedDirectory>(std::move(*directory), name, troubles_);
+    *directory = std::make_unique<WatchedDirectory>(std::move(*directory), name, disk_errors_);
   }
   return status;
 }

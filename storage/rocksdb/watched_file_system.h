@@ -1,7 +1,7 @@
-// A file system that remembers what went wrong below RocksDB: which sync failed, and which file met
-// a full disk. RocksDB's own status cannot tell a write that found no space (nothing is lost: try
-// again later) from a sync that reported it (what was written before may be gone: never go on).
-// A used-up quota becomes "no space", and the list of write-ahead logs follows what RocksDB does.
+// A file system that remembers what failed below RocksDB: which sync, and which file met a full
+// disk. RocksDB's own status cannot distinguish a write that found no space (nothing is lost: retry
+// later) from a sync that reported it (earlier writes may be gone: never continue). An exhausted
+// quota becomes "no space". It also keeps the list of write-ahead logs up to date.
 #ifndef BERTH_STORAGE_ROCKSDB_WATCHED_FILE_SYSTEM_H_
 #define BERTH_STORAGE_ROCKSDB_WATCHED_FILE_SYSTEM_H_
 
@@ -18,14 +18,14 @@
 namespace berth {
 
 // Thread-safe. Shared by the file system and all its files.
-class DiskTroubles {
+class DiskErrors {
  public:
   void Note(const rocksdb::IOStatus& status, absl::string_view file, bool was_sync)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What goes wrong with files of this beginning is no trouble of the store's; "" = none.
+  // Ignores failures of files with this prefix; "" = none.
   void Ignore(const std::string& prefix) ABSL_LOCKS_EXCLUDED(mutex_);
-  // "FILE: REASON" of the first failed sync ever, but for tables that met a full disk; empty if
-  // none failed.
+  // "FILE: REASON" of the first failed sync, except for tables that met a full disk; empty if none
+  // failed.
   std::string FailedSync() const ABSL_LOCKS_EXCLUDED(mutex_);
   // "FILE: REASON" of the latest write that found no space; empty if there was none.
   std::string NoSpace() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -40,8 +40,8 @@ class DiskTroubles {
 class WatchedFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   WatchedFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target,
-                    std::shared_ptr<DiskTroubles> troubles, std::shared_ptr<WalList> wals)
-      : FileSystemWrapper(target), troubles_(std::move(troubles)), wals_(std::move(wals)) {}
+                    std::shared_ptr<DiskErrors> troubles, std::shared_ptr<WalList> wals)
+      : FileSystemWrapper(target), disk_errors_(std::move(troubles)), wals_(std::move(wals)) {}
 
   const char* Name() const override { return "BerthWatched"; }
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -64,7 +64,7 @@ class WatchedFileSystem final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus Watch(const std::string& name, bool is_new, rocksdb::IOStatus status,
                           std::unique_ptr<rocksdb::FSWritableFile>* file);
 
-  const std::shared_ptr<DiskTroubles> troubles_;
+  const std::shared_ptr<DiskErrors> disk_errors_;
   const std::shared_ptr<WalList> wals_;
 };
 

@@ -91,7 +91,7 @@ void HttpConnections::ShutOldest() {
   }
 }
 
-// The server sees the end of the connection, and closes it.
+// The server notices that the connection has ended, and closes it.
 void HttpConnections::Shut(Connections::value_type& connection) {
   connection.second.shut = true;
   --open_;

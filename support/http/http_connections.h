@@ -1,9 +1,8 @@
-// HttpConnections: the open connections of an HttpServer, each with a deadline that nothing the
-// client sends or reads can extend. A thread of its own shuts those that are late.
+// HttpConnections: the open connections of an HttpServer. Each has a deadline that the client
+// cannot extend by sending or reading. A separate thread shuts connections that exceed it.
 //
-// More than kHttpConnections of them, or more than kHttpAnswerBytes of answers that clients have
-// not taken, shut the oldest connection. The newest stays, because it may be the only one whose
-// client is in earnest.
+// If there are more than kHttpConnections, or clients have not read more than kHttpAnswerBytes of
+// responses, the oldest connection is shut. The newest one stays: it may be the only honest client.
 #ifndef BERTH_SUPPORT_HTTP_HTTP_CONNECTIONS_H_
 #define BERTH_SUPPORT_HTTP_HTTP_CONNECTIONS_H_
 
@@ -19,11 +18,11 @@
 namespace berth {
 
 inline constexpr size_t kHttpConnections = 256;
-inline constexpr size_t kHttpAnswerBytes = size_t{64} << 20;          // not yet taken, all together
+inline constexpr size_t kHttpAnswerBytes = size_t{64} << 20;          // unread by clients, in total
 inline constexpr absl::Duration kHttpRequestTime = absl::Seconds(2);  // for the whole request
-inline constexpr absl::Duration kHttpAnswerTime = absl::Seconds(10);  // for taking the whole answer
+inline constexpr absl::Duration kHttpAnswerTime = absl::Seconds(10);  // for reading the response
 
-// Thread-safe. A connection is named by its socket, which stays open from Opened until Closed
+// Thread-safe. A connection is identified by its socket, which stays open from Opened until Closed
 // returns.
 class HttpConnections {
  public:
@@ -33,17 +32,17 @@ class HttpConnections {
   HttpConnections& operator=(const HttpConnections&) = delete;
 
   void Opened(int fd) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Its answer is being made, which has no deadline.
+  // Its response is being computed, which has no deadline.
   void Asked(int fd) ABSL_LOCKS_EXCLUDED(mutex_);
   void Answered(int fd, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void Closed(int fd) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Connection {
-    uint64_t number = 0;  // the older, the smaller
+    uint64_t number = 0;  // smaller for older connections
     absl::Duration deadline;
     size_t answer_bytes = 0;
-    bool shut = false;  // and not closed yet
+    bool shut = false;  // but not closed yet
   };
   using Connections = std::map<int, Connection>;
 
@@ -56,8 +55,8 @@ class HttpConnections {
   absl::CondVar changed_;  // a deadline, or stopping_
   Connections connections_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;          // those that are not shut
-  size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of those
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;          // excluding shut ones
+  size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the open ones
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread watcher_;
 };

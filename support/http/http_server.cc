@@ -12,9 +12,9 @@
 namespace berth {
 namespace {
 
-// More than are kept open, as those that are shut take a moment to close.
+// More than the connections kept open, as shut connections take a moment to close.
 constexpr unsigned kMaxOpenSockets = 2 * kHttpConnections;
-// libmicrohttpd's memory for a connection: the request's header, and the answer's.
+// libmicrohttpd's memory per connection: the headers of request and response.
 constexpr size_t kConnectionBytes = kHttpHeaderBytes + 1024;
 
 int SocketOf(MHD_Connection* connection) {
@@ -45,7 +45,7 @@ MHD_Result Queue(MHD_Connection* connection, const HttpAnswer& answer) {
 }  // namespace
 
 struct HttpServer::Callbacks {
-  // Called when the header of a request is there, and once more when an order's answer is made.
+  // Called when a request's header has arrived, and again when a costly response is complete.
   static MHD_Result Handle(void* self, MHD_Connection* connection, const char* url,
                            const char* method, const char* /*version*/, const char* /*data*/,
                            size_t* /*data_size*/, void** state) {
@@ -78,7 +78,7 @@ struct HttpServer::Callbacks {
     }
   }
 
-  // Null if the system has not the resources. Owns `fd` otherwise.
+  // Null if the system lacks resources. Otherwise owns `fd`.
   static MHD_Daemon* Listen(HttpServer* server, int fd) {
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr,
                             nullptr, &Callbacks::Handle, server, MHD_OPTION_LISTEN_SOCKET, fd,  //
@@ -106,30 +106,30 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
       close(fd);
     }
   }
-  if (server->daemons_.size() < listeners->fds.size()) return failed("no resources");
+  if (server->daemons_.size() < listeners->fds.size()) return failed("out of resources");
   for (int i = 0; i < kHttpCostly; ++i) {
-    server->makers_.emplace_back([server = server.get()] { server->MakeOrders(); });
+    server->workers_.emplace_back([server = server.get()] { server->RunWorker(); });
   }
   return server;
 }
 
-// No connection is suspended once the makers have ended, as libmicrohttpd requires.
+// No connection is suspended once the worker threads have ended, as libmicrohttpd requires.
 HttpServer::~HttpServer() {
   {
     absl::MutexLock lock(&orders_mutex_);
     stopping_ = true;
   }
-  for (std::thread& maker : makers_) maker.join();
+  for (std::thread& maker : workers_) maker.join();
   for (MHD_Daemon* daemon : daemons_) MHD_stop_daemon(daemon);
 }
 
 std::optional<HttpAnswer> HttpServer::Respond(MHD_Connection* connection, const std::string& method,
                                               const std::string& path, void** state) {
   if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) return {{405, "only GET\n"}};
-  if (HasBody(connection)) return {{400, "no body is taken\n"}};
+  if (HasBody(connection)) return {{400, "request bodies are not accepted\n"}};
   if (CostOf(path) == Cost::kLow) return Make(path);
-  if (PlaceOrder(connection, path, state)) return std::nullopt;
-  return {{503, "busy with other requests for this; try again\n"}};
+  if (EnqueueOrder(connection, path, state)) return std::nullopt;
+  return {{503, "too many requests for this page at once; try again later\n"}};
 }
 
 void HttpServer::SetHandler(const std::string& path, HttpHandler handler, Cost cost) {
@@ -154,14 +154,14 @@ HttpAnswer HttpServer::Make(const std::string& path) const {
   const std::string paths = absl::StrJoin(
       handlers_, ", ",
       [](std::string* out, const auto& handler) { absl::StrAppend(out, handler.first); });
-  return {404, absl::StrCat("nothing here; try ", paths, "\n")};
+  return {404, absl::StrCat("not found; try ", paths, "\n")};
 }
 
-// The connection is suspended first: whoever makes the answer resumes it.
-bool HttpServer::PlaceOrder(MHD_Connection* connection, const std::string& path, void** state) {
+// Suspends the connection first: the worker thread that computes the response resumes it.
+bool HttpServer::EnqueueOrder(MHD_Connection* connection, const std::string& path, void** state) {
   absl::MutexLock lock(&orders_mutex_);
-  if (stopping_ || in_the_making_ == kHttpCostly) return false;
-  ++in_the_making_;
+  if (stopping_ || in_progress_ == kHttpCostly) return false;
+  ++in_progress_;
   MHD_suspend_connection(connection);
   auto* order = new Order{.connection = connection, .path = path, .answer = {}};
   *state = order;  // until RequestEnded
@@ -171,18 +171,18 @@ bool HttpServer::PlaceOrder(MHD_Connection* connection, const std::string& path,
 
 bool HttpServer::HasWork() const { return stopping_ || !orders_.empty(); }
 
-void HttpServer::MakeOrders() {
+void HttpServer::RunWorker() {
   while (Order* order = AwaitOrder()) {
     order->answer = Make(order->path);
     {
       absl::MutexLock lock(&orders_mutex_);
-      --in_the_making_;
+      --in_progress_;
     }
-    MHD_resume_connection(order->connection);  // last: it may end and delete the order at once
+    MHD_resume_connection(order->connection);  // last: this may finish and delete the order
   }
 }
 
-// Null: there will be no more.
+// Null: the server is stopping.
 HttpServer::Order* HttpServer::AwaitOrder() {
   absl::MutexLock lock(&orders_mutex_);
   orders_mutex_.Await(absl::Condition(this, &HttpServer::HasWork));

@@ -11,35 +11,36 @@
 namespace berth::bench {
 
 std::vector<Benchmark> AllBenchmarks() {
-  // Those that fork first: this program has no threads yet.
+  // Benchmarks that fork come first: the program has no threads yet.
   return {
       {"core.fill", "placements/s of the engine, 10,000 nodes x 8 GPUs, mixed jobs, until full",
        CoreFill},
-      {"core.scale", "time a placement with 100,000 nodes over that with 1,000", CoreScale},
+      {"core.scale", "time per placement with 100,000 nodes, divided by that with 1,000",
+       CoreScale},
       {"core.gang", "us to decide on a gang of 1,000 nodes among 16,384, hard tier", CoreGang},
       {"core.topology", "us to decide on gangs of up to 4,096 nodes, or that no domain fits",
        CoreTopology},
-      {"core.devices", "us to choose the devices of one node, of 8 and of 16, at the longest",
+      {"core.devices", "us to choose devices on nodes of 8 and 16 GPUs, the longest choice",
        CoreDevices},
-      {"core.idle_cycle", "us a cycle with 1,000,000 pending jobs of which none can start",
+      {"core.idle_cycle", "us per cycle with 1,000,000 pending jobs, none of which can start",
        CoreIdleCycle},
       {"core.victims", "ms to plan victims for a gang of 128 nodes on 4,000 full ones",
        CoreVictims},
       {"core.reclaim_large", "ms to reclaim 100 nodes from 8,000 jobs of one GPU",
        CoreReclaimLarge},
-      {"core.reclaim_many", "us a reclaim, when 1,000 and when 4,000 jobs of one GPU come at once",
+      {"core.reclaim_many", "us per reclaim, for 1,000 and 4,000 jobs of one GPU submitted at once",
        CoreReclaimMany},
-      {"core.look_again", "ms for a cycle that looks at 380 kinds of jobs, none of which fits",
+      {"core.look_again", "ms for a cycle that evaluates 380 kinds of jobs, none of which fits",
        CoreLookAgain},
-      {"replay.small", "jobs replayed on 16 nodes: submits, starts and ends per second",
+      {"replay.small", "submits, starts and ends per second, jobs replayed on 16 nodes",
        ReplaySmall},
-      {"replay.large", "100,000 jobs replayed on 10,000 nodes: the same", ReplayLarge},
+      {"replay.large", "the same for 100,000 jobs replayed on 10,000 nodes", ReplayLarge},
       {"topology.load", "s to load 100,000 nodes in 10,000 racks and 12,500 NVLink domains",
        TopologyLoad},
       {"topology.join", "s to find the HyperNodes of 100,000 nodes among 10,000 expressions",
        TopologyJoin},
-      {"rpc.submit_batch", "jobs/s accepted and durable, 1,000 a call", SubmitBatch},
-      {"rpc.submit_unary", "jobs/s accepted and durable, one a call, 64 calls in flight",
+      {"rpc.submit_batch", "jobs/s accepted and durable, 1,000 per call", SubmitBatch},
+      {"rpc.submit_unary", "jobs/s accepted and durable, one per call, 64 calls in flight",
        SubmitUnary},
       {"e2e.latency", "ms from submit to the task running on a simulated agent, idle cluster",
        Latency},
@@ -53,15 +54,14 @@ std::vector<Benchmark> AllBenchmarks() {
       {"memory", "MiB resident with 100,000 nodes x 8 GPUs and 1,000,000 pending jobs", Memory},
       {"memory.tasks", "MiB resident with 2,200 pending jobs of 10,000 tasks", MemoryTasks},
       {"agents", "% of one core for 10,000 connected agents", Agents},
-      {"agents.stuck",
-       "p99 of placed to Prepare at its agent, 1,000 of 10,000 agents stuck over none",
+      {"agents.stuck", "p99 from bind to Prepare at its agent, 1,000 of 10,000 stuck / none stuck",
        StuckAgents},
   };
 }
 
 namespace {
 
-// Six significant digits, without an exponent for the sizes that occur here.
+// Six significant digits, without an exponent for the numbers that occur here.
 std::string Number(double value) {
   if (value == std::floor(value) && std::abs(value) < 1e15) {
     return absl::StrCat(static_cast<int64_t>(value));

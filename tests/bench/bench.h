@@ -1,10 +1,10 @@
-// berth-bench: what a Berth installation reaches, one JSON object a line.
+// berth-bench: the performance of a Berth installation, one JSON object a line.
 //
-// Rows named core.* and topology.* measure the engine (and storage) alone, in a process of their
-// own (core_figures.h); replay.* berth-sim's replays, in this one. Every other row starts its own
-// berthd (and simulated agents) in a temporary directory, from the folder that holds berth-bench
-// itself, and measures from outside through the public API. Rows that fit many times into a minute
-// are run several times; the value is the median, with the least and the greatest beside it.
+// Rows named core.* and topology.* measure only the engine (and storage), in a separate process
+// (core_figures.h); replay.* measures replays of berth-sim in this process. Every other row starts
+// a separate berthd (and simulated agents) in a temporary directory, from the folder of
+// berth-bench, and measures from outside through the public API. Rows that fit several times into a
+// minute are run repeatedly; the value is the median, with minimum and maximum alongside.
 #ifndef BERTH_TESTS_BENCH_BENCH_H_
 #define BERTH_TESTS_BENCH_BENCH_H_
 
@@ -17,13 +17,13 @@
 namespace berth::bench {
 
 struct Options {
-  bool quick = false;    // a hundredth of the work, one run: does it work at all
+  bool quick = false;    // a hundredth of the work, one run: only checks that it works
   std::string programs;  // folder of berthd and berth-agent
-  std::string only;      // of rows with cases, this one; empty: all
+  std::string only;      // for rows with cases, only this case; empty: all
   bool Wants(const std::string& name) const { return only.empty() || only == name; }
 };
 
-// One line of output. `fields` are the parameters of the measurement, numbers and texts apart.
+// One line of output. `numbers` and `texts` are the parameters of the measurement.
 struct Row {
   std::string name;
   double value = 0;
@@ -68,13 +68,13 @@ std::vector<Row> StuckAgents(const Options& options);
 
 std::string ToJson(const Row& row);
 
-// Median, least and greatest of `values` (not empty) as a row.
+// Median, minimum and maximum of `values` (not empty) as a row.
 Row MedianRow(std::string name, std::string unit, std::vector<double> values);
 
 // `full`, or a hundredth of it (at least `least`) with --quick.
 int64_t Scaled(const Options& options, int64_t full, int64_t least = 1);
 
-// Ends the program with a message: a benchmark that cannot do its work reports nothing.
+// Ends the program with a message: a benchmark that cannot run reports nothing.
 [[noreturn]] void Fail(const std::string& message);
 
 }  // namespace berth::bench

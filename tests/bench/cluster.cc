@@ -51,7 +51,7 @@ void BenchCluster::WaitServer() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  // Only now: a channel whose first attempt is refused waits seconds before the next.
+  // Only now: a channel whose first attempt is refused waits for seconds before the next.
   channel_ = NewChannel();
   jobs_ = v1::JobService::NewStub(channel_);
   watch_ = v1::WatchService::NewStub(channel_);

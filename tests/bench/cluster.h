@@ -30,27 +30,27 @@ struct NodeSet {
   std::string prefix;
   int64_t count = 0;
   std::string run_time = "1h";
-  int connections = 0;  // 0 = as the simulation has them
+  int connections = 0;  // 0 = the default of the simulation
   std::string labels = "{}";
 };
 
 class BenchCluster {
  public:
-  // `server_config`: further lines of berthd's YAML.
+  // `server_config`: additional lines of berthd's YAML.
   explicit BenchCluster(const Options& options, std::string server_config = "");
 
-  // Starts berthd on the same ports and data as before, and returns at once.
+  // Starts berthd with the same ports and data as before, and returns at once.
   void StartServer();
   void WaitServer();
   void KillServer() { server_.reset(); }
 
-  // One more berth-agent --simulate; 64 CPUs, 1 TiB and 8 GPUs a node.
+  // Starts another berth-agent --simulate; 64 CPUs, 1 TiB and 8 GPUs a node.
   void StartNodes(const NodeSet& nodes);
   void WaitNodes(int64_t ready);
   void KillNodes() { agents_.clear(); }
-  // Of those that were started last: they stand still, and their connections stay.
+  // Stops the process started last (SIGSTOP); its connections stay open.
   void StopLastNodes() { agents_.back()->Stop(); }
-  // For nodes that live in this program.
+  // For nodes that this program simulates.
   std::string NodesYaml(const NodeSet& nodes) const;
 
   void CreateQueue(const std::string& name, bool no_gpus = false);
@@ -59,10 +59,10 @@ class BenchCluster {
   v1::JobService::StubInterface& jobs() { return *jobs_; }
   v1::WatchService::StubInterface& watch() { return *watch_; }
   v1::JobService::Stub& async_jobs() { return *jobs_; }
-  // A channel of its own connection: one gRPC connection is one stream of bytes.
+  // A channel with a separate connection: one gRPC connection is one stream of bytes.
   std::shared_ptr<grpc::Channel> NewChannel() const;
   v1::ClusterInfo Info();
-  // By name: the number of its current registration; 0 while it is not READY.
+  // By node name: the epoch of its registration; 0 while it is not READY.
   std::map<std::string, uint64_t> ReadyEpochs();
 
  private:
@@ -81,7 +81,7 @@ class BenchCluster {
 // A job of one task. `gpus` 0 = one CPU only.
 v1::Job MakeJob(std::string name, const std::string& queue, int gpus = 0);
 
-// Requests of `batch` jobs each, `total` jobs in all, named PREFIX-NUMBER, with request ids.
+// Requests of `batch` jobs each, `total` jobs in total, named PREFIX-NUMBER, with request ids.
 std::vector<v1::SubmitJobsRequest> MakeRequests(const std::string& prefix, const std::string& queue,
                                                 int64_t total, int64_t batch, int gpus = 0);
 

@@ -26,7 +26,7 @@ struct Machine {
   int64_t memory_gib;
 };
 
-// Blocks of 64 nodes: of eight, four H100, three A100, one H200.
+// Blocks of 64 nodes: of eight blocks, four are H100, three A100, one H200.
 constexpr Machine kA100{"A100", 80, 128, 1024};
 constexpr Machine kH100{"H100", 80, 192, 2048};
 constexpr Machine kH200{"H200", 141, 224, 2048};
@@ -62,7 +62,7 @@ NodeSpec FleetNode(int64_t node, bool alike) {
   return spec;
 }
 
-// What the tasks say about nodes and queues.
+// Sums over the tasks by node and queue.
 struct Held {
   explicit Held(const ClusterState& state)
       : nodes(state.next_node_id().value),
@@ -82,7 +82,7 @@ void AddJob(const ClusterState& state, const Job& job, Held* held) {
     const Resources& request = state.interner().Shape(job.groups[GroupOf(job, i)].shape).resources;
     held->nodes[task.node.value] += request;
     if (held->devices[task.node.value].Overlaps(task.devices)) {
-      Fail(absl::StrCat("a device of node ", task.node.value, " is given twice"));
+      Fail(absl::StrCat("a device of node ", task.node.value, " is allocated twice"));
     }
     held->devices[task.node.value] |= task.devices;
     for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
@@ -90,7 +90,7 @@ void AddJob(const ClusterState& state, const Job& job, Held* held) {
       if (id == kRootQueue) break;
     }
   }
-  if (placed > 0 && placed < job.min_available) Fail("part of a gang: " + job.name);
+  if (placed > 0 && placed < job.min_available) Fail("a gang is not whole: " + job.name);
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ uint64_t Dice::Roll() {
 
 void CoreCluster::Apply(EventBody body) {
   const absl::Status status = berth::Apply(state_, {now_, std::move(body)});
-  if (!status.ok()) Fail(absl::StrCat("not applied: ", status.message()));
+  if (!status.ok()) Fail(absl::StrCat("event not applied: ", status.message()));
 }
 
 void CoreCluster::AddNodes(int64_t count, bool alike) {
@@ -193,7 +193,7 @@ double CoreCluster::ApplyTimed(const Plan& plan) {
   const auto begin = Clock::now();
   for (const Event& event : events) {
     const absl::Status status = berth::Apply(state_, event);
-    if (!status.ok()) Fail(absl::StrCat("a decision is refused: ", status.message()));
+    if (!status.ok()) Fail(absl::StrCat("decision not applied: ", status.message()));
   }
   const double seconds = SecondsSince(begin);
   (void)state_.TakeDirty();
@@ -207,10 +207,10 @@ void CoreCluster::Settle() {
     if (plan.decisions.empty()) return;
     ApplyTimed(plan);
   }
-  Fail("cycles do not end");
+  Fail("planning does not come to rest");
 }
 
-// True if there was anything to report.
+// Returns whether there was anything to report.
 bool CoreCluster::ReportAll() {
   std::vector<TaskReported> reports;
   state_.jobs().ForEach([&](JobId id, const Job& job) {
@@ -275,7 +275,7 @@ void CoreCluster::RunThrough() {
     FinishAll();
     Advance(absl::Minutes(10));
   }
-  for (int last = 0; last < 2; ++last) {  // they end, and are then forgotten
+  for (int last = 0; last < 2; ++last) {  // the jobs end and are then deleted
     RunAll();
     Advance(absl::Minutes(10));
   }
@@ -290,11 +290,11 @@ void CoreCluster::Check() const {
     const DeviceSet& devices = held.devices[id.value];
     if (!held.nodes[id.value].FitsIn(node.capacity) ||
         !(Intersection(devices, node.healthy) == devices)) {
-      Fail("more than there is on " + node.spec.name);
+      Fail("over the capacity of node " + node.spec.name);
     }
   });
   state_.queues().ForEach([&](QueueId id, const Queue& queue) {
-    if (!held.queues[id.value].FitsIn(queue.limit)) Fail("over the limit: " + queue.spec.name);
+    if (!held.queues[id.value].FitsIn(queue.limit)) Fail("limit exceeded: " + queue.spec.name);
   });
   const absl::Status status = CheckConsistency(state_);
   if (!status.ok()) Fail(std::string(status.message()));
@@ -347,7 +347,7 @@ Workload::Workload(std::vector<QueueId> queues, uint64_t seed, int kinds) : dice
 Workload::Habit Workload::MakeHabit(QueueId queue, const std::string& user) {
   static constexpr int64_t kHours[] = {1, 4, 24};
   Habit habit{.queue = queue, .user = user, .group = {.name = "main"}, .walltime = {}};
-  const size_t size = dice_.Below(20);  // nine ask for 1 GPU, five for 2, four for 4, two for 8
+  const size_t size = dice_.Below(20);  // 9 of 20 use 1 GPU, 5 use 2, 4 use 4, 2 use 8
   const int32_t gpus = size < 9 ? 1 : (size < 14 ? 2 : (size < 18 ? 4 : 8));
   TaskShape& shape = habit.group.shape;
   shape.devices = {{.kind = "gpu", .count = gpus}};
@@ -372,7 +372,7 @@ Workload::Habit Workload::MakeHabit(QueueId queue, const std::string& user) {
 
 JobSpec Workload::Next() {
   const size_t a = dice_.Below(habits_.size()), b = dice_.Below(habits_.size());
-  const Habit& habit = habits_[std::min(a, b)];  // the first are the most frequent
+  const Habit& habit = habits_[std::min(a, b)];  // lower indices are more frequent
   JobSpec spec{.name = absl::StrCat("job-", submitted_++), .queue = habit.queue};
   spec.priority = habit.priority;
   spec.min_available = 1;

@@ -1,9 +1,9 @@
-// A cluster as a busy company has it, for the rows that measure the core alone: its two doors,
-// Apply and PlanCycle, and nothing of berthd around them.
+// A cluster of a busy company, for the rows that measure only the core: Apply and PlanCycle,
+// without berthd.
 //
 // Nodes of 8 GPUs in blocks of one model, with labels, some of them tainted. Queues in two levels,
-// with weights and deserved amounts. Users who submit the same few kinds of jobs again and again.
-// Nothing is random but by a fixed seed: two runs do the same.
+// with weights and deserved resources. Users who repeatedly submit the same few kinds of jobs. All
+// randomness comes from a fixed seed: two runs do the same.
 #ifndef BERTH_TESTS_BENCH_CORE_CLUSTER_H_
 #define BERTH_TESTS_BENCH_CORE_CLUSTER_H_
 
@@ -17,7 +17,7 @@
 #include "core/engine/policies.h"
 #include "core/model/cluster_state.h"
 
-// Specs are written with designated initialisers; what is left out is meant to be empty.
+// Specs use designated initialisers; omitted fields are meant to be empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace berth::bench {
@@ -37,52 +37,52 @@ class Dice {
   uint64_t state_;
 };
 
-// A plan, and how long PlanAndAdopt took. Not applied yet, unless it says so.
+// A plan, and the duration of PlanAndAdopt. Not applied yet unless stated otherwise.
 struct TimedPlan {
   Plan plan;
   double seconds = 0;
 };
 
-// The state, the policies and the time. Whatever cannot be applied ends the program.
+// The state, the policies and the time. An event that cannot be applied ends the program.
 class CoreCluster {
  public:
-  CoreCluster() : CoreCluster(Policies::Default()) {}  // as berthd's
+  CoreCluster() : CoreCluster(Policies::Default()) {}  // as in berthd
   explicit CoreCluster(Policies policies) : policies_(std::move(policies)) {}
 
-  // Of three models, with labels and taints; or all of them the same.
+  // Nodes of three models, with labels and taints; or all of them equal.
   void AddNodes(int64_t count, bool alike = false);
   // HyperNodes over all nodes: racks of 16 (tier 1), pods of 16 racks, spines of 8 pods, halls of 4
-  // spines (tier 4), each by its tier's name.
+  // spines (tier 4), with these tier names.
   void AddTree();
   QueueId AddQueue(QueueSpec spec);
   JobId Submit(JobSpec spec);
   void Apply(EventBody body);
 
   TimedPlan PlanTimed(uint64_t budget = kNoBudget);
-  // Seconds that it took; 0 if it is applied already.
+  // Returns the duration in seconds; 0 if the plan is already applied.
   double ApplyTimed(const Plan& plan);
-  // Cycles, applied, until nothing more is decided.
+  // Runs and applies cycles until nothing more is decided.
   void Settle();
-  // What agents report until nothing more happens: bound tasks run, released ones are gone.
+  // Sends reports of agents until there are none: bound tasks run, released ones exit.
   void RunAll();
-  // All tasks of the job end well; cycles follow.
+  // All tasks of the job succeed; cycles follow.
   void Finish(JobId job);
   void Advance(Duration duration) { now_ += duration; }
   void CordonAll(bool cordoned);
-  // All that waits and runs has its turn, ends well and is forgotten: what a cluster looks like
-  // that has been in use.
+  // All pending and running jobs run, succeed and are deleted: the state of a cluster that has been
+  // in use.
   void RunThrough();
 
-  // By the tasks alone, not by any sum that the state keeps: nobody over the capacity of a node,
-  // no device given twice, no queue over its limit, no gang below its minimum. Then all that the
-  // state keeps is built anew and compared.
+  // Checks against the tasks, not against sums that the state keeps: no node over its capacity, no
+  // device allocated twice, no queue over its limit, no gang below its minimum. Then all sums of
+  // the state are rebuilt and compared.
   void Check() const;
 
   const ClusterState& state() const { return state_; }
   Time now() const { return now_; }
   int64_t GpusHeld() const;
   int64_t Gpus() const;
-  // 48 bits of its fingerprint: the same of two builds that decide the same.
+  // 48 bits of its fingerprint: equal for two builds that decide the same.
   double StateDigest() const;
 
  private:
@@ -97,18 +97,18 @@ class CoreCluster {
 };
 
 // 8 departments with 4 teams each. Departments differ in weight; each team deserves `deserved`
-// GPUs; in every second one users share fairly, every eighth may not have more than six times what
+// GPUs; in every second team users share fairly, and every eighth team is limited to six times what
 // it deserves. Returns the teams.
 std::vector<QueueId> AddTeams(CoreCluster& cluster, int64_t deserved);
 
-// What the users of those queues submit: jobs of one task of 1, 2, 4 or 8 GPUs. About 400 kinds,
-// some much more frequent than others.
+// Jobs of the users of those queues: one task with 1, 2, 4 or 8 GPUs. About 400 kinds, some of them
+// much more frequent than others.
 class Workload {
  public:
-  // Each user of each queue submits so many kinds of jobs.
+  // Each user of each queue submits this many kinds of jobs.
   Workload(std::vector<QueueId> queues, uint64_t seed, int kinds = 2);
   JobSpec Next();
-  // Submits until the jobs ask for so many GPUs together. Returns how many jobs.
+  // Submits until the jobs request this many GPUs together. Returns the number of jobs.
   int64_t SubmitGpus(CoreCluster& cluster, int64_t gpus);
 
  private:

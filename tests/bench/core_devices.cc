@@ -1,4 +1,4 @@
-// How long it takes to say which devices of one node a task gets.
+// How long it takes to choose the devices of a task on one node.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -22,11 +22,11 @@ using testing::Matrix;
 struct Case {
   std::string name;
   Matrix matrix;
-  bool nics = false;       // one for each GPU asked for
+  bool nics = false;       // one per requested GPU
   int64_t floor_gbps = 0;  // between them
 };
 
-// Sixteen GPUs with links of all sorts, as no two are alike: the worst for the search.
+// Sixteen GPUs with irregular links, the worst case for the search.
 Matrix Irregular() {
   constexpr int kGpus = 16;
   static const char* const kCells[] = {"NV1", "NV2", "PIX", "NODE", "SYS"};
@@ -41,7 +41,7 @@ Matrix Irregular() {
   return matrix;
 }
 
-// Sixteen GPUs of PCIe: two at a switch, eight at a socket.
+// Sixteen PCIe GPUs: two per switch, eight per socket.
 Matrix Pcie16() {
   constexpr int kGpus = 16;
   Matrix matrix{.name = "pcie",
@@ -71,7 +71,7 @@ ClusterState OneNode(const Matrix& matrix) {
   spec.name = "n";
   testing::SetDevices(matrix, &spec);
   NodeRegistered event{.id = state.next_node_id(), .spec = spec, .epoch = 1};
-  if (!Apply(state, {absl::UnixEpoch(), std::move(event)}).ok()) Fail("no node");
+  if (!Apply(state, {absl::UnixEpoch(), std::move(event)}).ok()) Fail("cannot add the node");
   return state;
 }
 
@@ -88,8 +88,8 @@ ShapeEntry Asking(const Case& of, int32_t count) {
   return entry;
 }
 
-// Some of the GPUs, and of the NICs with the same bits, are in use. The least time of several of
-// the same choice, as others run on this machine.
+// Some of the GPUs, and the NICs with the same bits, are in use. Returns the minimum of several
+// runs, because other programs run on this machine.
 double Microseconds(const DeviceChoice& choice, const Node& node, int gpus, uint64_t used) {
   DeviceSet taken;
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {

@@ -11,7 +11,7 @@
 namespace berth::bench {
 namespace {
 
-// One "KEY VALUE" a line, with all digits.
+// One "KEY VALUE" per line, with all digits.
 std::string Written(const Figures& figures) {
   std::ostringstream text;
   text.precision(17);
@@ -30,7 +30,7 @@ Figures Read(const std::string& written) {
 void WriteAll(int file, const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     const ssize_t wrote = write(file, text.data() + done, text.size() - done);
-    if (wrote <= 0) Fail("figures are not passed on");
+    if (wrote <= 0) Fail("cannot write the figures");
     done += static_cast<size_t>(wrote);
   }
 }
@@ -48,9 +48,9 @@ std::string ReadAll(int file) {
 
 Figures InOwnProcess(const std::function<Figures()>& measure) {
   int ends[2];
-  if (pipe(ends) != 0) Fail("no pipe");
+  if (pipe(ends) != 0) Fail("cannot create a pipe");
   const pid_t child = fork();
-  if (child < 0) Fail("no process");
+  if (child < 0) Fail("cannot fork");
   if (child == 0) {
     close(ends[0]);
     WriteAll(ends[1], Written(measure()));
@@ -61,7 +61,7 @@ Figures InOwnProcess(const std::function<Figures()>& measure) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) Fail("a run of the core did not end well");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) Fail("a run of the core failed");
   return Read(written);
 }
 

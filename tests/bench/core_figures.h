@@ -1,5 +1,5 @@
-// Figures of one run, taken in a process of its own, so that memory is that of this run alone and
-// no run profits from what another left behind.
+// Figures of one run in a separate process, so that memory is that of this run only and no run
+// profits from an earlier one.
 #ifndef BERTH_TESTS_BENCH_CORE_FIGURES_H_
 #define BERTH_TESTS_BENCH_CORE_FIGURES_H_
 
@@ -14,21 +14,21 @@ namespace berth::bench {
 
 using Figures = std::map<std::string, double>;
 
-// What `measure` returns, run in a forked child; `measure` touches nothing but what it makes
-// itself. A child that ends otherwise ends the program.
+// Runs `measure` in a forked child and returns its result; `measure` may use only what it creates.
+// The program ends if the child fails.
 Figures InOwnProcess(const std::function<Figures()>& measure);
 
-// `runs` times InOwnProcess, one after the other; once with --quick.
+// Calls InOwnProcess `runs` times in sequence; once with --quick.
 std::vector<Figures> Runs(const Options& options, int runs,
                           const std::function<Figures()>& measure);
 
-// The median of every figure; that of `value` as the row's, with its least and greatest.
+// The median of every figure; for `value`, the value of the row, also minimum and maximum.
 Row FiguresRow(std::string name, std::string unit, const std::string& value,
                const std::vector<Figures>& runs);
 
 double Median(std::vector<double> values);  // not empty
 
-// MiB resident of this process, now.
+// Resident memory of this process in MiB.
 double OwnResidentMib();
 
 }  // namespace berth::bench

@@ -1,4 +1,4 @@
-// How fast the core places tasks: one core, decisions only. Applying them is timed apart.
+// How fast the core places tasks: one core, decisions only. Applying them is timed separately.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,13 +11,13 @@
 namespace berth::bench {
 namespace {
 
-// A cluster has been in use, and then was not, for maintenance: its nodes are cordoned, and a
-// backlog of jobs, looked at already, waits. Then the nodes are there again, and cycles follow
-// until nothing more is placed. What waits asks for `offered` times all GPUs.
+// The cluster was in use, and is now cordoned for maintenance; a backlog of jobs, already
+// evaluated, is pending. Then the nodes are uncordoned, and cycles follow until nothing more is
+// placed. Pending jobs request `offered` times all GPUs.
 struct Fill {
   int64_t nodes = 0;
   double offered = 1;
-  bool uniform = false;  // nodes that are all the same, one queue, four kinds of jobs
+  bool uniform = false;  // equal nodes, one queue, four kinds of jobs
   int64_t Gpus() const {
     return static_cast<int64_t>(static_cast<double>(nodes * kGpusPerNode) * offered);
   }
@@ -32,8 +32,7 @@ int64_t Placements(const Plan& plan) {
   return tasks;
 }
 
-// A cycle in which every class is found not to fit: what follows when anything happens that could
-// help any of them.
+// A cycle in which every class is found not to fit, after an event that could help any of them.
 double LookAgainMs(CoreCluster& cluster) {
   cluster.Apply(QueueOpened{.id = kRootQueue, .open = true});
   const TimedPlan again = cluster.PlanTimed();
@@ -41,8 +40,8 @@ double LookAgainMs(CoreCluster& cluster) {
   return again.seconds * 1e3;
 }
 
-// Submits jobs that ask for so many GPUs together; returns how many jobs. Each with a name of its
-// own.
+// Submits jobs that request this many GPUs together; returns the number of jobs. Each job has a
+// unique name.
 using Submit = std::function<int64_t(CoreCluster&, int64_t gpus)>;
 
 Submit MixedJobs(CoreCluster& cluster, const Fill& fill) {
@@ -128,7 +127,7 @@ std::vector<Row> CoreFill(const Options& options) {
   return rows;
 }
 
-// Everything that waits finds a place: what grows with the cluster is only the cluster.
+// Every pending job is placed: only the size of the cluster differs.
 std::vector<Row> CoreScale(const Options& options) {
   std::vector<double> us;
   Row row;

@@ -1,4 +1,4 @@
-// One large gang among many nodes; and a cycle that has nothing to do.
+// One large gang on many nodes, and a cycle that has nothing to do.
 #include <algorithm>
 #include <utility>
 
@@ -20,13 +20,14 @@ const TasksBound& OnlyBind(const Plan& plan) {
   return *bind;
 }
 
-// Gangs of whole nodes, one after the other, on a cluster of which a good half is in use.
+// Gangs of whole nodes, one after the other, on a cluster that is a good half full.
 Figures MeasureGang(int64_t nodes, int32_t tasks) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
   const std::vector<QueueId> teams = AddTeams(cluster, gpus / 40);
-  const QueueId trainers = cluster.AddQueue({.name = "trainers", .deserved = {{"gpu", gpus / 5 * kWhole}}});
+  const QueueId trainers =
+      cluster.AddQueue({.name = "trainers", .deserved = {{"gpu", gpus / 5 * kWhole}}});
   cluster.AddNodes(nodes);
   cluster.AddTree();
   Workload(teams, /*seed=*/11).SubmitGpus(cluster, gpus * 55 / 100);
@@ -42,7 +43,7 @@ Figures MeasureGang(int64_t nodes, int32_t tasks) {
     const JobId id = cluster.Submit(std::move(spec));
     const TimedPlan timed = cluster.PlanTimed();
     us.push_back(timed.seconds * 1e6);
-    if (OnlyBind(timed.plan).placements.size() != static_cast<size_t>(tasks)) Fail("not whole");
+    if (OnlyBind(timed.plan).placements.size() != static_cast<size_t>(tasks)) Fail("partial gang");
     cluster.ApplyTimed(timed.plan);
     if (gang == 0) cluster.Check();
     cluster.RunAll();
@@ -56,14 +57,14 @@ Figures MeasureGang(int64_t nodes, int32_t tasks) {
           {"state_mib", state_mib}};
 }
 
-// A full cluster, running, and a backlog of which nothing can start. Nothing happens but time.
+// A full, running cluster, and a backlog in which nothing can start. Only time passes.
 Figures MeasureIdle(int64_t nodes, int64_t backlog) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
   Workload workload(AddTeams(cluster, gpus / 40), /*seed=*/13);
-  // All are there before the nodes are, so that everyone gets a fair share at once.
-  int64_t waiting = -gpus;                   // GPUs asked for, beyond those that there are
+  // All jobs are submitted before the nodes, so that every queue gets its fair share at once.
+  int64_t waiting = -gpus;                   // requested GPUs minus existing ones
   const int64_t most = backlog + nodes * 5;  // some of them will run
   for (int64_t jobs = 0; jobs < most || waiting < gpus / 4; ++jobs) {
     JobSpec spec = workload.Next();
@@ -73,7 +74,7 @@ Figures MeasureIdle(int64_t nodes, int64_t backlog) {
   cluster.Settle();
   cluster.AddNodes(nodes);
   cluster.RunAll();
-  cluster.Advance(absl::Seconds(1));  // what has just been bound is no victim yet
+  cluster.Advance(absl::Seconds(1));  // tasks bound just now are no victims yet
   cluster.RunAll();
   const double state_mib = OwnResidentMib() - before_mib;
   constexpr int kCycles = 1001;
@@ -81,7 +82,7 @@ Figures MeasureIdle(int64_t nodes, int64_t backlog) {
   for (int cycle = 0; cycle < kCycles; ++cycle) {
     cluster.Advance(absl::Milliseconds(1));
     const TimedPlan timed = cluster.PlanTimed();
-    if (!timed.plan.decisions.empty()) Fail("an idle cycle decided something");
+    if (!timed.plan.decisions.empty()) Fail("an idle cycle made a decision");
     us.push_back(timed.seconds * 1e6);
   }
   cluster.Check();

@@ -1,5 +1,5 @@
-// Gangs that a hard topology constraint keeps in one domain of a cluster of 16,384 nodes: 1,024
-// racks, 64 pods, 8 spines, 2 halls.
+// Gangs with a hard topology constraint in a cluster of 16,384 nodes: 1,024 racks, 64 pods, 8
+// spines, 2 halls.
 #include <algorithm>
 #include <utility>
 
@@ -10,19 +10,19 @@
 namespace berth::bench {
 namespace {
 
-// What becomes of the gang.
+// The expected result for the gang.
 enum class Outcome : uint8_t {
   kStarts,
-  kWaits,     // with `allocate` alone: nothing is kept for later
-  kReserves,  // in a whole cycle: its queue may take nothing from others
-  kInVain,    // likewise: it might, but nobody has more than their share
-  kReclaims,  // in a whole cycle: its queue is entitled to all that others have borrowed
+  kWaits,     // with `allocate` only: nothing is reserved
+  kReserves,  // in a whole cycle: its queue may not reclaim
+  kInVain,    // likewise: it may, but no queue exceeds its share
+  kReclaims,  // in a whole cycle: its queue may reclaim everything that others borrowed
 };
 struct Case {
   const char* name;
   int32_t tasks;
   const char* tier;
-  int64_t percent;  // of the GPUs that are in use
+  int64_t percent;  // of the GPUs, in use
   Outcome outcome = Outcome::kStarts;
   bool fits() const { return outcome == Outcome::kStarts; }
   bool entitled() const { return fits() || outcome == Outcome::kReclaims; }
@@ -46,7 +46,7 @@ Policies PoliciesFor(const Case& of) {
   return *Policies::Create(config);
 }
 
-// Any model will do, so that it is for topology to say where.
+// Any model is accepted, so that only the topology decides.
 JobSpec GangOf(const std::string& name, QueueId queue, const Case& of, int32_t tasks) {
   JobSpec spec = WholeNodeGang(name, queue, tasks);
   spec.groups[0].shape.devices[0].models.clear();
@@ -54,7 +54,7 @@ JobSpec GangOf(const std::string& name, QueueId queue, const Case& of, int32_t t
   return spec;
 }
 
-// Decisions of that kind about the job, of which this is true.
+// Whether the plan has a decision of this type about the job for which `is` is true.
 template <class Decision, class Is>
 bool Decides(const Plan& plan, JobId id, Is&& is) {
   return std::any_of(plan.decisions.begin(), plan.decisions.end(), [&](const EventBody& body) {
@@ -74,7 +74,7 @@ void CheckOutcome(const Plan& plan, JobId id, int32_t tasks, Outcome outcome) {
   const bool waits_for_ends = outcome == Outcome::kReserves || outcome == Outcome::kInVain;
   if (starts != (outcome == Outcome::kStarts) || reclaims != (outcome == Outcome::kReclaims) ||
       (waits_for_ends && !reserves)) {
-    Fail("of the gang became something else than expected");
+    Fail("the plan for the gang is not the expected one");
   }
 }
 
@@ -106,7 +106,7 @@ Figures Measure(int64_t nodes, const Case& of) {
   for (int gang = 0; gang < kGangs; ++gang) {
     cluster.Advance(absl::Minutes(1));
     cluster.Settle();
-    const int32_t tasks = of.tasks + (of.fits() ? 0 : gang);  // of a size that is not known to wait
+    const int32_t tasks = of.tasks + (of.fits() ? 0 : gang);  // a size not yet known to wait
     const JobId id = cluster.Submit(GangOf(absl::StrCat("gang-", gang), trainers, of, tasks));
     const TimedPlan timed = cluster.PlanTimed();
     us.push_back(timed.seconds * 1e6);

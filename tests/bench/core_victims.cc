@@ -1,4 +1,4 @@
-// Plans that take room from running jobs: on full clusters, for one gang, in one cycle.
+// Plans that evict running jobs: on full clusters, for one gang, in one cycle.
 #include <set>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace berth::bench {
 namespace {
 
-// What the plan decided: the gang's places, and who goes.
+// Checks and counts the decisions: the gang's placements and the victims.
 Figures Evictions(const CoreCluster& cluster, const Plan& plan, JobId gang, size_t tasks) {
   size_t nominated = 0;
   int64_t released = 0, moved = 0;
@@ -19,7 +19,7 @@ Figures Evictions(const CoreCluster& cluster, const Plan& plan, JobId gang, size
       if (places->job == gang) nominated += places->placements.size();
     } else if (const auto* gone = std::get_if<TasksReleased>(&decision)) {
       if (gone->beneficiary != gang || !cluster.state().jobs().At(gone->job).preemptible) {
-        Fail("an eviction that should not be");
+        Fail("an unexpected eviction");
       }
       victims.insert(gone->job);
       released += static_cast<int64_t>(gone->tasks.size());
@@ -27,13 +27,13 @@ Figures Evictions(const CoreCluster& cluster, const Plan& plan, JobId gang, size
     }
   }
   if (nominated != tasks) Fail("the gang was not nominated");
-  if (victims.empty()) Fail("nobody was evicted");
+  if (victims.empty()) Fail("no task was evicted");
   return {{"victims", static_cast<double>(victims.size())},
           {"tasks_released", static_cast<double>(released)},
           {"tasks_moved", static_cast<double>(moved)}};
 }
 
-// Plans for the gang, and sees it run once the victims have gone.
+// Plans for the gang, and checks that it runs once the victims are gone.
 Figures MeasurePlan(CoreCluster& cluster, JobSpec gang, double before_mib) {
   const auto tasks = static_cast<size_t>(gang.min_available);
   const double state_mib = OwnResidentMib() - before_mib;
@@ -44,7 +44,7 @@ Figures MeasurePlan(CoreCluster& cluster, JobSpec gang, double before_mib) {
   cluster.Check();
   cluster.RunAll();
   cluster.Check();
-  if (cluster.state().jobs().At(id).status.state != JobState::kRunning) Fail("it does not run");
+  if (cluster.state().jobs().At(id).status.state != JobState::kRunning) Fail("gang not running");
   figures["ms"] = timed.seconds * 1e3;
   figures["nodes"] = static_cast<double>(cluster.state().nodes().size());
   figures["gang_tasks"] = static_cast<double>(tasks);
@@ -54,7 +54,7 @@ Figures MeasurePlan(CoreCluster& cluster, JobSpec gang, double before_mib) {
   return figures;
 }
 
-// Fills the cluster in waves, so that the jobs have run for different times.
+// Fills the cluster in waves, so that the jobs have different run times so far.
 void FillInWaves(CoreCluster& cluster, Workload& workload, int64_t gpus) {
   constexpr int kWaves = 8;
   for (int wave = 0; wave < kWaves; ++wave) {
@@ -65,20 +65,21 @@ void FillInWaves(CoreCluster& cluster, Workload& workload, int64_t gpus) {
   cluster.RunAll();
 }
 
-// What a queue is entitled to is lent to 32 others; a gang of it comes.
+// 32 other queues borrow the resources that a queue is entitled to; then its gang is submitted.
 Figures MeasureReclaim(int64_t nodes, int32_t tasks) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
   const std::vector<QueueId> teams = AddTeams(cluster, gpus / 50);
-  const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4 * kWhole}}});
+  const QueueId owner =
+      cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4 * kWhole}}});
   cluster.AddNodes(nodes);
   Workload workload(teams, /*seed=*/17);
   FillInWaves(cluster, workload, cluster.Gpus() * 5 / 4);
   return MeasurePlan(cluster, WholeNodeGang("gang", owner, tasks), before_mib);
 }
 
-// One queue holds the cluster; its most important gang comes last.
+// One queue uses the whole cluster; its gang with the highest priority is submitted last.
 Figures MeasurePreempt(int64_t nodes, int32_t tasks) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
@@ -105,7 +106,8 @@ JobSpec OneGpuJob(int64_t number, QueueId queue) {
   return spec;
 }
 
-// Nodes full of jobs of one GPU each, of eight queues. Returns one that is entitled to a quarter.
+// Fills all nodes with jobs of one GPU of eight queues. Returns a queue that is entitled to a
+// quarter.
 QueueId FillWithSmallJobs(CoreCluster& cluster, int64_t nodes) {
   const int64_t gpus = nodes * kGpusPerNode;
   std::vector<QueueId> queues;
@@ -114,7 +116,8 @@ QueueId FillWithSmallJobs(CoreCluster& cluster, int64_t nodes) {
     spec.weight = 1 + q % 3;
     queues.push_back(cluster.AddQueue(std::move(spec)));
   }
-  const QueueId owner = cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4 * kWhole}}});
+  const QueueId owner =
+      cluster.AddQueue({.name = "owner", .deserved = {{"gpu", gpus / 4 * kWhole}}});
   cluster.AddNodes(nodes);
   Dice dice(23);
   for (int64_t job = 0; job < gpus; ++job) {
@@ -126,7 +129,7 @@ QueueId FillWithSmallJobs(CoreCluster& cluster, int64_t nodes) {
   return owner;
 }
 
-// A gang of whole nodes reclaims some of them.
+// A gang of whole nodes reclaims some of the nodes.
 Figures MeasureLarge(int64_t nodes, int32_t tasks) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
@@ -134,7 +137,7 @@ Figures MeasureLarge(int64_t nodes, int32_t tasks) {
   return MeasurePlan(cluster, WholeNodeGang("gang", owner, tasks), before_mib);
 }
 
-// So many jobs of one GPU come at once, each of which reclaims its own.
+// `jobs` jobs of one GPU are submitted at once, and each of them reclaims one GPU.
 Figures MeasureMany(int64_t nodes, int64_t jobs) {
   CoreCluster cluster;
   const QueueId owner = FillWithSmallJobs(cluster, nodes);
@@ -148,7 +151,7 @@ Figures MeasureMany(int64_t nodes, int64_t jobs) {
   for (const EventBody& decision : timed.plan.decisions) {
     if (std::holds_alternative<TasksReleased>(decision)) ++evicted;
   }
-  if (evicted != jobs) Fail(absl::StrCat(evicted, " of ", jobs, " were reclaimed for"));
+  if (evicted != jobs) Fail(absl::StrCat(evicted, " of ", jobs, " jobs reclaimed a GPU"));
   cluster.ApplyTimed(timed.plan);
   cluster.Check();
   return {{"us", timed.seconds * 1e6 / static_cast<double>(jobs)},
@@ -158,7 +161,7 @@ Figures MeasureMany(int64_t nodes, int64_t jobs) {
           {"reclaims", static_cast<double>(jobs)}};
 }
 
-// The running jobs of one GPU: of three, one ends.
+// One of three running jobs of one GPU ends.
 void FinishSmallJobs(CoreCluster& cluster) {
   std::vector<JobId> ended;
   cluster.state().jobs().ForEach([&](JobId id, const Job& job) {
@@ -173,8 +176,8 @@ void FinishSmallJobs(CoreCluster& cluster) {
   }
 }
 
-// What is free lies in pieces of one or two GPUs, and many kinds of jobs of four and eight wait.
-// Every one of them is looked at, by every action.
+// Free GPUs are fragments of one or two, and many kinds of jobs of four and eight GPUs are pending.
+// Every action evaluates every one of them.
 Figures MeasureLookAgain(int64_t nodes) {
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
@@ -235,7 +238,7 @@ std::vector<Row> CoreReclaimLarge(const Options& options) {
                      Runs(options, 5, [=] { return MeasureLarge(nodes, tasks); }))};
 }
 
-// The same cluster, and four times the work: what one costs should stay.
+// The same cluster with four times the work: the cost of one reclaim should stay the same.
 std::vector<Row> CoreReclaimMany(const Options& options) {
   const int64_t nodes = Scaled(options, 2'000, 256);
   std::vector<Row> rows;

@@ -1,4 +1,4 @@
-// From submit to running: one job on an idle cluster, and ten thousand at once.
+// From submit to running: one job on an idle cluster, and ten thousand jobs at once.
 #include <algorithm>
 #include <thread>
 
@@ -17,7 +17,7 @@ double Quantile(std::vector<double> values, double quantile) {
   return values[static_cast<size_t>(quantile * last + 0.5)];
 }
 
-// Milliseconds of `count` jobs, one after another, each on a cluster that has nothing else to do.
+// Milliseconds of `count` jobs, one after another, each on an otherwise idle cluster.
 std::vector<double> MeasureLatencies(const Options& options, int64_t count) {
   BenchCluster cluster(options);
   cluster.StartServer();
@@ -46,7 +46,7 @@ std::vector<double> MeasureLatencies(const Options& options, int64_t count) {
 struct Burst {
   double tasks_per_second = 0;
   double submitted_s = 0;  // the last submit was acknowledged
-  double bound_s = 0;      // the last task had its place, durably
+  double bound_s = 0;      // the last task was bound, durably
 };
 
 // `jobs` jobs of one CPU on `nodes` simulated nodes, all submitted at once.

@@ -60,14 +60,14 @@ int main(int argc, char** argv) {
   CLI::App app("Measures a Berth installation; prints one JSON object a line.");
   app.add_option("NAME", names, "benchmarks to run; default: all");
   app.add_flag("--list", list, "list the benchmarks");
-  app.add_flag("--quick", options.quick, "a hundredth of the work, to see that it works");
-  app.add_option("--case", options.only, "of benchmarks with cases, this one alone");
+  app.add_flag("--quick", options.quick, "do a hundredth of the work, to check that it works");
+  app.add_option("--case", options.only, "run only this case, for benchmarks with cases");
   options.programs = berth::bench::OwnFolder();
   app.add_option("--programs", options.programs, "folder of berthd and berth-agent")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (!options.only.empty() && names.empty()) {
-    std::fprintf(stderr, "berth-bench: --case: of which benchmark? Give its NAME\n");
+    std::fprintf(stderr, "berth-bench: --case needs the NAME of a benchmark\n");
     return 2;
   }
   std::signal(SIGPIPE, SIG_IGN);

@@ -20,7 +20,7 @@ namespace berth::bench {
 
 TempDirectory::TempDirectory() {
   std::string pattern = (std::filesystem::temp_directory_path() / "berth-bench-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) Fail("cannot make a temporary directory");
+  if (mkdtemp(pattern.data()) == nullptr) Fail("cannot create a temporary directory");
   path_ = pattern;
 }
 
@@ -65,7 +65,7 @@ bool Process::Running() {
 double Process::CpuSeconds() const {
   std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  // Fields 14 and 15, counted after the name in parentheses, which may hold blanks.
+  // Fields 14 and 15, counted after the name in parentheses, which may contain spaces.
   std::istringstream fields(text.substr(text.rfind(')') + 2));
   std::string skipped;
   for (int i = 0; i < 11; ++i) fields >> skipped;

@@ -10,7 +10,7 @@
 
 namespace berth::bench {
 
-// A temporary directory, removed with all that is in it.
+// A temporary directory, removed with its content.
 class TempDirectory {
  public:
   TempDirectory();
@@ -23,16 +23,16 @@ class TempDirectory {
   std::string path_;
 };
 
-// A child process; killed when it goes out of scope, and when berth-bench itself dies.
+// A child process; killed when it goes out of scope, or when berth-bench dies.
 class Process {
  public:
-  // Output goes to `log`, appended.
+  // Output is appended to `log`.
   Process(std::vector<std::string> arguments, std::string log);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  void Kill();  // SIGKILL, and waits
+  void Kill();  // SIGKILL, then waits
   void Stop();  // SIGSTOP
   bool Running();
   double CpuSeconds() const;      // user and system so far
@@ -49,7 +49,7 @@ class Process {
 
 // A TCP port of the loopback address that was free a moment ago.
 int FreePort();
-// Whether something accepts connections on that port of the loopback address.
+// Whether this port of the loopback address accepts connections.
 bool PortAnswers(int port);
 
 void WriteFile(const std::string& path, const std::string& text);

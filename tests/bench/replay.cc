@@ -1,5 +1,5 @@
-// How fast the past is replayed: berth-sim replay without reading and printing, its measuring
-// included. An event is a submit, a start or an end of a job.
+// The speed of replays: berth-sim replay with its measurements, without reading and printing. An
+// event is a submit, a start or an end of a job.
 #include "clients/replay/replay.h"
 
 #include <chrono>
@@ -14,14 +14,14 @@ namespace {
 struct ReplayCase {
   const char* name;
   int64_t nodes, jobs;
-  double load;  // GPUs asked for at a time, of those that there are
+  double load;  // GPUs requested on average / GPUs that exist
 };
 constexpr int32_t kGpus = 8;
 
-// Jobs of 1 to 16 GPUs, minutes to hours long, who ask for up to three times as long as they run.
+// Jobs of 1 to 16 GPUs, seconds to an hour long, that request up to three times their run time.
 replay::Workload WorkloadOf(const ReplayCase& what, int64_t jobs) {
   Random random(7);
-  constexpr double kMeanGpuSeconds = 4.25 * 1800;  // of a job, as drawn below
+  constexpr double kMeanGpuSeconds = 4.25 * 1800;  // mean of the jobs below
   const double gap = kMeanGpuSeconds / (static_cast<double>(what.nodes * kGpus) * what.load);
   replay::Workload workload;
   double now = 0;

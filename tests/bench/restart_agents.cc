@@ -1,5 +1,5 @@
-// A server with work and agents ends and starts again: when does it answer, and when are all its
-// agents back?
+// A server with work and agents restarts: how long until it answers, and until all its agents are
+// back?
 #include <algorithm>
 #include <thread>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr auto kTimeout = std::chrono::seconds(120);
 constexpr int64_t kNodesPerProcess = 50;
 
-// Each node on a connection of its own, as nodes are.
+// Each node has a separate connection, like real nodes.
 void StartAgents(BenchCluster& cluster, int64_t nodes) {
   for (int64_t done = 0; done < nodes; done += kNodesPerProcess) {
     const int64_t count = std::min(kNodesPerProcess, nodes - done);
@@ -30,7 +30,7 @@ int64_t JobsIn(BenchCluster& cluster, const std::string& state) {
   return found == info.jobs().end() ? 0 : found->second;
 }
 
-// One job of one GPU on every GPU, and the rest in a queue that may use none.
+// One job of one GPU on every GPU, and the others in a queue that may use no GPUs.
 void Fill(BenchCluster& cluster, int64_t jobs, int64_t running) {
   cluster.CreateQueue("busy");
   cluster.CreateQueue("full", /*no_gpus=*/true);
@@ -58,12 +58,12 @@ Back MeasureBack(BenchCluster& cluster) {
   for (;;) {
     size_t seen = 0;
     for (const auto& [name, epoch] : cluster.ReadyEpochs()) {
-      if (epoch == 0) Fail(absl::StrCat(name, " was given up"));
+      if (epoch == 0) Fail(absl::StrCat(name, " is not READY"));
       seen += epoch > before.at(name) ? 1 : 0;
     }
     if (back.half_s == 0 && seen >= before.size() / 2) back.half_s = SecondsSince(begin);
     if (seen == before.size()) break;
-    if (Clock::now() - begin > kTimeout) Fail(absl::StrCat("only ", seen, " agents came back"));
+    if (Clock::now() - begin > kTimeout) Fail(absl::StrCat("only ", seen, " agents are back"));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   back.all_s = SecondsSince(begin);
@@ -86,7 +86,7 @@ std::vector<Row> RestartAgents(const Options& options) {
     all.push_back(back.all_s);
     half.push_back(back.half_s);
     answering.push_back(back.answering_s);
-    if (JobsIn(cluster, "RUNNING") != running) Fail("a running job was given up");
+    if (JobsIn(cluster, "RUNNING") != running) Fail("a running job was lost");
     std::this_thread::sleep_for(std::chrono::seconds(2));
   }
   Row row = MedianRow("restart.agents", "s", all);

@@ -4,8 +4,8 @@ namespace berth::bench {
 
 RunningWatch::RunningWatch(BenchCluster& cluster) {
   reader_ = cluster.watch().Watch(&context_, {});
-  v1::WatchResponse begun;
-  if (!reader_->Read(&begun)) Check(reader_->Finish(), "Watch");
+  v1::WatchResponse initial;
+  if (!reader_->Read(&initial)) Check(reader_->Finish(), "Watch");
   thread_ = std::thread([this] { Read(); });
 }
 

@@ -1,4 +1,4 @@
-// Counts, and times, tasks that start: through the public Watch stream, as an orchestrator would.
+// Counts and times tasks that start, through the public Watch stream, as an orchestrator would.
 #ifndef BERTH_TESTS_BENCH_RUNNING_WATCH_H_
 #define BERTH_TESTS_BENCH_RUNNING_WATCH_H_
 
@@ -15,16 +15,16 @@ namespace berth::bench {
 
 class RunningWatch {
  public:
-  // Returns once the stream stands: what is submitted afterwards is seen.
+  // Returns once the stream is established: later submits are seen.
   explicit RunningWatch(BenchCluster& cluster);
   ~RunningWatch();
 
-  // Blocks until `count` tasks in all have been seen running, and returns when the last one was
-  // seen. nullopt after `timeout`.
+  // Waits until `count` tasks in total have been seen running, and returns the time at which the
+  // last one was seen. nullopt after `timeout`.
   std::optional<Clock::time_point> WaitRunning(int64_t count, std::chrono::seconds timeout);
-  // The same for being bound to a node.
+  // The same for tasks bound to a node.
   std::optional<Clock::time_point> WaitBound(int64_t count, std::chrono::seconds timeout);
-  // Tasks that ended so far.
+  // The same for ended tasks.
   bool WaitEnded(int64_t count, std::chrono::seconds timeout);
 
  private:

@@ -1,4 +1,4 @@
-// What a full store and a large cluster cost: restart, memory, idle agents.
+// The cost of a full store and a large cluster: restart, memory, idle agents.
 #include <algorithm>
 #include <thread>
 
@@ -11,11 +11,11 @@ namespace {
 
 constexpr double kMiB = 1024.0 * 1024.0;
 
-// A long lease: the simulated nodes of these benchmarks go away after they have registered, and
-// stay in the state.
+// A long lease: the simulated nodes of these benchmarks disconnect after they have registered, and
+// remain in the state.
 constexpr char kPatient[] = "lease: 1h\nheartbeatInterval: 5s\n";
 
-// Registers `nodes` nodes, ten thousand at a time, and lets their agents go again.
+// Registers `nodes` nodes, ten thousand at a time, and disconnects their agents again.
 void RegisterNodes(BenchCluster& cluster, int64_t nodes) {
   constexpr int64_t kAtOnce = 10'000;
   for (int64_t done = 0; done < nodes; done += kAtOnce) {
@@ -26,7 +26,7 @@ void RegisterNodes(BenchCluster& cluster, int64_t nodes) {
   }
 }
 
-// `jobs` pending jobs of 1, 2, 4 and 8 GPUs in a queue that may use none.
+// `jobs` pending jobs of 1, 2, 4 and 8 GPUs in a queue that may use no GPUs.
 void FillQueue(BenchCluster& cluster, int64_t jobs) {
   cluster.CreateQueue("full", /*no_gpus=*/true);
   int gpus = 1;
@@ -36,7 +36,7 @@ void FillQueue(BenchCluster& cluster, int64_t jobs) {
   }
   const v1::ClusterInfo info = cluster.Info();
   const auto pending = info.jobs().find("PENDING");
-  if (pending == info.jobs().end() || pending->second != jobs) Fail("not all jobs wait");
+  if (pending == info.jobs().end() || pending->second != jobs) Fail("not all jobs are pending");
 }
 
 struct Recovery {
@@ -44,8 +44,8 @@ struct Recovery {
   double answering_s = 0;
 };
 
-// exec to: the first answer, and the first decision (a job of one CPU in a queue of its own gets
-// its place).
+// Time from exec to the first answer, and to the first decision (a job of one CPU in a separate
+// queue is bound).
 Recovery MeasureRestart(BenchCluster& cluster, int run) {
   cluster.KillServer();
   Recovery recovery;

@@ -1,5 +1,5 @@
-// Agents that stand still with their connections open: what do they cost the others? Their process
-// is stopped (SIGSTOP), and then sent Prepares that nobody reads.
+// Frozen agents with open connections: what do they cost the others? Their process is stopped
+// (SIGSTOP), and then gets Prepares that it does not read.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -23,12 +23,12 @@ struct KeyHash {
 };
 using Times = std::unordered_map<TaskKey, absl::Time, KeyHash>;
 
-// When the server placed a task, by its own clock, which is this machine's.
+// When the server bound a task, by its own clock, which is this machine's.
 class PlacedWatch {
  public:
   explicit PlacedWatch(BenchCluster& cluster) : reader_(cluster.watch().Watch(&context_, {})) {
-    v1::WatchResponse begun;
-    if (!reader_->Read(&begun)) Check(reader_->Finish(), "Watch");
+    v1::WatchResponse initial;
+    if (!reader_->Read(&initial)) Check(reader_->Finish(), "Watch");
     thread_ = std::thread([this] { Read(); });
   }
   ~PlacedWatch() {
@@ -63,13 +63,13 @@ class PlacedWatch {
   std::thread thread_;
 };
 
-// When Prepares came to the nodes of this program.
+// When Prepares arrived at the nodes of this program.
 struct Arrivals {
   std::mutex mutex;
   Times times;
 };
 
-// Many small tasks that only the second kind of nodes may take.
+// Many small tasks that only the second kind of nodes can run.
 v1::SubmitJobsRequest Trap(int64_t stuck) {
   v1::SubmitJobsRequest request;
   request.set_request_id("trap");
@@ -104,11 +104,11 @@ void Submit(BenchCluster& cluster, const v1::SubmitJobsRequest& request) {
   Check(cluster.jobs().SubmitJobs(&context, request, &response), "SubmitJobs");
 }
 
-// Until all that can come of the trap has: what its tasks cost is not measured.
+// Waits until the tasks of the trap are bound: their cost is not measured.
 void AwaitTrap(BenchCluster& cluster, int64_t others, bool stuck) {
   const auto begin = Clock::now();
   for (int64_t seen = 0; seen < others * kTasksPerStuckNode;) {
-    if (Clock::now() - begin > kTimeout) Fail(absl::StrCat("only ", seen, " tasks are in place"));
+    if (Clock::now() - begin > kTimeout) Fail(absl::StrCat("only ", seen, " tasks are bound"));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     seen = 0;
     const v1::ClusterInfo info = cluster.Info();
@@ -129,7 +129,7 @@ std::unique_ptr<Simulation> StartOwnNodes(BenchCluster& cluster, int64_t count,
   config::v1::Simulation config;
   const std::string yaml = cluster.NodesYaml(
       {.prefix = "a", .count = count, .run_time = "500ms", .labels = "{kind: a}"});
-  if (!ReadYaml(yaml, "nodes", &config).ok()) Fail("cannot read the nodes' file");
+  if (!ReadYaml(yaml, "nodes", &config).ok()) Fail("cannot parse the nodes");
   auto simulation =
       Simulation::Create(config, grpc::InsecureChannelCredentials(), [&arrivals](const TaskId& id) {
         const absl::Time now = absl::Now();
@@ -142,11 +142,11 @@ std::unique_ptr<Simulation> StartOwnNodes(BenchCluster& cluster, int64_t count,
 
 struct Dispatch {
   double median_ms = 0, p99_ms = 0, peak_mib = 0;
-  double p99_of_second_ms = 0;  // of the probes that were placed in one second; the median of them
+  double p99_of_second_ms = 0;  // of the probes bound in one second; the median over all seconds
 };
 
-// One stop of the disk is in the way of more than a hundredth of all probes: what p99 is on the
-// whole says whether there was one. Most seconds have none.
+// One slow sync of the disk delays more than a hundredth of all probes: the overall p99 shows
+// whether there was one. Most seconds have none.
 double TypicalSecond(const std::vector<std::pair<absl::Time, double>>& probes) {
   std::map<int64_t, std::vector<double>> by_second;
   for (const auto& [placed, milliseconds] : probes) {
@@ -205,19 +205,19 @@ std::vector<Row> StuckAgents(const Options& options) {
   const int64_t nodes = Scaled(options, 10'000, 100), stuck = nodes / 10;
   std::vector<double> ratios, whole_ratios, with, without, second_with, second_without, median_with,
       median_without, peak_with, peak_without;
-  for (int run = 0; run < (options.quick ? 1 : 3); ++run) {  // in turn: the machine changes
-    const Dispatch well = MeasureDispatch(options, nodes, stuck, false);
-    const Dispatch ill = MeasureDispatch(options, nodes, stuck, true);
-    ratios.push_back(ill.p99_of_second_ms / well.p99_of_second_ms);
-    whole_ratios.push_back(ill.p99_ms / well.p99_ms);
-    second_with.push_back(ill.p99_of_second_ms);
-    second_without.push_back(well.p99_of_second_ms);
-    with.push_back(ill.p99_ms);
-    without.push_back(well.p99_ms);
-    median_with.push_back(ill.median_ms);
-    median_without.push_back(well.median_ms);
-    peak_with.push_back(ill.peak_mib);
-    peak_without.push_back(well.peak_mib);
+  for (int run = 0; run < (options.quick ? 1 : 3); ++run) {  // in turn: machine speed varies
+    const Dispatch plain_run = MeasureDispatch(options, nodes, stuck, false);
+    const Dispatch stuck_run = MeasureDispatch(options, nodes, stuck, true);
+    ratios.push_back(stuck_run.p99_of_second_ms / plain_run.p99_of_second_ms);
+    whole_ratios.push_back(stuck_run.p99_ms / plain_run.p99_ms);
+    second_with.push_back(stuck_run.p99_of_second_ms);
+    second_without.push_back(plain_run.p99_of_second_ms);
+    with.push_back(stuck_run.p99_ms);
+    without.push_back(plain_run.p99_ms);
+    median_with.push_back(stuck_run.median_ms);
+    median_without.push_back(plain_run.median_ms);
+    peak_with.push_back(stuck_run.peak_mib);
+    peak_without.push_back(plain_run.peak_mib);
   }
   Row row =
       MedianRow("agents.stuck", "p99 of a second with stuck agents over that without", ratios);

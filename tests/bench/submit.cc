@@ -1,4 +1,4 @@
-// Submitting: many calls in flight, each chain of calls started again from its own completion.
+// Submits jobs: many calls in flight, each chain of calls continued from its last completion.
 #include <sys/resource.h>
 
 #include <atomic>
@@ -11,7 +11,8 @@
 namespace berth::bench {
 namespace {
 
-// Sends requests from one shared list; `in_flight` chains, each sends the next request when its
+// Sends requests from one shared list; `in_flight` chains, each sends its next request when the
+// last one was answered.
 // last was answered.
 class Sender {
  public:
@@ -47,8 +48,8 @@ class Sender {
   void SendNext(int chain) {
     const size_t index = next_.fetch_add(1);
     if (index >= requests_.size()) return;
-    // Counted when the call is gone, and with it its hold on the channel: channels die on our
-    // thread.
+    // Counted when the call is destroyed, and with it its reference to the channel: channels must
+    // die on this thread.
     const std::shared_ptr<Call> call(new Call, [this](Call* gone) {
       delete gone;
       std::unique_lock lock(mutex_);
@@ -70,7 +71,7 @@ class Sender {
   size_t answered_ = 0;
 };
 
-// What one run found; CPU time is user and system.
+// The result of one run; CPU time is user and system.
 struct Rate {
   double jobs_per_s = 0;
   double server_cpu_us = 0;  // a job
@@ -86,7 +87,7 @@ double OwnCpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// How a row submits.
+// The parameters of a row.
 struct Load {
   int64_t jobs = 0;
   int64_t batch = 1;
@@ -94,7 +95,7 @@ struct Load {
   int connections = 1;
 };
 
-// One run on a fresh server without nodes: accept, validate, store.
+// One run on a new server without nodes: accept, validate, store.
 Rate MeasureRate(const Options& options, const Load& load) {
   BenchCluster cluster(options);
   cluster.StartServer();
@@ -110,8 +111,8 @@ Rate MeasureRate(const Options& options, const Load& load) {
           .client_cpu_us = (OwnCpuSeconds() - client) * 1e6 / jobs};
 }
 
-// The median of the runs, with the CPU time beside it: what other programs on the machine take away
-// shows in the first and hardly in the second.
+// The median of the runs, with the CPU time: other programs on the machine affect the first, but
+// hardly the second.
 Row MeasureRow(const std::string& name, const Options& options, const Load& load) {
   std::vector<double> rates, server, client;
   for (int run = 0; run < (options.quick ? 1 : 5); ++run) {

@@ -1,9 +1,9 @@
-// topology.load: a store with 100,000 nodes in 10,000 HyperNodes (of 10 nodes each; 100 above
-// those; every node also in one of 12,500 NVLink domains of 8) into memory. The state that was
-// loaded must be consistent.
+// topology.load: loads a store with 100,000 nodes in 10,000 HyperNodes (of 10 nodes each; 100 above
+// those; every node also in one of 12,500 NVLink domains of 8). The loaded state must be
+// consistent.
 //
-// topology.join: what Membership needs for the same nodes when each HyperNode says its members with
-// a regular expression, in one go.
+// topology.join: the time that Membership needs to find the HyperNodes of the same nodes at once,
+// if each HyperNode selects its members with a regular expression.
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ NodeSpec SomeNode(int64_t node) {
   return spec;
 }
 
-// `exact`: with every node's name, as importers write it; else one expression for each rack.
+// `exact`: lists the name of every node, as importers do; otherwise one expression for each rack.
 std::vector<HyperNodeSpec> SomeTree(int64_t nodes, bool exact) {
   std::vector<HyperNodeSpec> tree;
   const int64_t racks = nodes / kNodesPerRack;

@@ -1,8 +1,8 @@
-// A power cut after any step that a store takes leaves every batch that was acknowledged, and
-// nothing but a beginning of what was written.
+// A power cut after any step of a store leaves every acknowledged batch, and otherwise only a
+// prefix of what was written.
 //
-// BERTH_CRASH_ALL=1 tries each way in which a cut may fall at each step; otherwise one of them at a
-// third of the steps. BERTH_CRASH_SEED: another workload, other steps and ways.
+// BERTH_CRASH_ALL=1 tries each kind of cut at each step; otherwise one of them at a third of the
+// steps. BERTH_CRASH_SEED: another workload, other steps and kinds.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -33,7 +33,7 @@ uint64_t Seed() {
   return seed;
 }
 
-// In memory where that can be: thousands of stores are made.
+// In memory if possible: the test creates thousands of stores.
 TempDirectory Scratch() {
   const char* const memory = "/dev/shm";
   std::error_code none;
@@ -54,12 +54,12 @@ std::unique_ptr<RocksDbStore> OpenStore(const std::string& path,
   return *std::move(store);
 }
 
-// What a cluster did, and on what disk.
+// The history of a cluster, and its disk.
 struct Life {
   explicit Life(const std::string& path) : disk(std::make_shared<RecordedDisk>(path)) {}
 
   uint64_t acknowledged() const { return fingerprints.size() - 1; }
-  // The next batch of the cluster, in the store.
+  // Appends the next batch of the cluster to the store.
   bool Turn(Store& store, size_t padding = 0) {
     std::optional<Batch> batch = cluster.Turn(store.LastSequence() + 1, 8);
     if (!batch.has_value()) return false;
@@ -79,11 +79,11 @@ struct Life {
 
   std::shared_ptr<RecordedDisk> disk;
   RandomCluster cluster{Seed()};
-  std::vector<uint64_t> fingerprints = {Fingerprint(ClusterState())};  // by batches that are stored
+  std::vector<uint64_t> fingerprints = {Fingerprint(ClusterState())};  // by number of batches
   std::vector<Batch> batches;
 };
 
-// The store has what was acknowledged, and at most the batch that was being written.
+// The store has every acknowledged batch, and at most one more, the batch that was being written.
 void CheckStore(const Life& life, RocksDbStore& store, uint64_t acknowledged) {
   const uint64_t last = store.LastSequence();
   REQUIRE(last >= acknowledged);
@@ -100,10 +100,10 @@ void CheckStore(const Life& life, RocksDbStore& store, uint64_t acknowledged) {
 }
 
 struct Tried {
-  size_t steps = 0, cuts = 0, mended = 0;
+  size_t steps = 0, cuts = 0, repaired = 0;
 };
 
-// Cuts the power after each step that made something durable, and before the next.
+// Cuts the power after each step that made something durable, and before the next one.
 void CutEverywhere(const Life& life, const RecordedDisk& disk, uint64_t at_least,
                    const std::string& copy, size_t every, Tried* tried) {
   const bool all = std::getenv("BERTH_CRASH_ALL") != nullptr;
@@ -122,7 +122,7 @@ void CutEverywhere(const Life& life, const RecordedDisk& disk, uint64_t at_least
       disk.AfterPowerCut(step, kCuts[i], random).WriteTo(copy);
       ++tried->cuts;
       const auto store = OpenStore(copy);
-      tried->mended += std::filesystem::exists(copy + "/quarantine") ? 1 : 0;
+      tried->repaired += std::filesystem::exists(copy + "/quarantine") ? 1 : 0;
       CheckStore(life, *store, std::max(disk.MarkBefore(step), at_least));
     }
   }
@@ -147,7 +147,7 @@ TEST_CASE("power cuts at every durable operation of 200 jobs") {
   Tried tried;
   CutEverywhere(life, *life.disk, 0, directory / "copy", 1, &tried);
   std::cout << life.cluster.accepted()[jobs] << " jobs, " << life.acknowledged() << " batches, "
-            << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.mended
+            << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.repaired
             << " with zeros cut off\n";
   CHECK(tried.cuts > 100);
 }
@@ -162,25 +162,25 @@ TEST_CASE("power cuts while a store is opened after a power cut") {
   Random random(Seed());
   Tried tried;
   for (size_t step = 10; step < life.disk->steps(); step += life.disk->steps() / 6) {
-    INFO("the first before step " << step << ": " << life.disk->Describe(step));
+    INFO("first cut before step " << step << ": " << life.disk->Describe(step));
     const std::string again = directory / "again";
     life.disk->AfterPowerCut(step, PowerCut::kSome, random).WriteTo(again);
     const auto disk = std::make_shared<RecordedDisk>(again);
     uint64_t kept = 0;
     {
       auto store = OpenStore(again, disk);
-      kept = store->LastSequence();  // who opens it may tell of it from now on
+      kept = store->LastSequence();  // readers may rely on it from now on
       disk->Mark(kept);
     }
     CHECK(kept >= life.disk->MarkBefore(step));
     CutEverywhere(life, *disk, life.disk->MarkBefore(step), directory / "copy", 1, &tried);
   }
-  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.mended
+  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.repaired
             << " with zeros cut off\n";
   CHECK(tried.cuts > 30);
 }
 
-// Its successor reads what it wrote from the kernel's memory, tells of it, and goes on.
+// The next process reads the write from the page cache, reports it, and continues.
 TEST_CASE("power cuts after a process died between a write and its sync") {
   const TempDirectory directory = Scratch();
   Life life(directory / "a");
@@ -203,7 +203,7 @@ TEST_CASE("power cuts after a process died between a write and its sync") {
   }
   Tried tried;
   CutEverywhere(life, *life.disk, 0, directory / "copy", 1, &tried);
-  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.mended
+  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.repaired
             << " with zeros cut off\n";
   CHECK(tried.cuts > 10);
 }
@@ -211,7 +211,7 @@ TEST_CASE("power cuts after a process died between a write and its sync") {
 TEST_CASE("power cuts while tables are written") {
   const TempDirectory directory = Scratch();
   Life life(directory / "a");
-  const auto padding = size_t{3} << 20;  // a few of them are more than the write buffers
+  const auto padding = size_t{3} << 20;  // a few of them exceed the write buffers
   {
     auto store = OpenStore(directory / "a", life.disk);
     while (life.acknowledged() < 16) life.Turn(*store, padding);
@@ -225,7 +225,7 @@ TEST_CASE("power cuts while tables are written") {
   }
   CHECK(wrote_table);
   CHECK(tried.cuts > 5);
-  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.mended
+  std::cout << tried.steps << " steps, " << tried.cuts << " power cuts, " << tried.repaired
             << " with zeros cut off\n";
 }
 

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kSector = 512;
 
-// "bases/" of "bases/1.sst" and of "bases/"; "" of "CURRENT".
+// "bases/" for "bases/1.sst" and "bases/"; "" for "CURRENT".
 std::string ParentOf(absl::string_view name) {
   absl::ConsumeSuffix(&name, "/");
   const size_t slash = name.rfind('/');
@@ -44,13 +44,13 @@ void DiskImage::WriteTo(const std::string& directory) const {
     const fs::path path = fs::path(directory) / name;
     if (absl::EndsWith(name, "/")) {
       fs::create_directories(path);
-    } else if (fs::is_directory(path.parent_path())) {  // else its directory is gone, and it too
+    } else if (fs::is_directory(path.parent_path())) {  // without its directory the file is lost
       std::ofstream(path, std::ios::binary) << data;
     }
   }
 }
 
-// The disk after some steps: what programs see, and what is safe.
+// The disk after some steps: what programs see, and what is durable.
 class RecordedDisk::Model {
  public:
   explicit Model(const DiskImage& before) {
@@ -90,7 +90,7 @@ class RecordedDisk::Model {
       }
       case Kind::kRename: {
         const auto from = now_.find(step.name);
-        if (from == now_.end()) return;  // it failed
+        if (from == now_.end()) return;  // the rename failed
         BERTH_CHECK(ParentOf(step.name) == ParentOf(step.to));
         return Change({.name = step.to, .inode = from->second, .gone = step.name});
       }
@@ -119,7 +119,7 @@ class RecordedDisk::Model {
       std::string data = file.data.substr(0, file.synced + kept);
       if (cut == PowerCut::kTorn && random.Below(2) == 0) Tear(file.synced, &data, random);
       for (const Overwrite& overwrite : file.overwrites) {
-        if (overwrite.offset > data.size()) continue;  // what is there was not kept either
+        if (overwrite.offset > data.size()) continue;  // the bytes before it were lost
         const size_t written = Part(overwrite.data.size(), cut, random);
         Apply({overwrite.offset, overwrite.data.substr(0, written)}, &data);
       }
@@ -138,7 +138,7 @@ class RecordedDisk::Model {
     size_t synced = 0;
     std::vector<Overwrite> overwrites = {};  // since the last sync; not in `data` yet
   };
-  struct Entry {  // a name that comes, goes, or both
+  struct Entry {  // a name that is added, removed, or both
     std::string name = {};
     size_t inode = 0;
     std::string gone = {};
@@ -153,8 +153,8 @@ class RecordedDisk::Model {
     std::copy(overwrite.data.begin(), overwrite.data.end(),
               data->begin() + static_cast<ptrdiff_t>(overwrite.offset));
   }
-  // Sectors are written whole or not at all. The one in which what was synced ends has zeros after
-  // it until then.
+  // Sectors are written whole or not at all. In the sector where the synced data ends, zeros follow
+  // that data.
   static void Tear(size_t synced, std::string* data, Random& random) {
     const size_t first = synced / kSector, sectors = data->size() / kSector - first + 1;
     const size_t begin = std::max(synced, (first + random.Below(sectors)) * kSector);
@@ -178,7 +178,7 @@ class RecordedDisk::Model {
   }
 
   std::vector<Inode> inodes_;
-  std::map<uint32_t, size_t> inode_of_;  // by number of a file as it was recorded
+  std::map<uint32_t, size_t> inode_of_;  // by the recorded number of the file
   std::map<std::string, size_t> now_, safe_;
   std::map<std::string, std::vector<Entry>> pending_;  // by directory
 };
@@ -209,9 +209,9 @@ class RecordedDisk::File final : public rocksdb::FSWritableFileOwnerWrapper {
     disk_->Note({.kind = Kind::kTruncate, .file = number_, .size = size});
     return target()->Truncate(size, options, debug);
   }
-  // Noted once it is through: what is synced is safe then, and not before.
+  // Recorded on return: only then is the synced data durable.
   IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
-    if (disk_->failing()) return IOStatus::IOError("told to fail");
+    if (disk_->failing()) return IOStatus::IOError("injected");
     IOStatus status = target()->Sync(options, debug);
     disk_->Note({.kind = Kind::kSync, .file = number_});
     return status;

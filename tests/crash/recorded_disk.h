@@ -1,10 +1,10 @@
-// What a program does to a disk, step by step, and what a power cut after any of these steps would
-// leave of it.
+// Records what a program does to a disk, step by step, and models the disk after a power cut at any
+// step.
 //
-// A disk keeps what was synced: of a file the bytes before its last sync, of a directory the names
-// before its last sync. Of what came later it keeps a beginning, each file and each directory its
-// own; a file that was written but whose name was not synced is gone. That is what POSIX promises,
-// and less than most file systems give.
+// A disk keeps what was synced: for a file the bytes before its last sync, for a directory the
+// names before its last sync. Of later writes it keeps a prefix, separately for each file and
+// directory. A file whose name was not synced is lost. POSIX guarantees this, and most file systems
+// guarantee more.
 //
 //   auto recorded = std::make_shared<RecordedDisk>(directory);
 //   { RocksDbOptions options{.file_system = recorded}; ... }
@@ -28,39 +28,39 @@
 
 namespace berth {
 
-// How much of what was not synced is there afterwards.
+// How much unsynced data survives.
 enum class PowerCut : uint8_t {
   kLeast,  // nothing
   kMost,   // all of it
-  kSome,   // of each file and directory a beginning
-  kTorn,   // likewise, and some of these files end with zeros where sectors were to be
+  kSome,   // a prefix for each file and directory
+  kTorn,   // the same, and some of these files end with zeros instead of sectors
 };
 
 // Files by path below the disk's directory; a directory ends with '/'.
 struct DiskImage {
   std::map<std::string, std::string> files;
-  void WriteTo(const std::string& directory) const;  // which is emptied first
+  void WriteTo(const std::string& directory) const;  // the directory is emptied first
 };
 
 class RecordedDisk final : public rocksdb::FileSystemWrapper {
  public:
-  // Of what happens below `directory`, which may have files already.
+  // Records what happens below `directory`, which may contain files already.
   explicit RecordedDisk(std::string directory);
   const char* Name() const override { return "Recorded"; }
 
-  // A mark between steps, for the test: what had been acknowledged by then, say.
+  // A mark of the test between steps, such as the number of acknowledged batches.
   void Mark(uint64_t mark) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Syncs of files fail from now on, and what they were of is not safe: who then closes the files
-  // and opens them again finds what a program wrote that was killed before it synced.
+  // Syncs of files fail from now on, and their data is not durable. A process that then reopens the
+  // files finds what a killed process wrote but did not sync.
   void FailSyncs(bool fail) ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t steps() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The disk does something durable in this step: a sync, or a name that comes, goes or changes.
+  // Whether the step makes something durable: a sync, or a name that is added, removed or changed.
   bool Durable(size_t step) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The last mark before the step; 0: none.
+  // The last mark before the step, or 0.
   uint64_t MarkBefore(size_t step) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string Describe(size_t step) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The first `steps` were done.
+  // The disk if the power is cut after the first `steps`.
   DiskImage AfterPowerCut(size_t steps, PowerCut cut, Random& random) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -85,7 +85,7 @@ class RecordedDisk final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewRandomRWFile(const std::string& name, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSRandomRWFile>* file,
                                     rocksdb::IODebugContext* debug) override;
-  // Nobody uses them yet: what they leave is not modelled.
+  // Not used yet, so their effect is not modelled.
   rocksdb::IOStatus ReuseWritableFile(const std::string& name, const std::string& old_name,
                                       const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
@@ -112,16 +112,16 @@ class RecordedDisk final : public rocksdb::FileSystemWrapper {
   };
   struct Step {
     Kind kind = Kind::kCreate;
-    uint32_t file = 0;      // of kCreate to kSync: numbered as they are made
-    std::string name = {};  // below the directory; of directories with '/' at the end
+    uint32_t file = 0;      // of kCreate to kSync: numbered in order of creation
+    std::string name = {};  // below the directory; directories end with '/'
     std::string to = {};    // of kRename
     std::string data = {};  // of kAppend and kOverwrite
-    uint64_t size = 0;      // of kTruncate; of kOverwrite where it begins
-    uint64_t mark = 0;      // as it was before the step
+    uint64_t size = 0;      // of kTruncate; the offset of kOverwrite
+    uint64_t mark = 0;      // the mark before the step
   };
   class Model;
 
-  // Below the directory, and what it is called there.
+  // Whether the path is below the directory; `name` is the relative path.
   bool Mine(const std::string& path, std::string* name) const;
   uint32_t NewFile(Kind kind, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   bool failing() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,7 +1,7 @@
-// Damage at the end of the newest write-ahead log: cut off, or with a flipped bit. The store is
-// refused, by name. Where ACKED is lost, too, whatever is opened is an exact beginning.
+// Damage at the end of the newest write-ahead log: a truncation or a flipped bit. The store is
+// refused by name. If ACKED is also lost, a store that opens is an exact prefix.
 //
-// BERTH_CRASH_ALL=1: at every byte of the last 64 KiB, 16: at every 16th; otherwise at some.
+// BERTH_CRASH_ALL=1: at every byte of the last 64 KiB; 16: at every 16th byte; otherwise at some.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -24,7 +24,7 @@ const bool kQuiet = StartLog("error", "").ok();
 
 constexpr size_t kEnd = size_t{64} << 10;
 
-// Batches that the store lost, or nullopt if it is refused.
+// The number of lost batches, or nullopt if the store is refused.
 std::optional<uint64_t> Lost(const std::string& path, const std::vector<uint64_t>& fingerprints) {
   RocksDbOptions options;
   options.directory = path;
@@ -47,7 +47,7 @@ std::optional<uint64_t> Lost(const std::string& path, const std::vector<uint64_t
 
 struct Damaged {
   size_t tried = 0, refused = 0;
-  uint64_t most_lost = 0;  // batches, of those that were opened
+  uint64_t most_lost = 0;  // batches, among stores that opened
 
   void Try(const DiskImage& image, const std::string& path,
            const std::vector<uint64_t>& fingerprints) {
@@ -106,7 +106,7 @@ TEST_CASE("damage within the last 64 KiB of the write-ahead log") {
             << "; flipped: " << flipped.Text() << "\n";
   CHECK(cut.refused == cut.tried);
   CHECK(flipped.refused == flipped.tried);
-  CHECK(cut_unnoted.refused < cut_unnoted.tried);  // or it is not the file that misses them
+  CHECK(cut_unnoted.refused < cut_unnoted.tried);  // otherwise ACKED does not matter
 }
 
 }  // namespace

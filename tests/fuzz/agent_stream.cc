@@ -1,4 +1,4 @@
-// Sequences of what agents say, to a server that has a queue, two registered nodes, and jobs of
+// Sequences of agent messages to a server that has a queue, two registered nodes, and jobs of
 // several shapes.
 #include "tests/fuzz/server_world.h"
 #include "tests/fuzz/target.h"

@@ -1,5 +1,5 @@
-// Configuration files, of berthd and of the agent: what is read can be written and reads back as
-// the same; what is complete can be run with.
+// Configuration files of berthd and of the agent. What is read can be written and reads back as the
+// same message. A complete configuration can be run.
 #include "server/config.h"
 
 #include <cstdio>
@@ -41,7 +41,7 @@ void Server(absl::string_view input) {
   BERTH_CHECK(DiffConfig(config, again).empty());
   config::v1::Server defaults;
   BERTH_CHECK(CompleteConfig(defaults).ok());
-  // What a reload would make of it is complete, too.
+  // The result of a reload is complete, too.
   config::v1::Server reloaded = WithLiveKeys(defaults, config);
   BERTH_CHECK(CompleteConfig(reloaded).ok());
   BERTH_CHECK(Policies::Create(PolicyConfigFrom(reloaded)).ok());

@@ -16,7 +16,7 @@
 namespace berth::fuzz {
 namespace {
 
-// Made once for the process, in memory where there is such a file system.
+// Created once per process, in memory if possible.
 const std::string& Layout() {
   static const auto* path = [] {
     std::string pattern =
@@ -35,7 +35,8 @@ void Write(const std::string& path, absl::string_view content) {
 
 }  // namespace
 
-// Parts are blobs, the last is the index; "$0", "$1" in one stand for digests of those before it.
+// Steps are blobs, and the last one is also the index; "$0", "$1" are replaced by the digests of
+// earlier steps.
 void FuzzOne(absl::string_view input) {
   std::vector<std::pair<std::string, std::string>> digests;
   std::vector<std::string> files;

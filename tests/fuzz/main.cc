@@ -1,9 +1,9 @@
-// libFuzzer's way into a target.
+// Entry points of libFuzzer.
 #include "support/log.h"
 #include "tests/fuzz/target.h"
 
-// Debian's libraries are not compiled for AddressSanitizer: a vector or string that they and we
-// both change has marks of which only we keep track.
+// Debian's libraries are not compiled with AddressSanitizer: containers that they and Berth both
+// change would have inconsistent annotations.
 extern "C" const char* __asan_default_options() {
   return "detect_container_overflow=0:malloc_context_size=8:quarantine_size_mb=32";
 }

@@ -1,4 +1,4 @@
-// Manifests, Berth's own and Volcano's: what is read can be written, and reads back as the same.
+// Manifests of Berth and Volcano: what is read can be written and reads back as the same message.
 #include "clients/cli/manifest.h"
 
 #include <cstdio>

@@ -18,7 +18,7 @@ using google::protobuf::Reflection;
 
 constexpr size_t kEditBytes = 6;
 constexpr size_t kMostEdits = 16;
-constexpr size_t kMostBytes = size_t{1} << 20;  // edits may nest; a server takes no more than 4 MiB
+constexpr size_t kMostBytes = size_t{1} << 20;  // edits may nest; a server accepts 4 MiB
 
 const std::array<std::string, 40>& Strings() {
   static const auto* strings = new std::array<std::string, 40>{"",
@@ -102,7 +102,7 @@ constexpr std::array<double, 12> kReals = {0,
                                            std::numeric_limits<double>::infinity(),
                                            std::numeric_limits<double>::quiet_NaN()};
 
-// Calls set(value) or add(value) of Reflection, as the field asks for.
+// Calls set(value) or add(value) of Reflection, depending on the field.
 template <class Value, class Set, class Add>
 void Put(Message* message, const FieldDescriptor* field, Value value, Set set, Add add) {
   const Reflection* reflection = message->GetReflection();
@@ -132,7 +132,7 @@ void SetScalar(Message* message, const FieldDescriptor* field, uint8_t choice) {
                  &Reflection::AddFloat);
     case FieldDescriptor::CPPTYPE_BOOL:
       return Put(message, field, choice % 2 == 1, &Reflection::SetBool, &Reflection::AddBool);
-    case FieldDescriptor::CPPTYPE_ENUM:  // one more than there are: a value of a newer version
+    case FieldDescriptor::CPPTYPE_ENUM:  // one value too many: an enum of a newer version
       return Put(message, field, choice % (field->enum_type()->value_count() + 1),
                  &Reflection::SetEnumValue, &Reflection::AddEnumValue);
     case FieldDescriptor::CPPTYPE_STRING:
@@ -143,7 +143,7 @@ void SetScalar(Message* message, const FieldDescriptor* field, uint8_t choice) {
   }
 }
 
-// The message in the field: the one that is there, one more, or another of those that are there.
+// A message in the field: the existing one, a new element, or an existing element.
 Message* Enter(Message* message, const FieldDescriptor* field, uint8_t step) {
   const Reflection* reflection = message->GetReflection();
   if (!field->is_repeated()) return reflection->MutableMessage(message, field);
@@ -152,7 +152,7 @@ Message* Enter(Message* message, const FieldDescriptor* field, uint8_t step) {
   return reflection->MutableRepeatedMessage(message, field, step % size);
 }
 
-// 4 bytes of a way, one that says what to do at its end, and one for the value.
+// 4 bytes of a path, one for the operation at its end, and one for the value.
 void Edit(absl::string_view edit, Message* message) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(edit[i]); };
   for (size_t i = 0; i < 4; ++i) {
@@ -174,7 +174,7 @@ class Silent final : public google::protobuf::io::ErrorCollector {
 }  // namespace
 
 void ReadMessage(absl::string_view body, Message* message) {
-  // Else each string that is not UTF-8 is told on standard error.
+  // Otherwise each string that is not UTF-8 is reported on standard error.
   static google::protobuf::LogHandler* const before = google::protobuf::SetLogHandler(nullptr);
   static_cast<void>(before);
   const size_t end = std::min(body.find('\0'), body.size());

@@ -1,4 +1,4 @@
-// Records and log entries of a store, as an opened one hands them over: taken whole, or refused.
+// Records and log entries of a store as an open store returns them: loaded completely, or refused.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ std::string Value(const Step& step) {
   return message.SerializeAsString();
 }
 
-// "@job_status 2": of the job 2. A log entry is no record: nullopt.
+// "@job_status 2" is a record of job 2. Returns nullopt for a log entry, which is not a record.
 std::optional<Record> ReadRecord(const Step& step) {
   static constexpr absl::string_view kNames[] = {
       "log",  "queue",       "node",    "hyper_node", "job_spec", "job_status",
@@ -63,7 +63,7 @@ std::optional<Record> ReadRecord(const Step& step) {
       return Record{RecordKind::kRequest, "id-1", Value<store::v1::RequestRecord>(step)};
     case 9:
       return Record{RecordKind::kMeta, std::string(kNextIdsKey), Value<store::v1::NextIds>(step)};
-    default:  // bytes that are no message
+    default:  // bytes that are no valid message
       return Record{RecordKind::kJobSpec, JobKey(job), std::string(step.body)};
   }
 }

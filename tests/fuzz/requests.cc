@@ -1,4 +1,4 @@
-// Sequences of calls of the API, on a server without nodes until an agent's step brings one.
+// Sequences of API calls to a server without nodes until a step registers an agent.
 #include "tests/fuzz/server_world.h"
 #include "tests/fuzz/target.h"
 
@@ -6,7 +6,7 @@ namespace berth::fuzz {
 
 void FuzzOne(absl::string_view input) {
   const std::vector<Step> steps = ReadSteps(input);
-  // A store that an older version made.
+  // A store created by an older version.
   const bool old = !steps.empty() && steps[0].name == "OldFormat";
   ServerWorld world(old ? kOldestStoreFormat : kStoreFormat);
   RunSteps(world, steps);

@@ -1,4 +1,4 @@
-// Scenario files. Small ones are also run, and checked as `berth-sim run --check` does.
+// Scenario files. Small ones are also run, and checked like `berth-sim run --check`.
 #include <cstdio>
 #include <cstdlib>
 
@@ -39,7 +39,7 @@ bool Small(const sim::v1::Step& step) {
                      [](const auto& job) { return Small(job); });
 }
 
-// So that one input does not ask for minutes of work, which is no fault.
+// Excludes inputs that request minutes of work, which is not a bug.
 bool Small(const sim::v1::Scenario& scenario) {
   return FewNames(scenario.nodes()) && FewNames(scenario.jobs()) && FewNames(scenario.queues()) &&
          FewNames(scenario.hyper_nodes()) && scenario.steps_size() <= 10 &&

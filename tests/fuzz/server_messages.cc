@@ -1,4 +1,4 @@
-// Sequences of what a server says to an agent, whose tasks, disk and output are made up.
+// Sequences of server messages to an agent with a fake runner, journal and logs.
 #include <google/protobuf/duration.pb.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kMostTicks = 200;
 
-// Counts starts: (job, task, attempt) starts at most once, whatever the server says and however
-// often the agent restarts.
+// Checks that (job, task, attempt) starts at most once, whatever the server sends and however often
+// the agent restarts.
 class CountingRunner final : public TaskRunner {
  public:
   void Prepare(const TaskId& id, const v1::TaskLaunch&, bool) override { known.push_back(id); }
@@ -34,7 +34,7 @@ class CountingRunner final : public TaskRunner {
   void Remove(const TaskId&) override {}
   bool SetLease(absl::Duration, absl::Duration) override { return true; }
 
-  std::vector<TaskId> known;  // that an event may be about
+  std::vector<TaskId> known;  // candidates for events
   std::set<TaskId> started;
 };
 
@@ -107,7 +107,7 @@ class World {
     logic_->OnServerMessage(Now(), Read<v1::ServerMessage>(step));
   }
 
-  // What a runner may say: of a task that it was given, in the form of a report.
+  // An event that a runner may send: about a task that it received, in the form of a report.
   void Event(const Step& step) {
     const auto report = Read<v1::TaskReport>(step);
     if (runner_.known.empty()) return;

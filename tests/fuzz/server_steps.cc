@@ -1,5 +1,4 @@
-// The steps that a server is put through: every call of the API that has one answer, and what else
-// happens to it.
+// The steps for a server: every unary call of the API, and the other events.
 #include <google/protobuf/duration.pb.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@ struct Kind {
   std::function<void(ServerWorld&, const Step&)> run;
 };
 
-// A call of the service that `of` finds in the process.
+// A call of a service; `of` is its member in the process.
 template <class Service, class Request, class Response>
 Kind Rpc(absl::string_view name, std::unique_ptr<Service> ServerWorld::Process::*of,
          grpc::ServerUnaryReactor* (Service::*method)(grpc::CallbackServerContext*, const Request*,

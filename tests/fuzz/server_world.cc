@@ -18,12 +18,11 @@
 namespace berth::fuzz {
 namespace {
 
-constexpr int kMostRounds =
-    2000;                       // of turns for one step; a server that needs more goes in circles
-constexpr int kMostTicks = 40;  // of one Advance
+constexpr int kMostRounds = 2000;  // of turns for one step; more indicate an endless loop
+constexpr int kMostTicks = 40;     // of one Advance
 constexpr size_t kMostWatchers = 8;
 
-// Small, so that one input cannot ask for minutes of planning.
+// Small limits, so that one input cannot request minutes of planning.
 config::v1::Server SmallConfig() {
   config::v1::Server config;
   config.mutable_limits()->set_tasks_per_job(100);
@@ -45,7 +44,7 @@ void Must(const absl::Status& status, const char* what) {
   std::abort();
 }
 
-// Passes nothing on; asks for no more than the relay may send unread.
+// Drops all data; checks that nothing arrives after the end.
 class DeafReader final : public LogReader {
  public:
   void OnChunk(v1::LogChunk) override { BERTH_CHECK(!ended_); }
@@ -103,7 +102,7 @@ bool QueueExecutor::Drain() {
   return any;
 }
 
-// As App::Load and App::Wire.
+// Like App::Load and App::Wire.
 ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(world.config_)) {
   ClusterState loaded;
   Must(Load(
@@ -112,7 +111,7 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
        "the store does not load");
   policies = Policies::Create(PolicyConfigFrom(world.config_)).value();
   committer = std::make_unique<SyncCommitter>(
-      &world.store_, SyncCommitter::Mode::kWhenTold,
+      &world.store_, SyncCommitter::Mode::kOnFlush,
       [](const absl::Status& status) { Must(status, "the store failed"); });
   loop = std::make_unique<Loop>(LoopDeps{.clock = &world.clock_,
                                          .committer = committer.get(),
@@ -161,7 +160,7 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
       &context, world.clock_.Now(), reloader.get(), maintenance.get(),
       ClusterService::Backups{.store = &world.store_,
                               .executor = &executor,
-                              // Is there; this store makes no backups.
+                              // Exists; this store makes no backups.
                               .directory = "/"});
   explain = std::make_unique<ExplainService>(&context);
   hyper_nodes = std::make_unique<HyperNodeService>(&context);
@@ -171,7 +170,7 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
 ServerWorld::Process::~Process() {
   gateway->DisconnectAll(absl::UnavailableError("the server is stopping"));
   executor.Drain();
-  loop.reset();  // what waits for the disk is answered
+  loop.reset();  // answers what waits for the disk
   executor.Drain();
 }
 

@@ -1,5 +1,5 @@
-// A berthd without threads, disk and network: its services, loop and controllers as App wires them,
-// on a store in memory and a clock that goes when it is told to.
+// A berthd without threads, disk and network: its services, loop and controllers, wired as in App,
+// with a store in memory and a clock that steps advance.
 #ifndef BERTH_TESTS_FUZZ_SERVER_WORLD_H_
 #define BERTH_TESTS_FUZZ_SERVER_WORLD_H_
 
@@ -49,11 +49,11 @@ class StillClock final : public Clock {
   absl::Duration steady_ = absl::Hours(1);
 };
 
-// Keeps what it is given until Drain.
+// Keeps calls until Drain.
 class QueueExecutor final : public Executor {
  public:
   void Run(absl::AnyInvocable<void() &&> call) override { calls_.push_back(std::move(call)); }
-  bool Drain();  // whether there was anything
+  bool Drain();  // returns whether there were any
 
  private:
   std::deque<absl::AnyInvocable<void() &&>> calls_;
@@ -70,17 +70,17 @@ class RecordingLink final : public AgentLink {
   bool closed = false;
 };
 
-// The stream of an agent, good or bad.
+// The stream of an agent, well-behaved or not.
 struct AgentSlot {
   std::shared_ptr<RecordingLink> link;
-  SessionId session = 0;  // 0: there is no stream
+  SessionId session = 0;  // 0: no stream
   uint64_t epoch = 0;     // of its last Welcome
-  size_t seen = 0;        // of the link's messages
+  size_t seen = 0;        // number of the link's messages
   uint64_t reports = 0;
 };
 
-// A unary call, from its handler to its one answer. With BERTH_FUZZ_TELL in the environment answers
-// are told, to see what an input does.
+// A unary call, from its handler to its answer. If BERTH_FUZZ_TELL is set in the environment,
+// answers are printed, to show what an input does.
 class PendingCall {
  public:
   PendingCall() : peer_(&context_, [this](const grpc::Status& status) { Answer(status); }) {}
@@ -101,7 +101,7 @@ class ServerWorld {
   explicit ServerWorld(uint32_t store_format = kStoreFormat);
   ~ServerWorld();
 
-  // What a step may do.
+  // The operations of steps.
   template <class Service, class Request, class Response>
   void Call(Service& service,
             grpc::ServerUnaryReactor* (Service::*method)(grpc::CallbackServerContext*,
@@ -118,9 +118,9 @@ class ServerWorld {
   }
   void Open(uint32_t slot);
   void Close(uint32_t slot);
-  // An epoch of 0 becomes the session's.
+  // An epoch of 0 is replaced by that of the session.
   void Send(uint32_t slot, v1::AgentMessage message);
-  // The agent does what it was sent, as a good one would.
+  // The agent executes its messages, as a well-behaved one would.
   void Work(uint32_t slot);
   void Watch(const v1::WatchRequest& request);
   void ReadLog(const v1::ReadLog& request);
@@ -128,11 +128,11 @@ class ServerWorld {
   void Advance(absl::Duration by);
   void Configure(config::v1::Server config);  // for the next ReloadConfig
   void Hold(bool hold);                       // the disk does not answer
-  void Restart();                             // what was not on the disk is lost
+  void Restart();                             // loses what was not on disk
 
-  // Turns, writes and tells until nothing is left to do.
+  // Runs turns, writes and effects until nothing is left to do.
   void Settle();
-  // What always holds. Ends the process if it does not.
+  // Checks the invariants. Aborts the process if one is violated.
   void Check();
 
   struct Process;
@@ -145,7 +145,7 @@ class ServerWorld {
 
   StillClock clock_;
   MemoryStore store_;
-  config::v1::Server config_;  // completed
+  config::v1::Server config_;  // complete
   absl::StatusOr<config::v1::Server> reread_;
   std::unique_ptr<Process> process_;
   std::array<AgentSlot, kSlots> agents_;
@@ -182,7 +182,7 @@ struct ServerWorld::Process {
   std::unique_ptr<ClusterService> cluster;
   std::unique_ptr<ExplainService> explain;
   std::unique_ptr<HyperNodeService> hyper_nodes;
-  std::vector<WatchHub::WatcherId> to_acknowledge;  // watchers that were sent something
+  std::vector<WatchHub::WatcherId> to_acknowledge;  // watchers with unacknowledged responses
 };
 
 // Runs the steps of an input, each followed by Settle.

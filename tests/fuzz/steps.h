@@ -18,15 +18,15 @@ namespace berth::fuzz {
 inline constexpr size_t kMostSteps = 64;
 
 struct Step {
-  absl::string_view name;  // as it stands there: maybe of no step that exists
-  uint32_t slot = 0;       // the number behind it, less than kSlots: of agents, runs, ...
+  absl::string_view name;  // as written; may be unknown
+  uint32_t slot = 0;       // the number after it, below kSlots: of an agent, job, ...
   absl::string_view body;  // message.h
 };
 inline constexpr uint32_t kSlots = 3;
 
 std::vector<Step> ReadSteps(absl::string_view input);
 
-// Which of `count` kinds a name stands for that is none of theirs: always the same one.
+// Maps an unknown name to one of `count` kinds, always to the same one.
 size_t KindOf(absl::string_view name, size_t count);
 
 }  // namespace berth::fuzz

@@ -1,5 +1,5 @@
-// What every target has: a function of bytes that returns, and ends the process when something is
-// wrong.
+// The interface of every target: a function of bytes that returns, or aborts the process if
+// something is wrong.
 #ifndef BERTH_TESTS_FUZZ_TARGET_H_
 #define BERTH_TESTS_FUZZ_TARGET_H_
 
@@ -10,7 +10,7 @@
 
 namespace berth::fuzz {
 
-// Each target's own.
+// Each target defines it.
 void FuzzOne(absl::string_view input);
 
 }  // namespace berth::fuzz

@@ -1,5 +1,5 @@
-// Files of fabric managers and other schedulers: groups that can be compared with themselves, or an
-// error that says why.
+// Files of fabric managers and other schedulers: they result in groups that are equal to
+// themselves, or in an error with a reason.
 #include <cstdio>
 #include <cstdlib>
 
@@ -34,7 +34,7 @@ void Import(const TopologyFormat& format, absl::string_view text) {
 
 }  // namespace
 
-// The first line names the format; without, or with an unknown one, all are tried.
+// The first line names the format; if it is missing or unknown, all formats are tried.
 void FuzzOne(absl::string_view input) {
   const size_t line = std::min(input.find('\n'), input.size());
   const absl::string_view text = input.substr(std::min(line + 1, input.size()));

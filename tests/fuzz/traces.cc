@@ -1,4 +1,4 @@
-// Workloads of logs, for replay: SWF and CSV.
+// Workload logs for replay: SWF and CSV.
 #include "clients/replay/csv_workload.h"
 #include "clients/replay/swf.h"
 #include "core/base/check.h"
@@ -21,10 +21,10 @@ void FuzzOne(absl::string_view input) {
   Check(replay::ReadSwf(input, "f", {.one_task = false, .processors = 128, .perfect_times = true}));
   const auto columns = replay::ParseColumns("submit=s,run=r");
   Check(replay::ReadCsv(input, "f", *columns));
-  // The first line tells the columns, the others are the file.
+  // The first line defines the columns, the others are the file.
   const size_t line = std::min(input.find('\n'), input.size());
-  const auto told = replay::ParseColumns(input.substr(0, line));
-  if (told.ok()) Check(replay::ReadCsv(input.substr(line), "f", *told));
+  const auto named = replay::ParseColumns(input.substr(0, line));
+  if (named.ok()) Check(replay::ReadCsv(input.substr(line), "f", *named));
 }
 
 }  // namespace berth::fuzz

@@ -1,4 +1,4 @@
-// The bytes of a write-ahead log after a power cut: what is whole of it, and where it is not.
+// The bytes of a write-ahead log after a power cut: where its valid part ends.
 #include "core/base/check.h"
 #include "storage/hash_chain.h"
 #include "storage/rocksdb/wal_tail.h"
@@ -11,7 +11,7 @@ void FuzzOne(absl::string_view input) {
   BERTH_CHECK(scan.good <= input.size());
   BERTH_CHECK(!scan.bad.has_value() || (*scan.bad >= scan.good && *scan.bad < input.size()));
   BERTH_CHECK(scan.bad.has_value() || !scan.zeros);
-  // What is whole stays so without what comes behind it.
+  // The valid part is also valid without the bytes after it.
   const LogScan whole = ScanLog(input.substr(0, scan.good));
   BERTH_CHECK(whole.good == scan.good && !whole.bad.has_value());
   const auto link = ParseChainEntry(input);

@@ -1,4 +1,4 @@
-// What the agent reads of programs that it does not trust: the probe's answers, and tables of
+// Output of programs that the agent does not trust: reports of berth-probe, and tables of
 // nvidia-smi.
 #include "clients/discovery/wire.h"
 

@@ -1,4 +1,4 @@
-// Topology files, from the file to what the agent is sent of them: hwloc's and NCCL's.
+// Topology files of hwloc and NCCL, from the file to what is sent to the agent.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 namespace berth::fuzz {
 namespace {
 
-// A file in memory with this content.
+// An in-memory file with this content.
 class MemoryFile {
  public:
   explicit MemoryFile(absl::string_view content) : fd_(memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -31,8 +31,8 @@ class MemoryFile {
 
 void FuzzOne(absl::string_view input) {
   const MemoryFile file(input);
-  // hwloc is known to crash on hostile XML, which is why berth-probe is a process of its own: up to
-  // its door.
+  // hwloc is known to crash on malicious XML, which is why berth-probe is a separate process. So
+  // this stops before hwloc reads the file.
   const auto read = discovery::ReadXmlFile(file.path());
   if (!read.ok() || read->kind == discovery::XmlKind::kHwloc) return;
   const auto machine = discovery::Discover({.from = file.path()});

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kill -9 of the agent: its tasks live on, are adopted by the next agent, and their exit codes are known."""
+"""kill -9 of the agent: its tasks survive, the next agent adopts them, and their exit codes are known."""
 import os
 import pathlib
 import time
@@ -36,7 +36,7 @@ class AgentKill(unittest.TestCase):
     def job_command(self, rest):
         return ["sh", "-c", f'echo "$BERTH_JOB" >> "$NOTES"; {rest}']
 
-    def test_tasks_live_on_and_exit_codes_are_known(self):
+    def test_tasks_survive_and_exit_codes_are_known(self):
         env = {"NOTES": str(self.notes), "FLAGS": str(self.flags())}
         wait_for = 'until [ -e "$FLAGS/$BERTH_JOB" ]; do sleep 0.05; done; '
         self.submit(make_job("stays", "q", self.job_command("exec sleep 100000"), replicas=3, env=env))
@@ -55,13 +55,13 @@ class AgentKill(unittest.TestCase):
         self.agent.kill()
         ending = {name: self.pids(name, 1) for name in ("ends-7", "ends-0", "signalled")}
         for name in ending:
-            (self.flags() / name).touch()  # they end while no agent looks
+            (self.flags() / name).touch()  # they end while no agent runs
         for name, (pid,) in ending.items():
             wait_until(lambda: not alive(pid), 10, f"{name} ended")
         self.agent.start()
         self.check_ends()
         self.check_stays(pids)
-        print(f"{KILLS + 1} agent kills: 3 tasks lived on, exit codes 7 and 0 and SIGSEGV known", flush=True)
+        print(f"{KILLS + 1} agent kills: 3 tasks continued, exit codes 7 and 0 and SIGSEGV known", flush=True)
 
     def flags(self):
         flags = self.cluster.home / "flags"
@@ -88,7 +88,7 @@ class AgentKill(unittest.TestCase):
         self.cluster.wait_job("stays", "CANCELLED")
         wait_until(lambda: not any(alive(pid) for pid in pids), 10, "cancelled tasks are gone")
 
-    def test_a_task_that_lost_its_supervisor_is_reported_and_not_run_again(self):
+    def test_a_task_without_its_supervisor_is_reported_and_not_restarted(self):
         self.submit(make_job("orphan", "q", self.job_command("exec sleep 100000"), env={"NOTES": str(self.notes)}))
         self.cluster.wait_job("orphan", "RUNNING")
         (pid,) = self.pids("orphan", 1)
@@ -100,7 +100,7 @@ class AgentKill(unittest.TestCase):
         os.kill(supervisors[0], 9)
         self.agent.start()
         self.cluster.wait_job("orphan", "FAILED")
-        wait_until(lambda: not alive(pid), 10, "nothing of the orphan is left")
+        wait_until(lambda: not alive(pid), 10, "the orphan is gone")
         self.assertEqual(self.starts("orphan"), 1)
 
 

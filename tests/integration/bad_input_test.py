@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Bad input: each kind is refused with a precise message, and leaves nothing behind.
+"""Bad input: each kind is rejected with a precise message, and leaves no trace.
 
-Through gRPC where the client would not even send it, through the command line where a person would type it, and
-through the agent's stream for agents that misbehave.
+Through gRPC where the client would not send it, through the command line where a person would type it, and through the
+agent stream for misbehaving agents.
 """
 import queue
 import subprocess
@@ -65,7 +65,7 @@ def cyclic_groups():
     return [bad]
 
 
-# what, jobs, code, the message (a regular expression)
+# description, jobs, code, message (a regular expression)
 REFUSALS = [
     ("unknown queue", lambda: [make_job("bad", "nowhere", ["true"])], grpc.StatusCode.NOT_FOUND,
      r'jobs\[0\]\.spec\.queue: .*"nowhere"'),
@@ -74,22 +74,22 @@ REFUSALS = [
      r"jobs\[0\]\.spec\.groups\[0\]\.resources\.memory_bytes: must be 0\.\.\d+, is 9223372036854775807"),
     ("overflowing total", overflowing_total, INVALID, r"jobs\[0\]\.spec\.groups: .*memory"),
     ("gang larger than replicas", gang_above_replicas, INVALID,
-     r"jobs\[0\]\.spec\.groups\[0\]\.min_available: must be 0\.\.4 \(replicas\); 0: the job starts without it, is 5"),
+     r"jobs\[0\]\.spec\.groups\[0\]\.min_available: must be 0\.\.4 \(replicas\), is 5"),
     ("gang larger than the job", job_gang_above_tasks, INVALID,
      r"jobs\[0\]\.spec\.min_available: a gang of 5 is larger than the job's 4 tasks"),
     ("jobs that wait for each other", lambda: [waits_for("a", "b"), waits_for("b", "a")], INVALID,
-     r"jobs\[\d\]\.spec\.dependencies: jobs wait for each other: (a -> b -> a|b -> a -> b)"),
-    ("a job that waits for itself", lambda: [waits_for("a", "a")], INVALID, r"wait for each other: a -> a"),
-    ("groups that wait for each other", cyclic_groups, INVALID, r"groups wait for each other: (w -> v -> w|v -> w -> v)"),
-    ("dependency on nothing", lambda: [waits_for("a", "ghost")], None, r'jobs\[0\]\.spec\.dependencies\[0\]\.job: .*"ghost"'),
+     r"jobs\[\d\]\.spec\.dependencies: dependencies between jobs form a cycle: (a -> b -> a|b -> a -> b)"),
+    ("a job that waits for itself", lambda: [waits_for("a", "a")], INVALID, r"form a cycle: a -> a"),
+    ("groups that wait for each other", cyclic_groups, INVALID, r"dependencies between groups form a cycle: (w -> v -> w|v -> w -> v)"),
+    ("unknown dependency", lambda: [waits_for("a", "ghost")], None, r'jobs\[0\]\.spec\.dependencies\[0\]\.job: .*"ghost"'),
     ("name with capitals", lambda: [make_job("Bad_Name", "q", ["true"])], INVALID, r'jobs\[0\]\.name: .*is "Bad_Name"'),
     ("name of 64 letters", lambda: [make_job("x" * 64, "q", ["true"])], INVALID, r"jobs\[0\]\.name: "),
     ("10,001 tasks", lambda: [job(replicas=10001)], INVALID, r"jobs\[0\]\.spec\.groups\[0\]\.replicas: must be 1\.\.10000, is 10001"),
     ("no command", lambda: [make_job("bad", "q", [])], INVALID, r"jobs\[0\]\.spec\.groups\[0\]\.command: required"),
-    ("two jobs of one name", lambda: [job(), job()], INVALID, r'jobs\[1\]\.name: "bad" is already the name of jobs\[0\]'),
-    ("image outside of the store", lambda: [with_image()], INVALID, r"jobs\[0\]\.spec\.groups\[0\]\.image: must be names of letters"),
-    ("another's user", lambda: [job(run_as="root")], grpc.StatusCode.PERMISSION_DENIED,
-     r'jobs\[0\]\.spec\.run_as: run_as "root" is not allowed to a client without TLS'),
+    ("duplicate name", lambda: [job(), job()], INVALID, r'jobs\[1\]\.name: "bad" is already the name of jobs\[0\]'),
+    ("image outside the store", lambda: [with_image()], INVALID, r"jobs\[0\]\.spec\.groups\[0\]\.image: must be names of letters"),
+    ("another user's account", lambda: [job(run_as="root")], grpc.StatusCode.PERMISSION_DENIED,
+     r'jobs\[0\]\.spec\.run_as: run_as "root" is not allowed for a client without TLS'),
     ("topology without a mode", lambda: [with_topology()], INVALID, r"jobs\[0\]\.spec\.topology\.mode: required: HARD or SOFT"),
     ("user with a space", lambda: [job(user="a b")], INVALID, r"jobs\[0\]\.spec\.user: must be at most 128 letters"),
 ]
@@ -129,7 +129,7 @@ class BadInput(unittest.TestCase):
 
 
 class Submits(BadInput):
-    def test_each_is_refused_with_its_reason(self):
+    def test_each_is_rejected_with_its_reason(self):
         for what, jobs, code, message in REFUSALS:
             with self.subTest(what):
                 found, details = self.refused(lambda: self.submit(jobs()))
@@ -137,9 +137,9 @@ class Submits(BadInput):
                     self.assertEqual(found, code, details)
                 self.assertRegex(details, message)
                 print(f"  {what}: {details}")
-        self.assertEqual(self.api.all_jobs(), [], "a refused submit left a job")
+        self.assertEqual(self.api.all_jobs(), [], "a rejected submit left a job")
 
-    def test_all_violations_come_at_once(self):
+    def test_all_violations_are_reported_at_once(self):
         bad = make_job("Bad", "q", [], replicas=0, cpu_millis=-5)
         _, details = self.refused(lambda: self.submit([bad]))
         for path in ("jobs[0].name", "groups[0].command", "groups[0].replicas", "groups[0].resources.cpu_millis"):
@@ -163,7 +163,7 @@ class Submits(BadInput):
         self.assertRegex(details, r"(?i)larger than max")
         self.assertTrue(self.cluster.server.running())
 
-    def test_job_above_its_size(self):
+    def test_job_above_the_size_limit(self):
         large = make_job("large", "q", ["x" * (300 << 10)])
         code, details = self.refused(lambda: self.submit([large]))
         self.assertEqual(code, INVALID)
@@ -182,7 +182,7 @@ class CommandLine(BadInput):
     def test_malformed_yaml(self):
         self.refuse("apiVersion: berth/v1\nkind: Job\ngroups: [\n", r"bad\.yaml:\d+:\d+: ")
 
-    def test_unknown_field_names_the_nearest(self):
+    def test_unknown_field_suggests_the_nearest(self):
         self.refuse("apiVersion: berth/v1\nkind: Job\nname: a\nqueue: q\ngroups:\n- name: w\n  replica: 3\n  command: [x]\n",
                     r"bad\.yaml:7:3: .*replica.*replicas")
 
@@ -198,7 +198,7 @@ class CommandLine(BadInput):
     def test_unknown_kind(self):
         self.refuse("apiVersion: berth/v1\nkind: Jobb\nname: a\n", r"bad\.yaml:2:7: .*Jobb.*Job")
 
-    def test_volcano_key_we_cannot_honour(self):
+    def test_volcano_key_that_is_not_supported(self):
         self.refuse("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: v}\nspec:\n  queue: q\n"
                     "  plugins: {ssh: []}\n  tasks: []\n", r"bad\.yaml:6:3: .*plugins")
 
@@ -229,7 +229,7 @@ class CommandLine(BadInput):
 
 
 class FakeAgent:
-    """One agent stream, driven message by message."""
+    """One agent stream, controlled message by message."""
 
     def __init__(self, address, node, agent_id, cpu_millis=1000, tasks=()):
         self.api = Api(address)
@@ -277,14 +277,14 @@ class BadAgents(BadInput):
     def node_epoch(self, name):
         return self.api.nodes.GetNode(node_pb2.GetNodeRequest(name=name), timeout=5).status.epoch
 
-    def test_second_agent_of_one_name(self):
+    def test_second_agent_with_the_same_name(self):
         first = self.agent("twin", "id-1")
         second = self.agent("twin", "id-2")
         self.assertIsInstance(second.answer, agent_pb2.Refused)
         self.assertEqual(second.answer.code, agent_pb2.Refused.NAME_IN_USE)
         self.assertRegex(second.answer.message, "twin")
         first.send(agent_pb2.AgentMessage(epoch=first.epoch, heartbeat=agent_pb2.Heartbeat(sequence=1)))
-        self.assertEqual(first.expect("heartbeat_ack").sequence, 1, "the first agent is untouched")
+        self.assertEqual(first.expect("heartbeat_ack").sequence, 1, "the first agent is unaffected")
         print("  " + second.answer.message)
 
     def test_old_epoch(self):
@@ -307,12 +307,12 @@ class BadAgents(BadInput):
         victim.send(self.report(victim, 2, prepare.key, agent_pb2.TaskReport.RUNNING))
         self.cluster.wait_job("target", "RUNNING")
         agent.send(self.report(agent, 1, prepare.key, agent_pb2.TaskReport.EXITED, exit_code=1))
-        self.assertEqual(agent.expect("report_ack").report_id, 1, "acked, so that it is not repeated for ever")
+        self.assertEqual(agent.expect("report_ack").report_id, 1, "acknowledged, so that it is not repeated forever")
         unknown = agent_pb2.TaskKey(job_uid=999999, task=0, attempt=1, incarnation=prepare.key.incarnation)
         agent.send(self.report(agent, 2, unknown, agent_pb2.TaskReport.RUNNING))
         self.assertEqual(agent.expect("report_ack").report_id, 2)
         (task,) = self.api.tasks("target")
-        self.assertEqual((task_state(task), task.node), ("RUNNING", "honest"), "another node's word changes nothing")
+        self.assertEqual((task_state(task), task.node), ("RUNNING", "honest"), "another node cannot report it")
         victim.send(self.report(victim, 3, prepare.key, agent_pb2.TaskReport.EXITED, exit_code=0))
         self.cluster.wait_job("target", "SUCCEEDED")
 
@@ -337,15 +337,12 @@ class BadAgents(BadInput):
         self.assertEqual(agent.answer.code, agent_pb2.Refused.INVALID)
         self.assertIn("cpu_millis", agent.answer.message)
 
-    def test_server_still_well(self):
+    def test_server_is_still_healthy(self):
         wait_until(lambda: self.cluster.server.get("/readyz")[0] == 200, 5, "ready")
 
 
-
-
-
-class CommandLine(unittest.TestCase):
-    def test_wrong_usage_ends_with_2(self):
+class WrongUsage(unittest.TestCase):
+    def test_wrong_usage_exits_with_2(self):
         for program, arguments in [("berth-agent", ["--bogus"]), ("berth-agent", ["--from", "x"]), ("berth-agent", ["--config"]),
                                    ("berth-sim", ["replay", "--bogus"]), ("berth-sim", ["--bogus"]), ("berth", ["--bogus"])]:
             with self.subTest(program=program, arguments=arguments):
@@ -357,7 +354,7 @@ class CommandLine(unittest.TestCase):
             done = subprocess.run([str(BIN / program), "--help"], capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_scenarios_of_others_move_no_cursor(self):
+    def test_terminal_escapes_in_scenarios_are_not_printed(self):
         evil = "\\e[2J\\u202e"  # as YAML writes it
         texts = [f'name: "a{evil}"\nnodes: [{{name: n, gpus: 1}}]\n'
                  f'steps: [cycle]\npending: "b{evil}"\nexpect: {{queues: {{"q{evil}": {{}}}}}}\n',
@@ -368,9 +365,9 @@ class CommandLine(unittest.TestCase):
                 with self.subTest(text=text, arguments=arguments):
                     done = subprocess.run([str(BIN / "berth-sim"), *arguments], input=text, capture_output=True, text=True,
                                           timeout=60)
-                    told = done.stdout + done.stderr
-                    self.assertRegex(told, r"\\(x1b|u001b)\[2J" if arguments[-1] != "-" else ".")
-                    self.assertNotRegex(told, "[\x1b\u202e]")
+                    printed = done.stdout + done.stderr
+                    self.assertRegex(printed, r"\\(x1b|u001b)\[2J" if arguments[-1] != "-" else ".")
+                    self.assertNotRegex(printed, "[\x1b\u202e]")
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

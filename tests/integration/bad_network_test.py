@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Bad networks between agents and server and between clients and server: pieces come late, in stalls, cut off at any byte with a
-reset, or a few bytes at a time.
+"""Bad networks between agents and server and between clients and server: delays, stalls, resets at any byte, or a few
+bytes at a time.
 
-Holds, meanwhile: no attempt starts twice, no rank runs twice at once, gangs are whole. The work goes on; once the network is
-well, all nodes come back and every acknowledged job ends as it should.
+Invariants under each fault: no attempt starts twice, no rank runs twice at once, gangs are whole. Jobs make progress;
+once the network is healthy, all nodes return and every acknowledged job ends as expected.
 
 SECONDS (of each fault; default 8) and SEED change the run.
 """
@@ -59,7 +59,7 @@ class BadNetwork(unittest.TestCase):
         return lives
 
     def run_through(self, faults):
-        """`faults`: a name and what makes it."""
+        """`faults`: pairs of a name and a function that creates the fault."""
         for what, make in faults:
             begun, started = sum(relay.connections for relay in self.relays.values()), len(self.load.start_lines())
             for number, relay in enumerate(self.relays.values()):
@@ -81,13 +81,13 @@ class BadNetwork(unittest.TestCase):
         self.load.stop()
         self.watch.stop()
         started = self.load.check(self, whole=False)
-        self.assertEqual(self.watch.partial, [], "gangs that run in part")
+        self.assertEqual(self.watch.partial, [], "partially running gangs")
         for rank in (0, 1):
             lives = [life for _, life in sorted(self.lives(rank).items())]
             for (_, last), (first, _) in zip(lives, lives[1:]):
                 self.assertGreater(first, last, f"two attempts of rank {rank} at once")
-        print(f"nodes back after {back:.1f} s; {len(self.load.acked)} acknowledged jobs all there, {started} real tasks started "
-              f"once each; {self.load.lost_answers} answers lost and asked again; the gang was started "
+        print(f"nodes back after {back:.1f} s; {len(self.load.acked)} acknowledged jobs all present, {started} real tasks "
+              f"started once each; {self.load.lost_answers} answers lost and requested again; the gang was started "
               f"{len(self.lives(0))} times; {sum(relay.resets for relay in self.relays.values())} resets", flush=True)
 
     def test_faults_that_a_lease_outlasts(self):
@@ -96,11 +96,11 @@ class BadNetwork(unittest.TestCase):
             ("stalls of up to a third of a lease", lambda seed: Stalls(seed, LEASE_S / 3)),
             ("resets at any byte", Resets),
             ("4,000 bytes a second", lambda seed: Drip(seed, 4000)),
-            ("all of it", lambda seed: AnyOf(seed, [Delays(seed), Stalls(seed), Resets(seed), Drip(seed, 4000)]))])
-        self.assertGreater(len(self.load.start_lines()), 0, "the work goes on")
+            ("all of these", lambda seed: AnyOf(seed, [Delays(seed), Stalls(seed), Resets(seed), Drip(seed, 4000)]))])
+        self.assertGreater(len(self.load.start_lines()), 0, "jobs make progress")
         self.finish()
 
-    def test_slower_than_any_heartbeat(self):
+    def test_a_network_too_slow_for_heartbeats(self):
         self.run_through([("20 bytes a second", lambda seed: Drip(seed, 20))])
         self.finish()
 

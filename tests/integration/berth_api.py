@@ -1,4 +1,4 @@
-"""berth.v1 for Python tests: message modules made by protoc on first use, and stubs from their descriptors.
+"""berth.v1 for Python tests: message modules that protoc generates on first use, and stubs from their descriptors.
 
     api = Api("127.0.0.1:7070")
     api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(...), timeout=5)
@@ -40,7 +40,7 @@ watch_pb2 = importlib.import_module("berth.v1.watch_pb2")
 
 
 class Stub:
-    """One service: a callable per method, named as in the proto. Calls wait for the server to be reachable."""
+    """One service: a callable per method, named as in the proto. Calls wait until the server is reachable."""
 
     def __init__(self, channel, module, service):
         descriptor = module.DESCRIPTOR.services_by_name[service]
@@ -71,7 +71,7 @@ class Api:
         self.channel.close()
 
     def all_jobs(self, **filters):
-        """Every job of a list, page by page."""
+        """All jobs, fetched page by page."""
         jobs, token = [], ""
         while True:
             page = self.jobs.ListJobs(job_pb2.ListJobsRequest(
@@ -86,7 +86,7 @@ class Api:
 
 
 def make_job(name, queue, command, replicas=1, cpu_millis=100, env=None, **spec):
-    """A job of one group "w". `spec` are further fields of JobSpec."""
+    """A job with one group "w". `spec` contains further fields of JobSpec."""
     group = job_pb2.TaskGroup(name="w", replicas=replicas, command=command,
                               resources=types_pb2.ResourceRequest(cpu_millis=cpu_millis),
                               env=[job_pb2.EnvVar(name=k, value=v) for k, v in (env or {}).items()])

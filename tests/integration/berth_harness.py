@@ -6,8 +6,9 @@
         cluster.berth("job", "list")                       # the CLI; raises if it fails
         cluster.api.jobs.GetJob(...)                       # gRPC
 
-Tasks of a root agent run as `nobody`, so the directory is open to all. Everything started here, tasks and supervisors
-included, has the directory's name in its arguments, environment or working directory: that is how stop() finds it.
+Tasks of a root agent run as `nobody`, so the directory is accessible to all users. Every process started here,
+including tasks and supervisors, has the directory's name in its arguments, environment or working directory: stop()
+finds it by that.
 """
 import json
 import os
@@ -34,7 +35,7 @@ def free_port():
 
 
 def wait_until(condition, timeout_s, what, interval_s=0.05):
-    """Polls until `condition()` is true and returns its value; an exception inside counts as not yet."""
+    """Polls until `condition()` is true and returns its value; an exception in it counts as false."""
     deadline = time.monotonic() + timeout_s
     last = None
     while True:
@@ -43,10 +44,10 @@ def wait_until(condition, timeout_s, what, interval_s=0.05):
             if value:
                 return value
             last = value
-        except Exception as error:  # not reachable yet, not there yet
+        except Exception as error:  # not reachable or not present yet
             last = error
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {what} (last: {last!r})")
+            raise AssertionError(f"timed out after {timeout_s} s waiting for: {what} (last: {last!r})")
         time.sleep(interval_s)
 
 
@@ -58,14 +59,14 @@ def write_yaml(path, values):
 
 
 class Program:
-    """A child process with its output in a file."""
+    """A child process that writes its output to a file."""
 
     def __init__(self, name, arguments, log):
         self.name, self.arguments, self.log, self.process, self.starts = name, arguments, log, None, 0
         self.environment = {}  # besides ours
 
     def start(self):
-        assert not self.running(), f"{self.name} runs already"
+        assert not self.running(), f"{self.name} is already running"
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                             env={**os.environ, **self.environment}, start_new_session=True)
@@ -79,7 +80,7 @@ class Program:
         os.kill(self.process.pid, number)
 
     def kill(self):
-        """kill -9 of this process alone, as the tests mean it."""
+        """kill -9 of this process only."""
         self.signal(signal.SIGKILL)
         self.process.wait()
 
@@ -98,7 +99,7 @@ class Program:
 
 
 class Server(Program):
-    """berthd; keeps its ports over restarts."""
+    """berthd; keeps its ports across restarts."""
 
     def __init__(self, home, config=None, data=None):
         self.port, self.http_port = free_port(), free_port()
@@ -137,7 +138,7 @@ class Server(Program):
             time.sleep(0.02)
 
     def metric(self, name):
-        """Sum over the series of one metric, or None."""
+        """The sum over all series of one metric, or None."""
         values = [float(line.rsplit(" ", 1)[1]) for line in self.get("/metrics")[1].split("\n")
                   if line.startswith((name + " ", name + "{"))]
         return sum(values) if values else None
@@ -161,7 +162,7 @@ class Cluster:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def belongs_to(self, test):
-        """Cleans up after the test, with the programs' logs if it failed."""
+        """Cleans up after the test, and prints the logs of the programs if it failed."""
         def finish():
             result = test._outcome.result
             failed = any(case is test for case, _ in [*result.failures, *result.errors])
@@ -171,26 +172,26 @@ class Cluster:
 
     @property
     def api(self):
-        """A connection to the server as it runs now: a new one after each start."""
+        """A connection to the running server: a new one after each start."""
         if self._api is None or self._api_of_start != self.server.starts:
             from berth_api import Api
             self._api, self._api_of_start = Api(self.server.address), self.server.starts
         return self._api
 
     def shared_file(self, name):
-        """A file that tasks, whoever runs them, may append to."""
+        """A file that tasks of any user may append to."""
         path = self.home / name
         path.touch()
         path.chmod(0o666)
         return path
 
     def add_agent(self, name, server=None, start=True, **config):
-        """A real agent. `config` are keys of its configuration file."""
+        """A real agent. `config` contains keys of its configuration file."""
         home = self.home / name
         home.mkdir(exist_ok=True)
         settings = {"server": server or self.server.address, "nodeName": name, "stateDirectory": str(home / "state"),
                     "address": "127.0.0.1", "cpu": "8", "memory": "8Gi", **config}
-        settings.setdefault("cgroups", {}).setdefault("parent", f"{self.home.name}/{name}")  # not those of another test's "n1"
+        settings.setdefault("cgroups", {}).setdefault("parent", f"{self.home.name}/{name}")  # unique among tests
         if os.getuid() == 0:
             settings.setdefault("taskUser", "nobody")
         if "firstPort" not in settings:  # agents of one machine must not share rendezvous ports
@@ -203,7 +204,7 @@ class Cluster:
         return agent.start() if start else agent
 
     def add_simulation(self, nodes, name="simulation", start=True, **config):
-        """`nodes` is the `nodes` list of the simulation file."""
+        """`nodes`: the `nodes` list of the simulation file."""
         path = write_yaml(self.home / f"{name}.yaml", {"server": self.server.address, "nodes": nodes, **config})
         agent = Program(name, [str(BIN / "berth-agent"), "--simulate", str(path)], self.home / f"{name}.log")
         self.agents[name] = agent
@@ -247,10 +248,10 @@ class Cluster:
 
     def show_logs(self):
         for program in [self.server, *self.agents.values()]:
-            print(f"--- last of {program.name}'s log\n{program.output()[-3000:]}", flush=True)
+            print(f"--- end of the log of {program.name}\n{program.output()[-3000:]}", flush=True)
 
     def processes(self, directory=None):
-        """Pids of every process that names the directory; default: ours."""
+        """Pids of all processes that name the directory; default: that of the cluster."""
         found, mark = [], str(directory or self.home).encode()
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():
@@ -265,7 +266,7 @@ class Cluster:
         return found
 
     def task_pids(self, job):
-        """Of the first process of each task of the job that runs, as they are known out here; the task has another number."""
+        """Pids, outside the pid namespace, of the first process of each running task of the job."""
         found = []
         for pid in self.processes():
             try:
@@ -279,7 +280,7 @@ class Cluster:
         return sorted(found)
 
     def pid_of(self, name):
-        """Of the process whose argv[0] is that, as this machine numbers it; None: there is none."""
+        """The pid, outside any pid namespace, of the process with that argv[0]; None if there is none."""
         for entry in pathlib.Path("/proc").iterdir():
             try:
                 if entry.name.isdigit() and (entry / "cmdline").read_bytes().split(b"\0")[0] == name.encode():
@@ -294,7 +295,7 @@ class Cluster:
         for program in [*self.agents.values(), self.server]:
             if program.running():
                 program.kill()
-        for _ in range(20):  # supervisors and tasks; killing one may let another appear for a moment
+        for _ in range(20):  # supervisors and tasks; killing one may let another appear briefly
             pids = self.processes()
             if not pids:
                 self.remove_groups()
@@ -309,14 +310,14 @@ class Cluster:
 
 
     def remove_mounts(self):
-        """Shared memory of tasks whose supervisors were killed."""
+        """Removes the shared memory of tasks whose supervisors were killed."""
         for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
             kind, place = line.split()[:2]
             if kind in ("berth-shm", "nsfs") and f"/{self.home.name}/" in place:
                 subprocess.run(["umount", "-l", place], check=False)
 
     def remove_groups(self):
-        """Control groups that agents which were killed left: of tasks, of nodes, and the one above them."""
+        """Removes control groups that killed agents left: of tasks, of nodes, and their parent."""
         home = self.home.name
         for below in ("/*/*", "/*", ""):
             for pattern in (f"*/{home}{below}", f"{home}{below}"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The command line as a user works with it: names and patterns, lists, several jobs at once, what runs on a node, logs of all
-tasks, one more command inside a task. Real berth and berthd; simulated agents, and a real one for output."""
+"""The command line from a user's view: names and patterns, lists, several jobs at once, the tasks of a node, logs of
+all tasks, a further command inside a task. Real berth and berthd; simulated agents, and a real one for output."""
 import json
 import subprocess
 import unittest
@@ -51,7 +51,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(len(self.names("--since", "1h")), 4)
         self.assertEqual(self.names("--state", "failed"), [])
 
-        # the verb first, with the type anywhere
+        # the verb first, the type anywhere
         self.assertEqual(berth("get", "job", "eval", "-o", "name"), "job/eval\n")
         self.assertEqual(berth("get", "job/eval", "-o", "name"), "job/eval\n")
         self.assertEqual(len(berth("get", "jobs", "-o", "name").split()), 4)
@@ -70,7 +70,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(sorted(task[number] for task in described["tasks"]), list(range(4)))
         self.assertEqual(described["status"]["retries"], 0)
 
-        # what runs on a node, and what has tasks there
+        # the tasks that run on a node, and the jobs that have tasks there
         node = described["tasks"][0]["node"]
         there = json.loads(berth("node", "tasks", node, "-o", "json"))["tasks"]
         self.assertIn(("big", 0), [(task["job"], task["index"]) for task in there])
@@ -83,14 +83,14 @@ class CommandLine(unittest.TestCase):
         big = json.loads(berth("job", "get", "big", "-o", "json"))["spec"]
         self.assertEqual((big["walltime"], big["priority"], big["labels"]), ("18000s", 7, {"team": "b"}))
         refused = self.cluster.run_berth("job", "cancel", "--all")
-        self.assertEqual((refused.returncode, len(self.names())), (2, 4), "a script that cancels everything says --yes")
+        self.assertEqual((refused.returncode, len(self.names())), (2, 4), "cancelling everything needs --yes")
         listed = subprocess.run(f"{BIN}/berth job list --name 'train-*' -o name | xargs {BIN}/berth job cancel --reason enough",
                                 shell=True, capture_output=True, text=True, timeout=60,
                                 env={"BERTH_SERVER": self.cluster.server.address, "PATH": "/usr/bin:/bin"})
         self.assertEqual(listed.returncode, 0, listed.stderr)
         for name in ["train-1", "train-2"]:
             self.cluster.wait_job(name, "CANCELLED")
-        self.assertEqual(self.names(), ["job/big", "job/eval"], "ended ones are listed on request")
+        self.assertEqual(self.names(), ["job/big", "job/eval"], "ended jobs are listed on request")
         self.assertEqual(len(self.names("--all")), 4)
         self.assertEqual(self.names("--state", "cancelled"), ["job/train-2", "job/train-1"])
         cancelled = self.cluster.run_berth("job", "cancel", "*", "--queue", "q", "--wait")
@@ -124,7 +124,7 @@ class CommandLine(unittest.TestCase):
         said = "[sh, -c, 'echo hello from $RANK; echo problem >&2; sleep 600']"
         self.submit(job("talk", replicas=3, gpus=0, kind="real", command=said))
         self.cluster.wait_job("talk", "RUNNING")
-        wait_until(lambda: berth("job", "logs", "talk").count("\n") == 6, 60, "every task has spoken")
+        wait_until(lambda: berth("job", "logs", "talk").count("\n") == 6, 60, "every task has printed its lines")
         lines = berth("job", "logs", "talk").splitlines()
         self.assertEqual(sorted(lines), sorted(line for i in range(3) for line in
                                                [f"[w-{i}] hello from {i}", f"[w-{i}] problem"]))
@@ -137,7 +137,7 @@ class CommandLine(unittest.TestCase):
         for i, line in enumerate(first):
             self.assertRegex(line, rf"^\[w-{i}\] 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S+ hello from {i}\n$")
         stored = berth("job", "logs", "talk", "--timestamps", "--stream", "stdout").splitlines(keepends=True)
-        self.assertEqual(sorted(stored), first)  # however late they are read
+        self.assertEqual(sorted(stored), first)  # even if they are read late
         self.assertEqual(berth("job", "exec", "talk", "--task", "w-1", "-n", "--", "sh", "-c", "echo $RANK"), "1\n")
         self.assertEqual(berth("exec", "job/talk/w-2", "-n", "--", "sh", "-c", "echo $RANK"), "2\n")
         self.assertEqual(self.cluster.run_berth("job", "logs", "talk", "-o", "json").returncode, 2)

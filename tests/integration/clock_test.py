@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Clocks that jump, and processes that are stopped for a while: leases go by steady clocks, so that a jump of the day's time
-changes nothing, and a stop that is longer than a lease ends in one new start, never in two at once.
+"""Clocks that jump, and processes that are stopped for a while. Leases use steady clocks: a jump of the time of day
+changes nothing, and a stop longer than a lease leads to one new start, never to two attempts at once.
 """
 import signal
 import struct
@@ -14,7 +14,7 @@ from ticking_gang import CONFIG, FENCE_S, GRACE_S, LEASE_S, TickingGang
 
 
 class Clock:
-    """The time of day of one program, which must be started after this."""
+    """The time of day of one program, which must be started after this object is created."""
 
     def __init__(self, program, home):
         library, self.path = home / "day_clock.so", home / "day-clock"
@@ -30,7 +30,7 @@ class Clock:
 
 
 class ClockJumps(TickingGang):
-    config = {**CONFIG, "lease": "15s"}  # of the restarts in between none shall take so long
+    config = {**CONFIG, "lease": "15s"}  # no restart in between takes this long
 
     def check_never_restarted(self):
         super().check_never_restarted()
@@ -50,21 +50,21 @@ class ClockJumps(TickingGang):
             self.cluster.add_agent(name)
         self.cluster.wait_nodes(2)
         self.start_gang()
-        # The server's own time never goes back: it stands until the clock has caught up.
-        for hours, told in ((1, 1), (-1, 1), (48, 48)):
+        # The time of the server never goes back: it stops until the clock has caught up.
+        for hours, shown in ((1, 1), (-1, 1), (48, 48)):
             clock.set(hours)
             job = self.run_job(f"at{hours}".replace("-", "minus"))
             ahead = job.status.submit_time.ToSeconds() - time.time()
-            self.assertAlmostEqual(ahead, told * 3600, delta=120, msg="the server's clock jumped")
+            self.assertAlmostEqual(ahead, shown * 3600, delta=120, msg="the server's clock jumped")
         self.check_never_restarted()
-        # What was written is of the day after tomorrow now.
+        # The stored times are now two days ahead.
         clock.set(-1)
         server.kill()
         server.start()
         self.cluster.wait_nodes(2)
         self.run_job("after")
         self.check_never_restarted()
-        print("the server's clock went to and fro by two days, over a kill, too: nothing was started anew")
+        print("the server's clock jumped back and forth by two days, also across a kill: nothing was restarted")
 
     def test_agent_clock_jumps(self):
         self.cluster.add_agent("n1")
@@ -82,7 +82,7 @@ class ClockJumps(TickingGang):
         self.check_never_restarted()
         hour_ago = time.strftime("%Y-%m-%dT%H:", time.gmtime(time.time() - 3600))
         self.assertIn(hour_ago, agent.output(), "the agent's clock jumped")
-        print("an agent's clock went to and fro by two days, over a kill, too: its task went on")
+        print("an agent's clock jumped back and forth by two days, also across a kill: its task continued")
 
 
 class StoppedServer(TickingGang):
@@ -95,7 +95,7 @@ class StoppedServer(TickingGang):
         self.cluster.server.signal(signal.SIGSTOP)
         time.sleep(2 * FENCE_S)
         last = max(self.last_tick(rank, 1) for rank in (0, 1)) - stopped
-        self.assertLessEqual(last, LEASE_S + GRACE_S + 0.5, "agents that hear nothing kill their tasks")
+        self.assertLessEqual(last, LEASE_S + GRACE_S + 0.5, "agents without a server kill their tasks")
         self.cluster.server.signal(signal.SIGCONT)
         self.wait_second_attempt(30)
         self.assert_no_overlap()

@@ -1,4 +1,4 @@
-"""Completion in the shells themselves, with names of a real berthd: bash, zsh and fish (deploy/install-deps --test)."""
+"""Completion in real shells, with names of a real berthd: bash, zsh and fish (deploy/install-deps --test)."""
 import os
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LI
 $(complete -p berth | sed -n 's/.*-F \([^ ]*\) berth$/\1/p')
 printf '%s\n' "${COMPREPLY[@]}"
 """
-# A shell with a terminal of its own, in which Tab is pressed; what completion would insert is written down instead.
+# A shell with its own terminal, in which Tab is pressed; the words that completion would insert are written to a file.
 ZSH = r"""
 zmodload zsh/zpty
 zpty -b shell zsh -f
@@ -52,7 +52,7 @@ class CompletionTest(unittest.TestCase):
         return result.stdout, result.stderr
 
     def bash(self, line, **environment):
-        """`line` as bash parts it: at blanks, "=" and ":"."""
+        """`line` as bash splits it: at blanks, "=" and ":"."""
         words = line.replace("=", " = ").replace(":", " : ").split(" ")
         if line.endswith("="):
             words.pop()
@@ -75,7 +75,7 @@ class CompletionTest(unittest.TestCase):
 
     def check(self, shell, complete):
         if shutil.which(shell) is None:
-            self.fail(f"{shell} is not here: deploy/install-deps --test")
+            self.fail(f"{shell} is not installed: deploy/install-deps --test")
         self.assertEqual(complete("berth jo"), ["job"])
         self.assertEqual(complete("berth job desc"), ["describe"])
         self.assertEqual(complete("berth submit --node-sel"), ["--node-selector"])
@@ -106,13 +106,13 @@ class CompletionTest(unittest.TestCase):
         self.check("zsh", self.zsh)
         self.check_unreachable(self.zsh, tries=30)
 
-    def test_an_unreachable_server_holds_up_the_shell_for_about_a_second(self):
+    def test_an_unreachable_server_delays_the_shell_by_about_a_second(self):
         unreachable = {**self.environment, "BERTH_SERVER": f"127.0.0.1:{free_port()}"}
         begin = time.monotonic()
         result = subprocess.run([str(BIN / "berth"), "__complete", "job", "get", ""], capture_output=True, text=True,
                                 env=unreachable, timeout=60)
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
-        self.assertLess(time.monotonic() - begin, 5, "one second, and what a loaded machine adds")
+        self.assertLess(time.monotonic() - begin, 5, "one second, plus the delay of a loaded machine")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Conditions, with real programs: a gang whose tasks were started again one by one, and a queue each of whose jobs is refused
-for what it brought along. Both in `describe` and as metrics."""
+"""Conditions, with real programs: a gang whose tasks were restarted one by one, and a queue whose jobs are all refused
+for their own faults. Both in `describe` and as metrics."""
 import os
 import signal
 import time
@@ -33,7 +33,7 @@ class Conditions(unittest.TestCase):
     def metric_becomes(self, name, value):
         wait_until(lambda: self.cluster.server.metric(name) == value, WITHIN_S, f"{name} is {value}")
 
-    def test_a_gang_that_was_started_again_piece_by_piece(self):
+    def test_a_gang_whose_tasks_were_restarted_one_by_one(self):
         gang = make_job("gang", "q", ["sleep", "100000"], replicas=2, cpu_millis=100, max_retries=10)
         policy = gang.spec.policies.add()
         policy.event = job_pb2.LifecyclePolicy.TASK_FAILED
@@ -48,7 +48,7 @@ class Conditions(unittest.TestCase):
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: self.attempts("gang") == 3 + number, WITHIN_S, "the task runs again")
         described = self.cluster.berth("job", "describe", "gang")
-        self.assertIn("all 2 tasks that run were started again one by one since the gang started", described)
+        self.assertIn("all 2 running tasks were restarted one by one since the gang started", described)
         self.metric_becomes(PIECEMEAL, 1)
         self.assertEqual(self.cluster.server.metric(OFTEN), 0)
         self.cluster.berth("job", "cancel", "gang")
@@ -56,7 +56,7 @@ class Conditions(unittest.TestCase):
         self.metric_becomes(PIECEMEAL, 0)
 
     def attempts(self, job):
-        """Of its tasks in all, if they all run."""
+        """The sum of the attempts of its tasks; 0 unless all run."""
         tasks = self.cluster.api.jobs.ListTasks(job_pb2.ListTasksRequest(job=job), timeout=10).tasks
         return sum(task.attempt for task in tasks) if all(task_state(task) == "RUNNING" for task in tasks) else 0
 
@@ -68,7 +68,7 @@ class Conditions(unittest.TestCase):
             self.cluster.wait_job(job.name, "FAILED", timeout_s=WITHIN_S)
         self.metric_becomes(REFUSED, 1)
         described = self.cluster.berth("queue", "describe", "q")
-        self.assertIn("the last 6 starts of its jobs were refused, and none runs since", described)
+        self.assertIn("the last 6 starts of its jobs were refused, and none has run since", described)
         queue = self.cluster.api.queues.GetQueue(queue_pb2.GetQueueRequest(name="q"), timeout=10)
         self.assertEqual([(condition.kind, condition.count) for condition in queue.status.conditions],
                          [(queue_pb2.QueueCondition.STARTS_REFUSED, 6)])

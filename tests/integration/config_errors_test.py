@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Configuration that cannot work: exit code 2, with file, line, column and what to write; a service manager gives up then."""
+"""Invalid configuration: exit code 2, with file, line, column and a fix; a service manager then gives up."""
 import os
 import pathlib
 import subprocess
@@ -56,20 +56,20 @@ class ConfigErrors(unittest.TestCase):
             self.refused("berth-agent", "--config", key + "\n", "config.yaml:1:", "must be an absolute path")
         self.assertFalse((self.home / "var").exists())
 
-    def test_addresses_that_no_server_has(self):
+    def test_invalid_addresses(self):
         for address in ("http://berthd:7070", '"a b:7070"', "::1:7070"):
             with self.subTest(address):
                 self.refused("berth-agent", "--config", f"server: {address}\n", "config.yaml:1:", "must be HOST:PORT")
 
     def test_a_log_file_that_cannot_be_written(self):
-        """The service manager must not start them again and again."""
+        """The service manager must not restart them repeatedly."""
         tasks = "" if os.getuid() != 0 else "taskUser: nobody\n"
         self.refused("berthd", "--config", f"httpListen: \"off\"\ndataDirectory: {self.home}/data\nlog: {{file: /proc/none/berthd.log}}\n",
                      "log.file", "/proc/none/berthd.log")
         self.refused("berth-agent", "--config", f"{tasks}stateDirectory: {self.home}/agent\nlog: {{file: /proc/none/agent.log}}\n",
                      "config.yaml:", "log.file", "/proc/none/agent.log")
 
-    def test_other_values_name_their_place(self):
+    def test_other_errors_name_their_place(self):
         self.refused("berthd", "--config", "lease: 3s\nheartbeatInterval: 2s\n", "config.yaml:2:", "a third of lease")
         self.refused("berth-agent", "--config", "server: localhost:7070\nhealth:\n  interval: 2h\n", "config.yaml:3:", "1s..1h")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The wall around core/: it includes and links nothing but Abseil and the standard library.
+"""The boundary of core/: it includes and links nothing but Abseil and the standard library.
 
-Two halves. The includes of every file, and the undefined symbols of the built library: each must be the library's own,
-Abseil's, or the C and C++ runtime's. (The sanitizers' runtime counts as the runtime.)
+Two parts: the includes of every file, and the undefined symbols of the built library. Each symbol must belong to the
+library itself, to Abseil, or to the C and C++ runtime. (The runtime of the sanitizers counts as the runtime.)
 """
 import os
 import pathlib
@@ -15,7 +15,7 @@ SOURCE = pathlib.Path(os.environ.get("BERTH_SOURCE", pathlib.Path(__file__).reso
 BUILD = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "dev"))
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]', re.M)
-# The C++ standard library without what is a clock, a thread, IO or randomness.
+# The C++ standard library without clocks, threads, IO and randomness.
 STANDARD = set("""algorithm any array bit bitset cassert cctype charconv cinttypes climits cmath compare concepts cstddef
     cstdint cstdlib cstring deque exception expected forward_list functional initializer_list iterator limits list map
     memory new numbers numeric optional queue ranges ratio set span stack stdexcept string string_view tuple type_traits
@@ -28,7 +28,7 @@ RUNTIME = re.compile(r"^(?:std::|operator (?:new|delete)|__gxx_personality|__cxa
                      r"(?:construction vtable|non-virtual thunk|guard variable))")
 LIBC = set("""abort __assert_fail memcpy memmove memset memcmp bcmp strlen strcmp strncmp memchr free malloc calloc realloc exit fputs
     fwrite fprintf fflush stderr stdout snprintf __snprintf_chk __fprintf_chk puts printf
-    __libc_single_threaded""".split())   # the last: what libstdc++ asks before it counts references
+    __libc_single_threaded""".split())   # the last: libstdc++ reads it before it counts references
 
 
 class Includes(unittest.TestCase):
@@ -64,12 +64,12 @@ class LinkLine(unittest.TestCase):
         lines = subprocess.run(["nm", "-C", *flags, str(self.library)], capture_output=True, text=True, check=True).stdout
         return {line[19:] for line in lines.split("\n") if len(line) > 19 and not line.endswith(":")}
 
-    def test_undefined_symbols_are_abseils_or_the_runtimes(self):
+    def test_undefined_symbols_belong_to_abseil_or_the_runtime(self):
         defined = self.symbols("--defined-only")
         undefined = self.symbols("--undefined-only") - defined
         strange = sorted(s for s in undefined if not self.known(s))
-        self.assertEqual(strange, [], "libberth_core.a needs something that is neither Abseil nor the runtime")
-        print(f"{len(undefined)} undefined symbols, all Abseil's or the runtime's")
+        self.assertEqual(strange, [], "libberth_core.a needs symbols of neither Abseil nor the runtime")
+        print(f"{len(undefined)} undefined symbols, all of Abseil or the runtime")
 
     @staticmethod
     def known(symbol):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""An installed Berth is enough to build a berthd with policies of one's own: deploy/examples/custom-policy, whose filter
-and score then decide where tasks run. The stock berthd and berth-sim refuse what names them."""
+"""An installed Berth is enough to build a berthd with custom policies: deploy/examples/custom-policy, whose filter and
+score then decide where tasks run. The stock berthd and berth-sim reject files that name them."""
 import os
 import pathlib
 import subprocess
@@ -29,11 +29,11 @@ def build_settings():
 
 
 SETTINGS = build_settings()
-# Objects with a sanitizer or counters need the same of whatever links them.
+# Objects with sanitizers or coverage counters require the same in the program that links them.
 FOR_ITSELF = bool(SETTINGS.get("BERTH_SANITIZE")) or SETTINGS.get("BERTH_COVERAGE") == "ON"
 
 
-@unittest.skipIf(FOR_ITSELF, "a build with sanitizers or coverage is not for others")
+@unittest.skipIf(FOR_ITSELF, "a build with sanitizers or coverage cannot be linked by other programs")
 class CustomPolicy(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -67,11 +67,11 @@ class CustomPolicy(unittest.TestCase):
         return [task.node for task in self.cluster.api.tasks(name)]
 
     def test_the_filter_and_the_score_decide_where_tasks_run(self):
-        for name, where in [("first", "new"), ("second", "old")]:  # the newest first, but for the one that leaves
+        for name, where in [("first", "new"), ("second", "old")]:  # the newest first, except the one under maintenance
             self.submit(name, 8)
             self.assertEqual(self.runs_on(name), [where])
         self.submit("third", 8)
-        self.submit("tolerant", 4, "[{key: maintenance}]")  # starts after "third" was looked at
+        self.submit("tolerant", 4, "[{key: maintenance}]")  # starts after "third" was evaluated
         self.assertEqual(self.runs_on("tolerant"), ["leaving"])
         waiting = self.cluster.wait_job("third", "PENDING")
         self.assertFalse([task.node for task in self.cluster.api.tasks("third") if task.node])
@@ -79,7 +79,7 @@ class CustomPolicy(unittest.TestCase):
         self.cluster.berth("job", "cancel", "first")
         self.assertEqual(self.runs_on("third"), ["new"])
 
-    def test_the_stock_programs_refuse_them_by_name(self):
+    def test_the_stock_programs_reject_them_by_name(self):
         data = self.cluster.home / "stock-data"
         result = subprocess.run([*self.stock[:-1], str(data)], capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, USAGE, result.stderr)
@@ -87,7 +87,7 @@ class CustomPolicy(unittest.TestCase):
             self.assertIn(unknown, result.stdout + result.stderr)
         self.assertFalse(data.exists())
 
-    def test_z_its_log_is_verified_by_who_has_the_policies(self):  # last: it stops the server
+    def test_z_a_program_with_the_policies_verifies_the_log(self):  # last: it stops the server
         self.cluster.server.stop()
         result = subprocess.run([str(BIN / "berth-sim"), "verify", str(self.cluster.server.data)],
                                 capture_output=True, text=True, timeout=60)

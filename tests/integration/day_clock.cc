@@ -1,6 +1,6 @@
-// To be preloaded: the time of day is what the machine says and so many seconds more as the file DAY_CLOCK holds (an int64,
-// which may change at any time). Steady clocks are left alone. libfaketime does the same for other programs; under
-// jemalloc, which asks for the time before anything is set up, it gives up.
+// To be preloaded: shifts the time of day by the number of seconds in the file DAY_CLOCK (an int64,
+// which may change at any time). Steady clocks are unaffected. libfaketime does the same for other
+// programs; it fails with jemalloc, which reads the time before anything is initialized.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ const volatile long* Ahead() {
   const int fd = path == nullptr ? -1 : open(path, O_RDONLY | O_CLOEXEC);
   void* at = fd < 0 ? MAP_FAILED : mmap(nullptr, sizeof(long), PROT_READ, MAP_SHARED, fd, 0);
   if (fd >= 0) close(fd);
-  if (at == MAP_FAILED) return &none;  // asked before there is an environment: again next time
+  if (at == MAP_FAILED) return &none;  // called before the environment exists: retry next time
   ahead = static_cast<const volatile long*>(at);
   return ahead;
 }
@@ -28,7 +28,8 @@ const volatile long* Ahead() {
 
 extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
   const long status = syscall(SYS_clock_gettime, clock, now);
-  if (status == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += *Ahead();
+  if (status == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+    now->tv_sec += *Ahead();
   return static_cast<int>(status);
 }
 

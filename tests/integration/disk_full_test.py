@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A full disk pauses: new work is refused, running tasks go on, nothing acknowledged is lost, and room ends the pause.
+"""A full disk pauses berthd: new jobs are refused, running tasks continue, nothing acknowledged is lost, and free space
+ends the pause.
 
-The data directory is a small tmpfs, so the test needs root; without, it is skipped.
+The data directory is a small tmpfs, which needs root; without root the test is skipped.
 """
 import os
 import subprocess
@@ -18,7 +19,7 @@ LEASE_S = 3
 
 
 class SmallDisk(unittest.TestCase):
-    """berthd with its data on a disk of SIZE_MIB, and one agent elsewhere."""
+    """berthd with its data on a disk of SIZE_MIB, and one agent on another disk."""
     leases = {}
 
     def setUp(self):
@@ -40,10 +41,10 @@ class SmallDisk(unittest.TestCase):
         subprocess.run(["umount", str(self.disk)], check=False)
 
     def start_runner(self):
-        """The pid of a task that runs for as long as its lease holds."""
+        """The pid of a task that runs as long as its lease is valid."""
         cluster = self.cluster
         cluster.server.start()
-        cluster.add_agent("n1", sharedPid=True)  # a pid that is known out here
+        cluster.add_agent("n1", sharedPid=True)  # the task sees its host pid
         cluster.create_queue("q")
         cluster.wait_nodes(1)
         pid_file = cluster.shared_file("pid")
@@ -53,18 +54,18 @@ class SmallDisk(unittest.TestCase):
         return int(wait_until(lambda: pid_file.read_text(), 10, "the runner's pid"))
 
     def submit(self, number):
-        """Jobs with 60 KiB of annotation each. True when acknowledged, False when refused for room."""
+        """Submits a job with 60 KiB of annotations. True: acknowledged. False: the disk is full. None: no answer."""
         job = make_job(f"fill-{number}", "q", ["true"], suspended=True, annotations={"padding": os.urandom(30000).hex()})
         try:
             self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=f"f{number}", jobs=[job]), timeout=3)
             return True
         except grpc.RpcError as error:
-            # The first one after the disk filled was taken before that was known: its answer is still due.
+            # A job that was accepted before berthd noticed the full disk gets no answer yet.
             self.assertIn(error.code(), (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.DEADLINE_EXCEEDED))
             return False if error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED else None
 
     def fill_disk(self, left_mib=2):
-        """All but a little of what is free goes to a file of ours; jobs take the rest."""
+        """Fills all but a little of the free space with a file; jobs fill the rest."""
         stat = os.statvfs(self.disk)
         with open(self.disk / "ballast", "wb") as ballast:
             ballast.write(b"\0" * max(0, stat.f_bavail * stat.f_frsize - (left_mib << 20)))
@@ -79,14 +80,14 @@ class SmallDisk(unittest.TestCase):
 
 
 class DiskFull(SmallDisk):
-    def test_pause_and_go_on(self):
+    def test_pause_and_continue(self):
         cluster = self.cluster
         pid = self.start_runner()
         self.fill_disk()
         acknowledged, refused, number = [], 0, 0
         while refused < 3:
             number += 1
-            self.assertLess(number, 2000, "the disk never filled")
+            self.assertLess(number, 2000, "the disk did not fill up")
             answer = self.submit(number)
             acknowledged += [f"fill-{number}"] if answer else []
             refused += answer is False
@@ -99,10 +100,10 @@ class DiskFull(SmallDisk):
         cluster.server.kill()
         cluster.server.start()
         self.check_nothing_lost(acknowledged, pid)
-        print(f"full after {len(acknowledged) - 1} jobs; refused, went on, and all are there after kill -9 and restart")
+        print(f"full after {len(acknowledged) - 1} jobs; refused, continued, and all present after kill -9 and restart")
 
     def test_start_on_a_full_disk(self):
-        """Killed while the disk is full: it starts, its agent comes back, tasks run on, new work waits for space."""
+        """Killed while the disk is full: it starts, its agent returns, tasks continue, and new jobs wait for space."""
         cluster = self.cluster
         pid = self.start_runner()
         self.assertEqual(cluster.server.metric("berth_store_reserve_bytes"), 32 << 20)
@@ -110,7 +111,7 @@ class DiskFull(SmallDisk):
         self.fill_up("ballast")
         cluster.server.start(wait=False)
         wait_until(lambda: cluster.server.get("/readyz")[0] == 503 and "disk full" in cluster.server.get("/readyz")[1], 30,
-                   "it runs, and says that the disk is full")
+                   "it runs, and reports the full disk")
         self.assertLess(cluster.server.metric("berth_store_reserve_bytes"), 32 << 20)
         self.assertEqual([job.name for job in cluster.api.all_jobs()], ["runner"])
         cluster.wait_nodes(1)
@@ -127,7 +128,7 @@ class DiskFull(SmallDisk):
         self.assertTrue(alive(pid))
 
     def test_killed_when_jobs_have_filled_the_disk(self):
-        """It starts all the same, with every job that was acknowledged."""
+        """It starts anyway, with every acknowledged job."""
         cluster = self.cluster
         cluster.server.start()
         cluster.create_queue("q")
@@ -147,7 +148,7 @@ class DiskFull(SmallDisk):
         self.fill_up("rest")
         cluster.server.start(wait=False)
         wait_until(lambda: cluster.server.get("/readyz")[0] == 503 and "disk full" in cluster.server.get("/readyz")[1], 60,
-                   "it runs, and says that the disk is full")
+                   "it runs, and reports the full disk")
         self.assertGreater(cluster.server.metric("berth_store_reserve_bytes"), 0)
         self.assertEqual(set(acknowledged) - {job.name for job in cluster.api.all_jobs()}, set())
         cluster.add_agent("n1")
@@ -163,7 +164,7 @@ class DiskFull(SmallDisk):
         self.assertEqual(server.get("/healthz")[0], 200, "a full disk is no reason to restart the process")
         self.assertEqual(server.metric("berth_accepting_work"), 0)
         self.assertTrue(server.running())
-        self.assertTrue(alive(pid), "running tasks are untouched")
+        self.assertTrue(alive(pid), "running tasks are unaffected")
         info = self.cluster.berth("cluster", "info")
         self.assertIn("disk full", info)
 
@@ -178,12 +179,12 @@ class PlannedStop(SmallDisk):
     leases = {"lease": f"{LEASE_S}s", "heartbeatInterval": "1s", "fenceMargin": "1s", "stopLease": "30s"}
 
     def test_a_planned_stop_on_a_full_disk(self):
-        """The longer lease is recorded out of the reserve: a task that only a lease keeps alive is there after the stop."""
+        """The longer lease is recorded in the reserved space: a task that depends on it survives the stop."""
         cluster = self.cluster
         pid = self.start_runner()
         self.fill_up("ballast")
-        self.assertIn(False, (self.submit(number) for number in range(2000)), "the disk never filled")
-        wait_until(lambda: cluster.server.get("/readyz")[0] == 503, 30, "it says that the disk is full")
+        self.assertIn(False, (self.submit(number) for number in range(2000)), "the disk did not fill up")
+        wait_until(lambda: cluster.server.get("/readyz")[0] == 503, 30, "it reports the full disk")
         self.assertEqual(cluster.server.stop(), 0)
         said = cluster.server.output()
         self.assertIn("agents were granted a longer lease for the stop", said)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What comes in by the doors, with real programs: idle HTTP clients, cancels by force, limits of graces, lists by filter,
-walltimes that change, and text that is not what it seems."""
+"""Input from outside, with real programs: idle HTTP clients, forced cancels, limits of grace periods, filtered lists,
+changed walltimes, and deceptive text."""
 import socket
 import threading
 import time
@@ -42,7 +42,7 @@ class Doors(unittest.TestCase):
             connection.close()
 
     def test_slow_clients_do_not_block_health_and_metrics(self):
-        """More than there are connections, 300 of them with bodies that trickle for ever; the others take no answer."""
+        """More clients than connections: 300 send endless bodies in small pieces, and the others read no answer."""
         self.start(agents=())
         host, port = self.cluster.server.http.split(":")
         slow, done = [], threading.Event()
@@ -58,7 +58,7 @@ class Doors(unittest.TestCase):
                     try:
                         connection.send(b"x")
                     except OSError:
-                        pass  # it was closed
+                        pass  # the server closed it
         trickler = threading.Thread(target=trickle)
         trickler.start()
         try:
@@ -72,7 +72,7 @@ class Doors(unittest.TestCase):
             for connection in slow:
                 connection.close()
 
-    def test_a_cancel_says_what_runs_and_force_ends_it(self):
+    def test_a_cancel_reports_running_tasks_and_force_ends_it(self):
         self.start(config={"limits": {"killGrace": "20m"}})
         self.submit(make_job("stubborn", "q", STUBBORN, replicas=2, kill_grace={"seconds": 1200}))
         self.cluster.wait_job("stubborn", "RUNNING")
@@ -90,7 +90,7 @@ class Doors(unittest.TestCase):
         self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
         self.assertIn("limits.kill_grace", caught.exception.details())
 
-    def test_force_does_not_wait_for_a_node_that_stays_away(self):
+    def test_force_does_not_wait_for_a_node_that_does_not_return(self):
         self.start(agents=("n1",), config={"lease": "2s", "heartbeatInterval": "500ms"})
         self.submit(make_job("kept", "q", ["sleep", "600"], on_node_loss=job_pb2.KEEP))
         self.cluster.wait_job("kept", "RUNNING")
@@ -103,7 +103,7 @@ class Doors(unittest.TestCase):
         job = self.cluster.wait_job("kept", "CANCELLED", timeout_s=5)
         self.assertTrue(api.GetJob(job_pb2.GetJobRequest(name="kept"), timeout=5).status.cancel_forced, job)
 
-    def test_force_within_the_lease_holds_once_the_node_is_silent(self):
+    def test_force_within_the_lease_takes_effect_once_the_node_is_silent(self):
         self.start(agents=("n1",), config={"lease": "2s", "heartbeatInterval": "500ms"})
         self.submit(make_job("cut-off", "q", ["sleep", "600"], kill_grace={"seconds": 1200}))  # fenced after that
         self.cluster.wait_job("cut-off", "RUNNING")
@@ -111,7 +111,7 @@ class Doors(unittest.TestCase):
         self.cluster.berth("job", "cancel", "cut-off", "--force")
         self.cluster.wait_job("cut-off", "CANCELLED", timeout_s=30)
 
-    def test_lists_by_filter_and_a_walltime_that_changes(self):
+    def test_filtered_lists_and_a_changed_walltime(self):
         self.start(agents=("n1", "n2"))
         api = self.cluster.api.jobs
         self.submit(make_job("a-1", "q", ["sleep", "600"], user="ann", walltime={"seconds": 600}),
@@ -138,7 +138,7 @@ class Doors(unittest.TestCase):
         api.UpdateJob(update, timeout=5)
         self.cluster.wait_job("a-1", "FAILED", timeout_s=20)
 
-    def test_long_and_strange_text_is_told_in_short(self):
+    def test_long_and_strange_text_is_abbreviated(self):
         self.start(agents=())
         job = make_job("x" * 10_000, "q", ["true"], labels={"k" * 10_000: "%" * 10_000, "a\x1b[2J\u202e": "v"})
         with self.assertRaises(grpc.RpcError) as caught:

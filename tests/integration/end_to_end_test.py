@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The main job, end to end, through the command line: gangs, logs, limits, holds, restarts, operators."""
+"""Berth end to end through the command line: gangs, logs, limits, holds, restarts, operators."""
 import json
 import shutil
 import unittest
@@ -62,11 +62,11 @@ class EndToEnd(unittest.TestCase):
         self.assertTrue(all(len(set(task.devices)) == 8 for task in tasks))
         described = self.berth("job", "describe", "too-large")
         self.assertRegex(described, r"(?i)never|limit|256")
-        self.assertEqual(self.states("too-large"), ["PENDING"] * 65, "a gang takes nothing while it waits")
+        self.assertEqual(self.states("too-large"), ["PENDING"] * 65, "a gang holds nothing while it is pending")
         self.berth("job", "cancel", "too-large")
         self.cluster.wait_job("pretrain-256gpu", "SUCCEEDED", timeout_s=30)
 
-    def test_queue_limit_lets_jobs_run_one_after_the_other(self):
+    def test_queue_limit_runs_jobs_one_after_the_other(self):
         self.berth("queue", "create", "narrow", "--limit", "cpu=1")
         for name in ("first", "second"):
             self.submit(HEAD + f"name: {name}\nqueue: narrow\ngroups:\n- name: w\n  replicas: 1\n  resources: {{cpu: 1}}\n"
@@ -139,7 +139,7 @@ class EndToEnd(unittest.TestCase):
         before = self.cluster.api.tasks("mover")[0].node
         self.berth("node", "drain", before)
         wait_until(lambda: self.states("mover") == ["RUNNING"] and self.cluster.api.tasks("mover")[0].node != before, 30,
-                   "the job runs elsewhere")
+                   "the job runs on another node")
         self.assertRegex(self.berth("node", "list"), rf"{before}\s.*(?i:drain)")
         self.berth("node", "uncordon", before)
         self.berth("job", "cancel", "mover")
@@ -164,11 +164,11 @@ class EndToEnd(unittest.TestCase):
         self.assertIn("name: research", self.berth("queue", "get", "research", "-o", "yaml"))
         node = json.loads(self.berth("node", "list", "-o", "json"))
         self.assertEqual(len(node), 65)
-        self.assertNotIn("\033", self.berth("job", "list"), "no colours into a pipe")
+        self.assertNotIn("\033", self.berth("job", "list"), "no colours in a pipe")
         self.assertRegex(self.berth("version"), r"\d+\.\d+")
 
-    def test_dead_task_is_gone_with_its_children(self):
-        mark = f"grandchild-{self.cluster.home.name}"  # its pid in the task is not the one out here
+    def test_dead_task_takes_its_children_along(self):
+        mark = f"grandchild-{self.cluster.home.name}"  # its pid in the task differs from the one outside
         self.submit(HEAD + "name: forker\nqueue: research\nkillGrace: 500ms\ngroups:\n- name: w\n  replicas: 1\n"
                     "  resources: {cpu: 100m}\n  nodeSelector: {matchLabels: {kind: real}}\n"
                     f"  command: [bash, -c, 'trap \"\" TERM; (exec -a {mark} sleep 1000) & wait; wait']\n")

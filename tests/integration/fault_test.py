@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whose fault a refused start is, with real programs: one user's typo fails that user's job, and takes nothing from others;
-what speaks against a node makes it back off, and is cordoned, and evicts nobody."""
+"""Who is at fault for a refused start, with real programs: a typo fails the job of its user and affects no others; a
+faulty node backs off and is then cordoned, and no task is evicted."""
 import os
 import time
 import unittest
@@ -37,7 +37,7 @@ class Fault(unittest.TestCase):
                        cpu_millis=5000, env={"NOTES": str(self.notes)})
         self.submit(job)
         self.cluster.wait_job("healthy", "RUNNING")
-        wait_until(lambda: self.notes.read_text().count("\n") == 3, 20, "three members have told their pids")
+        wait_until(lambda: self.notes.read_text().count("\n") == 3, 20, "three members have written their pids")
         return [int(pid) for pid in self.notes.read_text().split()]
 
     def nodes(self):
@@ -56,7 +56,7 @@ class Fault(unittest.TestCase):
             self.assertEqual(status.refusals, 0, node.name)
 
     def directories(self):
-        """Of tasks, on all nodes: names of those that are not of the healthy gang."""
+        """Names of task directories on all nodes, except those of the healthy gang."""
         names = []
         for agent in self.cluster.agents.values():
             for directory in (agent.state / "tasks").iterdir():
@@ -65,7 +65,7 @@ class Fault(unittest.TestCase):
         return names
 
     def try_typos(self, count, kind, **spec):
-        """`count` jobs with the same mistake: each failed, with the agent's words, after at most two starts."""
+        """`count` jobs with the same mistake: each fails with the agent's message, after at most two starts."""
         names = [f"{kind}-{number}" for number in range(count)]
         jobs = []
         for name in names:
@@ -79,7 +79,7 @@ class Fault(unittest.TestCase):
         print(f"{count} jobs ({kind}) failed within {time.monotonic() - begin:.2f} s", flush=True)
         return failed
 
-    def test_a_wrong_working_directory_fails_its_job_alone(self):
+    def test_a_wrong_working_directory_fails_only_its_job(self):
         self.start()
         pids = self.start_healthy_gang()
         for count in (5, 8):
@@ -98,7 +98,7 @@ class Fault(unittest.TestCase):
         self.assertEqual(self.cluster.server.metric('berth_starts_refused_total{fault="node"}'), 0)
         self.assertEqual(self.cluster.server.metric("berth_nodes_backing_off"), 0)
 
-    def test_a_missing_image_fails_its_job_alone(self):
+    def test_a_missing_image_fails_only_its_job(self):
         self.start()
         pids = self.start_healthy_gang()
         for job in self.try_typos(5, "image", image="team/tyop:1"):
@@ -107,13 +107,13 @@ class Fault(unittest.TestCase):
         self.check_nobody_is_blamed()
         self.check_untouched(pids)
 
-    def test_a_prepare_timeout_that_nobody_can_keep_fails_its_job_alone(self):
+    def test_an_impossible_prepare_timeout_fails_only_its_job(self):
         self.start()
         pids = self.start_healthy_gang()
         names = [f"hasty-{number}" for number in range(8)]
         self.submit(*[make_job(name, "q", ["sleep", "1"], cpu_millis=100,
                                prepare_timeout=duration_pb2.Duration(nanos=1_000_000)) for name in names])
-        for name in names:  # one that was quick enough for it is no failure
+        for name in names:  # a prepare that was fast enough is no failure
             job = self.cluster.wait_job(name, "FAILED", "SUCCEEDED", timeout_s=WITHIN_S)
             if job_pb2.JobState.Name(job.status.state) == "JOB_FAILED":
                 self.assertRegex(job.status.message, r"-0 was not prepared within 1ms \(prepareTimeout\) on n[123] and n[123]$")
@@ -121,18 +121,18 @@ class Fault(unittest.TestCase):
         self.check_nobody_is_blamed()
         self.check_untouched(pids)
 
-    def test_on_a_single_node_the_typo_fails_after_a_second_look(self):
+    def test_on_a_single_node_the_typo_fails_after_a_second_attempt(self):
         self.start(agents=1)
         (job,) = self.try_typos(1, "alone", working_dir="/does-not-exist")
         self.assertRegex(job.status.message, r"cannot enter directory /does-not-exist: .* \(refused by n1\)$")
         self.assertEqual(job.status.start_count, 2)
         self.check_nobody_is_blamed()
 
-    def test_a_node_that_cannot_start_tasks_backs_off_is_cordoned_and_evicts_nobody(self):
+    def test_a_node_that_cannot_start_tasks_backs_off_is_cordoned_and_evicts_no_task(self):
         self.check_broken_prolog(replicas=1)
 
-    def test_a_node_that_cannot_start_gangs_backs_off_is_cordoned_and_evicts_nobody(self):
-        self.check_broken_prolog(replicas=2)  # prepared first, and refused at their start
+    def test_a_node_that_cannot_start_gangs_backs_off_is_cordoned_and_evicts_no_task(self):
+        self.check_broken_prolog(replicas=2)  # prepared first, and refused at start
 
     def check_broken_prolog(self, replicas):
         prolog = self.cluster.home / "prolog"
@@ -143,7 +143,7 @@ class Fault(unittest.TestCase):
                            cpu_millis=1000, env={"NOTES": str(self.notes)})
         self.submit(healthy)
         self.cluster.wait_job("healthy", "RUNNING")
-        wait_until(lambda: self.notes.read_text().count("\n") == 1, 20, "the healthy task has told its pid")
+        wait_until(lambda: self.notes.read_text().count("\n") == 1, 20, "the healthy task has written its pid")
         pids = [int(pid) for pid in self.notes.read_text().split()]
         (self.cluster.home / "broken").touch()
         self.submit(*[make_job(f"j{number}", "q", ["true"], replicas=replicas, cpu_millis=100) for number in range(5)])
@@ -153,10 +153,10 @@ class Fault(unittest.TestCase):
             codes = {job_pb2.WaitReason.Code.Name(reason.code): reason for reason in job.status.reasons}
             reason = codes.get("NODES_BACKING_OFF")
             return reason is not None and reason.nodes == 1 and "prolog exited with 3" in reason.detail and reason
-        reason = wait_until(says_why, 30, "the wait reason names the nodes that back off", 0.01)
+        reason = wait_until(says_why, 30, "the reason names the nodes that back off", 0.01)
         self.assertRegex(reason.detail, r"1 node is backing off until [0-9:]+ UTC, after refusing (this job|job j\d): prolog")
         self.assertTrue(reason.HasField("until"))
-        wait_until(lambda: "backs off until" in self.cluster.berth("node", "list"), 30, "node list says who backs off")
+        wait_until(lambda: "backs off until" in self.cluster.berth("node", "list"), 30, "node list shows the back-off")
         self.assertGreater(self.cluster.server.metric('berth_starts_refused_total{fault="node"}'), 0)
 
         def cordoned():
@@ -175,26 +175,26 @@ class Fault(unittest.TestCase):
     def test_out_of_memory_is_in_the_jobs_message(self):
         self.start(agents=1)
         if "cgroups: none" in self.cluster.agents["n1"].output():
-            self.skipTest("no control groups here")
+            self.skipTest("no control groups on this machine")
         hungry = "b = []\nwhile True: b.append(bytearray(8 << 20))"
         wish = make_job("hungry", "q", ["python3", "-c", hungry])
         wish.spec.groups[0].resources.memory_bytes = 64 << 20
         self.submit(wish)
         job = self.cluster.wait_job("hungry", "FAILED")
         if "ran out of memory" not in job.status.message and "MemoryError" in self.cluster.berth("job", "logs", "hungry"):
-            self.skipTest("memory is bounded by plain limits here")
+            self.skipTest("memory is limited by rlimits on this machine")
         self.assertRegex(job.status.message, r"^\S+-0 ran out of memory on n1: it asked for 64Mi \(exit 137\)$")
         self.assertIn("ran out of memory on n1", self.cluster.berth("job", "list", "--all"))
 
 
 class KilledBeforeExec(unittest.TestCase):
-    """An agent that is killed between journalling a start and the supervisor's exec: nothing ran, and the job starts again
-    without using a retry."""
+    """An agent that is killed between journalling a start and the supervisor's exec: nothing ran, and the job restarts
+    without consuming a retry."""
 
     POINTS = ("agent.spec.before_write", "agent.spec.after_write", "agent.supervisor.before_spawn", "agent.group.after_mkdir",
               "supervisor.status.before_write", "supervisor.status.before_rename")
 
-    def test_the_start_is_refused_and_tried_again(self):
+    def test_the_start_is_refused_and_repeated(self):
         cluster = Cluster({"lease": "1h"})
         cluster.belongs_to(self)
         switch = KillSwitch(cluster.home)
@@ -215,7 +215,7 @@ class KilledBeforeExec(unittest.TestCase):
             if point.startswith("agent."):
                 try:
                     wait_killed(agent, switch, 20)
-                except AssertionError:  # no control groups here: the point is not on the way
+                except AssertionError:  # without control groups this point is never reached
                     switch.disarm()
                     cluster.wait_job(name, "SUCCEEDED")
                     continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""berthd --fsck: a good store passes; a damaged one is refused, by fsck and at start, naming file and reason."""
+"""berthd --fsck: a good store passes; fsck and the start refuse a damaged one, and name the file and the reason."""
 import os
 import random
 import shutil
@@ -11,7 +11,7 @@ import grpc
 from berth_api import job_pb2, make_job
 from berth_harness import BIN, Cluster, wait_until
 
-JOBS = 1500  # with their annotations more than is kept in memory: the first are in a table
+JOBS = 1500  # their annotations exceed the write buffer: the first jobs are in a table
 
 
 class Fsck(unittest.TestCase):
@@ -43,7 +43,7 @@ class Fsck(unittest.TestCase):
         self.assertIn(str(JOBS), result.stdout.replace(",", ""))
         print(result.stdout.strip())
 
-    def test_a_missing_directory_is_an_error_and_not_made(self):
+    def test_a_missing_directory_is_an_error_and_is_not_created(self):
         missing = self.cluster.home / "no-such-store"
         result = self.fsck(missing)
         self.assertNotEqual(result.returncode, 0)
@@ -56,7 +56,7 @@ class Fsck(unittest.TestCase):
     def refused(self, directory, damaged):
         result = self.fsck(directory)
         self.assertNotEqual(result.returncode, 0, f"damage of {damaged.name} was not noticed")
-        self.assertIn(damaged.stem, result.stdout + result.stderr)  # of a lost 27.sst RocksDB says 27.ldb
+        self.assertIn(damaged.stem, result.stdout + result.stderr)  # RocksDB reports a lost 27.sst as 27.ldb
         started = subprocess.run([*self.cluster.server.arguments[:-1], str(directory)],
                                  capture_output=True, text=True, timeout=60)
         self.assertNotEqual(started.returncode, 0, "berthd started on a damaged store")
@@ -71,7 +71,7 @@ class Fsck(unittest.TestCase):
         damaged.write_bytes(content)
         print(self.refused(store, damaged))
 
-    def test_damage_that_a_running_server_meets_is_told(self):
+    def test_damage_that_a_running_server_finds_is_reported(self):
         with Cluster(data=self.copy("met-later")) as cluster:
             cluster.server.start()
             self.assertEqual(cluster.server.metric("berth_store_read_errors_total"), 0)
@@ -91,10 +91,10 @@ class Fsck(unittest.TestCase):
             self.assertEqual(damaged_job(), grpc.StatusCode.DATA_LOSS)
             self.assertIn("the store is damaged: a read failed", cluster.server.output())
             self.assertEqual(cluster.server.metric("berth_store_read_errors_total"), 1)
-            status, told = cluster.server.get("/readyz")
-            self.assertEqual(status, 200)  # a start would refuse the store
-            self.assertIn("ready, but the store is damaged, 1 read has failed: ", told)
-            self.assertIn(table.name, told)
+            status, body = cluster.server.get("/readyz")
+            self.assertEqual(status, 200)  # the next start would refuse the store
+            self.assertIn("ready, but the store is damaged, 1 read has failed: ", body)
+            self.assertIn(table.name, body)
             self.assertIn("the store is damaged, 1 read has failed", cluster.berth("cluster", "info"))
 
     def test_a_store_on_a_read_only_file_system_is_checked(self):
@@ -120,19 +120,19 @@ class Fsck(unittest.TestCase):
         damaged.unlink()
         print(self.refused(store, damaged))
 
-    def test_an_end_of_the_log_that_is_cut_off_is_found(self):
+    def test_a_truncated_log_is_found(self):
         store = self.copy("torn")
-        log = max(store.rglob("*.log"))  # the last one; the end of an earlier one is no end
+        log = max(store.rglob("*.log"))  # the last log; the end of an earlier one is not the end
         log.write_bytes(log.read_bytes()[:-3])
         said = self.refused(store, log)
         self.assertIn(f"{log.name} ends at byte {log.stat().st_size}", said)
         self.assertIn("1 batches are missing", said)
-        for name in ("ACKED", "WALS"):  # nobody knows that it was acknowledged: what a crash leaves
+        for name in ("ACKED", "WALS"):  # no record shows that it was acknowledged: a crash can leave this
             (store / name).unlink()
         result = self.fsck(store)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
-    def test_a_damaged_store_names_the_command_that_goes_back(self):
+    def test_a_damaged_store_names_the_command_that_restores(self):
         store, backup = self.copy("lived"), self.copy("backup")
         log = max(store.rglob("*.log"))
         log.write_bytes(log.read_bytes()[:-3])
@@ -162,15 +162,15 @@ class Fsck(unittest.TestCase):
         self.assertIn("in use by another process", result.stderr)
         self.assertFalse(place.exists())
 
-    def test_a_backup_of_a_running_server_is_one_to_go_back_to(self):
+    def test_a_backup_of_a_running_server_can_be_restored(self):
         with Cluster(config={"backupDirectory": str(self.cluster.home / "backups")}) as cluster:
             cluster.server.start()
             cluster.create_queue("q")
             cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="r1", jobs=[make_job("before", "q", ["true"])]), timeout=10)
             said = cluster.berth("cluster", "backup", "nightly-1")
             self.assertIn("berthd --restore", said)
-            self.assertIn("is there already", cluster.run_berth("cluster", "backup", "nightly-1").stderr)
-            self.assertIn("name: letters", cluster.run_berth("cluster", "backup", "../x").stderr)
+            self.assertIn("already exists", cluster.run_berth("cluster", "backup", "nightly-1").stderr)
+            self.assertIn("name: must be at most 128 letters", cluster.run_berth("cluster", "backup", "../x").stderr)
             cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="r2", jobs=[make_job("after", "q", ["true"])]), timeout=10)
             cluster.server.kill()
             shutil.rmtree(cluster.server.data)
@@ -181,7 +181,7 @@ class Fsck(unittest.TestCase):
             names = {job.name for job in cluster.api.jobs.ListJobs(job_pb2.ListJobsRequest(), timeout=10).jobs}
             self.assertEqual(names, {"before"})
 
-    def test_without_a_backup_directory_none_is_made(self):
+    def test_without_a_backup_directory_no_backup_is_made(self):
         with Cluster() as cluster:
             cluster.server.start()
             self.assertIn("backupDirectory", cluster.run_berth("cluster", "backup").stderr)

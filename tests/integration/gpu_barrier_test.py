@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tasks cannot open the GPUs and instances of others, by either version of control groups: with device files that have the
-driver's numbers and no driver behind them. What may be opened says ENXIO, what is barred EPERM. What the driver tells in
-/proc is laid over it, in a mount namespace of the test's own. Needs root; without, it is skipped.
+"""Tasks cannot open the GPUs and instances of other tasks, with either version of control groups. The device files have
+the driver's numbers but no driver: an allowed open fails with ENXIO, a barred one with EPERM. The driver's files in
+/proc are mounted over /proc in the test's own mount namespace. Needs root; without root the test is skipped.
 """
 import errno
 import os
@@ -52,7 +52,7 @@ class Barrier(unittest.TestCase):
         self.cluster.create_queue("q")
 
     def lay_over(self, home):
-        """As NVIDIA's driver would have it, of the fake one's three GPUs."""
+        """Mounts the files of NVIDIA's driver, for the three GPUs of the fake driver."""
         self.dev = home / "dev"
         self.dev.mkdir()
         run("mount", "-t", "tmpfs", "-o", "dev,mode=755", "tmpfs", str(self.dev))
@@ -75,7 +75,7 @@ class Barrier(unittest.TestCase):
         self.addCleanup(run, "umount", "/proc/devices")
 
     def run_task(self, job_name, kind, program):
-        """What a task with one such device, or none, prints: words by the first word of each line."""
+        """The output of a task with one such device, or none: the words of each line by its first word."""
         job = make_job(job_name, "q", ["/usr/bin/python3", "-c", program])
         if kind:
             job.spec.groups[0].resources.devices.add(kind=kind, count=1)
@@ -84,7 +84,7 @@ class Barrier(unittest.TestCase):
         return dict(line.split() for line in self.cluster.berth("job", "logs", job_name).strip().split("\n"))
 
     def barred(self, job_name, kind):
-        """What it cannot open."""
+        """The names that it cannot open."""
         said = self.run_task(job_name, kind, TRY.format(names=sorted(FILES), dev=self.dev))
         self.assertEqual(sorted(said), sorted(FILES))
         self.assertLessEqual(set(said.values()), {str(errno.ENXIO), str(errno.EPERM), "OK"}, said)
@@ -97,15 +97,15 @@ class Barrier(unittest.TestCase):
         if version_2:
             self.assertNotRegex(agent.output(), r"version 1 \([^)]*devices")
         if "tasks can open the devices of other tasks" in agent.output() or "no control groups" in agent.output():
-            self.skipTest("nothing here bars devices")
+            self.skipTest("no mechanism on this machine bars devices")
         self.assertEqual(self.barred("one", "gpu"), {"nvidia1", "nvidia2"} | every_cap)
         self.assertEqual(self.barred("instance", "mig"),
                          {"nvidia0", "nvidia1", "nvidia-cap1", "nvidia-cap2", "nvidia-cap40", "nvidia-cap41"})
         self.assertEqual(self.barred("none", None), {"nvidia0", "nvidia1", "nvidia2"} | every_cap)
 
-    def test_a_kind_that_the_operator_tells_of(self):
-        """A task gets the variable and can open its own devices' files, not those of others."""
-        dev = pathlib.Path("/dev/shm")  # must be below /dev: laid over, in this namespace alone
+    def test_a_kind_that_the_operator_configures(self):
+        """A task gets the variable, and can open the files of its own devices, not those of others."""
+        dev = pathlib.Path("/dev/shm")  # must be below /dev: mounted over it, only in this namespace
         run("mount", "-t", "tmpfs", "-o", "dev,mode=755", "tmpfs", str(dev))
         self.addCleanup(run, "umount", str(dev))
         names = {f"npu-{index}": str(index + 4) for index in range(3)}
@@ -115,12 +115,12 @@ class Barrier(unittest.TestCase):
             (dev / name).chmod(0o666)
         access = {"variable": "ASCEND_RT_VISIBLE_DEVICES", "names": names, "files": [f"{dev}/davinci{{}}"],
                   "sharedFiles": [f"{dev}/davinci_manager"]}
-        # The files stand in the machine's /dev/shm, which tasks see only if they share it.
+        # The files are in the machine's /dev/shm, which tasks see only if they share it.
         agent = self.cluster.add_agent("n1", discovery={"disabled": True}, deviceAccess={"npu": access}, sharedShm=True,
                                        devices=[{"kind": "npu", "uuid": uuid} for uuid in names])
         self.cluster.wait_nodes(1)
         if "tasks can open the devices of other tasks" in agent.output() or "no control groups" in agent.output():
-            self.skipTest("nothing here bars devices")
+            self.skipTest("no mechanism on this machine bars devices")
         program = TRY.format(names=[*files, "davinci_manager"], dev=dev)
         program += "print('visible', repr(os.environ['ASCEND_RT_VISIBLE_DEVICES']))\n"
         said = self.run_task("one", "npu", program)
@@ -131,11 +131,11 @@ class Barrier(unittest.TestCase):
         self.assertEqual(said.pop("visible"), "''")
         self.assertEqual({name for name in said if said[name] == str(errno.EPERM)}, {*files})
 
-    def test_as_this_machine_has_it(self):
+    def test_with_the_control_groups_of_this_machine(self):
         self.check_tasks()
 
     def test_version_2(self):
-        """Version 1's controller is out of sight here, if there is one."""
+        """Hides the controller of version 1, if there is one."""
         with open("/proc/self/mountinfo", encoding="ascii") as mounts:
             places = [line.split() for line in mounts if " - cgroup " in line]
         for fields in places:

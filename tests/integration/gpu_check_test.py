@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""deploy/gpu-check without a GPU: against a fake driver (tests/unit/discovery/fake) and an nvidia-smi that tells the same
-story. So the check itself is known to pass where it should, and to fail where it should.
+"""deploy/gpu-check without a GPU: against a fake driver (tests/unit/discovery/fake) and an nvidia-smi with the same
+data. Shows that the check itself passes and fails where it should.
 """
 import importlib.machinery
 import importlib.util
@@ -17,7 +17,7 @@ from berth_harness import BIN, SOURCE
 FAKE_NVML = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release")) / "tests" / "libberth_fake_nvml.so"
 CHECK = SOURCE / "deploy" / "gpu-check"
 
-# GPU 2 is divided in two instances.
+# GPU 2 is partitioned into two instances.
 GPUS = [{"bus": 0x10 + i, "uuid": f"GPU-fake-{i + 1}", "mig": i == 2} for i in range(3)]
 
 MIG = """<mig_device><gpu_instance_id>{gi}</gpu_instance_id><compute_instance_id>0</compute_instance_id>
@@ -31,7 +31,7 @@ GPU2\tPHB\tPHB\t X \t0-1\t0\t\tN/A
 Legend:
 """
 
-# What a virtual machine hides, and this machine has not: the place of the GPUs.
+# The location of the GPUs, which a virtual machine hides and this machine lacks.
 PLACES = "<system version=\"1\"><cpu numaid=\"0\" affinity=\"00000003\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" " \
     "modelid=\"143\">{gpus}</cpu></system>"
 PLACE = "<pci busid=\"0000:{bus:02x}:00.0\" class=\"0x030200\" vendor=\"0x10de\" device=\"0x2330\" link_speed=\"32.0 GT/s PCIe\" " \
@@ -99,12 +99,12 @@ class GpuCheck(unittest.TestCase):
     def failures(self, text):
         return [line.split("FAIL", 1)[1].strip() for line in text.split("\n") if line.strip().startswith("FAIL")]
 
-    def test_a_machine_that_is_as_it_says(self):
+    def test_a_machine_that_matches_its_description(self):
         code, text = self.check()
         self.assertEqual((code, self.failures(text)), (0, []), text)
         self.assertIn("One task for each gpu, 2 at once", text)
         self.assertIn("One task for each mig, 2 at once", text)
-        self.assertIn("each task has another one: MIG-fake-100 MIG-fake-103", text)
+        self.assertIn("each task has a different one: MIG-fake-100 MIG-fake-103", text)
         self.assertIn("0 failed", (self.home / "report").read_text())
 
     def test_differences_and_faults_are_found(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""GPUs that fail, vanish, come back and are divided while tasks run on them: a real agent with a fake driver
+"""GPUs that fail, disappear, return and are partitioned while tasks run on them: a real agent with a fake driver
 (tests/unit/discovery/fake), whose state the test writes.
 """
 import os
@@ -32,13 +32,13 @@ class GpuHealth(unittest.TestCase):
         self.cluster.wait_nodes(1)
 
     def say(self, text):
-        """Written aside: the driver must not read half of it."""
+        """Writes to another file and renames it: the driver must not read half of it."""
         draft = self.state.with_suffix(".draft")
         draft.write_text(HEALTHY + text)
         draft.rename(self.state)
 
     def devices(self):
-        """UUID -> whether it is given out."""
+        """UUID -> whether it is healthy."""
         node = self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10)
         return {device.uuid: not device.unhealthy for device in node.inventory.devices if device.kind in ("gpu", "mig")}
 
@@ -62,12 +62,12 @@ class GpuHealth(unittest.TestCase):
             request.model.append(model)
         self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=name, jobs=[job]), timeout=10)
         self.cluster.wait_job(name, "RUNNING")
-        wait_until(lambda: marks.read_text().strip(), 20, "the task says what it has")
+        wait_until(lambda: marks.read_text().strip(), 20, "the task prints its devices")
         return marks
 
-    def test_faults_and_losses_take_out_the_device_alone(self):
+    def test_faults_and_losses_affect_only_the_device(self):
         whole = {"GPU_1": True, "GPU_2": True, "MIG_100": True, "MIG_103": True}
-        self.wait_devices("as it is", **whole)
+        self.wait_devices("the inventory is correct", **whole)
         marks = self.start_task("train", "gpu")
         pid, uuid = marks.read_text().split()
         self.assertEqual(uuid, "GPU-fake-1")
@@ -79,12 +79,12 @@ class GpuHealth(unittest.TestCase):
         self.assertIn('berth_agent_device_healthy{UUID="GPU-fake-1",kind="gpu",node="n1"} 0', page)
 
         self.say("gone 1 1\n")
-        self.look()  # which forgets the XID, too
-        self.wait_devices("a GPU that vanished", **{**whole, "GPU_2": False})
+        self.look()  # which also clears the XID
+        self.wait_devices("a GPU that disappeared", **{**whole, "GPU_2": False})
         wait_until(lambda: self.condition("devices"), 30, "the condition")
         self.say("")
         self.look()
-        self.wait_devices("a GPU that came back", **whole)
+        self.wait_devices("a GPU that returned", **whole)
         wait_until(lambda: not self.condition("devices") and not self.condition("gpu-xid"), 30, "no condition")
 
         self.cluster.wait_job("train", "RUNNING")
@@ -96,20 +96,20 @@ class GpuHealth(unittest.TestCase):
         self.assertTrue(marks.read_text().split()[1].startswith("MIG-fake-10"))
         self.say("mig 1 1\n")
         self.look()
-        self.wait_devices("another GPU is divided", GPU_1=True, MIG_100=True, MIG_103=True, MIG_300=True, MIG_303=True)
+        self.wait_devices("a GPU is partitioned", GPU_1=True, MIG_100=True, MIG_103=True, MIG_300=True, MIG_303=True)
         self.assertFalse(self.condition("devices"))
         self.say("mig 1 1\nxid 1 95\n")
         self.wait_devices("its instances fail with it", GPU_1=True, MIG_100=True, MIG_103=True, MIG_300=False,
                           MIG_303=False)
 
     def test_memory_errors_come_and_go_with_the_counters(self):
-        self.wait_devices("as it is", GPU_1=True, GPU_2=True, MIG_100=True, MIG_103=True)
+        self.wait_devices("the inventory is correct", GPU_1=True, GPU_2=True, MIG_100=True, MIG_103=True)
         self.say("ecc 0 3\n")
         self.wait_devices("memory errors", GPU_1=False, GPU_2=True, MIG_100=True, MIG_103=True)
         wait_until(lambda: self.condition("gpu-ecc"), 30, "the condition")
-        # A driver that is reloaded counts from 0.
+        # A reloaded driver counts from 0.
         self.say("")
-        self.wait_devices("counters that began anew", GPU_1=True, GPU_2=True, MIG_100=True, MIG_103=True)
+        self.wait_devices("counters that restarted", GPU_1=True, GPU_2=True, MIG_100=True, MIG_103=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How berthd ends and what it says: calls and streams end with UNAVAILABLE; a limit of file sizes is a full disk; the log names
-who steered what; a stopped server is no reason to suspect TLS."""
+"""How berthd ends and what it reports: calls and streams end with UNAVAILABLE; a file size limit counts as a full disk;
+the log names who did what; a stopped server does not produce a hint about TLS."""
 import os
 import resource
 import threading
@@ -21,7 +21,7 @@ class GracefulEnd(unittest.TestCase):
         self.cluster.create_queue("q")
 
     def follow(self, name, call, codes):
-        """Reads the stream on a thread of its own; its code when it ends."""
+        """Reads the stream on a separate thread; returns its code when it ends."""
         def read():
             try:
                 for _ in call:
@@ -52,7 +52,7 @@ class GracefulEnd(unittest.TestCase):
         health = cluster.api.channel.unary_stream("/grpc.health.v1.Health/Watch", request_serializer=lambda m: m,
                                                   response_deserializer=lambda b: b)
         threads.append(self.follow("health", health(b"", wait_for_ready=True), codes))
-        # Idle, and nobody but gRPC ends it.
+        # Idle; only gRPC ends it.
         reflection = cluster.api.channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                                                        request_serializer=lambda m: m, response_deserializer=lambda b: b)
         threads.append(self.follow("reflection", reflection(silence(), wait_for_ready=True), codes))
@@ -69,7 +69,7 @@ class GracefulEnd(unittest.TestCase):
         jobs = [make_job(f"j{i}", "q", ["true"], suspended=True) for i in range(20)]
         api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="jobs", jobs=jobs), timeout=10)
         _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, hard))  # nothing can be written any more
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, hard))  # nothing can be written from here on
 
         def cancel(name):
             try:
@@ -81,20 +81,20 @@ class GracefulEnd(unittest.TestCase):
         for thread in threads:
             thread.start()
         time.sleep(2)
-        self.assertEqual(codes, {}, "they wait")
+        self.assertEqual(codes, {}, "the calls wait")
         server.stop(timeout_s=40)
         for thread in threads:
             thread.join(20)
         self.assertEqual(set(codes.values()), {grpc.StatusCode.UNAVAILABLE})
 
-    def test_a_limit_of_file_sizes_is_a_full_disk(self):
+    def test_a_file_size_limit_is_a_full_disk(self):
         server, number = self.cluster.server, 0
         _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (256 << 10, hard))
         refused = 0
         while refused < 2:
             number += 1
-            self.assertLess(number, 500, "the limit was never met")
+            self.assertLess(number, 500, "the limit was never reached")
             job = make_job(f"fill-{number}", "q", ["true"], suspended=True, annotations={"padding": os.urandom(15000).hex()})
             try:
                 self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=f"f{number}", jobs=[job]), timeout=3)
@@ -103,7 +103,7 @@ class GracefulEnd(unittest.TestCase):
                 refused += error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
         self.assertTrue(server.running(), "SIGXFSZ ended it")
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
-        wait_until(lambda: server.get("/readyz")[0] == 200, 30, "it goes on")
+        wait_until(lambda: server.get("/readyz")[0] == 200, 30, "it continues")
 
     def test_the_log_names_who_did_what(self):
         cluster = self.cluster
@@ -124,9 +124,9 @@ class GracefulEnd(unittest.TestCase):
         self.assertEqual((info.nodes["READY"], info.nodes["CORDONED"], info.nodes["DRAINING"]), (0, 0, 1))
         self.assertIn("1 draining", cluster.berth("cluster", "info"))
         lines = cluster.server.output().splitlines()
-        for event in ("job suspended", "job cancelled", "node steered"):
+        for event in ("job suspended", "job cancelled", "node cordon or drain changed"):
             said = [line for line in lines if f" {event} " in line]
-            self.assertTrue(said, f"no line says {event!r}")
+            self.assertTrue(said, f"no line contains {event!r}")
             self.assertTrue(all("by=127.0.0.1:" in line or "by=\"127.0.0.1:" in line for line in said), said)
         said = {name: [line for line in lines if " job cancelled " in line and f"job={name} " in line]
                 for name in ("sleeper", "forced")}
@@ -134,16 +134,16 @@ class GracefulEnd(unittest.TestCase):
         self.assertRegex("\n".join(said["forced"]), r" forced=yes reason=stuck\b")
         self.assertEqual(len([line for line in lines if "node registered" in line]), 1)
 
-    def test_a_crash_is_no_reason_to_suspect_tls(self):
+    def test_a_crash_produces_no_hint_about_tls(self):
         agent = self.cluster.add_agent("n1")
         self.cluster.wait_nodes(1)
         self.cluster.server.kill()
-        wait_until(lambda: "not registered" in agent.output(), 20, "the agent says so")
+        wait_until(lambda: "not registered" in agent.output(), 20, "the agent reports it")
         time.sleep(3)
         self.assertNotIn("TLS", agent.output())
         self.assertIn(self.cluster.server.address, agent.output())
 
-    def test_an_agent_that_registers_anew_says_what_has_changed(self):
+    def test_an_agent_that_registers_again_reports_its_changes(self):
         agent = self.cluster.add_agent("n1", cpu="4")
         self.cluster.wait_nodes(1)
         agent.stop()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a cluster ran is replayed: `berth job history` of a berthd with simulated nodes, read by `berth-sim replay`."""
+"""Replays the history of a cluster: `berth-sim replay` reads `berth job history` of a berthd with simulated nodes."""
 import json
 import subprocess
 import unittest
@@ -33,12 +33,12 @@ class History(unittest.TestCase):
     def submit(self, name, tasks):
         self.cluster.berth("submit", self.cluster.manifest(JOB.format(name=name, tasks=tasks), f"{name}.yaml"))
 
-    def test_what_ran_is_replayed(self):
+    def test_a_history_is_replayed(self):
         self.submit("a", 2)
         self.submit("b", 4)  # waits for a
         for name in "a", "b":
             self.cluster.wait_job(name, "SUCCEEDED")
-        self.submit("c", 5)  # more than there is
+        self.submit("c", 5)  # more than the cluster has
         self.cluster.berth("job", "cancel", "c")
         self.cluster.wait_job("c", "CANCELLED")
         self.submit("d", 5)  # has not ended

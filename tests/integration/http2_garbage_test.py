@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Bytes against berthd's port that no gRPC client would send: it lives, answers others in time, and its memory stays bounded.
+"""Bytes that no gRPC client would send to berthd's port: it survives, answers others in time, and its memory stays
+bounded.
 
-Random bytes (SEED=N repeats them), HTTP/2 with garbage in it, floods of what is cheap to send, and connections that stop
-half way. While each goes on, a client of good manners calls.
+Random bytes (SEED=N repeats them), HTTP/2 with garbage, floods of cheap messages, and connections that stop half way. A
+well-behaved client makes calls during each attack.
 """
 import os
 import pathlib
@@ -18,11 +19,11 @@ from berth_harness import SANITIZED, Cluster, wait_until
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-MAX_CONCURRENT_STREAMS, STREAMS = 3, 10_000  # docs/limits.md
+MAX_CONCURRENT_STREAMS, STREAMS = 3, 10_000  # docs/operators/limits.md
 ENHANCE_YOUR_CALM = 11
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
-ANSWER_S = 20 if SANITIZED else 5  # of a good call meanwhile; the attackers share two cores with it
-MORE_MIB = 256                     # that berthd may hold beside what it held before
+ANSWER_S = 20 if SANITIZED else 5  # of a good call during the attack; the attackers share two cores with berthd
+MORE_MIB = 256                     # that berthd may use in addition to its use before
 SEED = int(os.environ.get("SEED", "1"))
 
 
@@ -32,7 +33,7 @@ def frame(kind, flags, stream, payload=b"", length=None):
 
 
 def integer(value, bits, first=0):
-    """HPACK's."""
+    """An integer in the encoding of HPACK."""
     most = (1 << bits) - 1
     if value < most:
         return bytes([first | value])
@@ -44,7 +45,7 @@ def integer(value, bits, first=0):
 
 
 def literal(name, value):
-    """A header that is not indexed."""
+    """A header without indexing."""
     return b"\0" + integer(len(name), 7) + name + integer(len(value), 7) + value
 
 
@@ -61,7 +62,7 @@ class Connection:
             self.send(PREFACE + frame(SETTINGS, 0, 0))
 
     def send(self, data):
-        """False once the other end has closed, or takes no more for two seconds."""
+        """False once the other end has closed, or accepts nothing for two seconds."""
         try:
             self.socket.sendall(data)
             return True
@@ -79,7 +80,7 @@ class Connection:
             self.socket.settimeout(2)
 
     def frames(self):
-        """(kind, stream, payload) of what comes, until the other end closes or says nothing for two seconds."""
+        """(kind, stream, payload) of each received frame, until the other end closes or is silent for two seconds."""
         data = b""
         while True:
             try:
@@ -117,7 +118,7 @@ class Http2Garbage(unittest.TestCase):
 
     @classmethod
     def usage(cls):
-        """(MiB of memory at most since the peak was forgotten, open files) of berthd."""
+        """(peak memory in MiB since the last reset, open files) of berthd."""
         line = next(line for line in (cls.proc() / "status").read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) // 1024, len(list((cls.proc() / "fd").iterdir()))
 
@@ -130,15 +131,15 @@ class Http2Garbage(unittest.TestCase):
         return connection
 
     def during(self, attack, more_mib=MORE_MIB):
-        """Good calls, one after the other, until the attack is over; then what it cost."""
+        """Makes good calls, one after the other, until the attack is over; then checks its cost."""
         failure, slowest, calls = [], 0.0, 0
-        (self.proc() / "clear_refs").write_text("5")  # the peak is from now on: proc(5)
+        (self.proc() / "clear_refs").write_text("5")  # resets the peak: proc(5)
         before, _ = self.usage()
 
         def run():
             try:
                 attack()
-            except Exception as error:  # told by the test, not by the thread
+            except Exception as error:  # reported by the test, not by the thread
                 failure.append(error)
 
         thread = threading.Thread(target=run)
@@ -155,7 +156,7 @@ class Http2Garbage(unittest.TestCase):
         self.assertTrue(self.cluster.server.running(), self.cluster.server.output()[-2000:])
         wait_until(lambda: self.usage()[1] <= self.files + 5, 30, "berthd has closed the connections")
         memory, _ = self.usage()
-        print(f"  {calls} calls meanwhile, the slowest {slowest * 1000:.0f} ms; memory {before} MiB, at most {memory} MiB")
+        print(f"  {calls} calls, the slowest {slowest * 1000:.0f} ms; memory {before} MiB, at most {memory} MiB")
         self.assertLess(memory, before + more_mib)
 
     def test_random_bytes(self):
@@ -164,7 +165,7 @@ class Http2Garbage(unittest.TestCase):
                 self.connect(greet=False).send(self.dice.randbytes(self.dice.randrange(1, 5000)))
         self.during(attack)
 
-    def test_garbage_behind_a_good_preface(self):
+    def test_garbage_after_a_valid_preface(self):
         def attack():
             for _ in range(300):
                 connection = self.connect()
@@ -188,7 +189,7 @@ class Http2Garbage(unittest.TestCase):
                     self.connect().send(data[:cut])
         self.during(attack)
 
-    def test_messages_that_lie_about_their_length(self):
+    def test_messages_with_false_lengths(self):
         def attack():
             for flag, length in ((0, 0xFFFFFFFF), (1, 100), (0, 1 << 22), (7, 3)):
                 for stream in range(1, 40, 2):
@@ -208,8 +209,8 @@ class Http2Garbage(unittest.TestCase):
                         break
         self.during(attack)
 
-    def test_streams_that_are_reset_at_once(self):
-        """Few enough that it passes: gRPC 1.51 has no bound on these (docs/reliability.md, known limits)."""
+    def test_streams_that_are_reset_immediately(self):
+        """Few enough to pass: gRPC 1.51 has no limit on these (docs/developers/reliability.md, known limits)."""
         def attack():
             for _ in range(2):
                 connection = self.connect()
@@ -223,28 +224,28 @@ class Http2Garbage(unittest.TestCase):
         self.during(attack)
 
     def test_more_streams_than_a_connection_may_have(self):
-        """Clients are told how many; who opens more loses the connection."""
-        told, opened = [], []
+        """Clients receive the limit; a client that opens more streams loses the connection."""
+        limits, opened = [], []
 
         def attack():
             connection = self.connect()
             for kind, _, payload in connection.frames():
                 if kind == SETTINGS and payload:
-                    told.append(dict(struct.iter_unpack(">HI", payload)).get(MAX_CONCURRENT_STREAMS))
+                    limits.append(dict(struct.iter_unpack(">HI", payload)).get(MAX_CONCURRENT_STREAMS))
                     break
-            connection.send(frame(SETTINGS, ACK, 0))  # the bound holds from then on
+            connection.send(frame(SETTINGS, ACK, 0))  # the limit applies from then on
             for first in range(1, 2 * STREAMS + 400, 200):
                 burst = b"".join(frame(HEADERS, END_HEADERS, stream, call_headers()) for stream in range(first, first + 200, 2))
                 if not connection.send(burst):
                     break
                 opened.append(first)
             opened.append([kind for kind, _, _ in connection.frames()])
-            self.assertFalse(connection.send(b"x") and connection.send(b"x"), "it is closed")
-        self.during(attack, more_mib=512)  # some 25 KB a stream
-        self.assertEqual(told, [STREAMS])
+            wait_until(lambda: not connection.send(b"x"), 10, "the connection is closed")
+        self.during(attack, more_mib=512)  # about 25 KB per stream
+        self.assertEqual(limits, [STREAMS])
 
-    def test_more_pings_than_are_good(self):
-        """With time to answer between them; a client that has too many loses the connection, with the reason."""
+    def test_more_pings_than_allowed(self):
+        """With time to answer between them; a client that sends too many loses the connection, with the reason."""
         reasons = []
 
         def attack():
@@ -256,7 +257,7 @@ class Http2Garbage(unittest.TestCase):
         self.during(attack)
         self.assertTrue(any(int.from_bytes(reason[4:8], "big") == ENHANCE_YOUR_CALM for reason in reasons), reasons)
 
-    def test_pings_and_settings_whose_answers_nobody_reads(self):
+    def test_pings_and_settings_with_unread_answers(self):
         def attack():
             for data in (frame(PING, 0, 0, b"12345678"), frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535))):
                 connection = self.connect()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tasks kept apart, end to end: users by the server's leave, bounds of memory and disk, processes and shared memory of their
-own, commands inside tasks, images, and nodes that say that they are not well. Needs root; without, it is skipped.
+"""Isolation of tasks, end to end: users that the server allows, limits of memory and disk, separate processes and
+shared memory, commands inside tasks, images, and nodes that report problems. Needs root; without root the test is
+skipped.
 """
 import os
 import pathlib
@@ -28,7 +29,7 @@ class Isolation(unittest.TestCase):
         self.cluster.create_queue("q")
 
     def state(self):
-        """Not below /tmp, so that tasks get a /tmp of their own; has the name by which the harness finds processes."""
+        """Not below /tmp, so that tasks get their own /tmp; has the name by which the harness finds processes."""
         state = pathlib.Path(f"/run{self.cluster.home}")
         state.mkdir(parents=True)
         self.addCleanup(shutil.rmtree, state, ignore_errors=True)
@@ -38,7 +39,7 @@ class Isolation(unittest.TestCase):
         state = self.state()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(state)], capture_output=True)
         if mounted.returncode != 0:
-            self.skipTest("cannot mount here")
+            self.skipTest("cannot mount on this machine")
         self.addCleanup(subprocess.run, ["umount", "-l", str(state)], check=False)
         self.addCleanup(self.cluster.stop)
         return state
@@ -70,7 +71,7 @@ class Isolation(unittest.TestCase):
     def test_memory(self):
         agent = self.agent()
         if "no control groups" in agent.output():
-            self.skipTest("no control groups here")
+            self.skipTest("no control groups on this machine")
         job = make_job("greedy", "q", ["/usr/bin/python3", "-c", "x = bytearray(500 << 20)"])
         job.spec.groups[0].resources.memory_bytes = 64 << 20
         self.submit(job)
@@ -98,7 +99,7 @@ class Isolation(unittest.TestCase):
         self.cluster.wait_job("long", "CANCELLED")
         over = self.cluster.run_berth("exec", "long", "--", "true")
         self.assertEqual(over.returncode, 1)
-        self.assertIn("does not run", over.stderr)
+        self.assertIn("is not running", over.stderr)
 
     def test_exec_ends_with_its_client(self):
         self.agent()
@@ -117,7 +118,7 @@ class Isolation(unittest.TestCase):
         self.assertEqual(self.cluster.wait_job("long", "RUNNING").status.start_count, 1)
 
     def crun(self):
-        """Debian's crun does not run where hierarchies of both versions are mounted, unless one is out of its sight."""
+        """Debian's crun does not run with mounted hierarchies of both versions, unless one is hidden from it."""
         if not HYBRID.exists():
             return "/usr/bin/crun"
         wrapper = self.cluster.home / "crun-here"
@@ -143,7 +144,7 @@ class Isolation(unittest.TestCase):
         self.submit(job)
         self.cluster.wait_job("boxed", "RUNNING")
         expected = f"{pwd.getpwnam('nobody').pw_uid}\n/bin /dev /proc /run /sys /tmp\n"
-        wait_until(lambda: self.logs("boxed") == expected, 20, "what it sees")
+        wait_until(lambda: self.logs("boxed") == expected, 20, "its output")
         self.assertEqual(self.cluster.berth("exec", "boxed", "--", "id", "-u"), expected.splitlines()[0] + "\n")
         self.cluster.berth("job", "cancel", "boxed")
         self.cluster.wait_job("boxed", "CANCELLED")
@@ -169,7 +170,7 @@ class Isolation(unittest.TestCase):
         self.assertFalse(self.node().status.cordoned)
 
     def test_taints_by_health(self):
-        """What runs goes on, what tolerates it comes, and all else waits until it is over."""
+        """Running tasks continue, tasks that tolerate the taint start, and all others wait until it is removed."""
         flag = self.cluster.shared_file("well")
         self.agent(health={"interval": "1s", "failAfter": 1, "recoverAfter": 1, "commandEffect": "taint",
                            "command": ["/bin/sh", "-c", f"test -e {flag}"]}, taints=[{"key": "rack", "effect": "NO_SCHEDULE"}])
@@ -185,7 +186,7 @@ class Isolation(unittest.TestCase):
         self.submit(hardy)
         self.cluster.wait_job("hardy", "RUNNING")
         self.cluster.wait_job("late", "PENDING")
-        self.assertIn("taints alone bars it", self.cluster.berth("job", "explain", "late"))
+        self.assertIn("taints alone blocks it", self.cluster.berth("job", "explain", "late"))
         self.assertFalse(self.node().status.cordoned)
         flag.touch()
         self.cluster.wait_job("late", "RUNNING")
@@ -193,22 +194,22 @@ class Isolation(unittest.TestCase):
         self.assertEqual([taint.key for taint in self.node().inventory.taints], ["rack"])
 
     def test_full_disk_cordons(self):
-        """Nobody here can be blamed for it: nothing new comes, and what runs goes on."""
+        """No task is to blame: no new task starts, and running tasks continue."""
         self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei"})
         self.submit(make_job("long", "q", ["sleep", "100000"]))
         wait_until(lambda: self.node().status.cordoned, 30, "the node is cordoned")
-        self.assertRegex(self.node().status.reason, "agent: disk-space: the disk is full: .* MiB free in /run/")
+        self.assertRegex(self.node().status.reason, "agent: disk-space: the disk is nearly full: .* MiB free in /run/")
         time.sleep(3)
         self.assertFalse(self.node().status.draining)
 
     def test_full_disk_drains(self):
-        """Where the operator says so, by drainFree."""
+        """If the operator configured drainFree."""
         self.agent(health={"interval": "1s", "failAfter": 1, "minFree": "1Ei", "drainFree": "512Pi"})
         wait_until(lambda: self.node().status.draining, 30, "the node drains")
-        self.assertIn("disk-full: the disk is full", self.node().status.reason)
+        self.assertIn("disk-full: the disk is nearly full", self.node().status.reason)
 
     def test_a_task_that_fills_the_disk(self):
-        """It fails by name, once; its neighbour and its node go on."""
+        """The task is named and fails, once; its neighbour and its node continue."""
         self.agent(self.small_disk(96), health={"interval": "1s", "failAfter": 1, "recoverAfter": 1, "minFree": "16Mi"})
         self.cluster.add_agent("n2", stateDirectory=str(self.cluster.home / "n2-state"))
         self.cluster.wait_nodes(2)
@@ -217,22 +218,22 @@ class Isolation(unittest.TestCase):
         self.cluster.wait_job("neighbour", "RUNNING")
         self.submit(make_job("hog", "q", ["sh", "-c", "dd if=/dev/zero of=file bs=1M; sleep 100000"]))
         self.cluster.wait_job("hog", "RUNNING")
-        self.cluster.berth("node", "uncordon", "n2")  # there it could start again
+        self.cluster.berth("node", "uncordon", "n2")  # it could restart there
         drained = []
 
         def ended():
             drained.append(self.node().status.draining)
             return self.cluster.api.tasks("hog")[0].message
-        message = wait_until(ended, 60, "the hog is ended")
-        self.assertRegex(message, "used 9[0-9](.[0-9])? MiB of the 48 MiB of disk that a task may use here")
+        message = wait_until(ended, 60, "the hog has ended")
+        self.assertRegex(message, "used 9[0-9](.[0-9])? MiB of disk; the limit is 48 MiB")
         job = self.cluster.wait_job("hog", "FAILED")
         self.assertEqual(job.status.start_count, 1)
-        wait_until(lambda: not self.node().status.cordoned, 30, "the node takes tasks again")
+        wait_until(lambda: not self.node().status.cordoned, 30, "the node accepts tasks again")
         self.assertNotIn(True, drained)
         self.assertEqual(self.cluster.wait_job("neighbour", "RUNNING").status.start_count, 1)
 
     def fill_elsewhere(self, script):
-        """A hog that writes to a directory that nobody counts, beside a neighbour. The state directory, and whether it drained."""
+        """A hog that writes outside its directories, with a neighbour. Returns the agent of their node."""
         state = self.small_disk(96)
         agent = self.agent(state, health={"interval": "1s", "failAfter": 1, "recoverAfter": 1, "minFree": "16Mi"})
         (state / "home").mkdir()
@@ -246,7 +247,7 @@ class Isolation(unittest.TestCase):
         hog.spec.groups[0].working_dir = str(state / "home")
         self.submit(hog)
         self.cluster.wait_job("hog", "RUNNING", "FAILED")
-        self.cluster.berth("node", "uncordon", "n2")  # there it could start again
+        self.cluster.berth("node", "uncordon", "n2")  # it could restart there
         return agent
 
     def check_neighbour(self):
@@ -257,21 +258,21 @@ class Isolation(unittest.TestCase):
     def test_a_task_that_fills_the_disk_elsewhere(self):
         agent = self.fill_elsewhere("exec 5>file; dd if=/dev/zero bs=1M >&5; sleep 100000")
         if "no control groups" in agent.output():
-            self.skipTest("no control groups here: nobody knows a task's processes")
+            self.skipTest("no control groups on this machine: the processes of a task are unknown")
         job = self.cluster.wait_job("hog", "FAILED")
-        self.assertRegex(self.cluster.api.tasks("hog")[0].message, "wrote .* outside of its own directories, to files such as /run/.*/home/file")
+        self.assertRegex(self.cluster.api.tasks("hog")[0].message, "wrote .* outside its own directories, to files such as /run/.*/home/file")
         self.assertEqual(job.status.start_count, 1)
         self.check_neighbour()
 
-    def test_a_full_disk_that_nobody_explains_evicts_nobody(self):
-        """Too fast to be seen writing: the node is cordoned, and that is all."""
+    def test_a_full_disk_without_a_culprit_evicts_no_task(self):
+        """Too fast to be caught writing: the node is cordoned, and nothing else happens."""
         self.fill_elsewhere("dd if=/dev/zero of=file bs=1M; sleep 100000")
         wait_until(lambda: self.node().status.cordoned, 30, "the node is cordoned")
         time.sleep(5)
         self.check_neighbour()
         self.assertEqual(self.cluster.wait_job("hog", "RUNNING").status.start_count, 1)
 
-    def test_scratch_is_a_bound(self):
+    def test_scratch_is_limited(self):
         state = self.small_disk(96)
         self.agent(state, scratch="64Mi")
         greedy = make_job("greedy", "q", ["sh", "-c", "dd if=/dev/zero of=$BERTH_SCRATCH/f bs=1M count=40; sleep 100000"])
@@ -285,7 +286,7 @@ class Isolation(unittest.TestCase):
         self.cluster.wait_job("modest", "RUNNING")
 
     def test_secrets(self):
-        """Neither another user of the machine nor another task of the same user sees a variable's value."""
+        """Neither another user of the machine nor another task of the same user sees the value of a variable."""
         self.agent()
         self.submit(make_job("secret", "q", ["sh", "-c", "echo got $TOKEN; sleep 100000; : $TOKEN"], env={"TOKEN": "t0k3n-value"}))
         wait_until(lambda: self.logs("secret") == "got t0k3n-value\n", 30, "the task has its token")
@@ -294,10 +295,10 @@ class Isolation(unittest.TestCase):
                                  capture_output=True, text=True)
         self.assertEqual(outside.stdout, "0\n0\n")
         self.submit(make_job("curious", "q", ["sh", "-c", look]))
-        wait_until(lambda: self.logs("curious") == "0\n0\n", 30, "it has looked")
+        wait_until(lambda: self.logs("curious") == "0\n0\n", 30, "the search has finished")
         files = subprocess.run(["setpriv", "--reuid=nobody", "--clear-groups", "grep", "-rl", "t0k3n-value",
                                 f"/run{self.cluster.home}"], capture_output=True, text=True).stdout.split()
-        self.assertEqual(files, [])  # its log is not there for others either
+        self.assertEqual(files, [])  # other users cannot read its log, either
         self.assertEqual(self.cluster.wait_job("secret", "RUNNING").status.start_count, 1)
 
     def test_tasks_cannot_end_each_other(self):
@@ -310,10 +311,10 @@ class Isolation(unittest.TestCase):
         self.assertEqual(job.status.start_count, 1)
         self.cluster.berth("job", "cancel", "victim")
         self.cluster.wait_job("victim", "CANCELLED")
-        self.assertEqual(self.cluster.api.tasks("victim")[0].exit_signal, 15)  # a PID 1 would have ignored it
+        self.assertEqual(self.cluster.api.tasks("victim")[0].exit_signal, 15)  # PID 1 would have ignored it
 
     def test_shared_memory(self):
-        """The tasks of one job here share /dev/shm and System V memory; another job does not, and nothing is left."""
+        """Tasks of one job on a node share /dev/shm and System V memory; another job does not; nothing remains."""
         self.agent()
         pair = make_job("pair", "q", ["sh", "-c", "echo $BERTH_TASK > /dev/shm/$BERTH_TASK; ipcmk -M 4096 >/dev/null; "
                                       "until [ -e /dev/shm/w-0 -a -e /dev/shm/w-1 ]; do sleep 0.1; done; echo both; sleep 100000"],

@@ -1,7 +1,7 @@
 // To be preloaded: kills its own process (SIGKILL) right before or right after the N-th call of one
-// kind. Which one says the file KILL_POINT (struct Order), which may change at any time and is
-// shared with the programs that this one starts: tests/integration/kill_points.py writes it.
-// Nothing here allocates or asks for the time: jemalloc calls into it before anything is set up.
+// kind. The file KILL_POINT (struct Order) selects the call; it may change at any time and is
+// shared with the programs that this one starts. tests/integration/kill_points.py writes it.
+// Nothing here allocates or reads the time: jemalloc calls it before anything is initialized.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +18,12 @@
 namespace {
 
 struct Order {
-  int64_t left;      // calls until the end; 0 and below: none is meant
-  int64_t after;     // 1: right after that call, 0: right before it
-  char program[32];  // by the name that it was started with
+  int64_t left;      // calls until the kill; 0 and below: disarmed
+  int64_t after;     // 1: right after the call, 0: right before it
+  char program[32];  // the name with which it was started
   char call[16];
-  char inside[128];  // the path has this in it
-  char ends[32];     // and ends so
+  char inside[128];  // the path contains this
+  char ends[32];     // and ends with this
 };
 
 Order* TheOrder() {
@@ -35,7 +35,7 @@ Order* TheOrder() {
   void* at =
       fd < 0 ? MAP_FAILED : mmap(nullptr, sizeof(Order), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (fd >= 0) close(fd);
-  if (at == MAP_FAILED) return &none;  // asked before there is an environment: again next time
+  if (at == MAP_FAILED) return &none;  // called before the environment exists: retry next time
   order = static_cast<Order*>(at);
   return order;
 }
@@ -56,7 +56,7 @@ void KillMyself() {
   for (;;) pause();
 }
 
-// Stands around a call; true for the one that is meant.
+// Guards a call, and kills the process before or after the selected one.
 class Around {
  public:
   Around(const char* call, const char* path) {
@@ -75,7 +75,7 @@ class Around {
   bool meant_ = false;
 };
 
-// What a descriptor is open on.
+// The path that a descriptor refers to.
 struct Path {
   explicit Path(int fd) {
     text[0] = 0;
@@ -147,7 +147,7 @@ int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* 
   return next(pid, path, actions, attributes, argv, env);
 }
 
-// Right after it only the parent ends: what it began goes on without it.
+// Right after the call only the parent is killed: the child continues without it.
 pid_t fork() noexcept {
   static const auto next = reinterpret_cast<decltype(&fork)>(dlsym(RTLD_NEXT, "fork"));
   Around around("fork", "");

@@ -1,7 +1,7 @@
-"""Named points at which a program kills itself (kill_point.cc does it), and the load under which that happens.
+"""Named points at which a program kills itself (in kill_point.cc), and the load under which that happens.
 
-A point is right before or right after a call of one kind: `server.wal.before_sync` is the moment before `berthd` asks for a
-sync of a write-ahead log.
+A point is right before or right after a call of one kind: `server.wal.before_sync` is the moment before `berthd` syncs
+a write-ahead log.
 
     switch = KillSwitch(cluster.home)
     switch.watch(cluster.server)              # before it is started
@@ -26,10 +26,10 @@ from berth_harness import SOURCE, wait_until
 class Call:
     program: str
     call: str
-    inside: str = ""  # the file's path has this in it
-    ends: str = ""    # and ends so
-    most: int = 1     # kill at one of the first so many
-    starting: bool = False  # while the program starts
+    inside: str = ""  # the path of the file contains this
+    ends: str = ""    # the path ends with this
+    most: int = 1     # kill at one of this many first calls
+    starting: bool = False  # only while the program starts
 
 
 CALLS = {
@@ -71,7 +71,7 @@ def call_of(point):
 
 
 class KillSwitch:
-    """The order that programs watched by it look at; as in struct Order of kill_point.cc."""
+    """The order that watched programs read; as in struct Order of kill_point.cc."""
 
     LAYOUT = struct.Struct("qq32s16s128s32s")
 
@@ -86,7 +86,7 @@ class KillSwitch:
 
     def watch(self, program):
         program.environment = {"LD_PRELOAD": str(self.library), "KILL_POINT": str(self.path),
-                               "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}  # where it is sanitized
+                               "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}  # for sanitized builds
 
     def arm(self, point, count):
         call, after = call_of(point)
@@ -107,8 +107,8 @@ AGAIN_LATER = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, g
 
 
 class Load(threading.Thread):
-    """Gangs over two nodes, some of which fail once and start again, some of which are cancelled, and jobs that are only
-    kept. A call whose answer was lost is sent again, with the same request id."""
+    """Gangs over two nodes, some of which fail once and restart, some of which are cancelled, and jobs that stay
+    suspended. A call whose answer was lost is repeated with the same request id."""
 
     GANG = 4
 
@@ -120,10 +120,10 @@ class Load(threading.Thread):
         self.acked, self.cancelled, self.lost_answers, self.wrong = {}, set(), 0, []
 
     def make(self, name, kind):
-        # Not before all have told that they were started: who is stopped at once may not get to it.
-        all_told = f'[ "$(grep -c "^$BERTH_JOB [0-9]* [0-9]* 0 " "$STARTS")" -ge {self.GANG} ]'
+        # Not before all have recorded their start: a rank that is stopped immediately may not record it.
+        all_started = f'[ "$(grep -c "^$BERTH_JOB [0-9]* [0-9]* 0 " "$STARTS")" -ge {self.GANG} ]'
         fails = ('if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] && [ "$RANK" = 1 ]; then '
-                 f'until {all_told}; do sleep 0.05; done; exit 3; fi; ') if kind == "fails" else ""
+                 f'until {all_started}; do sleep 0.05; done; exit 3; fi; ') if kind == "fails" else ""
         rest = "sleep 20" if kind == "long" else f"sleep {self.random.choice([0, 0.05, 0.2])}"
         gang = kind != "single" and kind != "kept"
         job = make_job(name, "load", ["sh", "-c", f"{NOTE_START}; {fails}{rest}"], replicas=self.GANG if gang else 1,
@@ -134,13 +134,13 @@ class Load(threading.Thread):
         return job
 
     def call(self, method, request):
-        """The answer, or None if it was refused or we stop."""
+        """The answer, or None if the call was refused or the load stops."""
         while not self.stopping.is_set():
             try:
                 return method(request, timeout=5)
             except grpc.RpcError as error:
                 if error.code() == grpc.StatusCode.FAILED_PRECONDITION and isinstance(request, job_pb2.CancelJobRequest):
-                    return None  # it had ended
+                    return None  # the job had ended
                 if error.code() not in AGAIN_LATER:
                     self.wrong.append(f"{type(request).__name__}: {error.code()} {error.details()}")
                     return None
@@ -156,7 +156,7 @@ class Load(threading.Thread):
         if answer is None:
             return
         if [job.name for job in answer.jobs] != [job.name for job in jobs]:
-            self.wrong.append(f"other jobs came back: {[job.name for job in answer.jobs]}")
+            self.wrong.append(f"wrong jobs returned: {[job.name for job in answer.jobs]}")
         self.acked.update((job.name, kind) for job, kind in zip(jobs, kinds))
         if kinds[0] == "long":
             time.sleep(self.random.choice([0, 0.1, 0.5]))
@@ -193,10 +193,10 @@ class Load(threading.Thread):
         return lines
 
     def check(self, test, whole=True):
-        """Once it was stopped. `whole`: no agent was killed, so that each start of a gang is seen of all its ranks."""
+        """Checks the stopped load. `whole`: no agent was killed, so all ranks recorded each start of a gang."""
         test.assertEqual(self.wrong, [])
         stored = {job.name: job for job in self.cluster.api.all_jobs()}
-        test.assertEqual(sorted(set(self.acked) - set(stored)), [], "acknowledged submits are gone")
+        test.assertEqual(sorted(set(self.acked) - set(stored)), [], "acknowledged submits are missing")
         for name, kind in self.acked.items():
             if kind == "long" and name not in self.cancelled:  # its cancel was never acknowledged
                 self.cluster.api.jobs.CancelJob(job_pb2.CancelJobRequest(name=name), timeout=10)
@@ -225,7 +225,7 @@ class Load(threading.Thread):
 
 
 class GangWatch(threading.Thread):
-    """Looks at running gangs: none of their tasks may be without a place, or wait to be prepared."""
+    """Checks running gangs: none of their tasks may be pending or in preparation."""
 
     WITHOUT = ("PENDING", "NOMINATED", "BOUND", "PREPARING", "PREPARED")
 
@@ -259,5 +259,5 @@ class GangWatch(threading.Thread):
 
 
 def wait_killed(program, switch, timeout_s):
-    """Until the program has killed itself at the point that was armed."""
+    """Waits until the program has killed itself at the armed point."""
     wait_until(lambda: not program.running(), timeout_s, f"{program.name} reaches its point ({switch.left()} calls left)", 0.005)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""kill -9 at named points: right before and right after a write of a log, its sync, an answer on its way out, the making of a
-control group, the start of a supervisor, and so on (kill_points.py lists them), under a load of gangs, restarts and cancels.
+"""kill -9 at named points: right before and right after a write to a log, its sync, the sending of an answer, the
+creation of a control group, the start of a supervisor, and so on (kill_points.py lists them), under a load of gangs,
+restarts and cancels.
 
-Holds: every acknowledged job is there; no (job, task, attempt) starts twice; gangs are whole; what ran before runs on.
+Invariants: every acknowledged job is present; no (job, task, attempt) starts twice; gangs are whole; running tasks
+continue.
 
 KILLS (of each point; default 3), POINTS (a regular expression) and SEED change the run.
 """
@@ -19,14 +21,14 @@ from kill_points import GangWatch, KillSwitch, Load, call_of, points, wait_kille
 KILLS = int(os.environ.get("KILLS", "3"))
 SEED = int(os.environ.get("SEED", str(time.time_ns() % 1_000_000)))
 WANTED = re.compile(os.environ.get("POINTS", ""))
-REACH_S = 60  # a point is reached within this under the load
+REACH_S = 60  # the load reaches a point within this time
 
 
 class KillPoints(unittest.TestCase):
     def setUp(self):
         print(f"SEED={SEED} KILLS={KILLS}", flush=True)
         self.random = random.Random(SEED)
-        # A server that is killed again as soon as it is ready may not be found by its agents for minutes.
+        # Agents may not reach a server for minutes that is killed again as soon as it is ready.
         self.cluster = Cluster({"lease": "1h"})
         self.cluster.belongs_to(self)
 
@@ -49,7 +51,7 @@ class KillPoints(unittest.TestCase):
                        cpu_millis=17000, env={"NOTES": str(notes)})
         self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="survivors", jobs=[job]), timeout=10)
         self.cluster.wait_job("survivors", "RUNNING")
-        wait_until(lambda: notes.read_text().count("\n") == 2, 20, "two survivors have told their pids")
+        wait_until(lambda: notes.read_text().count("\n") == 2, 20, "two survivors have written their pids")
         return [int(pid) for pid in notes.read_text().split()]
 
     def check_survivors(self):
@@ -58,7 +60,7 @@ class KillPoints(unittest.TestCase):
         self.assertEqual(job.status.start_count, 1)
 
     def plan(self, *programs):
-        """Every wanted point so often, in a random order: (point, count)."""
+        """Every wanted point KILLS times, in random order: (point, count)."""
         names = [name for program in programs for name in points(program) if WANTED.search(name)] * KILLS
         self.random.shuffle(names)
         return [(name, self.random.randint(1, call_of(name)[0].most)) for name in names]
@@ -68,13 +70,14 @@ class KillPoints(unittest.TestCase):
         self.watch.stop()
         self.check_survivors()
         started = self.load.check(self, whole)
-        self.assertEqual(self.watch.partial, [], "gangs that run in part")
-        print(f"{kills} kills: {len(self.load.acked)} acknowledged jobs all there, {len(self.load.cancelled)} of them cancelled, "
-              f"{started} real tasks started once each, {self.load.lost_answers} answers lost and asked again, running gangs "
-              f"looked at {self.watch.looks} times", flush=True)
+        self.assertEqual(self.watch.partial, [], "partially running gangs")
+        print(f"{kills} kills: {len(self.load.acked)} acknowledged jobs all present, "
+              f"{len(self.load.cancelled)} cancelled, {started} real tasks started once each, "
+              f"{self.load.lost_answers} answers lost and requested again, "
+              f"running gangs checked {self.watch.looks} times", flush=True)
 
     def kill_while_starting(self, program, switch, point, count):
-        """It may start with fewer such calls than `count`."""
+        """A start may make fewer such calls than `count`."""
         program.kill()
         switch.arm(point, count)
         program.start(wait=False)
@@ -89,7 +92,7 @@ class KillPoints(unittest.TestCase):
         switch = KillSwitch(self.cluster.home)
         switch.watch(self.cluster.server)
         for name in ("n1", "n2"):
-            self.cluster.add_agent(name, start=False, cpu="36", sharedPid=True)  # pids that are known out here
+            self.cluster.add_agent(name, start=False, cpu="36", sharedPid=True)  # the tasks see host pids
         self.start()
         server, kills, missed = self.cluster.server, 0, 0
         for point, count in self.plan("server"):
@@ -102,14 +105,14 @@ class KillPoints(unittest.TestCase):
                 wait_killed(server, switch, REACH_S)
             kills += 1
             server.start()
-        print(f"{missed} starts had fewer calls than were waited for", flush=True)
+        print(f"{missed} starts had fewer calls than the kill point waited for", flush=True)
         self.finish(kills, whole=True)
 
     def start_agents(self):
-        """Two, each with a switch, which their supervisors have, too."""
+        """Two agents, each with a kill switch, which their supervisors inherit."""
         switches = {}
         for name in ("n1", "n2"):
-            agent = self.cluster.add_agent(name, start=False, cpu="36", sharedPid=True)  # pids that are known out here
+            agent = self.cluster.add_agent(name, start=False, cpu="36", sharedPid=True)  # they see host pids
             switches[name] = KillSwitch(self.cluster.home, f"kill-{name}")
             switches[name].watch(agent)
         self.start()
@@ -126,7 +129,7 @@ class KillPoints(unittest.TestCase):
         self.finish(len(plan), whole=False)
 
     def test_supervisor(self):
-        """Its own task ends with it, as a failure that the job's retries pay for; no other task does."""
+        """Its own task ends with it, as a failure that consumes a retry of the job; no other task does."""
         switches = self.start_agents()
         plan = self.plan("supervisor")
         for point, count in plan:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Bounds of docs/limits.md that need real connections: how many there may be, what is left for the store when descriptors run
-out, and clients and agents that do not read: they are cut, and the server's memory stays where it was.
+"""Limits of docs/operators/limits.md that need real connections: the number of connections, descriptors reserved for
+the store, and clients and agents that do not read: they are disconnected, and the server's memory stays the same.
 """
 import pathlib
 import socket
@@ -26,7 +26,7 @@ def connect(port, source="127.0.0.1"):
 
 
 def taken(connection):
-    """gRPC's server speaks first; a connection that is turned away ends."""
+    """The gRPC server sends first; a rejected connection is closed."""
     try:
         return connection.recv(1) != b""
     except OSError:
@@ -80,34 +80,34 @@ class Connections(Limits):
         self.assertGreater(len(open_ones), 10)
         others = [connect(self.cluster.server.port, "127.0.0.2") for _ in range(30)]
         of_others = sum(taken(connection) for connection in others)
-        self.assertEqual(of_others, 20, "an address has its own share")
+        self.assertEqual(of_others, 20, "each address has a separate share")
         self.assertTrue(self.cluster.api.jobs.ListJobs(job_pb2.ListJobsRequest(), timeout=5) is not None)
         for connection in [*open_ones, *others]:
             connection.close()
-        wait_until(self.fresh_client_works, 20, "there is room again")
-        print(f"{refused} of 60 connections of one address turned away, then 20 of 30 of another one taken")
+        wait_until(self.fresh_client_works, 20, "connections are accepted again")
+        print(f"{refused} of 60 connections of one address rejected, then 20 of 30 of another one accepted")
 
     def test_out_of_descriptors(self):
         self.start(command=["prlimit", "--nofile=256:256"])
         self.submit(make_job("before", "q", ["true"], suspended=True))
         crowd = [connect(self.cluster.server.port) for _ in range(400)]
-        wait_until(lambda: "a connection was not taken" in self.cluster.server.output(), 20, "it says so")
+        wait_until(lambda: "a connection was refused" in self.cluster.server.output(), 20, "the log reports it")
         for number in range(20):
             self.submit(make_job(f"amid-{number}", "q", ["true"], suspended=True))
         for connection in crowd:
             connection.close()
-        wait_until(self.fresh_client_works, 30, "new clients are let in again")
+        wait_until(self.fresh_client_works, 30, "new clients can connect again")
         self.cluster.server.kill()
         self.cluster.server.start()
         self.assertEqual(len(self.cluster.api.all_jobs()), 21)
-        print("400 connections with 256 descriptors: work went on, and new clients came in afterwards")
+        print("400 connections with 256 descriptors: jobs continued, and new clients connected afterwards")
 
 
 class SlowReaders(Limits):
     batches = 0
 
     def flood(self, seconds):
-        """One change after the other."""
+        """Makes one change after the other."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.batches += 1
@@ -124,25 +124,25 @@ class SlowReaders(Limits):
         apis = [Api(self.cluster.server.address, narrow) for _ in range(20)]
         slow = [api.watch.Watch(watch_pb2.WatchRequest(from_revision=1)) for api in apis]
         for call in slow:
-            next(iter(call))  # it has begun; and no more is read
+            next(iter(call))  # the stream has begun; nothing more is read
         wait_until(lambda: self.cluster.server.metric("berth_watchers") == 20, 10, "all watch")
         self.refused_with_delay(lambda: next(iter(self.cluster.api.watch.Watch(watch_pb2.WatchRequest()))))
         self.flood(8)
-        wait_until(lambda: self.flood(0.5) and self.cluster.server.metric("berth_watchers") == 0, 60, "they are cut")
+        wait_until(lambda: self.flood(0.5) and self.cluster.server.metric("berth_watchers") == 0, 60, "disconnected")
         grown = self.resident() - before
         self.assertLess(grown, 128 * MIB)
         for call in slow:
             call.cancel()
         for api in apis:
             api.close()
-        print(f"20 watchers that do not read, {self.batches * 20} jobs: cut; the server's memory grew by {grown // MIB} MiB")
+        print(f"20 watchers that do not read, {self.batches * 20} jobs: disconnected; the server grew by {grown // MIB} MiB")
 
     def test_agent(self):
-        """Its orders are dropped with its stream; the others get theirs meanwhile."""
+        """Its orders are dropped with its stream; other agents get theirs in the meantime."""
         self.start({"lease": "30s", "heartbeatInterval": "1s"})
         agent = FakeAgent(self.cluster.server.address, "slow", "id-1", cpu_millis=4_000_000)
         self.addCleanup(agent.close)
-        agent.inbox = Stuck(agent.inbox)  # its reading thread stands still with the next message
+        agent.inbox = Stuck(agent.inbox)  # its reading thread stops at the next message
         beats = threading.Event()
         threading.Thread(target=self.beat, args=(agent, beats), daemon=True).start()
         self.addCleanup(beats.set)
@@ -153,7 +153,7 @@ class SlowReaders(Limits):
             most = max(most, self.resident())
             if self.cluster.server.metric("berth_agent_sessions") == 0:
                 break
-        wait_until(lambda: self.cluster.server.metric("berth_agent_sessions") == 0, 20, "it is cut")
+        wait_until(lambda: self.cluster.server.metric("berth_agent_sessions") == 0, 20, "it is disconnected")
         self.cluster.add_agent("well", cpu="64")
         self.cluster.wait_nodes(2)
         job = make_job("runs", "q", ["true"], cpu_millis=1000)
@@ -161,7 +161,7 @@ class SlowReaders(Limits):
         self.submit(job)
         self.cluster.wait_job("runs", "SUCCEEDED")
         self.assertLess(most - before, 384 * MIB)
-        print(f"an agent that does not read was cut; the server's memory grew by {(most - before) // MIB} MiB until then")
+        print(f"an agent that does not read was disconnected; until then the server grew by {(most - before) // MIB} MiB")
 
     @staticmethod
     def beat(agent, stop):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`berth job logs -f` over stops and kills of the server; and how long a stop takes with clients connected."""
+"""`berth job logs -f` across stops and kills of the server, and the duration of a stop with connected clients."""
 import signal
 import subprocess
 import time
@@ -25,7 +25,7 @@ class LogResume(unittest.TestCase):
         self.cluster = Cluster().belongs_to(self)
         self.cluster.server.start()
         self.cluster.add_agent("n1")
-        self.cluster.wait_nodes(1)  # by a client that stays connected, and idle
+        self.cluster.wait_nodes(1)  # by a client that stays connected and idle
         self.cluster.berth("queue", "create", "q")
 
     def follow(self, name, *options):
@@ -46,12 +46,12 @@ class LogResume(unittest.TestCase):
 
         def grows_by(lines):
             size = len(both_path.read_text().split("\n"))
-            wait_until(lambda: len(both_path.read_text().split("\n")) > size + lines, 30, "the follower goes on")
+            wait_until(lambda: len(both_path.read_text().split("\n")) > size + lines, 30, "the follower continues")
 
         grows_by(20)
         begin = time.monotonic()
         self.assertEqual(server.stop(), 0)
-        self.assertLess(time.monotonic() - begin, 5 if SANITIZED else 1, "a stop is prompt")
+        self.assertLess(time.monotonic() - begin, 5 if SANITIZED else 1, "a stop is fast")
         time.sleep(0.5)
         server.start()
         grows_by(20)
@@ -67,7 +67,7 @@ class LogResume(unittest.TestCase):
         self.assertEqual(tail, [f"err {i}" for i in range(LINES - len(tail), LINES)])
         self.assertEqual(self.cluster.wait_job("talker", "SUCCEEDED").status.start_count, 1)
 
-    def test_a_log_of_a_node_that_is_gone_is_refused_with_the_reason(self):
+    def test_a_log_on_a_silent_node_is_refused_with_the_reason(self):
         self.cluster.berth("submit", self.cluster.manifest(JOB.replace("name: talker", "name: quick")
                                                            .replace(f"-lt {LINES}", "-lt 1")))
         self.cluster.wait_job("quick", "SUCCEEDED")

@@ -1,5 +1,5 @@
-"""Manual pages: there is one for each program and each command of berth, with all that --help tells, and neither
-mandoc's nor groff's checks find fault with them. `cmake --install` installs them."""
+"""Manual pages: one for each program and each command of berth, with everything that --help prints. The checks of
+mandoc and groff find no faults. `cmake --install` installs the pages."""
 import os
 import pathlib
 import re
@@ -44,7 +44,7 @@ class ManTest(unittest.TestCase):
         cls.pages = {path.name: path for path in cls.home.iterdir()}
 
     def shown(self, page):
-        """As a reader sees it, one blank between words."""
+        """The page as a reader sees it, with one blank between words."""
         result = run("mandoc", "-T", "ascii", "-O", "width=200", self.pages[page])
         self.assertEqual(result.returncode, 0)
         return re.sub(r"\s+", " ", re.sub(".\b", "", result.stdout))
@@ -58,14 +58,14 @@ class ManTest(unittest.TestCase):
     def test_mandoc_and_groff_find_no_fault(self):
         for tool in ("mandoc", "groff"):
             if shutil.which(tool) is None:
-                self.fail(f"{tool} is not here: deploy/install-deps --test")
+                self.fail(f"{tool} is not installed: deploy/install-deps --test")
         for name, path in sorted(self.pages.items()):
             lint = run("mandoc", "-T", "lint", path)
             self.assertEqual((lint.returncode, lint.stdout), (0, ""), name)
             groff = run("groff", "-man", "-ww", "-z", path)
             self.assertEqual((groff.returncode, groff.stderr), (0, ""), name)
 
-    def test_a_page_tells_all_options_and_commands_of_its_help(self):
+    def test_a_page_has_all_options_and_commands_of_its_help(self):
         for noun in commands_of(help_of("berth")):
             page = self.shown(f"berth-{noun}.1")
             for command in [(noun,), *((noun, verb) for verb in commands_of(help_of("berth", noun)))]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""GPUs in MIG mode that are divided anew for jobs that wait: a real server and agent with a fake driver
-(tests/unit/discovery/fake), which keeps what its GPUs are divided into in files.
+"""GPUs in MIG mode that are repartitioned for pending jobs: a real server and agent with a fake driver
+(tests/unit/discovery/fake), which stores the instances of its GPUs in files.
 """
 import os
 import pathlib
@@ -42,7 +42,7 @@ class Mig(unittest.TestCase):
         self.cluster.wait_nodes(1)
 
     def instances(self):
-        """UUID -> profile, of those that are given out."""
+        """UUID -> profile of the healthy instances."""
         node = self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10)
         return {d.uuid: d.model for d in node.inventory.devices if d.kind == "mig" and not d.unhealthy}
 
@@ -54,12 +54,12 @@ class Mig(unittest.TestCase):
 
     def wait_running(self, name, expected):
         self.cluster.wait_job(name, "RUNNING", timeout_s=120)
-        wait_until(lambda: self.marks.read_text().strip(), 20, "the task says what it has")
+        wait_until(lambda: self.marks.read_text().strip(), 20, "the task prints its devices")
         found = self.instances()
         self.assertEqual(sorted(found.values()), sorted(expected))
         return self.marks.read_text().splitlines()
 
-    def test_a_gpu_is_divided_for_a_job(self):
+    def test_a_gpu_is_partitioned_for_a_job(self):
         self.add_agent()
         wait_until(lambda: len(self.instances()) == 7, 60, "seven instances")
         self.submit("train", "3g.40gb", 2)
@@ -70,13 +70,13 @@ class Mig(unittest.TestCase):
         wait_until(lambda: 'berth_gpu_divisions_total{outcome="done"} 1' in self.cluster.server.get("/metrics")[1], 10,
                    "it is counted")
 
-        # Nothing takes a GPU from a job that runs on it.
+        # A GPU is never taken from a job that runs on it.
         self.submit("more", "1g.10gb", 1)
         time.sleep(12)
         self.cluster.wait_job("more", "PENDING")
         self.cluster.wait_job("train", "RUNNING")
 
-    def test_a_gpu_that_is_not_divided_at_all(self):
+    def test_a_gpu_without_instances(self):
         self.layout.write_text("")
         self.add_agent()
         self.submit("train", "7g.80gb", 1)
@@ -96,7 +96,7 @@ class Mig(unittest.TestCase):
         wait_until(lambda: len(self.instances()) == 7, 60, "seven instances")
         self.say("room 2 1\n")
         self.submit("train", "3g.40gb", 2)
-        wait_until(lambda: sorted(self.instances().values()) == ["3g.40gb"], 120, "what there is now is registered")
+        wait_until(lambda: sorted(self.instances().values()) == ["3g.40gb"], 120, "the instances are registered")
         wait_until(lambda: 'berth_node_conditions{condition="mig"} 1' in self.cluster.server.get("/metrics")[1], 30,
                    "the condition")
         self.cluster.wait_job("train", "PENDING")
@@ -112,12 +112,12 @@ class Mig(unittest.TestCase):
         self.assertEqual(len(self.wait_running("train", ["3g.40gb", "3g.40gb"])), 1)
 
     def test_the_server_is_killed_while_the_gpu_is_held(self):
-        self.kill_server_when("a GPU is held")
+        self.kill_server_when("holding a GPU for division")
 
-    def test_the_server_is_killed_while_the_gpu_is_divided(self):
-        self.kill_server_when("dividing a GPU anew")
+    def test_the_server_is_killed_while_the_gpu_is_repartitioned(self):
+        self.kill_server_when("dividing a GPU")
 
-    def test_the_agent_is_killed_while_the_gpu_is_divided(self):
+    def test_the_agent_is_killed_while_the_gpu_is_repartitioned(self):
         self.add_agent()
         wait_until(lambda: len(self.instances()) == 7, 60, "seven instances")
         self.say("slow 2 2000\n")

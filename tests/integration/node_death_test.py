@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A node dies or falls silent: its gang starts anew after lease + kill grace + margin, and never before.
+"""A node dies or falls silent: its gang restarts after lease + kill grace + margin, and never before.
 
 Every rank writes "attempt time" lines while it lives; the two attempts of one rank must not overlap.
 """
@@ -23,16 +23,16 @@ class NodeDeath(TickingGang):
         self.kill_node(victim)
         wait_until(lambda: self.node_state(victim) == "NODE_SILENT", LEASE_S + 5, "the dead node is silent")
         self.wait_second_attempt(FENCE_S + 20)
-        # The last heartbeat may be up to one interval older than the death.
+        # The last heartbeat can be up to one interval older than the death.
         waited = min(self.first_tick(rank, 2) for rank in (0, 1)) - died
         self.assertGreaterEqual(waited, FENCE_S - HEARTBEAT_S)
         self.assertEqual(self.node_state(victim), "NODE_LOST")
         self.assertNotIn(victim, {task.node for task in self.cluster.api.tasks("gang")})
         self.assert_no_overlap()
-        print(f"dead node: gang ran anew after {waited:.1f} s (lease {LEASE_S} + grace {GRACE_S} + margin {MARGIN_S})")
+        print(f"dead node: gang ran again after {waited:.1f} s (lease {LEASE_S} + grace {GRACE_S} + margin {MARGIN_S})")
 
     def kill_node(self, name):
-        """The agent, its supervisors and their tasks at one blow."""
+        """Kills the agent, its supervisors and their tasks together."""
         agent = self.cluster.agents[name]
         agent.kill()
         for pid in self.cluster.processes(str(agent.state)):
@@ -58,15 +58,15 @@ class NodeDeath(TickingGang):
         self.wait_second_attempt(FENCE_S + 20)
         lived = self.last_tick(cut_rank, 1) - cut
         waited = self.first_tick(cut_rank, 2) - cut
-        self.assertLessEqual(lived, LEASE_S + GRACE_S + 0.5, "the agent kills strict tasks when its lease lapses")
+        self.assertLessEqual(lived, LEASE_S + GRACE_S + 0.5, "the agent kills strict tasks when its lease expires")
         self.assertGreaterEqual(waited, FENCE_S - HEARTBEAT_S)
         self.assert_no_overlap()
         relay.heal()
         self.cluster.wait_nodes(3)
-        print(f"cut network: tasks behind it lived {lived:.1f} s, were replaced after {waited:.1f} s, node came back")
+        print(f"cut network: tasks behind it lived {lived:.1f} s, were replaced after {waited:.1f} s, node returned")
 
     def test_stopped_agent_cannot_keep_its_tasks_alive(self):
-        """The supervisors watch the lease, too: an agent that hangs does not defeat fencing."""
+        """The supervisors watch the lease, too: an agent that hangs does not prevent fencing."""
         for name in ("n1", "n2", "n3"):
             self.cluster.add_agent(name)
         self.cluster.wait_nodes(3)
@@ -80,7 +80,7 @@ class NodeDeath(TickingGang):
         self.assert_no_overlap()
         print(f"stopped agent: its task lived {lived:.1f} s longer")
 
-    def test_short_silence_is_no_death(self):
+    def test_a_short_silence_loses_nothing(self):
         for name in ("n1", "n2"):
             self.cluster.add_agent(name)
         self.cluster.wait_nodes(2)
@@ -96,7 +96,7 @@ class NodeDeath(TickingGang):
         print("an agent stopped for half a lease lost nothing")
 
     def test_silent_brake(self):
-        """Many nodes silent at once are more likely our network than their death: nothing is replaced."""
+        """If many nodes are silent at once, the network is more likely at fault than the nodes: nothing is replaced."""
         self.cluster.server.stop()
         write_yaml(self.cluster.server.config, dict(CONFIG, silentBrake=0.2))
         self.cluster.server.start()
@@ -104,7 +104,7 @@ class NodeDeath(TickingGang):
         for name in names:
             self.cluster.add_agent(name)
         self.cluster.wait_nodes(len(names))
-        places = self.start_gang(replicas=3, max_retries=2)  # used up when the nodes come back without their tasks
+        places = self.start_gang(replicas=3, max_retries=2)  # consumed when the nodes return without their tasks
         for name in places.values():
             self.kill_node(name)
         wait_until(lambda: self.cluster.server.metric("berth_silent_brake") == 1, LEASE_S + 5, "the brake holds")
@@ -114,7 +114,7 @@ class NodeDeath(TickingGang):
             self.cluster.agents[name].start()
         self.wait_second_attempt(30)
         self.assert_no_overlap()
-        print("three of six nodes silent: nothing was replaced until they came back")
+        print("three of six nodes silent: nothing was replaced until they returned")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an operator's tools see: Prometheus scrapes us, promtool finds nothing to complain of, health and reflection."""
+"""Operators' tools: Prometheus scrapes berthd, promtool reports no problems, and health and reflection work."""
 import json
 import re
 import shutil
@@ -31,7 +31,7 @@ class Observe(unittest.TestCase):
         for job in jobs:
             cls.cluster.wait_job(job.name, "SUCCEEDED")
 
-    def test_promtool_has_no_complaint(self):
+    def test_promtool_reports_no_problems(self):
         if not shutil.which("promtool"):
             self.skipTest("promtool is not installed")
         status, text = self.cluster.server.get("/metrics")
@@ -41,9 +41,9 @@ class Observe(unittest.TestCase):
         names = set(re.findall(r"^# TYPE (\S+)", text, re.M))
         ours = {name for name in names if name.startswith("berth_")}
         self.assertGreater(len(ours), 10)
-        print(f"{len(ours)} metric families of ours, promtool has no complaint")
+        print(f"{len(ours)} metric families of Berth, promtool reports no problems")
 
-    def test_prometheus_scrapes_us(self):
+    def test_prometheus_scrapes_berthd(self):
         if not shutil.which("prometheus"):
             self.skipTest("prometheus is not installed")
         home, port = self.cluster.home, free_port()
@@ -80,7 +80,7 @@ class Observe(unittest.TestCase):
         found = set(re.findall(r"[a-z][\w.]*\.[A-Z]\w+", answer.decode(errors="replace")))
         self.assertLessEqual(SERVICES | {"grpc.health.v1.Health"}, found)
 
-    def test_unbuilt_services_say_so_by_name(self):
+    def test_unimplemented_services_are_named(self):
         with self.assertRaises(grpc.RpcError) as caught:
             self.cluster.api.channel.unary_unary("/berth.v1.ExplainService/WhatIf")(b"", timeout=5)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tasks in images of OCI layouts, end to end: resolved, unpacked once, shared, refused when damaged, and whole whatever is
-killed. Needs root, crun, umoci and a static busybox; without, it is skipped.
+"""Tasks in images of OCI layouts, end to end: resolved, unpacked once, shared, refused if damaged, and intact after
+kills. Needs root, crun, umoci and a static busybox; without them the test is skipped.
 """
 import gzip
 import hashlib
@@ -76,7 +76,7 @@ class OciImage(unittest.TestCase):
         self.cluster.create_queue("q")
         self.store = self.cluster.home / "store"
         self.layout = Layout(self.store / "team" / "small")
-        self.state = pathlib.Path(f"/run{self.cluster.home}")  # not below /tmp; has the name that the harness looks for
+        self.state = pathlib.Path(f"/run{self.cluster.home}")  # not below /tmp; the harness searches for this name
         self.state.mkdir(parents=True)
         self.addCleanup(shutil.rmtree, self.state, ignore_errors=True)
 
@@ -87,7 +87,7 @@ class OciImage(unittest.TestCase):
         return agent
 
     def crun(self):
-        """Debian's crun does not run where hierarchies of both versions are mounted, unless one is out of its sight."""
+        """Debian's crun does not run with mounted hierarchies of both versions, unless one is hidden from it."""
         if not HYBRID.exists():
             return "/usr/bin/crun"
         return self.script("crun-here", "exec unshare -m sh -c 'umount /sys/fs/cgroup/unified; exec /usr/bin/crun \"$@\"' "
@@ -134,16 +134,16 @@ class OciImage(unittest.TestCase):
                 def said():
                     out = self.cluster.berth("job", "logs", name, "--task", f"w-{task}")
                     return "\n".join(line for line in out.splitlines() if "touch:" not in line) + "\n"
-                wait_until(lambda: said() == text or self.fail_later(said()), 20, f"what task {task} of {name} sees")
+                wait_until(lambda: said() == text or self.fail_later(said()), 20, f"output of task {task} of {name}")
         self.assertNotIn("image", [line.partition("=")[2] for line in prolog.read_text().splitlines()],
-                         "an image's variables reach no program of the node")
+                         "variables of an image reach no program of the node")
         self.assertEqual(self.cached(), {one, two})
         self.assertEqual(sorted(os.readlink(link) for link in self.used()), sorted([f"../{one}"] * 2 + [f"../{two}"]))
         self.assertEqual(self.cluster.berth("exec", "first", "--", "cat", "/data/which"), "one")
         for name in expected:
             self.cluster.berth("job", "cancel", name)
             self.cluster.wait_job(name, "CANCELLED")
-        self.assertEqual(self.used(), [], "tasks that ended keep no image")
+        self.assertEqual(self.used(), [], "ended tasks hold no image")
         self.assertEqual(self.cached(), {one, two})
 
     @staticmethod
@@ -169,11 +169,11 @@ class OciImage(unittest.TestCase):
         self.assertEqual(self.cached(), set())
         self.assertFalse((self.state / "images" / "new").exists())
         self.refused("missing", "team/other:1",
-                     f"skopeo copy docker://REGISTRY/team/other:1 oci:{self.store}/team/other:1 puts it there")
-        self.refused("tag", "team/small:3", "there is no tag 3 in the OCI layout .*, which has: 1")
+                     f"skopeo copy docker://REGISTRY/team/other:1 oci:{self.store}/team/other:1")
+        self.refused("tag", "team/small:3", "the OCI layout .* has no tag 3; it has: 1")
 
     def slow_umoci(self):
-        """Says when it begins, and goes on when the test wants it."""
+        """Reports when it begins, and continues when the test allows it."""
         return self.script("umoci-here", f"echo $$ >> {self.cluster.home}/begun\n"
                                          f"until [ -e {self.cluster.home}/go ]; do sleep 0.05; done\n"
                                          "exec /usr/bin/umoci \"$@\"")
@@ -182,12 +182,12 @@ class OciImage(unittest.TestCase):
         path = self.cluster.home / "begun"
         return [int(line) for line in path.read_text().split()] if path.exists() else []
 
-    def test_a_long_unpacking_stalls_nothing(self):
+    def test_a_long_unpacking_blocks_nothing(self):
         entry = self.add("1", {"Env": ["PATH=/bin"]}, which="one")
         self.agent(umoci=self.slow_umoci())
         self.submit(make_job("boxed", "q", ["cat", "/data/which"]), "team/small:1")
         wait_until(self.unpackers, 20, "it is being unpacked")
-        for i in range(4):  # past the lease
+        for i in range(4):  # longer than the lease
             self.submit(make_job(f"plain-{i}", "q", ["sleep", "2"]), "")
             self.cluster.wait_job(f"plain-{i}", "SUCCEEDED")
         self.assertEqual(self.cached(), set())
@@ -197,7 +197,7 @@ class OciImage(unittest.TestCase):
         self.assertEqual(self.cached(), {entry})
         self.assertEqual(len(self.unpackers()), 1)
 
-    def test_an_unpacking_outlasts_the_task_that_wanted_it(self):
+    def test_an_unpacking_outlasts_the_task_that_requested_it(self):
         entry = self.add("1", {"Env": ["PATH=/bin"]}, which="one")
         self.agent(umoci=self.slow_umoci())
         job = make_job("boxed", "q", ["cat", "/data/which"], prepare_timeout=duration_pb2.Duration(seconds=2))
@@ -206,12 +206,12 @@ class OciImage(unittest.TestCase):
 
         def says():
             return self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name="boxed"), timeout=10).status.message
-        wait_until(lambda: "was not prepared within 2s" in says(), 30, "the time to prepare has passed")
+        wait_until(lambda: "was not prepared within 2s" in says(), 30, "the time to prepare has expired")
         node = self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10)
         self.assertEqual(node.status.refusals, 0)
         (self.cluster.home / "go").touch()
-        wait_until(lambda: self.cached() == {entry}, 20, "it was unpacked all the same")
-        wait_until(lambda: not self.used(), 20, "the task that is gone keeps no image")
+        wait_until(lambda: self.cached() == {entry}, 20, "it was unpacked anyway")
+        wait_until(lambda: not self.used(), 20, "the task that ended holds no image")
         self.cluster.wait_job("boxed", "SUCCEEDED", timeout_s=120)
         self.assertEqual(self.logs("boxed"), "one")
         self.assertEqual(len(self.unpackers()), 1)
@@ -222,7 +222,7 @@ class OciImage(unittest.TestCase):
         self.submit(make_job("boxed", "q", ["cat", "/data/which"]), "team/small:1")
         (unpacker,) = wait_until(self.unpackers, 20, "it is being unpacked")
         agent.kill()
-        self.assertTrue(alive(unpacker), "an agent's end does not end what it unpacks")
+        self.assertTrue(alive(unpacker), "the end of an agent does not end its unpacking")
         agent.start()
         self.cluster.wait_nodes(1)
         (self.cluster.home / "go").touch()
@@ -230,7 +230,7 @@ class OciImage(unittest.TestCase):
         self.assertEqual(self.logs("boxed"), "one")
         self.assertEqual(len(self.unpackers()), 1)
         self.assertEqual(self.cached(), {entry})
-        wait_until(lambda: not self.used(), 20, "nothing keeps the image")
+        wait_until(lambda: not self.used(), 20, "nothing holds the image")
 
     def test_all_killed_while_unpacking(self):
         entry = self.add("1", {"Env": ["PATH=/bin"]}, which="one")
@@ -242,14 +242,14 @@ class OciImage(unittest.TestCase):
         def only_program():
             found = [pid for pid in self.cluster.processes()
                      if b"berth-image" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
-            return found[0] if len(found) == 1 else None  # a copy of it that is to become another is one, too
+            return found[0] if len(found) == 1 else None  # includes a fork of it that has not yet called exec
         try:
             program = wait_until(only_program, 20, "one unpacking program")
         except AssertionError as late:
             running = {pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.cluster.processes()}
             self.fail(f"{late}; umoci is {'' if alive(unpacker) else 'not '}there; of {running}")
         os.kill(program, signal.SIGKILL)
-        wait_until(lambda: not alive(unpacker), 20, "umoci ends with who started it")
+        wait_until(lambda: not alive(unpacker), 20, "umoci ends with the program that started it")
         self.assertEqual(self.cached(), set())
         (self.cluster.home / "go").touch()
         agent.start()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Networks that are cut one way, that flap, and that are gone: strict tasks never run twice at once, and a network that is
-back within the lease costs nothing.
+"""Networks that are cut one way, that flap, and that fail: strict tasks never run twice at once, and a network that
+recovers within the lease costs nothing.
 
-The relay cuts bytes; a network namespace cuts packets, so that what is underway is sent again, late.
-SEED changes the flapping.
+The relay cuts bytes; a network namespace cuts packets, so that packets in flight are sent again, late. SEED changes the
+flapping.
 """
 import os
 import random
@@ -19,7 +19,7 @@ SEED = int(os.environ.get("SEED", str(time.time_ns() % 1_000_000)))
 
 
 class Namespace:
-    """A host of its own, 10.213.N.2, on a cable to this one, 10.213.N.1."""
+    """A separate host, 10.213.N.2, connected to this one, 10.213.N.1."""
 
     def __init__(self, test):
         number = os.getpid() % 250 + 1
@@ -46,7 +46,7 @@ class Namespace:
 
 class Partition(TickingGang):
     def gang_behind(self, relay, command=()):
-        """A gang of two, one of them on n2, which is behind the relay; n3 is free. Returns the rank on n2."""
+        """Starts a gang of two, one of them on n2, which is behind the relay; n3 is free. Returns the rank on n2."""
         for name in ("n1", "n3"):
             self.cluster.add_agent(name)
         self.cluster.wait_nodes(2)
@@ -61,7 +61,7 @@ class Partition(TickingGang):
         return next(rank for rank, node in places.items() if node == "n2")
 
     def check_fenced(self, rank, cut):
-        """The gang starts anew, not before the fence, and the rank that was cut off was gone by then."""
+        """The gang restarts, not before the fence, and the rank that was cut off has ended by then."""
         self.wait_second_attempt(FENCE_S + 20)
         lived, waited = self.last_tick(rank, 1) - cut, self.first_tick(rank, 2) - cut
         self.assertLessEqual(lived, LEASE_S + GRACE_S + 0.5)
@@ -71,29 +71,29 @@ class Partition(TickingGang):
     def check_never_restarted(self):
         super().check_never_restarted()
         newest = min(self.lines(rank)[-1][1] for rank in (0, 1))
-        self.assertLess(time.time() - newest, 2, "both ranks tick on")
+        self.assertLess(time.time() - newest, 2, "both ranks keep ticking")
 
     def test_server_hears_nothing(self):
         relay = Relay(self.cluster.server.port)
         rank = self.gang_behind(relay)
         cut = time.time()
         relay.to_server.set()
-        told = self.check_fenced(rank, cut)
-        # A server that heard nothing for so long waits for the fence, whatever became of the tasks.
+        summary = self.check_fenced(rank, cut)
+        # A server that heard nothing for this long waits for the fence, whatever happened to the tasks.
         self.assertGreaterEqual(self.first_tick(rank, 2) - cut, FENCE_S - HEARTBEAT_S)
         relay.heal()
         self.cluster.wait_nodes(3)
-        print(f"towards the server nothing passes: the rank {told}")
+        print(f"towards the server nothing passes: the rank {summary}")
 
     def test_agent_hears_nothing(self):
         relay = Relay(self.cluster.server.port)
         rank = self.gang_behind(relay)
         cut = time.time()
         relay.to_agent.set()
-        told = self.check_fenced(rank, cut)
+        summary = self.check_fenced(rank, cut)
         relay.heal()
         self.cluster.wait_nodes(3)
-        print(f"towards the agent nothing passes: the rank {told}")
+        print(f"towards the agent nothing passes: the rank {summary}")
 
     def test_flapping(self):
         print(f"SEED={SEED}", flush=True)
@@ -109,7 +109,7 @@ class Partition(TickingGang):
             time.sleep(chooser.uniform(0.05, LEASE_S / 3))
             cuts += 1
         self.check_never_restarted()
-        print(f"{cuts} cuts of up to a third of the lease in 20 s: nothing was started anew")
+        print(f"{cuts} cuts of up to a third of the lease in 20 s: nothing was restarted")
 
     @unittest.skipIf(os.getuid() != 0, "network namespaces need root")
     def test_no_network(self):
@@ -120,10 +120,10 @@ class Partition(TickingGang):
         network.connect()
         self.check_never_restarted()
         network.cut()
-        told = self.check_fenced(rank, time.time())
+        summary = self.check_fenced(rank, time.time())
         network.connect()
         wait_until(lambda: self.node_state("n2") == "NODE_READY", 60, "n2 is back")
-        print(f"no packet passes: half a lease changed nothing; for longer the rank {told}")
+        print(f"no packet passes: half a lease changed nothing; for longer the rank {summary}")
 
 
 if __name__ == "__main__":

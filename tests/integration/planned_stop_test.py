@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""berthd away for three leases. A planned stop (SIGTERM) and `berth cluster pause` leave every task in its process; a crash
-without either fences as documented; an agent that was not reached before the stop never leads to two attempts at once.
+"""berthd is down for three leases. A planned stop (SIGTERM) and `berth cluster pause` keep every task in its process; a
+crash without either fences as documented; an agent that was unreachable before the stop never leads to two attempts at
+once.
 """
 import pathlib
 import signal
@@ -30,7 +31,7 @@ class PlannedStop(TickingGang):
         return places
 
     def task_pids(self):
-        """Of the gang's shells, by their command line; what a shell forks for a moment looks the same."""
+        """Pids of the gang's shells, by their command line; a short-lived fork of a shell looks the same."""
         parents = {}
         for pid in self.cluster.processes():
             try:
@@ -53,10 +54,10 @@ class PlannedStop(TickingGang):
         self.assertEqual(self.cluster.server.stop(), 0)
         self.assertIn("agents were granted a longer lease for the stop", self.cluster.server.output())
         time.sleep(AWAY_S)
-        self.assertTrue(all(alive(pid) for pid in self.pids), "tasks run on while berthd is away")
+        self.assertTrue(all(alive(pid) for pid in self.pids), "tasks continue while berthd is down")
         self.cluster.server.start()
         self.check_same_processes()
-        # Back to the usual lease: a node that dies now is fenced in the usual time.
+        # The usual lease applies again: a node that dies now is fenced in the usual time.
         node = {task.rank: task.node for task in self.cluster.api.tasks("gang")}[0]
         died = time.time()
         self.cluster.agents[node].signal(signal.SIGSTOP)
@@ -72,12 +73,12 @@ class PlannedStop(TickingGang):
         self.assertIn("Paused", self.cluster.berth("cluster", "info"))
         self.cluster.server.kill()
         time.sleep(AWAY_S)
-        self.assertTrue(all(alive(pid) for pid in self.pids), "tasks run on while berthd is away")
+        self.assertTrue(all(alive(pid) for pid in self.pids), "tasks continue while berthd is down")
         self.cluster.server.start()
         self.check_same_processes()
         self.assertNotIn("Paused", self.cluster.berth("cluster", "info"))
 
-    def test_agents_that_start_again_while_it_is_away_keep_the_longer_lease(self):
+    def test_agents_that_restart_while_it_is_down_keep_the_longer_lease(self):
         self.start_all()
         self.assertEqual(self.cluster.server.stop(), 0)
         for agent in self.cluster.agents.values():
@@ -107,7 +108,7 @@ class PlannedStop(TickingGang):
         self.start_all()
         self.cluster.server.kill()
         time.sleep(AWAY_S)
-        self.assertFalse(any(alive(pid) for pid in self.pids), "agents that hear nothing kill their fenced tasks")
+        self.assertFalse(any(alive(pid) for pid in self.pids), "agents without a server kill their fenced tasks")
         self.cluster.server.start()
         self.wait_second_attempt(FENCE_S + 30)
         self.assert_no_overlap()
@@ -123,7 +124,7 @@ class PlannedStop(TickingGang):
         time.sleep(AWAY_S)
         self.assertLessEqual(self.last_tick(1, 1) - stopped, LEASE_S + GRACE_S + 1, "its supervisor keeps the usual lease")
         self.cluster.server.start()
-        # It might hold the longer lease, for all that the server knows, and it does not come back.
+        # The server must assume that it holds the longer lease, and it does not return.
         self.wait_second_attempt(STOP_LEASE_S + FENCE_S + 30)
         self.assertGreaterEqual(self.first_tick(1, 2) - stopped, STOP_LEASE_S)
         self.assert_no_overlap()

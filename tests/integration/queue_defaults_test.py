@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a job leaves out, and what can never start, as a user of a new cluster sees it: the queue `default`, replicas, requests
-from the queue and from the server, and the warning of `berth submit`.
+"""Omitted fields and jobs that can never start, as the user of a new cluster sees them: the queue `default`, replicas,
+requests from the queue and from the server, and the warning of `berth submit`.
 """
 import unittest
 
@@ -20,7 +20,7 @@ queue: research
 groups:
 - {name: w, command: ["true"]}
 """
-NEVER = "can never start: asks for gpu 520, the limit of queue research is 256"
+NEVER = "can never start: requests gpu 520, the limit of queue research is 256"
 
 
 class QueueDefaults(unittest.TestCase):
@@ -38,7 +38,7 @@ class QueueDefaults(unittest.TestCase):
         self.berth("queue", "create", "research", "--limit", "gpu=256", "--max-tasks", "100",
                    "--defaults", "{cpu: 500m, memory: 1Gi}")
 
-    def test_a_new_cluster_takes_a_job_without_a_queue(self):
+    def test_a_new_cluster_accepts_a_job_without_a_queue(self):
         self.berth("submit", "--name", "bare", "--", "true")
         self.assertIn("queue: default", self.berth("job", "get", "bare", "-o", "yaml"))
         self.cluster.server.kill()
@@ -50,7 +50,7 @@ class QueueDefaults(unittest.TestCase):
         self.research()
         self.cluster.server.kill()
         self.cluster.server.start()
-        self.assertIn('there is no queue "default"; queues that take jobs: research',
+        self.assertIn('there is no queue "default"; queues that accept jobs: research',
                       self.berth("submit", "--", "true", rc=3))
 
     def test_requests_of_the_queue(self):
@@ -63,15 +63,15 @@ class QueueDefaults(unittest.TestCase):
         zero = self.cluster.manifest(SMALL.replace("name: w,", "name: w, replicas: 0,"))
         self.assertIn("groups[0].replicas: must be 1..10000, is 0", self.berth("submit", str(zero), rc=4))
 
-    def test_a_job_beyond_the_limit_is_told(self):
+    def test_a_job_beyond_the_limit_is_reported(self):
         self.research()
-        told = self.berth("submit", str(self.cluster.manifest(BIG)))
-        self.assertIn(f"warning: job/big {NEVER}", told)
+        output = self.berth("submit", str(self.cluster.manifest(BIG)))
+        self.assertIn(f"warning: job/big {NEVER}", output)
         for verb in (["job", "list"], ["job", "describe", "big"], ["job", "explain", "big"]):
             self.assertIn(NEVER, self.berth(*verb))
         self.berth("queue", "update", "research", "--limit", "gpu=1024")
         self.assertNotIn("can never start", self.berth("job", "list"))
-        self.assertIn("at most 100 tasks of jobs that have not ended (max_tasks), has 65, and this call brings 36",
+        self.assertIn("at most 100 tasks of jobs that have not ended (max_tasks), has 65, and this call adds 36",
                       self.berth("submit", "--queue", "research", "--replicas", "36", "--timeout", "1s", "--", "true", rc=5))
 
 

@@ -1,8 +1,8 @@
-"""TCP relays of the tests, which do to connections what networks do.
+"""TCP relays that simulate network faults for the tests.
 
     relay = Relay(server.port)             # listens at relay.address
-    relay.cut(); relay.heal()              # connections stay, bytes do not move, and come late
-    relay.fault = Resets(random.Random(1)) # of all connections, until it is None again
+    relay.cut(); relay.heal()              # connections stay open; bytes are held, and arrive late
+    relay.fault = Resets(random.Random(1)) # on all connections, until it is None again
 """
 import random
 import socket
@@ -14,25 +14,25 @@ from berth_harness import free_port
 
 
 class Fault:
-    """What happens to bytes on their way. Connections may share one: `random` is of our own."""
+    """A fault for bytes in transit. Connections may share one: it has its own `random`."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
 
     def pieces(self, data):
-        """Yields (seconds to wait, bytes to pass on then); raises ConnectionError to reset the connection."""
+        """Yields (seconds to wait, bytes to forward then); raises ConnectionError to reset the connection."""
         yield 0, data
 
 
 class Delays(Fault):
-    """Each piece comes 50 to 500 ms late."""
+    """Each piece arrives 50 to 500 ms late."""
 
     def pieces(self, data):
         yield self.random.uniform(0.05, 0.5), data
 
 
 class Stalls(Fault):
-    """One piece in five is lost, and comes when it was sent again; all behind it wait for it."""
+    """One piece in five is lost and arrives when it is retransmitted; all pieces after it wait for it."""
 
     def __init__(self, seed, longest_s=1.0):
         super().__init__(seed)
@@ -43,7 +43,7 @@ class Stalls(Fault):
 
 
 class Resets(Fault):
-    """A connection is cut, at any byte, about every so many bytes."""
+    """Resets the connection at any byte, about once per given number of bytes."""
 
     def __init__(self, seed, bytes_between=6000):
         super().__init__(seed)
@@ -58,7 +58,7 @@ class Resets(Fault):
 
 
 class Drip(Fault):
-    """So many bytes a second and no more."""
+    """A limited number of bytes per second."""
 
     def __init__(self, seed, bytes_per_second):
         super().__init__(seed)
@@ -110,7 +110,7 @@ class Relay(threading.Thread):
                 continue
             try:
                 far = socket.create_connection(("127.0.0.1", self.target_port))
-            except OSError:  # the server is away
+            except OSError:  # the server is down
                 near.close()
                 continue
             self.connections += 1
@@ -141,13 +141,13 @@ class Relay(threading.Thread):
                 time.sleep(0.02)
             sink.sendall(piece)
             at += len(piece)
-            if fault is not self.fault:  # healed, or worse: the rest at once
+            if fault is not self.fault:  # healed or reset: the rest is sent at once
                 sink.sendall(data[at:])
                 return
 
     @staticmethod
     def reset(connection):
-        """RST, not FIN: what was underway is gone."""
+        """RST, not FIN: bytes in flight are lost."""
         try:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.shutdown(socket.SHUT_RD)

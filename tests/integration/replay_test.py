@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""berth-sim replay: a small log of our own, compared under two policies; mistakes are told with their place; with
-BERTH_FIXTURES set, published schedules of real logs come out as they were published."""
+"""berth-sim replay: a small log under two policies, and errors with their place. With BERTH_FIXTURES set, published
+schedules of real logs are reproduced as published."""
 import csv
 import gzip
 import json
@@ -40,7 +40,7 @@ def rows_of(path):
 
 
 def colours(png):
-    """How many bytes of different value the picture's rows have."""
+    """The number of different byte values in the rows of the picture."""
     data, at = b"", 8
     while at < len(png):
         length, kind = struct.unpack(">I4s", png[at:at + 8])
@@ -75,15 +75,15 @@ class Replay(unittest.TestCase):
     def slowdown(self, *arguments):
         return self.replay(*arguments, "--config", self.easy)["policies"][0]["boundedSlowdown"]["mean"]
 
-    def test_a_log_and_what_became_of_each_job(self):
+    def test_a_log_and_the_outcome_of_each_job(self):
         out = self.folder / "jobs.csv"
         result = self.replay(self.log, "--jobs", out)
         self.assertEqual(result["jobs"], 4)
         rows = rows_of(out)
-        # 3 goes around 2, and so does 4, for it leaves 2 its six processors.
+        # 3 is backfilled before 2, and so is 4, because it leaves 2 its six processors.
         self.assertEqual([row["wait"] for row in rows], ["0", "90", "0", "40"])
 
-    def test_places_can_be_checked(self):
+    def test_placements_can_be_checked(self):
         cluster = self.write("gpus.yaml", 'nodes: [{name: "n[0-1]", cpu: 8, gpus: 2}]\n')
         log = self.write("gangs.csv", "t,r,n,g\n0,50,2,1\n0,40,1,2\n1,30,3,1\n2,20,1,0\n3,5,9,1\n")
         out = self.folder / "jobs.csv"
@@ -105,7 +105,7 @@ class Replay(unittest.TestCase):
                                  [one])
         self.assertEqual([rows[4][name] for name in ("nodes", "devices", "last_start")], ["", "", ""])
 
-    def test_places_of_a_filled_cluster(self):
+    def test_placements_in_a_full_cluster(self):
         cluster = self.write("gpus.yaml", 'nodes: [{name: "n[0-3]", cpu: 16, memory: 64Gi, gpus: 2}]\n')
         log = self.write("pods.csv", "cpu,mem,g,m\n1000,1024,1,300\n2000,2048,1,500\n8000,4096,2,1000\n1000,1024,0,0\n")
         out = self.folder / "jobs.csv"
@@ -141,10 +141,10 @@ class Replay(unittest.TestCase):
                                     "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(2)
         process.send_signal(signal.SIGTERM)
-        told, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
         self.assertIn("interrupted: only what was finished", errors)
-        result = json.loads(told)
+        result = json.loads(output)
         self.assertTrue(result["interrupted"])
         self.assertEqual(result.get("policies", []), [])
         ended = [row for row in rows_of(out) if row["end"]]
@@ -160,9 +160,9 @@ class Replay(unittest.TestCase):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(5)
         process.send_signal(signal.SIGINT)
-        told, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
-        [policy] = json.loads(told)["policies"]
+        [policy] = json.loads(output)["policies"]
         self.assertTrue(0 < policy["copies"] < 499)
         self.assertEqual(policy["finished"], 20_000)
 
@@ -179,16 +179,16 @@ class Replay(unittest.TestCase):
                 time.sleep(3)
                 process.kill()
                 process.wait()
-                told = b""
+                output = b""
                 try:
                     while piece := os.read(master, 4096):
-                        told += piece
+                        output += piece
                 except OSError:  # the terminal's other end is closed
                     pass
                 os.close(master)
-                self.assertEqual(told == b"", bool(quiet), told)
+                self.assertEqual(output == b"", bool(quiet), output)
                 if not quiet:
-                    self.assertRegex(told.decode(), r"default: \d+ of 200000 jobs")
+                    self.assertRegex(output.decode(), r"default: \d+ of 200000 jobs")
         self.assertEqual(self.run_it(self.log).stderr, "")
 
     def test_policies_side_by_side(self):
@@ -210,12 +210,12 @@ class Replay(unittest.TestCase):
         self.assertEqual(figures["wait, mean"]["second"], (0 + 90) / 2)
         self.assertEqual(figures["wait, mean"]["difference"], 12.5)
         table = self.run_it("--compare", *saved, "--by", "user").stdout
-        for words in "makespan", "note: not as many jobs: 4 and 2", "by user: wait, p95", "by user: dominant share, mean":
+        for words in "makespan", "note: different numbers of jobs: 4 and 2", "by user: wait, p95", "by user: dominant share, mean":
             self.assertIn(words, table)
         self.assertNotIn("by queue", table)
         none = self.run_it("--compare", saved[0], self.log)
         self.assertEqual(none.returncode, 2)
-        self.assertIn("small.swf: no result of a replay", none.stderr)
+        self.assertIn("small.swf: not a result of a replay", none.stderr)
 
     def test_outages(self):
         log = self.write("one.csv", "t,r\n0,100\n")
@@ -248,8 +248,8 @@ class Replay(unittest.TestCase):
                          [("0", "50"), ("40", "75"), ("90", "100")])
         self.assertEqual([row["above_percent"] for row in waits], ["50", "25", "0"])
 
-    def test_plots_show_the_many_that_are_alike_and_the_few_that_are_not(self):
-        # 2,950 jobs that have the machine alone, then 50 at once.
+    def test_plots_show_common_and_rare_waits(self):
+        # 2,950 jobs that each run alone, then 50 at once.
         jobs = [(i + 1, 10 * i, 10, 10, 10) for i in range(2950)] + [(2951 + i, 40_000, 10, 10, 10) for i in range(50)]
         log = self.folder / "many.swf"
         log.write_text("; MaxProcs: 10\n" + "".join(record(*job) for job in jobs))
@@ -260,7 +260,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(waits[0][0], 0)
         self.assertAlmostEqual(waits[0][1], 100 * 2951 / 3000, delta=1e-6)
         self.assertEqual(waits[-1], (490, 100, 0))
-        self.assertEqual(len(waits), 50)  # each of the last ones, as all are within the last fiftieth
+        self.assertEqual(len(waits), 50)  # each of the last jobs, as all are within the last fiftieth
         for name in "wait", "slowdown":
             self.assertGreater(colours((folder / f"{name}.png").read_bytes()), 3)
 
@@ -271,11 +271,11 @@ class Replay(unittest.TestCase):
         self.assertIn("apt-get install gnuplot-nox", done.stderr)
         self.assertFalse((self.folder / "p").exists())
 
-    def test_the_same_twice(self):
+    def test_a_replay_is_repeatable(self):
         self.assertEqual(self.replay(self.log), self.replay(self.log))
 
     def test_more_load(self):
-        """Where jobs come faster, they wait longer; all come at once where they come a thousand times as fast."""
+        """Jobs that arrive faster wait longer; at a thousand times the rate all arrive at once."""
         waits = [self.replay(self.log, "--load", load)["policies"][0]["wait"]["mean"] for load in ("0.001", "1", "1000")]
         self.assertLess(waits[0], waits[1])
         self.assertLess(waits[1], waits[2])
@@ -293,7 +293,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(both["finished"], each[0]["finished"])
         for words, arguments in {"needs --jitter": (self.log, "--seeds", "1"),
                                  "whole number of seconds": (self.log, "--jitter", "500ms"),
-                                 "of one replay": (self.log, "--jitter", "1s", "--jobs", self.folder / "x")}.items():
+                                 "needs one replay": (self.log, "--jitter", "1s", "--jobs", self.folder / "x")}.items():
             done = self.run_it(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(words, done.stderr)
@@ -336,18 +336,18 @@ class Replay(unittest.TestCase):
         self.assertEqual(failed["finished"], 10)
         self.assertLess(failed["goodput"]["gpu"], failed["utilisation"]["gpu"])
 
-    def test_mistakes_have_a_place(self):
+    def test_errors_name_their_place(self):
         cluster = self.write("one.yaml", "nodes: [{name: n, cpu: 1}]\n")
         for arguments, words in [
                 ((self.folder / "none.swf",), "none.swf: No such file"),
-                ((self.write("bad.swf", "; MaxProcs: 4\n1 2 3\n"),), "bad.swf:2: a record has 18 fields, this one 3"),
+                ((self.write("bad.swf", "; MaxProcs: 4\n1 2 3\n"),), "bad.swf:2: expected 18 fields, got 3"),
                 ((self.write("jobs.csv", "a,b\n"), "--columns", "submit=a,run=b"), "CSV and histories need --cluster"),
-                ((self.write("head.csv", "a,b\n"), "--columns", "submit=a,run=b", "--cluster", cluster), "head.csv: no jobs in it"),
+                ((self.write("head.csv", "a,b\n"), "--columns", "submit=a,run=b", "--cluster", cluster), "head.csv: contains no jobs"),
                 ((self.write("left.swf", "; MaxProcs: 4\n" + record(1, 0, 0, 1, 5)),),
-                 "left.swf: nothing to replay: of 1 records each is left out (no run time: 1)"),
+                 "left.swf: nothing to replay: all 1 records are left out (no run time: 1)"),
                 ((self.write("few.csv", "a,b\n1,2\n3\n"), "--columns", "submit=a,run=b", "--cluster", cluster),
-                 "few.csv:3: a row of 1 fields, where the first line names 2"),
-                ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config" and "jobs" are taken'),
+                 "few.csv:3: a row of 1 fields, but the first line names 2"),
+                ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config" and "jobs" are allowed'),
                 ((self.log, "--config", self.write("d.yaml", "config: {action: [allocate]}\n")), "d.yaml:1:10:")]:
             with self.subTest(words):
                 done = self.run_it(*arguments)
@@ -377,7 +377,7 @@ class Replay(unittest.TestCase):
         self.assertAlmostEqual(self.slowdown(log, "--perfect-times"), 49.84724, delta=0.001)
 
     # 45.80: the best of the published predictors and orders, chosen with hindsight. Figures of ten copies:
-    # docs/benchmarks.md.
+    # docs/developers/benchmarks.md.
     @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no published schedules")
     def test_predictions_on_kth_sp2(self):
         log = pathlib.Path(FIXTURES) / "traces/kth_sp2/KTH-SP2-1996-2.swf.gz"
@@ -443,7 +443,7 @@ class Replay(unittest.TestCase):
                             "--cluster", ROOT / "docs/examples/network/philly.yaml", "--config", self.easy,
                             "--config", self.write("predicted.yaml", PREDICTED))["policies"]
         easy, ours = (policy["wait"]["mean"] for policy in found)
-        self.assertGreater(easy, 10)  # or nobody waits, and nothing is shown
+        self.assertGreater(easy, 10)  # otherwise no job waits, and nothing is shown
         self.assertLess(ours, 0.95 * easy)
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `berthd --restore` and a new data directory mean for agents that go on: what ran before is ended and forgotten, new
-jobs run by themselves and show their own output, and a store of the version before restores takes nothing away."""
+"""Effects of `berthd --restore` and of a new data directory on running agents: earlier tasks are ended and forgotten,
+new jobs run and show their own output, and a store from before incarnations loses nothing."""
 import pathlib
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 from berth_api import cluster_pb2, job_pb2, make_job, node_pb2
 from berth_harness import BIN, SOURCE, Cluster, alive, wait_until
 
-OLD_STORE = SOURCE / "tests/unit/storage/formats/5"  # of a version that knew no incarnations
+OLD_STORE = SOURCE / "tests/unit/storage/formats/5"  # written by a version without incarnations
 
 
 class Restore(unittest.TestCase):
@@ -30,12 +30,12 @@ class Restore(unittest.TestCase):
         answer = self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(
             jobs=[make_job(name, "q", ["bash", "-c", script], **spec)]), timeout=20)
         uid = answer.jobs[0].uid
-        self.assertNotIn(uid, self.uids.values(), "a uid comes twice")
+        self.assertNotIn(uid, self.uids.values(), "a uid is repeated")
         self.assertGreater(uid, max(self.uids.values(), default=0))
         self.uids[name] = uid
 
     def run_forever(self, name, **spec):
-        """The pid of its process, as this machine sees it: a task may have process numbers of its own."""
+        """Starts a task; returns its pid outside the pid namespace that the task may have."""
         before = set(self.sleepers(name))
         self.submit(name, f"echo begins >> {self.pids}; echo {name} begins; exec -a {name}-{self.cluster.home.name} sleep 1000", **spec)
         return wait_until(lambda: set(self.sleepers(name)) - before, 60, f"{name} runs").pop()
@@ -73,14 +73,14 @@ class Restore(unittest.TestCase):
         (agent,) = self.cluster.agents.values()
         return {path.name for path in pathlib.Path(agent.state / "tasks").iterdir()}
 
-    def test_after_a_restore_each_job_runs_itself(self):
+    def test_after_a_restore_each_job_runs(self):
         self.begin()
         self.cluster.add_agent("n1")
         self.run_to_its_end("first", 0)
         kept = self.run_forever("kept")
         before = self.incarnation()
         self.cluster.berth("cluster", "backup", "nightly")
-        self.run_to_its_end("secret", 3)  # behind the backup: nobody knows of it afterwards
+        self.run_to_its_end("secret", 3)  # after the backup: the restored store does not contain it
         gone = self.run_forever("gone")
         self.server.kill()
         shutil.move(self.server.data, self.cluster.home / "damaged")
@@ -91,8 +91,8 @@ class Restore(unittest.TestCase):
         self.run_to_its_end("new-1", 0)
         self.run_to_its_end("new-2", 7)
         self.run_to_its_end("secret", 0)  # the name is free again, and the output is its own
-        wait_until(lambda: not alive(kept) and not alive(gone), 60, "what ran before is ended")
-        # What ran at the backup runs anew, once.
+        wait_until(lambda: not alive(kept) and not alive(gone), 60, "earlier tasks are ended")
+        # The task that ran at the backup restarts, once.
         wait_until(lambda: len(self.pids.read_text().split()) == 3, 60, "kept runs again")
         self.cluster.wait_job("kept", "RUNNING")
         (again,) = wait_until(lambda: self.sleepers("kept"), 60, "kept runs")
@@ -100,14 +100,14 @@ class Restore(unittest.TestCase):
         self.assertEqual(self.cluster.berth("job", "logs", "kept"), "kept begins\n")
         names = {job.name for job in self.cluster.api.all_jobs()}
         self.assertEqual(names, {"first", "kept", "new-1", "new-2", "secret"})
-        # What was written before stays on the node for keepEnded, apart, and is nobody's.
+        # Earlier output stays on the node for keepEnded, in separate directories, and belongs to no job.
         logs = self.cluster.run_berth("job", "logs", "first")
         self.assertNotEqual(logs.returncode, 0)
         self.assertEqual(logs.stdout, "")
         old = [name for name in self.directories() if name.endswith(f".{before}")]
         self.assertEqual(len(old), 4, self.directories())
 
-        # And once more, from the same backup.
+        # Again, from the same backup.
         last = self.incarnation()
         self.server.kill()
         shutil.rmtree(self.server.data)
@@ -115,7 +115,7 @@ class Restore(unittest.TestCase):
         self.server.start()
         self.assertGreater(self.incarnation(), last)
         self.run_to_its_end("newer", 4)
-        wait_until(lambda: not alive(again), 60, "what ran before is ended")
+        wait_until(lambda: not alive(again), 60, "earlier tasks are ended")
 
     def test_a_new_store_under_a_running_task(self):
         self.begin()
@@ -134,11 +134,11 @@ class Restore(unittest.TestCase):
         self.cluster.berth("cluster", "backup", "nightly")
         self.put_back(self.backups / "nightly")
         self.server.start(wait=False)
-        wait_until(lambda: not self.server.running(), 60, "berthd gives up")
+        wait_until(lambda: not self.server.running(), 60, "berthd exits")
         self.assertIn("berthd --restore", self.server.output())
         shutil.rmtree(self.server.data)
         self.restore(self.backups / "nightly")
-        self.server.start()  # and again: the mark did not come along
+        self.server.start()  # starts again after a restart: the mark was not copied
         self.server.stop()
         self.server.start()
 
@@ -149,7 +149,7 @@ class Restore(unittest.TestCase):
 
     def refused(self):
         self.server.start()
-        wait_until(lambda: "put the copy back with `berthd --restore`" in self.server.output(), 60, "it says what is wrong")
+        wait_until(lambda: "put the copy back with `berthd --restore`" in self.server.output(), 60, "the log names it")
 
     def test_a_store_put_back_by_hand_is_refused_by_its_agents(self):
         self.begin()
@@ -157,8 +157,8 @@ class Restore(unittest.TestCase):
         self.run_to_its_end("before", 0)
         self.cluster.berth("cluster", "backup", "nightly")
         copy = self.backups / "nightly"
-        (copy / "BACKUP").unlink()  # a snapshot of the file system has no such mark
-        # Its agent does not register again meanwhile: the copy knows its epoch, but not its job.
+        (copy / "BACKUP").unlink()  # a snapshot of the file system has no such file
+        # The agent does not register again in the meantime: the copy has its epoch, but not its job.
         self.run_to_its_end("after", 3)
         self.put_back(copy)
         self.refused()
@@ -168,7 +168,7 @@ class Restore(unittest.TestCase):
         self.server.start()
         agent = self.cluster.agents["n1"]
         agent.kill()
-        agent.start()  # it would ask again by itself, after half a minute
+        agent.start()  # without this restart it would retry after half a minute
         self.run_to_its_end("new", 2)
 
     def test_a_copy_of_a_stopped_server_is_refused_too(self):
@@ -179,11 +179,11 @@ class Restore(unittest.TestCase):
         copy = self.cluster.home / "copy"
         shutil.copytree(self.server.data, copy)
         self.server.start()
-        wait_until(lambda: "epoch=2" in self.cluster.agents["n1"].output(), 60, "its agent is back, and knows it")
+        wait_until(lambda: "epoch=2" in self.cluster.agents["n1"].output(), 60, "the agent has the new epoch")
         self.put_back(copy)
         self.refused()
 
-    def test_simulated_nodes_run_anew_what_a_restored_store_starts(self):
+    def test_simulated_nodes_run_tasks_of_a_restored_store_again(self):
         self.begin()
         self.cluster.add_simulation([{"name": "s[1-2]", "cpu": 4, "memory": "8Gi"}])
         self.cluster.wait_nodes(2)
@@ -200,15 +200,15 @@ class Restore(unittest.TestCase):
         shutil.rmtree(self.server.data)
         self.restore(self.backups / "nightly")
         self.server.start()
-        for name, least_ms in (("ended", 100), ("runs", 5000)):  # the same uids, tasks and attempts
+        for name, least_ms in (("ended", 100), ("runs", 5000)):  # with the same uids, tasks and attempts
             self.cluster.berth("job", "resume", name)
             self.cluster.wait_job(name, "SUCCEEDED")
             (task,) = self.cluster.api.tasks(name)
             self.assertEqual(task.attempt, 1)
             ran = task.end_time.ToMilliseconds() - task.start_time.ToMilliseconds()
-            self.assertGreaterEqual(ran, least_ms - 10, "it has not run its whole time")
+            self.assertGreaterEqual(ran, least_ms - 10, "the task did not run for its whole time")
 
-    def test_nothing_starts_after_a_restore_before_all_nodes_are_back(self):
+    def test_nothing_starts_after_a_restore_before_all_nodes_return(self):
         self.begin()
         for node in ("n1", "n2"):
             self.cluster.add_agent(node)
@@ -224,25 +224,25 @@ class Restore(unittest.TestCase):
         wait_until(lambda: self.cluster.api.nodes.GetNode(node_pb2.GetNodeRequest(name="n1"), timeout=10).status.state
                    == node_pb2.NODE_READY, 60, "n1 is back")
         self.cluster.berth("job", "resume", "waits")
-        said = "no job is placed yet after the restore: nodes that are not back may still run some: n2; at most"
-        for told in (lambda: self.server.get("/readyz")[1], lambda: self.cluster.berth("cluster", "info"),
+        said = "no job is placed yet after the restore: nodes that have not come back may still run tasks: n2; at most"
+        for report in (lambda: self.server.get("/readyz")[1], lambda: self.cluster.berth("cluster", "info"),
                      lambda: self.cluster.berth("job", "describe", "waits")):
-            wait_until(lambda: said in " ".join(told().split()), 60, "it says for whom it waits")
+            wait_until(lambda: said in " ".join(report().split()), 60, "the server reports the missing nodes")
         self.assertIn("no job is placed yet after the restore", self.cluster.berth("job", "list"))
         self.assertEqual(self.server.get("/readyz")[0], 200)
         away.start()
         self.cluster.wait_job("waits", "SUCCEEDED")
         self.assertEqual(self.server.get("/readyz"), (200, "ready\n"))
         self.assertNotIn("Problem", self.cluster.berth("cluster", "info"))
-        self.server.stop()  # decisions follow from the log, of the time of waiting, too
+        self.server.stop()  # decisions follow from the log, including those during the wait
         verified = subprocess.run([str(BIN / "berth-sim"), "verify", str(self.server.data)], capture_output=True, text=True, timeout=120)
         self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
 
-    def test_a_store_and_an_agent_of_the_version_before_go_on(self):
+    def test_a_store_and_an_agent_of_an_earlier_version_continue(self):
         shutil.copytree(OLD_STORE, self.server.data)
         self.begin()
         self.assertEqual(self.incarnation(), 0)
-        # Nobody is behind these nodes: the restore below would wait for them.
+        # These nodes have no agents, and the restore below would wait for them.
         nodes = lambda: self.cluster.api.nodes.ListNodes(node_pb2.ListNodesRequest(), timeout=10).nodes
         wait_until(lambda: all(node.status.state == node_pb2.NODE_SILENT for node in nodes()), 60, "they are silent")
         for job in self.cluster.api.all_jobs():
@@ -251,8 +251,8 @@ class Restore(unittest.TestCase):
             self.cluster.berth("node", "delete", node.name)
         agent = self.cluster.add_agent("fresh")
         pid = self.run_forever("train")
-        self.assertLess(self.uids["train"], 1000, "uids go on where they were")
-        self.assertEqual(self.directories(), {f"{self.uids['train']}-0-1"}, "as the version before named them")
+        self.assertLess(self.uids["train"], 1000, "uids continue from the old store")
+        self.assertEqual(self.directories(), {f"{self.uids['train']}-0-1"}, "named as in the earlier version")
         for program in (agent, self.server):  # an upgrade of each
             program.kill()
             program.start()
@@ -266,8 +266,8 @@ class Restore(unittest.TestCase):
         self.restore(self.cluster.home / "backup")
         self.server.start()
         self.assertGreater(self.incarnation(), 0)
-        wait_until(lambda: not alive(pid), 60, "what ran before is ended")
-        wait_until(lambda: len(self.pids.read_text().split()) == 2, 60, "it runs anew")
+        wait_until(lambda: not alive(pid), 60, "earlier tasks are ended")
+        wait_until(lambda: len(self.pids.read_text().split()) == 2, 60, "it runs again")
         self.run_to_its_end("newest", 6)
         self.assertGreater(self.uids["newest"], 2**40)
 

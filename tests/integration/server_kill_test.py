@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """kill -9 of berthd, 50 times, at random moments under load.
 
-Holds: every acknowledged submit is there afterwards; no (job, task, attempt) starts twice (each task appends one line
-to one O_APPEND file); a gang that ran before the first kill runs on, in the same processes, through all of them.
+Invariants: every acknowledged submit is present afterwards; no (job, task, attempt) starts twice (each task appends one
+line to one O_APPEND file); a gang that ran before the first kill continues in the same processes through all kills.
 
 KILLS and SEED change the run.
 """
@@ -24,7 +24,7 @@ NOTE_START = 'echo "$BERTH_JOB $BERTH_TASK $BERTH_ATTEMPT $$" >> "$STARTS"'
 
 
 class Submitter(threading.Thread):
-    """Submits batches until told to stop; repeats a call whose answer was lost with the same request id."""
+    """Submits batches until stopped; repeats a call whose answer was lost with the same request id."""
 
     def __init__(self, index, address, starts, seed):
         super().__init__()
@@ -33,7 +33,7 @@ class Submitter(threading.Thread):
         self.acked, self.lost_answers, self.wrong, self.backlog_full = [], 0, [], threading.Event()
 
     def batch(self, number):
-        """A few jobs that run, and some that are only kept (suspended), to give the store work."""
+        """A few jobs that run, and some that stay suspended, to load the store."""
         jobs = []
         for item in range(self.random.randint(1, 8)):
             runs = item == 0 and not self.backlog_full.is_set()
@@ -49,7 +49,7 @@ class Submitter(threading.Thread):
                 answer = self.api.jobs.SubmitJobs(request, timeout=5)
                 names = [job.name for job in answer.jobs]
                 if names != [job.name for job in request.jobs]:
-                    self.wrong.append(f"asked for {[j.name for j in request.jobs]}, got {names}")
+                    self.wrong.append(f"requested {[j.name for j in request.jobs]}, got {names}")
                 return True
             except grpc.RpcError as error:
                 if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -85,7 +85,7 @@ class ServerKill(unittest.TestCase):
         self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="survivors", jobs=[
             make_job("survivors", "load", command, replicas=4, env={"STARTS": str(self.starts)})]), timeout=10)
         self.cluster.wait_job("survivors", "RUNNING")
-        return wait_until(lambda: self.survivor_pids(4), 20, "four survivors have told their pids")
+        return wait_until(lambda: self.survivor_pids(4), 20, "four survivors have written their pids")
 
     def survivor_pids(self, count):
         pids = sorted(pid for (job, _, _), pids in self.start_lines().items() if job == "survivors" for pid in pids)
@@ -104,7 +104,7 @@ class ServerKill(unittest.TestCase):
         return time.monotonic() - begin
 
     def hold_back(self, submitters):
-        """Keeps the backlog of real processes to what two cores can run."""
+        """Limits the backlog of real processes to the capacity of two cores."""
         waiting = len(self.cluster.api.all_jobs(states=[job_pb2.JOB_PENDING, job_pb2.JOB_BINDING]))
         for submitter in submitters:
             (submitter.backlog_full.set if waiting > 40 else submitter.backlog_full.clear)()
@@ -112,11 +112,11 @@ class ServerKill(unittest.TestCase):
     def test_fifty_kills(self):
         print(f"SEED={SEED} KILLS={KILLS}", flush=True)
         chooser = random.Random(SEED)
-        # A server that is gone every half second may be missed for longer than the usual lease.
+        # Agents may not reach a server that dies every half second for longer than the usual lease.
         with Cluster({"coalescingWindow": "1ms", "lease": "120s"}) as self.cluster:
             self.starts = self.cluster.shared_file("starts")
             self.cluster.server.start()
-            self.cluster.add_agent("n1", cpu="64", sharedPid=True)  # pids that are known out here
+            self.cluster.add_agent("n1", cpu="64", sharedPid=True)  # the tasks see host pids
             self.cluster.create_queue("load")
             self.cluster.wait_nodes(1)
             pids = self.start_survivors()
@@ -146,12 +146,12 @@ class ServerKill(unittest.TestCase):
         acked = dict(entry for submitter in submitters for entry in submitter.acked)
         stored = {job.name: job for job in self.cluster.api.all_jobs()}
         missing = sorted(set(acked) - set(stored))
-        self.assertEqual(missing, [], "acknowledged submits are gone")
+        self.assertEqual(missing, [], "acknowledged submits are missing")
         self.assertGreater(len(acked), KILLS)
         running = [name for name, suspended in acked.items() if not suspended]
         for name in running:
             job = self.cluster.wait_job(name, "SUCCEEDED", timeout_s=120)
-            self.assertEqual(job.status.start_count, 1, f"{name} started anew although nothing of it failed")
+            self.assertEqual(job.status.start_count, 1, f"{name} was restarted although none of its tasks failed")
         starts = self.start_lines()
         twice = {key: pids for key, pids in starts.items() if len(pids) > 1}
         self.assertEqual(twice, {}, "started twice")
@@ -160,8 +160,8 @@ class ServerKill(unittest.TestCase):
         self.assertEqual(started, tasks, "every task of every job that succeeded started exactly once")
         held = [job_state(stored[name]) for name, suspended in acked.items() if suspended]
         self.assertEqual(set(held) - {"HELD", "SUSPENDED"}, set())
-        print(f"{KILLS} kills: {len(acked)} acknowledged jobs all there, {started} real tasks started once each, "
-              f"{sum(s.lost_answers for s in submitters)} answers lost and asked again; 4 tasks ran through", flush=True)
+        print(f"{KILLS} kills: {len(acked)} acknowledged jobs all present, {started} real tasks started once each, "
+              f"{sum(s.lost_answers for s in submitters)} answers lost and requested again; 4 tasks continued", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Shares of GPUs as a user sees them: quotas in halves, what a task is told, a restart, and what was decided is what the
-engine decides from the log, prices included."""
+"""Shares of GPUs from a user's view: quotas in halves, the environment of a task, a restart, and decisions that the
+engine repeats from the log, including prices."""
 import json
 import subprocess
 import unittest
@@ -29,23 +29,23 @@ class Sharing(unittest.TestCase):
     def free_gpus(self, node):
         return json.loads(self.cluster.berth("node", "get", node, "-o", "json"))["status"]["free"]["counts"].get("gpu", 0)
 
-    def test_quotas_in_halves_and_what_a_task_is_told(self):
+    def test_quotas_in_halves_and_the_environment_of_a_task(self):
         self.cluster.add_agent("one", devices=[{"kind": "gpu", "uuid": "GPU-a", "memory": "80Gi"},
                                                {"kind": "gpu", "uuid": "GPU-b", "memory": "80Gi"}],
                                sharing={"mode": "MPS", "maxTasks": 4, "mpsPipeDirectory": "/run/mps"})
         self.cluster.wait_nodes(1)
         manifest = self.cluster.manifest("apiVersion: berth/v1\nkind: Queue\nname: halves\nlimit: {gpu: 1.25}\n", "queue.yaml")
         self.cluster.berth("apply", "-f", manifest)
-        told = "echo $BERTH_DEVICE_SHARE $CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE " \
+        script = "echo $BERTH_DEVICE_SHARE $CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE " \
                "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT $CUDA_MPS_PIPE_DIRECTORY; sleep 60"
-        self.submit([sharing(f"j{i}", "halves", 0.5, command=["/bin/sh", "-c", told]) for i in range(3)])
+        self.submit([sharing(f"j{i}", "halves", 0.5, command=["/bin/sh", "-c", script]) for i in range(3)])
         for name in ["j0", "j1"]:
             self.cluster.wait_job(name, "RUNNING")
         wait_until(lambda: "GPU-a" in self.cluster.berth("job", "logs", "j0"), 20, "the first task prints")
         self.assertEqual(self.cluster.berth("job", "logs", "j0").strip(), "0.500 GPU-a 50 0=40960M /run/mps")
         self.assertIn("GPU-a", self.cluster.berth("job", "logs", "j1"))  # the same one
-        told = self.cluster.berth("job", "get", "j2")
-        self.assertIn("needs 0.5 gpu, 0.25 free", told)
+        described = self.cluster.berth("job", "get", "j2")
+        self.assertIn("needs 0.5 gpu, 0.25 free", described)
         self.assertEqual(self.free_gpus("one"), 1)
         self.assertIn("1 in use", self.cluster.berth("node", "describe", "one"))
         shares = self.cluster.berth("queue", "shares")
@@ -68,16 +68,16 @@ class Sharing(unittest.TestCase):
         self.cluster.wait_nodes(1)
         self.cluster.create_queue("q")
         berth = self.cluster.berth
-        told = "echo $CUDA_VISIBLE_DEVICES $BERTH_DEVICE_SHARE/$BERTH_DEVICE_MEMORY_SHARE " \
+        script = "echo $CUDA_VISIBLE_DEVICES $BERTH_DEVICE_SHARE/$BERTH_DEVICE_MEMORY_SHARE " \
                "$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE/$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT $BERTH_SCRATCH_BYTES; sleep 60"
-        run = ["--", "/bin/sh", "-c", told]
+        run = ["--", "/bin/sh", "-c", script]
 
         def says(name):
             self.cluster.wait_job(name, "RUNNING")
             wait_until(lambda: "GPU-" in berth("job", "logs", name), 20, f"{name} prints")
             return berth("job", "logs", name).strip()
 
-        # By memory: half of the small one, whoever else may be on the large one; queues count that half.
+        # By memory: half of the small GPU, although the large one is suitable too; queues count that half.
         berth("submit", "-q", "q", "-n", "small", "--gpu-memory", "20Gi", "--scratch", "60Gi", *run)
         self.assertEqual(says("small"), f"GPU-40 /0.500 /0=20480M {60 << 30}")
         manifest = self.cluster.manifest("""
@@ -86,7 +86,7 @@ kind: Job
 name: large
 queue: q
 groups: [{name: w, replicas: 1, command: [/bin/sh, -c, '%s'], resources: {gpu: {memory: 20Gi, minComputeCapability: "8.9"}}}]
-""" % told, "large.yaml")
+""" % script, "large.yaml")
         berth("submit", manifest)
         self.assertEqual(says("large"), "GPU-80 /0.250 /0=20480M")
         node = json.loads(berth("node", "get", "one", "-o", "json"))["status"]
@@ -94,15 +94,15 @@ groups: [{name: w, replicas: 1, command: [/bin/sh, -c, '%s'], resources: {gpu: {
         self.assertEqual(node["allocated"]["counts"]["gpu"], 0.75)
         self.assertEqual(int(node["free"]["scratch"]), 40 << 30)
         queue = json.loads(berth("queue", "get", "q", "-o", "json"))["status"]["allocated"]
-        self.assertEqual(queue["counts"]["gpu"], 0.75)  # 0.5 and, as only the large one suits, 0.25
+        self.assertEqual(queue["counts"]["gpu"], 0.75)  # 0.5 and, as only the large GPU is suitable, 0.25
         berth("submit", "-q", "q", "-n", "disk", "--scratch", "60Gi", *run)
         self.assertIn("needs scratch 60Gi, 40Gi free", berth("job", "get", "disk"))
 
-        # Oversubscribed: two with half of it run in the half that is left; who does not agree to it waits.
-        job = sharing("soft", "q", 0.5, command=["/bin/sh", "-c", told])
+        # Oversubscribed: two jobs with half a GPU each run in the remaining half; a job that does not agree waits.
+        job = sharing("soft", "q", 0.5, command=["/bin/sh", "-c", script])
         job.spec.groups[0].replicas = 4
         job.spec.groups[0].resources.devices[0].oversubscribe = True
-        self.submit([job, sharing("firm", "q", 0.5, command=["/bin/sh", "-c", told])])
+        self.submit([job, sharing("firm", "q", 0.5, command=["/bin/sh", "-c", script])])
         self.cluster.wait_job("soft", "RUNNING")
         self.assertIn("/0.250 50/0=", says("soft"))
         self.assertEqual(self.free_gpus("one"), 0.25)

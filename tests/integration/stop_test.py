@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""SIGSTOP of the server or of an agent for several leases, then SIGCONT: what is fenced was replaced once and never runs
-twice at once; what is not fenced (onNodeLoss: Keep) runs on in the same process; everybody comes back.
+"""SIGSTOP of the server or of an agent for several leases, then SIGCONT: fenced tasks are replaced once and never run
+twice at once; tasks that are not fenced (onNodeLoss: Keep) continue in the same process; all programs recover.
 
-STOP_S=60 stops for a minute, with the default lease (15 s); without it for 12 s, with a lease of 3 s.
+STOP_S=60 stops for a minute, with the default lease (15 s); the default is 12 s, with a lease of 3 s.
 """
 import os
 import signal
@@ -23,10 +23,10 @@ class Stopped(TickingGang):
               "silentBrake": 1.0}
 
     def start_all(self):
-        """A gang of two, a free third node, and on each node of the gang a task that is kept. Returns its pids."""
+        """Starts a gang of two, a free third node, and a kept task on each node of the gang. Returns the kept pids."""
         self.assertGreater(STOP_S, 2 * LEASE_S)
         for name in ("n1", "n2", "n3"):
-            self.cluster.add_agent(name, sharedPid=True)  # pids that are known out here
+            self.cluster.add_agent(name, sharedPid=True)  # the tasks see host pids
         self.cluster.wait_nodes(3)
         self.cordon("n3")
         self.places = self.start_gang()
@@ -36,12 +36,12 @@ class Stopped(TickingGang):
                            env={"NOTES": str(notes)}, on_node_loss=job_pb2.KEEP)
             self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=name, jobs=[job]), timeout=10)
             self.cluster.wait_job(name, "RUNNING")
-        wait_until(lambda: notes.read_text().count("\n") == 2, 20, "the kept tasks have told their pids")
+        wait_until(lambda: notes.read_text().count("\n") == 2, 20, "the kept tasks have written their pids")
         self.uncordon("n3")
         return [int(pid) for pid in notes.read_text().split()]
 
     def stand_still(self, program):
-        """Returns when it was stopped."""
+        """Returns the time at which it was stopped."""
         self.addCleanup(lambda: program.running() and program.signal(signal.SIGCONT))
         stopped = time.time()
         program.signal(signal.SIGSTOP)
@@ -50,13 +50,13 @@ class Stopped(TickingGang):
     def check_replaced_once(self, kept):
         self.wait_second_attempt(FENCE_S + 30)
         self.cluster.wait_nodes(3)
-        time.sleep(FENCE_S + 1)  # nothing that is late changes it any more
+        time.sleep(FENCE_S + 1)  # no late event changes the state after this
         job = self.cluster.wait_job("gang", "RUNNING")
         self.assertEqual(job.status.start_count, 2)
         self.assertEqual({attempt for attempt, _ in self.lines(0) + self.lines(1)}, {1, 2}, "one new start")
         self.assert_no_overlap()
-        self.assertLess(time.time() - min(self.lines(rank)[-1][1] for rank in (0, 1)), 5, "both ranks tick on")
-        self.assertTrue(all(alive(pid) for pid in kept), "a task that is to be kept is gone")
+        self.assertLess(time.time() - min(self.lines(rank)[-1][1] for rank in (0, 1)), 5, "both ranks keep ticking")
+        self.assertTrue(all(alive(pid) for pid in kept), "a kept task has ended")
         for name in ("kept-1", "kept-2"):
             self.assertEqual(self.cluster.wait_job(name, "RUNNING").status.start_count, 1)
 
@@ -65,7 +65,7 @@ class Stopped(TickingGang):
         stopped = self.stand_still(self.cluster.server)
         time.sleep(STOP_S)
         lived = max(self.last_tick(rank, 1) for rank in (0, 1)) - stopped
-        self.assertLessEqual(lived, LEASE_S + GRACE_S + 0.5, "agents that hear nothing kill their fenced tasks")
+        self.assertLessEqual(lived, LEASE_S + GRACE_S + 0.5, "agents without a server kill their fenced tasks")
         self.cluster.server.signal(signal.SIGCONT)
         self.check_replaced_once(kept)
         print(f"server stopped for {STOP_S} s, lease {LEASE_S} s: tasks lived {lived:.1f} s of it and were started once more")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The units under deploy/systemd: what tasks and the store depend on is set, systemd reads them without complaint, and
-berthd stays shut in. No systemd runs here; where there is no systemd-analyze, its part is skipped.
+"""The units under deploy/systemd: settings that tasks and the store depend on are present, systemd accepts the units,
+and berthd stays sandboxed. No systemd runs here; without systemd-analyze that part is skipped.
 """
 import pathlib
 import re
@@ -16,7 +16,7 @@ WORST_EXPOSURE = 20  # of 100, by `systemd-analyze security`
 
 
 def read(name):
-    """{(section, key): [values]}; an empty value is kept: it says something."""
+    """{(section, key): [values]}; empty values are kept, because they have a meaning."""
     settings, section = {}, None
     for line in (UNITS / name).read_text().splitlines():
         line = line.strip()
@@ -52,12 +52,12 @@ class Systemd(unittest.TestCase):
         berthd = read("berthd.service")
         user = self.service(berthd, "User")
         self.assertRegex((UNITS / "berth.sysusers").read_text(), rf"(?m)^u {user} ")
-        self.assertEqual(self.service(berthd, "StateDirectory"), "berth")  # /var/lib/berth, the default of the program
+        self.assertEqual(self.service(berthd, "StateDirectory"), "berth")  # /var/lib/berth, the default data directory
         self.assertEqual(self.service(berthd, "CapabilityBoundingSet"), "")
         self.assertEqual(self.service(berthd, "ProtectSystem"), "strict")
         self.assertEqual(self.service(berthd, "NoNewPrivileges"), "yes")
 
-    def test_both_are_started_again_but_not_with_a_wrong_configuration(self):
+    def test_both_are_restarted_but_not_with_an_invalid_configuration(self):
         for name in ["berthd", "berth-agent"]:
             unit = read(f"{name}.service")
             self.assertEqual(self.service(unit, "Restart"), "on-failure")
@@ -65,19 +65,19 @@ class Systemd(unittest.TestCase):
             self.assertEqual(unit["Unit", "StartLimitIntervalSec"], ["0"])
             command = self.service(unit, "ExecStart").split()
             self.assertEqual(command[0], f"/usr/bin/{name}")
-            told = subprocess.run([str(BIN / name), "--help"], capture_output=True, text=True, timeout=20).stdout
+            usage = subprocess.run([str(BIN / name), "--help"], capture_output=True, text=True, timeout=20).stdout
             for flag in re.findall(r"--[a-z-]+", " ".join(command)):
-                self.assertIn(flag, told)
+                self.assertIn(flag, usage)
             with tempfile.NamedTemporaryFile(suffix=".yaml") as wrong:
                 wrong.write(b"nonsense: 1\n")
                 wrong.flush()
                 result = subprocess.run([str(BIN / name), *command[1:-1], wrong.name], capture_output=True, timeout=20)
             self.assertEqual(result.returncode, 2)
 
-    @unittest.skipIf(shutil.which("systemd-analyze") is None, "no systemd-analyze here")
-    def test_systemd_reads_them(self):
+    @unittest.skipIf(shutil.which("systemd-analyze") is None, "systemd-analyze is not installed")
+    def test_systemd_accepts_them(self):
         with tempfile.TemporaryDirectory() as home:
-            for name in ["berthd.service", "berth-agent.service"]:  # the programs must be where the unit says
+            for name in ["berthd.service", "berth-agent.service"]:  # the programs must exist at the paths in the unit
                 text = (UNITS / name).read_text().replace("/usr/bin/", f"{BIN.resolve()}/")
                 unit = pathlib.Path(home, name)
                 unit.write_text(text)

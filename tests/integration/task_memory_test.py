@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Memory of berthd by tasks: 22 calls bring 2,200 jobs of 10,000 tasks, 22 million tasks. By default berthd takes 5 million of
-them and refuses the rest. Allowed to, it takes all, holds them in little memory, starts again with them, and forgets them.
+"""Memory of berthd per task: 22 calls submit 2,200 jobs of 10,000 tasks, 22 million tasks. By default berthd accepts 5
+million of them and refuses the rest. With a higher limit it accepts all, uses little memory, restarts with them, and
+forgets them.
 """
 import pathlib
 import unittest
@@ -11,7 +12,7 @@ from berth_api import job_pb2, make_job, queue_pb2
 from berth_harness import Cluster, wait_until
 
 MIB = 1 << 20
-MOST = 512 * MIB  # with AddressSanitizer; every task held whole would be 2.2 GiB
+MOST = 512 * MIB  # with AddressSanitizer; full records of all tasks would need 2.2 GiB
 CALLS, JOBS, TASKS = 22, 100, 10_000
 
 
@@ -64,7 +65,7 @@ class TaskMemory(unittest.TestCase):
         self.refused(5)
         for i in range(JOBS):
             self.cluster.api.jobs.CancelJob(job_pb2.CancelJobRequest(name=f"big-0-{i}"), timeout=60)
-        wait_until(lambda: self.active_tasks() == 4_000_000, 60, "cancelled jobs make room")
+        wait_until(lambda: self.active_tasks() == 4_000_000, 60, "cancelled jobs free capacity")
         self.submit(5)
         self.check_memory("5,000,000 tasks")
 

@@ -1,4 +1,4 @@
-"""Gangs whose ranks write down that they live, for tests of what happens when a node falls silent."""
+"""Gangs whose ranks log that they are alive, for tests of silent nodes."""
 import time
 import unittest
 
@@ -7,7 +7,7 @@ from berth_harness import Cluster, wait_until
 
 LEASE_S, MARGIN_S, GRACE_S, HEARTBEAT_S = 3, 1, 1, 1
 FENCE_S = LEASE_S + GRACE_S + MARGIN_S
-# `silentBrake: 1`: with three nodes, one is already more than a fifth of the cluster.
+# `silentBrake: 1`: with three nodes, one is more than a fifth of the cluster.
 CONFIG = {"lease": f"{LEASE_S}s", "heartbeatInterval": f"{HEARTBEAT_S}s", "fenceMargin": f"{MARGIN_S}s",
           "silentBrake": 1.0}
 TICK = ('trap "" TERM; while true; do echo "$BERTH_ATTEMPT $(date +%s.%N)" >> "$TICKS/$RANK"; sleep 0.1; done')
@@ -46,10 +46,10 @@ class TickingGang(unittest.TestCase):
         return max((t for a, t in self.lines(rank) if a == attempt), default=None)
 
     def wait_second_attempt(self, timeout_s):
-        wait_until(lambda: self.first_tick(0, 2) and self.first_tick(1, 2), timeout_s, "the gang ticks anew")
+        wait_until(lambda: self.first_tick(0, 2) and self.first_tick(1, 2), timeout_s, "the gang ticks again")
 
     def check_never_restarted(self):
-        """Not within the time of a fence, either."""
+        """No restart, not even within the time of a fence."""
         time.sleep(FENCE_S)
         job = self.cluster.wait_job("gang", "RUNNING")
         self.assertEqual(job.status.start_count, 1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Mutual TLS between real programs: who has a certificate of the authority is served, nobody else, and each refusal says
-what to look at. The certificates are made by the openssl command.
+"""Mutual TLS between real programs: only clients with a certificate of the authority are served, and each refusal names
+what to check. The openssl command creates the certificates.
 """
 import json
 import pathlib
@@ -17,7 +17,7 @@ from berth_harness import BIN, Cluster, Server, wait_until
 
 OK, USAGE, INVALID, UNAVAILABLE = 0, 2, 4, 5  # exit codes; berthd and berth-agent use the first two
 HERE = "DNS:localhost,IP:127.0.0.1"
-# What the log of berthd says of a handshake that failed.
+# The log message of berthd for a failed handshake.
 HANDSHAKE_OF = re.compile(r"andshake.*peer=.*127\.0\.0\.1:\d+")
 
 
@@ -35,7 +35,7 @@ class Authority:
                      "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
 
     def issue(self, name, ca="ca", names=HERE, days=2):
-        """A certificate that ends in `days`: a negative number gives an expired one."""
+        """A certificate that expires in `days`: a negative number gives an expired one."""
         (self.home / f"{name}.ext").write_text(f"subjectAltName={names}\n")
         self.openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                      "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
@@ -85,15 +85,15 @@ class Tls(unittest.TestCase):
         return {node["name"]: node["status"]["state"] for node in json.loads(result.stdout)}
 
     def other_server(self, tls):
-        """Another berthd beside the cluster's, with these files."""
+        """A second berthd besides that of the cluster, with these files."""
         home = pathlib.Path(tempfile.mkdtemp(dir=self.cluster.home))
         server = Server(home, {"tls": tls} if tls else {})
         self.addCleanup(server.stop)
         return server
 
-    # ---- What is right is served
+    # ---- Valid clients are served
 
-    def test_cli_agent_and_simulation_with_right_certificates(self):
+    def test_cli_agent_and_simulation_with_valid_certificates(self):
         tls = self.authority.files("agent")
         self.cluster.add_agent("n1", tls=tls)
         self.cluster.add_simulation([{"name": "s[1-3]", "cpu": 4, "memory": "8Gi"}], tls=tls)
@@ -105,15 +105,15 @@ class Tls(unittest.TestCase):
             self.assertEqual(result.returncode, OK, result.stdout + result.stderr)
         self.assertEqual(self.berth("job", "logs", "real").stdout, "hello real\n")
 
-    # ---- Everybody else is not
+    # ---- All other clients are refused
 
-    def test_cli_is_refused_and_told_why(self):
+    def test_cli_is_refused_with_the_reason(self):
         files = self.authority.files
         for what, tls, code, words in [
-                ("plain text to a TLS port", {}, UNAVAILABLE, "may want TLS"),
+                ("plain text to a TLS port", {}, UNAVAILABLE, "may require TLS"),
                 ("another authority's certificate", files("stranger"), UNAVAILABLE, "may not accept"),
                 ("a server of another authority", files("client", ca="other-ca"), UNAVAILABLE,
-                 "shows is not of the authority in"),
+                 "is not signed by the authority in"),
                 ("an expired certificate", files("expired"), INVALID, "expired.pem expired on"),
                 ("another certificate's key", files("client", key="agent"), INVALID, "agent.key is not the key of"),
                 ("a file that is missing", files("no-such"), INVALID, "no-such.pem: No such file"),
@@ -125,8 +125,8 @@ class Tls(unittest.TestCase):
                 self.assertEqual(result.stdout, "")
                 self.assertLessEqual(len(result.stderr.splitlines()), 2, result.stderr)
 
-    def test_other_clients_are_refused_whatever_they_bring(self):
-        """Our own programs look at their files first; these do not."""
+    def test_other_clients_are_refused_whatever_they_present(self):
+        """Berth's programs check their files first; these clients do not."""
         read = self.authority.read
         ca = read("ca.pem")
         plain, tls = None, grpc.ssl_channel_credentials
@@ -138,17 +138,17 @@ class Tls(unittest.TestCase):
                 before = len(self.cluster.server.output())
                 self.assertEqual(self.call(credentials), grpc.StatusCode.UNAVAILABLE)
                 wait_until(lambda: HANDSHAKE_OF.search(self.cluster.server.output()[before:]), 10,
-                           "the log says whose handshake failed")
+                           "the log names the client whose handshake failed")
         self.assertEqual(self.call(tls(ca, read("client.key"), read("client.pem"))), grpc.StatusCode.OK)
 
     def call(self, credentials):
-        """The code that a unary call and a Hello end with; they must agree."""
+        """The code with which a unary call and a Hello end; they must agree."""
         address = self.cluster.server.address
         channel = grpc.insecure_channel(address) if credentials is None else grpc.secure_channel(address, credentials)
         with channel:
             cluster, agents = Stub(channel, cluster_pb2, "ClusterService"), Stub(channel, agent_pb2, "AgentService")
             codes = set()
-            hello = agent_pb2.AgentMessage(hello=agent_pb2.Hello(node="intruder"))  # refused as incomplete, if heard
+            hello = agent_pb2.AgentMessage(hello=agent_pb2.Hello(node="intruder"))  # refused as incomplete
             for call in [lambda: cluster.GetClusterInfo(cluster_pb2.GetClusterInfoRequest(), timeout=5, wait_for_ready=False),
                          lambda: list(agents.Connect(iter([hello]), timeout=5, wait_for_ready=False))]:
                 try:
@@ -159,32 +159,32 @@ class Tls(unittest.TestCase):
             self.assertEqual(len(codes), 1, codes)
             return codes.pop()
 
-    def test_agents_are_refused_and_say_so(self):
+    def test_agents_are_refused_and_report_it(self):
         files = self.authority.files
-        agents = {"plain": ({}, "may want TLS"), "stranger": ({"tls": files("stranger")}, "may not accept"),
-                  "fooled": ({"tls": files("agent", ca="other-ca")}, "shows is not of the authority in")}
+        agents = {"plain": ({}, "may require TLS"), "stranger": ({"tls": files("stranger")}, "may not accept"),
+                  "fooled": ({"tls": files("agent", ca="other-ca")}, "is not signed by the authority in")}
         for name, (config, words) in agents.items():
             with self.subTest(name):
                 agent = self.cluster.add_agent(name, **config)
                 wait_until(lambda: words in agent.output(), 30, f"{words!r} in the log of {name}")
-                self.assertTrue(agent.running(), "it goes on trying")
+                self.assertTrue(agent.running(), "it keeps trying")
                 self.assertEqual(agent.stop(), 0)
         simulated = self.cluster.add_simulation([{"name": "f[1-3]", "cpu": 1}], name="forged", tls=files("stranger"))
-        wait_until(lambda: "may not accept" in simulated.output(), 30, "the simulation says why")
+        wait_until(lambda: "may not accept" in simulated.output(), 30, "the simulation reports why")
         late = self.cluster.add_agent("late", tls=files("expired"))
         self.assertEqual(late.process.wait(20), USAGE)
         self.assertIn("expired.pem expired on", late.output())
         self.assertFalse(set(self.nodes()) & {*agents, "late", "intruder", "f1", "f2", "f3"})
 
-    # ---- Servers that are not what they should be
+    # ---- Servers that are misconfigured
 
     def test_a_server_with_the_certificate_of_another_host(self):
         server = self.other_server(self.authority.files("elsewhere")).start()
         result = self.berth("cluster", "info", server=server.address)
         self.assertEqual(result.returncode, UNAVAILABLE)
-        self.assertIn("shows does not name this host", result.stderr)
+        self.assertIn("certificate does not name this host", result.stderr)
         agent = self.cluster.add_agent("lost", server=server.address, tls=self.authority.files("agent"))
-        wait_until(lambda: "shows does not name this host" in agent.output(), 30, "the agent's log")
+        wait_until(lambda: "certificate does not name this host" in agent.output(), 30, "the agent's log")
         agent.stop()
 
     def test_a_server_without_tls(self):
@@ -193,7 +193,7 @@ class Tls(unittest.TestCase):
         self.assertEqual(result.returncode, UNAVAILABLE)
         self.assertIn("the server does not use TLS", result.stderr)
 
-    def test_a_server_does_not_start_with_what_nobody_would_accept(self):
+    def test_a_server_does_not_start_with_files_that_no_client_accepts(self):
         files = self.authority.files
         for tls, words in [(files("expired"), "expired.pem expired on"), (files("server", key="agent"), "is not the key of"),
                            (files("no-such"), "no-such.pem: No such file"),
@@ -203,7 +203,7 @@ class Tls(unittest.TestCase):
                 self.assertEqual(server.process.wait(20), USAGE)
                 self.assertIn(words, server.output())
 
-    def test_beyond_loopback_tls_is_a_must(self):
+    def test_beyond_loopback_tls_is_required(self):
         for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7070"]:
             with self.subTest(address):
                 result = subprocess.run([str(BIN / "berthd"), "--listen", address, "--http", "off", "--data",

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""berth topology import against a real berthd: what a file says comes to be, once, through restarts, and only its own."""
+"""berth topology import against a real berthd: creates what a file describes, once, across restarts, and changes only
+its own HyperNodes."""
 import json
 import os
 import pathlib
@@ -38,7 +39,7 @@ class TopologyImport(unittest.TestCase):
         for part in parts:
             self.assertIn(part, result.stdout + result.stderr)
 
-    def test_a_file_through_changes_and_a_restart(self):
+    def test_a_file_across_changes_and_a_restart(self):
         self.check(self.import_tree(TREE, "--dry-run"), 0, "3 to create")
         self.assertEqual(self.hyper_nodes(), {})
         self.check(self.import_tree(TREE), 0, "+ spine  network tier 2 spine, 2 hypernodes")
@@ -51,24 +52,24 @@ class TopologyImport(unittest.TestCase):
 
         self.cluster.server.kill()
         self.cluster.server.start()
-        self.check(self.import_tree(TREE), 0, "no difference, 3 as they are")
+        self.check(self.import_tree(TREE), 0, "no difference, 3 unchanged")
 
         changed = TREE.replace("n[01-08]", "n[01-07]").replace("spine", "top") + "SwitchName=leaf3 Nodes=n08\n"
         self.check(self.import_tree(changed), 0, "~ leaf1", "- node n08", "+ leaf3", "- spine")
         self.assertEqual(sorted(self.hyper_nodes()), ["leaf1", "leaf2", "leaf3", "top"])
         self.assertEqual(self.hyper_nodes()["leaf3"].status.nodes, 1)
 
-    def test_what_others_made_is_left_alone(self):
+    def test_hypernodes_of_others_are_unchanged(self):
         by_hand = hypernode_pb2.HyperNode(name="leaf1", spec=hypernode_pb2.HyperNodeSpec(tier=1, tier_name="leaf"))
         by_hand.spec.members.add(type=hypernode_pb2.HyperNodeSpec.Member.NODE, exact="n01")
         self.cluster.api.hyper_nodes.CreateHyperNode(
             hypernode_pb2.CreateHyperNodeRequest(hyper_node=by_hand, request_id="1"), timeout=10)
-        self.check(self.import_tree(TREE), 1, '"leaf1" (made by hand)')
-        # Other names, but n01 would get a second parent: the server says so, with --dry-run too, and nothing changes.
+        self.check(self.import_tree(TREE), 1, '"leaf1" (created manually)')
+        # Other names, but n01 would get a second parent: the server rejects it, also with --dry-run.
         self.check(self.import_tree(TREE, "--prefix", "x-", "--dry-run"), 1, "n01")
         self.check(self.import_tree(TREE, "--prefix", "x-"), 1, "n01")
         self.assertEqual(list(self.hyper_nodes()), ["leaf1"])
-        # In a kind of its own it may be there.
+        # In a separate kind it is allowed.
         self.check(self.import_tree(TREE, "--prefix", "x-", "--kind", "fabric"), 0, "3 to create")
         self.assertEqual(len(self.hyper_nodes()), 4)
 
@@ -79,7 +80,7 @@ class TopologyImport(unittest.TestCase):
         self.assertEqual([one["name"] for one in difference["created"]], ["a-r1", "a-r2", "a"])
         self.assertEqual(self.hyper_nodes()["a"].status.nodes, 16)
         self.check(self.run_import("--from", "labels", "--labels", "zone,rack"), 0, "no difference")
-        # The same import from one label less: what the other one made goes, and nothing else.
+        # The same import with one label fewer: the HyperNodes of the dropped label are deleted, and nothing else.
         self.check(self.run_import("--from", "labels", "--labels", "rack"), 0, "2 to create, 0 to change, 3 to delete")
         self.assertEqual(sorted(self.hyper_nodes()), ["r1", "r2"])
 
@@ -89,8 +90,8 @@ class TopologyImport(unittest.TestCase):
             self.skipTest("BERTH_FIXTURES is not set")
         dump = pathlib.Path(fixtures) / "topology" / "ib" / "topograph-ibnetdiscover-example.out"
         self.check(self.run_import("--from", "ibnetdiscover", str(dump)), 0, "9 to create",
-                   "119 of 119 nodes are not known to the server")
-        self.check(self.run_import("--from", "ibnetdiscover", str(dump)), 0, "no difference, 9 as they are")
+                   "119 of 119 nodes are unknown to the server")
+        self.check(self.run_import("--from", "ibnetdiscover", str(dump)), 0, "no difference, 9 unchanged")
         self.check(self.run_import("--from", "ibnetdiscover", str(dump), "--known-nodes"), 4, "nothing to import")
         self.assertEqual(len(self.hyper_nodes()), 9)
 

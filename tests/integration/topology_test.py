@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """HyperNodes with a real daemon and simulated nodes: applied, joined, shown, and the same after a restart.
 
-With BERTH_FIXTURES set, the manifests of another scheduler under topology/net-volcano are applied as they are."""
+With BERTH_FIXTURES set, the manifests of another scheduler under topology/net-volcano are applied unchanged."""
 import json
 import os
 import pathlib
@@ -32,7 +32,7 @@ class Topology(unittest.TestCase):
         listed = json.loads(self.cluster.berth("hypernode", "list", "-o", "json"))
         return {one["name"]: int(one.get("status", {}).get("nodes", 0)) for one in listed}
 
-    def test_a_tree_is_kept_over_restarts_and_nodes_join_it(self):
+    def test_a_tree_survives_restarts_and_nodes_join_it(self):
         racks = [hyper_node("rack-1", 1, [{"type": "node", "label": "topology.berth/rack=rack-1"}], tierName="rack"),
                  hyper_node("rack-2", 1, [{"type": "node", "regex": "sim[4-7]"}], tierName="rack")]
         spine = hyper_node("spine", 2, [{"type": "hyperNode", "exact": f"rack-{i}"} for i in (1, 2)])
@@ -55,8 +55,8 @@ class Topology(unittest.TestCase):
         self.assertEqual(refused.returncode, 1)
         self.assertIn("HyperNode rack-1 is a member of other and of spine: one parent each", refused.stderr)
 
-    @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no manifests of others to apply")
-    def test_manifests_of_volcano_apply_as_they_are(self):
+    @unittest.skipUnless(FIXTURES, "BERTH_FIXTURES is not set: no manifests of other schedulers to apply")
+    def test_manifests_of_volcano_apply_unchanged(self):
         folder = pathlib.Path(FIXTURES) / "topology" / "net-volcano"
         manifests = sorted(path for path in folder.glob("*.yaml")
                            if "apiVersion: topology.volcano.sh/v1alpha1" in path.read_text())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""berth-sim verify: what berthd decided, through kills, restarts and changed policies, is what the engine decides from its
-log. A store that is in use or not there is refused."""
+"""berth-sim verify: the engine repeats all decisions of berthd from its log, across kills, restarts and changed
+policies. A store that is in use or missing is refused."""
 import json
 import signal
 import subprocess
@@ -40,7 +40,7 @@ class Verify(unittest.TestCase):
         counts = self.cluster.api.all_jobs(states=[job_pb2.JOB_SUCCEEDED, job_pb2.JOB_FAILED])
         return len(counts)
 
-    def test_through_kills_restarts_and_changed_policies(self):
+    def test_across_kills_restarts_and_changed_policies(self):
         in_use = self.verify()
         self.assertEqual(in_use.returncode, BROKEN, in_use.stdout)
         self.assertIn("in use", in_use.stderr)
@@ -61,16 +61,16 @@ class Verify(unittest.TestCase):
         wait_until(lambda: self.ended() > 120, 60, "most jobs end")
         self.server.stop()
 
-        told = self.verify()
-        self.assertEqual(told.returncode, EQUAL, told.stdout + told.stderr)
-        self.assertIn("decisions: equal", told.stdout)
-        print(told.stdout.strip())
+        verified = self.verify()
+        self.assertEqual(verified.returncode, EQUAL, verified.stdout + verified.stderr)
+        self.assertIn("decisions: equal", verified.stdout)
+        print(verified.stdout.strip())
         result = json.loads(self.verify("-o", "json").stdout)
         self.assertGreater(int(result["decisions"]), 300)
         self.assertEqual(result["firstTurn"], 1)
         self.assertNotIn("difference", result)
 
-    def test_a_store_that_is_not_there(self):
+    def test_a_missing_store(self):
         self.server.data = self.cluster.home / "nowhere"
         result = self.verify()
         self.assertEqual(result.returncode, BROKEN)

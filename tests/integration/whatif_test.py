@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""berth-sim whatif on a backup of a running server: when what waits will start, as it is and with more nodes, a wider queue,
-another configuration."""
+"""berth-sim whatif on a backup of a running server: when pending jobs will start, in the current cluster and with more
+nodes, a larger queue, or another configuration."""
 import json
 import subprocess
 import unittest
@@ -36,28 +36,28 @@ class Whatif(unittest.TestCase):
         return result.stdout if code == 0 else result.stderr
 
     def starts(self, *options):
-        told = json.loads(self.ask("-o", "json", *options))
-        return told, {job["name"]: (job.get("startBefore"), job.get("startAfter")) for job in told["jobs"]}
+        result = json.loads(self.ask("-o", "json", *options))
+        return result, {job["name"]: (job.get("startBefore"), job.get("startAfter")) for job in result["jobs"]}
 
-    def test_a_backup_run_forward(self):
+    def test_a_backup_is_run_forward(self):
         self.submit("r1", "first", "second")
         wait_until(lambda: len(self.cluster.api.all_jobs(states=[job_pb2.JOB_RUNNING])) == 2, 60, "both nodes are full")
         self.submit("r2", "third", "fourth", "fifth")
-        self.cluster.berth("cluster", "snapshot", "now")  # another word for backup
+        self.cluster.berth("cluster", "snapshot", "now")  # a synonym of backup
 
-        told, starts = self.starts("--add-nodes", "n1=1")
-        self.assertEqual(told["waiting"], 3)
-        self.assertEqual(told["running"], 2)
+        result, starts = self.starts("--add-nodes", "n1=1")
+        self.assertEqual(result["waiting"], 3)
+        self.assertEqual(result["running"], 2)
         self.assertEqual(set(starts), {"third", "fourth", "fifth"})
-        # The two that run have an hour from their start, a moment ago; one of the three starts an hour later still.
+        # The two running jobs end after an hour; one of the three pending jobs starts another hour later.
         for name, earliest in (("third", HOUR), ("fourth", HOUR), ("fifth", 2 * HOUR)):
             self.assertGreater(starts[name][0], earliest - 120, name)
             self.assertLessEqual(starts[name][0], earliest, name)
-        # On a third node one starts at once, and nobody starts later than before.
+        # On a third node one starts at once, and no job starts later than before.
         self.assertEqual(starts["third"][1] or 0, 0)
         for name, (before, after) in starts.items():
             self.assertLessEqual(after or 0, before, name)
-        self.assertLess(told["after"]["wait"]["mean"], told["before"]["wait"]["mean"])
+        self.assertLess(result["after"]["wait"]["mean"], result["before"]["wait"]["mean"])
 
         drained = self.starts("--drain", "n2")[1]
         self.assertGreater(drained["fifth"][1], drained["fifth"][0] + HOUR / 2)
@@ -71,7 +71,7 @@ class Whatif(unittest.TestCase):
         table = self.ask("--add-nodes", "n1=1")
         self.assertIn("changed: 1 more nodes like n1", table)
         self.assertIn("no node \"n9\"", self.ask("--add-nodes", "n9=1", code=BROKEN))
-        # The server goes on, and the backup can be asked again.
+        # The server continues, and the backup can be used again.
         self.assertEqual(self.starts("--add-nodes", "n1=1")[1], starts)
         self.assertEqual(len(self.cluster.api.all_jobs(states=[job_pb2.JOB_RUNNING])), 2)
 

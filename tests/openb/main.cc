@@ -1,6 +1,6 @@
-// The sharing policies on the openb lists, and on the family of mixes made from them
-// (docs/benchmarks.md). One line a mix: for each policy the mean over the orders, and the standard
-// deviation between them.
+// Runs the sharing policies on the openb lists, and on the family of mixes made from them
+// (docs/developers/benchmarks.md). Prints one line per mix: for each policy the mean over the
+// orders of arrival, and the standard deviation.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
@@ -33,8 +33,8 @@ struct Arguments {
 
 struct Figures {
   double mean = 0, deviation = 0;
-  double cpu = 0, memory = 0;  // in use at the end of what the figure is of, in per cent
-  double seconds = 0;          // deciding, a run
+  double cpu = 0, memory = 0;  // used when 100 % had been requested, in percent
+  double seconds = 0;          // deciding, per run
 };
 
 Figures FiguresOf(const Trace& trace, const Arguments& arguments, SharingPolicy policy) {
@@ -56,7 +56,7 @@ Figures FiguresOf(const Trace& trace, const Arguments& arguments, SharingPolicy 
   return figures;
 }
 
-// CPU and memory in use are those of the first policy.
+// The CPU and memory columns are those of the first policy.
 void Print(const std::string& mix, const std::vector<Figures>& all) {
   std::string line = absl::StrFormat("| %-36s |", mix);
   for (const Figures& one : all) {
@@ -71,7 +71,7 @@ void Print(const std::string& mix, const std::vector<Figures>& all) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{"Fills the openb cluster from its lists of requests, one policy after the other"};
+  CLI::App app{"Fills the openb cluster from its request lists, one policy after the other"};
   Arguments arguments;
   app.add_option("FOLDER", arguments.folder, "With openb_node_list_gpu_node.csv.gz and the lists")
       ->required();
@@ -80,16 +80,16 @@ int Main(int argc, char** argv) {
          "LIST [FACTOR=NUMBER]..., factors cpu, memory, fraction, several, model, cpu-only; "
          "may be repeated; default: the whole family")
       ->allow_extra_args(false);
-  app.add_option("--policy", arguments.policies, "Of these, the first against the best of the rest")
+  app.add_option("--policy", arguments.policies, "The first is compared with the best other")
       ->delimiter(',')
       ->check(CLI::IsMember(kPolicies));
-  app.add_option("--seeds", arguments.seeds, "Of the orders of arrival")->delimiter(',');
-  app.add_option("--known", arguments.known, "Requests of the list that were seen before");
+  app.add_option("--seeds", arguments.seeds, "Seeds of the orders of arrival")->delimiter(',');
+  app.add_option("--known", arguments.known, "Number of requests of the list seen before");
   CLI11_PARSE(app, argc, argv);
   if (arguments.mixes.empty()) arguments.mixes = Family();
   std::string title = "| mix |";
   for (const std::string& policy : arguments.policies) absl::StrAppend(&title, " ", policy, " |");
-  std::printf("%s against the best of the rest | CPU in use | memory in use |\n", title.c_str());
+  std::printf("%s difference to the best other | CPU used | memory used |\n", title.c_str());
   for (const std::string& text : arguments.mixes) {
     const absl::StatusOr<Mix> mix = ParseMix(text);
     if (!mix.ok()) {

@@ -20,7 +20,7 @@ constexpr Word kWords[] = {{"cpu", &Mix::cpu},           {"memory", &Mix::memory
                            {"fraction", &Mix::fraction}, {"several", &Mix::several},
                            {"model", &Mix::model},       {"cpu-only", &Mix::cpu_only}};
 
-// How much of the two the nodes have that could hold it otherwise, at most.
+// Clamps CPU and memory to the most that nodes have on which the request's devices fit.
 void Clamp(const Trace& trace, Pod* pod) {
   Request devices_alone = pod->request;
   devices_alone.cpu_millis = 0;
@@ -55,7 +55,7 @@ absl::StatusOr<Mix> ParseMix(const std::string& text) {
   Mix mix;
   if (!words.empty()) mix.list = words[0];
   if (std::find(std::begin(kLists), std::end(kLists), mix.list) == std::end(kLists)) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\": no list"));
+    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\": unknown list"));
   }
   for (size_t i = 1; i < words.size(); ++i) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(words[i], '=');
@@ -64,7 +64,7 @@ absl::StatusOr<Mix> ParseMix(const std::string& text) {
     double factor = 0;
     const bool good = word != std::end(kWords) && absl::SimpleAtod(pair.second, &factor);
     if (!good || !(factor >= 0 && factor <= 100)) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", words[i], "\": no factor"));
+      return absl::InvalidArgumentError(absl::StrCat("\"", words[i], "\": not FACTOR=0..100"));
     }
     mix.*(word->factor) = factor;
   }

@@ -1,9 +1,8 @@
-// The family of mixes: the openb lists with more or less CPU and memory asked for beside a GPU, and
-// with more of some kinds of requests, so that now CPU, now memory, now the GPUs run out first.
+// The family of mixes: the openb lists with more or less CPU and memory requested with a GPU, and
+// with more requests of some kinds, so that CPU, memory or the GPUs run out first.
 //
-//   "default cpu=2 multi=3"   the list "default"; every request asks for twice the CPU; requests
-//   for
-//                             several GPUs come three times as often
+//   "default cpu=2 several=3"   the list "default"; every request has twice the CPU; requests
+//                               for several GPUs come three times as often
 #ifndef BERTH_TESTS_OPENB_MIXES_H_
 #define BERTH_TESTS_OPENB_MIXES_H_
 
@@ -17,23 +16,23 @@ namespace berth::openb {
 
 struct Mix {
   std::string list;  // of kLists
-  double cpu = 1;    // factors of what each request asks for
+  double cpu = 1;    // factors of each request's amounts
   double memory = 1;
-  double fraction = 1;  // factors of how many there are: requests for a share of a GPU
-  double several = 1;   // for more than one
+  double fraction = 1;  // factors of the number of requests: for a share of a GPU
+  double several = 1;   // for more than one GPU
   double model = 1;     // for certain models
-  double cpu_only = 1;  // for none
+  double cpu_only = 1;  // for no GPU
 };
 
-// INVALID_ARGUMENT naming the word that is none.
+// INVALID_ARGUMENT naming the invalid word.
 absl::StatusOr<Mix> ParseMix(const std::string& text);
 
-// The mixes of the table in docs/benchmarks.md, as texts.
+// The mixes of the table in docs/appendix/measurements.md, as texts.
 std::vector<std::string> Family();
 
-// The list, changed so. No request asks for more than some node has that could hold it otherwise.
-// Of a factor that is not whole, each whole part counts and the rest falls on requests evenly
-// spread, in order of their names.
+// The list with these factors. No request exceeds the CPU and memory of the nodes that have its
+// devices. If a factor is not a whole number, each request is repeated by its whole part, and the
+// rest is spread evenly over the requests, in order of their names.
 Trace Changed(Trace trace, const Mix& mix);
 
 }  // namespace berth::openb

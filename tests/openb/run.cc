@@ -16,7 +16,7 @@
 namespace berth::openb {
 namespace {
 
-// Of this process, which has one thread: others on the machine do not count.
+// Of this process, which has one thread: other load on the machine does not count.
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 double PercentOf(int64_t part, int64_t all) {
@@ -85,7 +85,7 @@ class Cluster {
     Use(options_.policy == SharingPolicy::kBidPrice ? Priced({mix_, demand.rooms}) : mix_);
   }
 
-  // As the mix does.
+  // In the unit of the mix.
   void CountRooms() {
     for (size_t i = 0; i < rooms_.size(); ++i) {
       board_.Set(i, Counted(rooms_[i], mix_.mib_per_core));
@@ -117,7 +117,7 @@ class Cluster {
   const Trace& trace_;
   const RunOptions& options_;
   ScoreBoard board_;
-  std::vector<NodeRoom> rooms_, empty_;  // as they are, now and at first; the board's are counted
+  std::vector<NodeRoom> rooms_, empty_;  // actual, now and at the start; the board's are counted
   MixLearner learner_;
   RequestMix mix_;
   int64_t given_ = 0;

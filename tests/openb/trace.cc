@@ -34,7 +34,7 @@ std::string ReadGzip(const std::string& path) {
   return text;
 }
 
-// Without the first line, which names the columns.
+// Without the header line.
 std::vector<Row> ReadRows(const std::string& path, size_t least_columns) {
   std::vector<Row> rows;
   for (absl::string_view line : absl::StrSplit(ReadGzip(path), '\n', absl::SkipEmpty())) {

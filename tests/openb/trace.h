@@ -1,5 +1,5 @@
-// The openb GPU cluster and its lists of requests, as the figures of FGD (USENIX ATC'23) were
-// measured: GPU nodes only, empty at start; requests come one by one and never leave.
+// The openb GPU cluster and its request lists, as in the measurements of FGD (USENIX ATC'23): GPU
+// nodes only, empty at start; requests arrive one by one and never leave.
 #ifndef BERTH_TESTS_OPENB_TRACE_H_
 #define BERTH_TESTS_OPENB_TRACE_H_
 
@@ -31,15 +31,15 @@ struct Trace {
 inline constexpr const char* kLists[] = {"default", "cpu100", "gpushare40", "gpuspec10",
                                          "multigpu20"};
 
-// From openb_node_list_gpu_node.csv.gz and openb_pod_list_LIST.csv.gz in the folder. Ends the
+// Reads openb_node_list_gpu_node.csv.gz and openb_pod_list_LIST.csv.gz from the folder. Ends the
 // program, naming the file, if one cannot be read.
 Trace Load(const std::string& folder, const std::string& list);
 
-// The list's pods shuffled, then some of them again, drawn at random, until the next would pass
+// The list's pods in random order, then pods drawn from it at random until the next would exceed
 // 130 % of all devices.
 std::vector<Pod> Arrivals(const Trace& trace, uint64_t seed);
 
-// So many of the list, at random: what an operator may know of the recent past.
+// A random sample of the list: what an operator may know of recent requests.
 std::vector<Request> Sample(const Trace& trace, size_t count, uint64_t seed);
 
 }  // namespace berth::openb

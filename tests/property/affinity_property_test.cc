@@ -1,6 +1,6 @@
-// Affinity between jobs against the plain rule, looked at from scratch: over random labels, terms,
-// racks and queues nobody ever stands where a term forbids it, and at rest nobody waits who could
-// be placed.
+// Affinity between jobs against the plain rule, evaluated from scratch: for random labels, terms,
+// racks and queues no job runs where a term forbids it, and at rest no job is pending that could be
+// placed.
 #include <set>
 
 #include "core/engine/verdict.h"
@@ -36,7 +36,7 @@ class RandomNeighbours {
     }
   }
 
-  // Tasks that are placed, and their jobs; no rule is asked of those that began before a term did.
+  // Placed tasks and their jobs. Jobs placed before a change of labels are exempt.
   void CheckApart() const {
     ForEachPlaced([&](const Job& job, NodeId node) {
       ForEachPlaced([&](const Job& other, NodeId theirs) {
@@ -52,7 +52,7 @@ class RandomNeighbours {
     });
   }
 
-  // Tasks that wait: no node would do.
+  // Pending tasks: no node is allowed.
   void CheckNobodyWaitsInVain() const {
     cluster_.state().jobs().ForEach([&](JobId, const Job& job) {
       if (TallyOf(job).In(TaskState::kPending) == 0 || Ended(job.status.state)) return;
@@ -81,11 +81,11 @@ class RandomNeighbours {
  private:
   void Submit() {
     const std::string queue = dice_.Chance(70) ? "a" : "b";
-    const int replicas = dice_.Chance(30) ? 2 : 1;  // the second is growth
+    const int replicas = dice_.Chance(30) ? 2 : 1;  // the second task is growth
     JobSpec spec =
         MakeJob(absl::StrCat("j", ++jobs_), cluster_.queue_id(queue),
                 {.queue = queue, .groups = {{.replicas = replicas, .min_available = 1}}});
-    spec.strategy = Strategy::kBinpack;  // no topology of the cluster's default
+    spec.strategy = Strategy::kBinpack;  // without the topology of the cluster's default
     spec.labels = RandomLabels();
     for (int i = dice_.Below(3); i > 0; --i) {
       spec.affinity.push_back({.apart = dice_.Chance(60),
@@ -141,7 +141,7 @@ class RandomNeighbours {
     }
     return true;
   }
-  // Nodes are numbered rack by rack.
+  // Nodes are numbered by rack.
   static bool SamePlace(NodeId a, NodeId b, int32_t tier) {
     return tier == 0 ? a == b : (a.value - 1) / kNodes == (b.value - 1) / kNodes;
   }
@@ -172,7 +172,7 @@ class RandomNeighbours {
   std::set<JobId> relabelled_;  // while they were placed
 };
 
-TEST_CASE("affinity: nobody stands where a term forbids it, and nobody waits in vain") {
+TEST_CASE("affinity: no job runs where a term forbids it, and no job waits in vain") {
   int bars = 0;
   for (uint32_t seed = 1; seed <= Seeds(150); ++seed) {
     CAPTURE(seed);
@@ -187,7 +187,7 @@ TEST_CASE("affinity: nobody stands where a term forbids it, and nobody waits in 
     }
     life.CheckSums();
   }
-  CHECK(bars > 1000);  // it was about something
+  CHECK(bars > 1000);  // otherwise the test proves little
 }
 
 }  // namespace

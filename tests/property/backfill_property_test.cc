@@ -1,4 +1,4 @@
-// What reservations promise, over long random lives with exact walltimes. Seeds are fixed.
+// Promises of reservations, over long random runs with exact walltimes. Seeds are fixed.
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -55,8 +55,8 @@ class Life {
     line_.cluster.Submit(absl::StrCat("j", ++submitted_), shape);
   }
 
-  // No promised start becomes later; whoever was promised one starts by then; a promise ends
-  // otherwise only for an older job of the queue that is promised one in its stead.
+  // A promised start never moves later, and the job starts by then. Otherwise a promise ends only
+  // when an older job of the queue gets a reservation.
   void Check() {
     const ClusterState& state = line_.cluster.state();
     for (auto it = promised_.begin(); it != promised_.end();) {
@@ -95,7 +95,7 @@ class Life {
   std::map<JobId, Time> promised_;
 };
 
-TEST_CASE("no reserved start moves later, and whoever has one starts by then") {
+TEST_CASE("no reserved start moves later, and jobs with a reservation start by then") {
   const BackfillMode mode = GENERATE(BackfillMode::kEasy, BackfillMode::kConservative);
   int64_t promises = 0;
   for (uint32_t seed = 1; seed <= 12; ++seed) {
@@ -104,7 +104,7 @@ TEST_CASE("no reserved start moves later, and whoever has one starts by then") {
     for (int i = 0; i < 150; ++i) life.Step();
     promises += life.promises();
   }
-  CHECK(promises > 100);  // the test tests something
+  CHECK(promises > 100);  // otherwise the test proves little
 }
 
 TEST_CASE("a gang of all nodes starts under an endless stream of small jobs") {
@@ -115,7 +115,7 @@ TEST_CASE("a gang of all nodes starts under an endless stream of small jobs") {
     TestCluster& cluster = line.cluster;
     cluster.AddNodes("n", 64, {.cpu = 4, .gpus = 2});
     int submitted = 0;
-    const auto stream = [&](int minute) {  // more than there is room for, always
+    const auto stream = [&](int minute) {  // always more than there is room for
       while (cluster.state().pending().job_count() < 20) {
         cluster.Submit(absl::StrCat("s", ++submitted),
                        {.queue = "small",
@@ -136,7 +136,7 @@ TEST_CASE("a gang of all nodes starts under an endless stream of small jobs") {
     }
     REQUIRE(cluster.status(gang).starts == 1);
     CHECK(cluster.status(gang).bound <= longest);
-    CHECK(submitted > 150);  // others went on meanwhile
+    CHECK(submitted > 150);  // other jobs kept starting
   }
 }
 

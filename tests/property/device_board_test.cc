@@ -1,4 +1,4 @@
-// The board of what is left on nodes: kept up to date it says the same as one that is made anew.
+// The board of remaining capacity: an updated board equals a newly built one.
 #include "core/engine/device_board.h"
 
 #include <catch2/catch.hpp>
@@ -47,7 +47,7 @@ std::string Text(const std::optional<DeviceBoard::Place>& place) {
   return place.has_value() ? absl::StrCat(place->node.value, " ", place->left) : "none";
 }
 
-TEST_CASE("a board that follows says what a new one says") {
+TEST_CASE("an updated board gives the same answers as a new one") {
   for (uint32_t seed = 1; seed <= 25; ++seed) {
     Dice dice(seed);
     PolicyConfig config;

@@ -1,4 +1,4 @@
-// The best set of devices against a look at every set.
+// The best set of devices, compared with an exhaustive search.
 #include <bit>
 #include <catch2/catch.hpp>
 
@@ -77,7 +77,7 @@ TEST_CASE("devices: known machines with a floor, and larger ones") {
   }
 }
 
-// Any classes between any devices, as no machine has them.
+// Any link classes between any devices, unlike real machines.
 Matrix AnyMatrix(Dice& dice, int gpus, int nics) {
   static const std::vector<std::string> kCells = {"NV1",  "NV2", "PIX",  "PXB", "PHB",
                                                   "NODE", "SYS", "SYS+", "?"};
@@ -91,7 +91,7 @@ Matrix AnyMatrix(Dice& dice, int gpus, int nics) {
       cells[a][b] = cells[b][a] = kCells[static_cast<size_t>(dice.Below(kinds))];
     }
   }
-  cells[0][1] = cells[1][0] = kCells[0];  // something is known
+  cells[0][1] = cells[1][0] = kCells[0];  // at least one link is known
   for (const auto& row : cells) {
     matrix.rows.push_back(absl::StrJoin(row, " "));
     matrix.numa.push_back(dice.Between(-1, 1));
@@ -99,7 +99,7 @@ Matrix AnyMatrix(Dice& dice, int gpus, int nics) {
   return matrix;
 }
 
-TEST_CASE("devices: machines that do not exist") {
+TEST_CASE("devices: random machines") {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     Dice dice(seed);
     Matrix matrix = AnyMatrix(dice, dice.Between(2, 10), dice.Between(0, 3));
@@ -113,7 +113,7 @@ TEST_CASE("devices: machines that do not exist") {
   }
 }
 
-TEST_CASE("devices: sets that are counted can be taken one after the other, apart") {
+TEST_CASE("devices: the counted sets can be taken one after the other, without overlap") {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     Dice dice(seed);
     const Machine machine(AnyMatrix(dice, dice.Between(2, 9), 0));
@@ -131,7 +131,7 @@ TEST_CASE("devices: sets that are counted can be taken one after the other, apar
   }
 }
 
-// The best worst link of any ring, by trying all.
+// The best worst link of any ring, by exhaustive search.
 LinkScore BestRing(const KindLayout& layout, Members members) {
   LinkScore best = 0;
   do {

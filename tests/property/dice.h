@@ -1,4 +1,4 @@
-// Numbers that are the same everywhere (std::uniform_int_distribution is not), with few words.
+// Random numbers that are the same on every platform, unlike std::uniform_int_distribution.
 #ifndef BERTH_TESTS_PROPERTY_DICE_H_
 #define BERTH_TESTS_PROPERTY_DICE_H_
 
@@ -10,7 +10,7 @@
 
 namespace berth {
 
-// How many seeds to try: BERTH_SEEDS of the environment, or as usual.
+// The number of seeds: BERTH_SEEDS in the environment, otherwise `usual`.
 inline uint32_t Seeds(uint32_t usual) {
   const char* asked = std::getenv("BERTH_SEEDS");
   uint32_t seeds = 0;

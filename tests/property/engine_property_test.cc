@@ -63,7 +63,7 @@ void AddRandomQueues(TestCluster& cluster, Dice& dice) {
   cluster.AddQueue("c");
 }
 
-// ---- What must hold in every state, worked out from tasks alone
+// ---- Invariants of every state, computed from tasks alone
 
 Resources Each(const ClusterState& state, const Job& job, uint32_t task) {
   return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
@@ -131,8 +131,8 @@ void CheckGangs(const ClusterState& state) {
     if (job.status.state == JobState::kPending || job.status.state == JobState::kHeld) {
       REQUIRE(job.occupying == 0);
     }
-    // A job that the stage has not looked at since may be anything; policies may restart parts of
-    // one (its message tells); late groups come on their own.
+    // A job that awaits the lifecycle stage may be in any state; policies may restart parts of
+    // a job (its message says so); late groups start independently.
     if (job.status.state != JobState::kBinding || !job.status.message.empty()) return;
     if (state.unsettled().contains(id)) return;
     int all = 0;
@@ -192,7 +192,7 @@ void RandomEdit(Transaction& trial, const ClusterState& state, Dice& dice) {
   if (dice.Chance(30)) trial.Sync();
 }
 
-TEST_CASE("any sequence of tries and rollbacks leaves the state as it was") {
+TEST_CASE("any sequence of trials and rollbacks restores the state") {
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     Dice dice(seed);
     TestCluster cluster;
@@ -223,8 +223,8 @@ TEST_CASE("any sequence of tries and rollbacks leaves the state as it was") {
 
 // ---- allocate against brute force
 
-// How many tasks of the job's only group fit into what is left, and no limit forbids it. Equal
-// tasks: counting node by node is exact.
+// Whether as many tasks of the job's only group as it needs fit into the free resources and the
+// limits. Tasks are equal, so counting by node is exact.
 bool CouldStart(const TestCluster& cluster, const Job& job) {
   const ClusterState& state = cluster.state();
   const Resources each = Each(state, job, 0);
@@ -235,7 +235,7 @@ bool CouldStart(const TestCluster& cluster, const Job& job) {
                              !node.spec.devices.empty() && node.spec.devices[0].model != "H100";
     if (wrong_model) return;
     Resources left = node.capacity - node.allocated;
-    // Of devices, exactly.
+    // Devices are counted exactly.
     if (!models.empty()) {
       const int64_t share = models[0].share;
       int64_t sets = 0, whole = 0;
@@ -245,7 +245,7 @@ bool CouldStart(const TestCluster& cluster, const Job& job) {
         const SharedDevice* shared = node.devices_used.SharesOf(i);
         const int64_t tasks = node.spec.devices[i].max_tasks - (shared ? shared->tasks : 0);
         const bool may = share > 0 && node.spec.devices[i].max_tasks > 1;
-        if (!may || !SuitsByMake(node.spec.devices[i], models[0])) continue;
+        if (!may || !MatchesMake(node.spec.devices[i], models[0])) continue;
         sets +=
             std::min(free / ShareOn(node.spec.devices[i], models[0]), std::max<int64_t>(tasks, 0));
       }
@@ -268,7 +268,7 @@ bool CouldStart(const TestCluster& cluster, const Job& job) {
   }
 }
 
-TEST_CASE("allocate leaves nothing waiting that fits, and breaks nothing") {
+TEST_CASE("allocate leaves no job pending that fits, and violates nothing") {
   int waiting = 0, started = 0;
   for (uint32_t seed = 1; seed <= 400; ++seed) {
     Dice dice(seed);
@@ -300,7 +300,7 @@ TEST_CASE("allocate leaves nothing waiting that fits, and breaks nothing") {
   CHECK(started > 300);
 }
 
-// ---- A long random life
+// ---- A long random run
 
 std::vector<LifecyclePolicy> RandomPolicies(Dice& dice) {
   std::vector<LifecyclePolicy> policies;
@@ -355,7 +355,7 @@ JobShape RandomJob(const TestCluster& cluster, Dice& dice) {
   return shape;
 }
 
-// Every third world orders by predicted run times.
+// Every third world uses predicted run times.
 Policies PoliciesOf(uint32_t seed) {
   PolicyConfig config;
   config.actions = {"allocate"};
@@ -369,9 +369,9 @@ Policies PoliciesOf(uint32_t seed) {
   return *Policies::Create(config);
 }
 
-constexpr char kOwnFault[] = "what the job brought along";
+constexpr char kOwnFault[] = "the job's own fault";
 
-// A small world whose agents and users act at random; after Calm() nothing fails any more.
+// A small world whose agents and users act at random; after Calm() nothing fails.
 class World {
  public:
   explicit World(uint32_t seed) : dice_(seed), cluster_(PoliciesOf(seed)) {
@@ -394,7 +394,7 @@ class World {
         [](NodeId, const Node& node) { REQUIRE(node.status.refusal != kOwnFault); });
   }
 
-  // Faults stop: nodes are back, holds and limits are lifted, tasks succeed.
+  // Faults stop: nodes return, holds and limits are removed, tasks succeed.
   void Calm() {
     calm_ = true;
     const ClusterState& state = cluster_.state();
@@ -466,7 +466,7 @@ class World {
     }
   }
 
-  // What a job brought along is refused: that is never laid at the node's door.
+  // The task is refused by the job's own fault, which must never count against the node.
   bool RefuseForItself(TaskKey key) {
     const Task& task = cluster_.job(key.job).tasks[key.task];
     if (task.state != TaskState::kBound && task.state != TaskState::kStarting) return false;
@@ -478,7 +478,7 @@ class World {
     return true;
   }
 
-  // One task that an agent could say something of does so.
+  // Reports for one random task for which a report is possible.
   void SomeReport() {
     std::vector<TaskKey> tasks;
     for (JobId id : ActiveJobs()) {
@@ -517,7 +517,7 @@ class World {
   bool calm_ = false;
 };
 
-TEST_CASE("a long random life: invariants hold, and all jobs end once faults stop") {
+TEST_CASE("a long random run: invariants hold, and all jobs end once faults stop") {
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
     World world(seed);
@@ -539,7 +539,7 @@ TEST_CASE("a long random life: invariants hold, and all jobs end once faults sto
   }
 }
 
-// All that must be the same whether plans are undone and applied, or adopted.
+// The state that must be equal whether plans are undone and applied, or adopted.
 std::string Remains(ClusterState& state) {
   std::string text = absl::StrCat(Fingerprint(state), " dirty");
   const Dirty dirty = state.TakeDirty();
@@ -560,7 +560,7 @@ std::string Remains(ClusterState& state) {
   times("timers", state.timers());
   times("short", state.short_jobs());
   absl::StrAppend(&text, " ready ", state.pending().ready_count());
-  std::map<JobId, std::string> classes;  // by their first job: the numbers of classes say nothing
+  std::map<JobId, std::string> classes;  // by their first job, as class ids may differ
   state.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
     const int code = c.blocked == nullptr ? -1 : c.blocked->code;
     if (!c.jobs.empty()) classes[c.jobs.begin()->job] = absl::StrCat(c.jobs.size(), ":", code);
@@ -571,7 +571,7 @@ std::string Remains(ClusterState& state) {
   return text;
 }
 
-TEST_CASE("a plan that is adopted leaves what undoing and applying it would") {
+TEST_CASE("adopting a plan gives the same state as undoing and applying it") {
   int64_t adopted = 0;
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     World applies(seed), adopts(seed);
@@ -587,7 +587,7 @@ TEST_CASE("a plan that is adopted leaves what undoing and applying it would") {
   CHECK(adopted > 50);
 }
 
-TEST_CASE("the same life twice leaves the same state") {
+TEST_CASE("the same run twice gives the same state") {
   const auto live = [](uint32_t seed) {
     World world(seed);
     for (int i = 0; i < 150; ++i) world.Step();

@@ -1,9 +1,9 @@
-// What explanations promise, on random clusters. Seeds are fixed.
-//   - a dry run leaves nothing behind, and the submit that follows gets what it said
-//   - every remedy that is offered does what it says once the job is withdrawn for it
+// Promises of explanations, on random clusters. Seeds are fixed.
+//   - a dry run leaves no trace, and the submit that follows gets the predicted result
+//   - every offered remedy has the promised effect once the job is replaced
 //   - counts of nodes and devices add up; constraints block if and only if tasks lack room
-//   - with nobody new, the jobs of one queue without limits start by the time that was foreseen;
-//     between queues the order of service may change until then
+//   - without new jobs, the jobs of one queue without limits start by the predicted time; between
+//     queues the service order may change until then
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -93,7 +93,7 @@ class World {
     REQUIRE(cluster_.Why(id).at(0).code == said->blockers.at(0).code);
   }
 
-  // All that waits and has a foreseen start begins by then.
+  // Every pending job with an estimate starts by its latest time.
   void CheckEstimates() {
     std::map<JobId, Time> foreseen;
     for (JobId id : Waiting()) {
@@ -118,7 +118,7 @@ class World {
     }
   }
 
-  // The first remedy that starts a job at once, of the first job that has one.
+  // Applies the first remedy that starts a job at once, of the first job that has one.
   bool FollowOne() {
     for (JobId id : Waiting()) {
       const Explanation why = Explain(cluster_.state(), cluster_.policies(), id, cluster_.now());
@@ -198,7 +198,7 @@ class World {
   int estimated_ = 0;
 };
 
-TEST_CASE("explanations add up, and their remedies help") {
+TEST_CASE("explanations add up, and their remedies work") {
   int explained = 0, remedies = 0;
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
@@ -207,12 +207,12 @@ TEST_CASE("explanations add up, and their remedies help") {
     explained += world.explained();
     remedies += world.remedies();
   }
-  CHECK(explained > 100);  // the test tests something
+  CHECK(explained > 100);  // otherwise the test proves little
   CHECK(remedies > 100);
 }
 
-// As a user would: withdraw the job for good, submit what the remedy says.
-TEST_CASE("a remedy that is followed starts the job") {
+// Like a user: cancel the job, submit it again with the remedy.
+TEST_CASE("applying a remedy starts the job") {
   int followed = 0;
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
@@ -222,7 +222,7 @@ TEST_CASE("a remedy that is followed starts the job") {
   CHECK(followed > 10);
 }
 
-TEST_CASE("a submit gets what its dry run said") {
+TEST_CASE("a submit gets the result of its dry run") {
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
     World world(seed);
@@ -230,7 +230,7 @@ TEST_CASE("a submit gets what its dry run said") {
   }
 }
 
-TEST_CASE("jobs start by the time that was foreseen, with nobody new") {
+TEST_CASE("without new jobs, jobs start by the estimated time") {
   int estimated = 0;
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);

@@ -1,6 +1,6 @@
-// Oracles for shares and order: random queue trees, random changes. What is kept incrementally must
-// equal what the rules of DESIGN give when followed literally, the simplest way; and where the work
-// budget cuts must not change who goes first.
+// Oracles for shares and service order, on random queue trees with random changes. Incrementally
+// maintained results must equal those of the rules applied literally; and where the work budget
+// ends must not change the service order.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -86,7 +86,7 @@ class RandomTree {
     if (!queue.children.empty() || queue.id == kRootQueue) return;
     GroupShape group{.replicas = dice_.Between(1, 6), .cpu = dice_.Below(4)};
     group.min_available = dice_.Chance(40) ? 1 : group.replicas;
-    group.gpus = dice_.Chance(20) ? 99 : dice_.Below(3);  // as many as no node has
+    group.gpus = dice_.Chance(20) ? 99 : dice_.Below(3);  // more than any node has
     if (dice_.Chance(25)) group.share = dice_.Between(1, 999);
     JobShape shape{.queue = queue.spec.name, .priority = dice_.Below(2), .groups = {group}};
     shape.preemptible = dice_.Chance(60);
@@ -95,7 +95,7 @@ class RandomTree {
     if (cluster_.state().Open(queue.id)) cluster_.Submit(absl::StrCat("j", ++jobs_), shape);
   }
 
-  // The last cycle was not cut short.
+  // The last cycle completed.
   bool whole() const { return whole_; }
 
  private:
@@ -187,13 +187,13 @@ void CheckSane(const ClusterState& state, const FairShares& shares) {
   });
 }
 
-// Of `pending`: what is no demand.
+// Whether part of `pending` does not count as demand.
 bool AnyUnwanted(const ClusterState& state, const FairShares& shares) {
   const Queue& root = state.queues().At(kRootQueue);
   return !(shares.At(kRootQueue).demand == root.allocated + root.pending);
 }
 
-// A whole cycle leaves no class whose verdict demand does not know.
+// After a complete cycle, demand takes every verdict into account.
 size_t CheckNever(const ClusterState& state) {
   size_t never = 0;
   state.pending().classes().ForEach([&](ClassId, const PendingClass& c) {
@@ -203,7 +203,7 @@ size_t CheckNever(const ClusterState& state) {
   return never;
 }
 
-TEST_CASE("shares kept incrementally are those of the literal rules") {
+TEST_CASE("incrementally maintained shares equal those of the literal rules") {
   uint64_t divided = 0, scaled = 0, steps = 0, queues = 0, unwanted = 0, never = 0;
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     Dice dice(seed);
@@ -236,16 +236,16 @@ TEST_CASE("shares kept incrementally are those of the literal rules") {
       if (tree.whole()) never += CheckNever(cluster.state());
     }
   }
-  CHECK(divided * 3 < queues * 2);  // much was not divided again
+  CHECK(divided * 3 < queues * 2);  // most divisions were not repeated
   CHECK(scaled > 1000);
   CHECK(unwanted > 500);
   CHECK(never > 50);
   CHECK(steps > 3000);
 }
 
-// ---- The order, by looking at everything
+// ---- The service order, by exhaustive search
 
-// A class that waits, with what the rules compare.
+// A pending class, with the values that the rules compare.
 struct Waiting {
   const PendingClass* of;
   ClassId id;
@@ -294,7 +294,7 @@ class FullDescent {
     std::sort(all.begin(), all.end(), before);
     for (const Waiting& one : all) {
       if (one.of->blocked == nullptr) return one;
-      const bool never = one.of->blocked->wake == WakeOn::kChange;  // it keeps nobody waiting
+      const bool never = one.of->blocked->wake == WakeOn::kChange;  // blocks no job
       const bool strict = queue.spec.order == QueueOrder::kFifoStrict;
       if (strict && one.of->demand.gang && !never) return std::nullopt;
     }
@@ -334,7 +334,7 @@ class FullDescent {
     return most;
   }
 
-  // 0: below the fair share in all that is asked for, 1: at it in something, 2: over it.
+  // 0: below the fair share of every requested resource, 1: at it for some, 2: above it for some.
   int Standing(const Queue& queue, const Resources& request) const {
     const Resources& share = shares_.At(queue.id).fair_share;
     int standing = 0;
@@ -346,7 +346,7 @@ class FullDescent {
     return standing;
   }
 
-  // Of growth one task. Classes of these jobs have one group.
+  // For growth one task. Classes of these jobs have one group.
   Resources RequestOf(const Waiting& head) const {
     const JobNeeds needs = NeedsOf(*head.job);
     const Resources& each =
@@ -354,8 +354,8 @@ class FullDescent {
     return needs.gang ? each.Times(needs.groups[0].count) : each;
   }
 
-  // Of the ready classes of the head's leaf, unless that is strict, the first by turn that asks
-  // only for what the leaf is below its share of: by that one queues further up are judged, too.
+  // The first ready class of the head's leaf (unless strict) that requests only resources of
+  // which the leaf is below its share. It also counts when queues further up are compared.
   std::vector<Resources> OthersOf(const Waiting& head) const {
     const Queue& leaf = state_.queues().At(head.job->queue);
     if (leaf.spec.order == QueueOrder::kFifoStrict) return {};
@@ -401,7 +401,7 @@ class FullDescent {
   const FairShares& shares_;
 };
 
-TEST_CASE("the next class is the one that a look at everything gives") {
+TEST_CASE("the next class is the one that an exhaustive search gives") {
   size_t served = 0, blocked = 0, growth = 0;
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     Dice dice(seed);
@@ -410,7 +410,7 @@ TEST_CASE("the next class is the one that a look at everything gives") {
     for (int i = 0; i < 25; ++i) tree.Submit();
     if (dice.Chance(50)) cluster.Cycle(static_cast<uint64_t>(dice.Between(1, 30)));
     for (int i = 0; i < 10; ++i) tree.Submit();
-    (void)cluster.Cycle(1);  // the lifecycle stage has looked at all
+    (void)cluster.Cycle(1);  // runs the lifecycle stage for all jobs
     const ClusterState& state = cluster.state();
     Cycle cycle(cluster.state(), cluster.policies(), cluster.now(), 1);
     ServiceOrder order(cycle, ServiceOrder::Offer::kReady);
@@ -452,7 +452,7 @@ std::vector<std::string> Binds(TestCluster& cluster, uint64_t budget) {
   return lines;
 }
 
-TEST_CASE("where the budget cuts does not change who goes first") {
+TEST_CASE("where the budget ends does not change the service order") {
   size_t bound = 0, waiting = 0;
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     INFO("seed " << seed);

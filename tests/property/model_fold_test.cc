@@ -1,5 +1,5 @@
-// Whatever happens, in whatever order: sums equal facts, a refusal changes nothing, a load equals
-// the fold, and what was tried and undone leaves no trace.
+// Whatever happens, in any order: sums equal facts, a rejected event changes nothing, a load equals
+// the fold, and undone trials leave no trace.
 #include <catch2/catch.hpp>
 #include <variant>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kSeeds = 60;
 constexpr int kEvents = 440;
 
-// Random edits as a planner makes them, undone in reverse order.
+// Random edits like a planner's, undone in reverse order.
 void TryAndUndo(World& world, RandomEvents& events) {
   Random& random = events.random();
   StateEditor editor(world.state, EditMode::kTentative);
@@ -128,7 +128,7 @@ TEST_CASE("loading equals folding at any time", "[model][property]") {
   }
 }
 
-TEST_CASE("what was tried and undone leaves no trace", "[model][property]") {
+TEST_CASE("undone trials leave no trace", "[model][property]") {
   for (uint64_t seed = 200; seed < 200 + kSeeds; ++seed) {
     World world;
     world.AddQueue("q0");

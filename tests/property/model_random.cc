@@ -124,7 +124,7 @@ NodeSpec RandomEvents::RandomNode(const std::string& name) {
   return spec;
 }
 
-// Claims, tiers and kinds are random: some are refused.
+// Claims, tiers and kinds are random: some are rejected.
 HyperNodeSpec RandomEvents::RandomHyperNode(std::string name, std::string kind) {
   HyperNodeSpec spec;
   spec.name = std::move(name);
@@ -293,7 +293,7 @@ EventBody RandomEvents::StatusEvent() {
   return JobStatusChanged{id, status};
 }
 
-// As a planner would: waiting tasks onto the first nodes that take them, wrong now and then.
+// Like a planner: pending tasks on the first nodes that accept them, sometimes wrong.
 EventBody RandomEvents::BindEvent() {
   const JobId id = AnyJob();
   TasksBound event{id, Chance(2), {}};
@@ -358,7 +358,7 @@ EventBody RandomEvents::TasksEvent() {
   return TasksRequeued{id, tasks};
 }
 
-// On a node on which it may wait, behind whoever holds the devices now.
+// On a node on which it may wait, whoever holds the devices now.
 Placement RandomEvents::PlaceFor(const Job& job, uint32_t task) {
   Placement place{task, AnyNode(), {}};
   const Node* node = world_.state.nodes().Find(place.node);

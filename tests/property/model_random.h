@@ -1,4 +1,4 @@
-// Random events, most of them legal: enough of each kind that every corner of the model is visited.
+// Random events, most of them valid: enough of each kind to cover every corner of the model.
 #ifndef BERTH_TESTS_PROPERTY_MODEL_RANDOM_H_
 #define BERTH_TESTS_PROPERTY_MODEL_RANDOM_H_
 
@@ -15,7 +15,7 @@ class RandomEvents {
   RandomEvents(World& world, uint64_t seed) : world_(world), random_(seed) {}
   EventBody Next();
   Random& random() { return random_; }
-  // A random present id, or one that is not there.
+  // A random id, existing or not.
   JobId AnyJob();
   NodeId AnyNode();
   QueueId AnyQueue();

@@ -1,4 +1,4 @@
-// The best set of devices by looking at every set, from what the node tells: the oracle of
+// The best set of devices by exhaustive search over what the node reports: the oracle of
 // core/devices/best_set.h.
 #ifndef BERTH_TESTS_PROPERTY_NAIVE_BEST_SET_H_
 #define BERTH_TESTS_PROPERTY_NAIVE_BEST_SET_H_
@@ -36,7 +36,7 @@ class NaiveBestSet {
   }
 
  private:
-  // Greater is better; of equal ones the first found.
+  // Greater is better; of equal sets the first one found.
   using Rank = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 
   DeviceLink Link(size_t a, size_t b) const {

@@ -1,5 +1,5 @@
-// Fair shares as the rules of DESIGN give them when followed literally: from the jobs themselves,
-// one resource after the other, in rounds, one unit after the other at the end. Header only.
+// Fair shares by literal use of the rules: from the jobs themselves, one resource at a time,
+// in rounds, and one unit at a time at the end. Header only.
 #ifndef BERTH_TESTS_PROPERTY_NAIVE_SHARES_H_
 #define BERTH_TESTS_PROPERTY_NAIVE_SHARES_H_
 
@@ -15,7 +15,7 @@ namespace berth::testing {
 struct Taker {
   QueueId queue;
   absl::int128 cap = 0, weight = 0, got = 0;
-  int32_t priority = 0;  // of the remainder
+  int32_t priority = 0;  // for the remainder
 };
 
 inline absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers, int64_t unit) {
@@ -31,7 +31,7 @@ inline absl::int128 RoundsOf(absl::int128 amount, std::vector<Taker>& takers, in
     for (size_t i : active) {
       if (rest * takers[i].weight >= takers[i].cap * weights) full.push_back(i);
     }
-    if (full.empty()) {  // nobody is capped: round down, then unit by unit
+    if (full.empty()) {  // no taker is capped: round down, then unit by unit
       std::map<size_t, absl::int128> fraction;
       absl::int128 left = rest;
       std::map<size_t, absl::int128> room;
@@ -82,8 +82,8 @@ class NaiveShares {
   const FairShares::OfQueue& At(QueueId id) { return result_[id]; }
 
  private:
-  // What waits is demand of all queues above, unless the job is on hold, one of these is closed, or
-  // it was found that it can never fit.
+  // Pending tasks are demand of all queues above, unless the job is held, one of these queues is
+  // closed, or the job was found never to fit.
   void Count(const Job& job) {
     const JobState now = job.status.state;
     const bool held = now == JobState::kHeld || now == JobState::kSuspended;
@@ -119,9 +119,9 @@ class NaiveShares {
     return std::min(result_[id].demand.amount[k], state_.queues().At(id).limit.amount[k]);
   }
 
-  // What siblings get of what they deserve: guarantees, then up to `want` by what is deserved
-  // beyond. Those to whom a number was promised share before those who deserve all there is, and
-  // who are alike. In the order of `children`.
+  // Divides `amount`: guarantees first, then up to `want` by deserved beyond the guarantee. Queues
+  // with a finite deserved amount come before those with an unlimited one, which are treated
+  // equally. In the order of `children`.
   template <class Want>
   std::map<QueueId, absl::int128> Entitle(const std::vector<QueueId>& children, size_t k,
                                           int64_t amount, Want want) {

@@ -1,4 +1,4 @@
-// Who owes what, told by the rules alone and one job at a time: for tests of what reclaim leaves.
+// Which job owes what, by the rules alone and one job at a time: for tests of reclaim at rest.
 #ifndef BERTH_TESTS_PROPERTY_OWED_H_
 #define BERTH_TESTS_PROPERTY_OWED_H_
 
@@ -13,15 +13,15 @@
 
 namespace berth::testing {
 
-// Jobs of one task that wait for what their queues are entitled to, while a single running job
-// that may be stopped has all of it on one node, and its queue holds more than its share. None, at
-// rest, where queues have neither guarantees nor limits, and nothing is protected for its age.
+// Pending jobs of one task within the entitlement of their queues, while a single running job that
+// may be evicted has enough on one node, and its queue holds more than its share. At rest there are
+// none, if queues have neither guarantees nor limits and no job is protected by its age.
 class SingleDebts {
  public:
   SingleDebts(const ClusterState& state, const Policies& policies)
       : state_(state), shares_(FairSharesOf(state, policies.fair_share())) {}
 
-  // Each with what bars it, as people are told.
+  // Each with the reason that blocks it, as users see it.
   std::vector<std::string> List() const {
     std::vector<std::string> debts;
     state_.jobs().ForEach([&](JobId, const Job& job) {
@@ -37,7 +37,7 @@ class SingleDebts {
   }
 
  private:
-  // Not preemptible, and beyond what its queue deserves: room would be of no use.
+  // Not preemptible, and beyond what its queue deserves: room would not help.
   static bool OfQuota(const std::vector<WaitReason>& reasons) {
     return std::any_of(reasons.begin(), reasons.end(), [](const WaitReason& reason) {
       return reason.code == WaitCode::kNonPreemptibleQuota;
@@ -53,7 +53,7 @@ class SingleDebts {
     return why;
   }
   Resources Asked(const Job& job) const { return RequestOf(state_, job, NeedsOf(job)); }
-  // From the job's queue up to the root, which is left out.
+  // From the job's queue up to, but not including, the root.
   std::vector<QueueId> PathOf(const Job& job) const {
     std::vector<QueueId> path;
     for (QueueId id = job.queue; id != kRootQueue; id = state_.queues().At(id).spec.parent) {
@@ -71,7 +71,7 @@ class SingleDebts {
     }
     return true;
   }
-  // The first of its queues, from the top, that is not above the other job.
+  // The first of the job's queues, from the top, that is not above the other job.
   QueueId SideOf(const Job& job, const Job& other) const {
     const std::vector<QueueId> own = PathOf(job), theirs = PathOf(other);
     QueueId side = kRootQueue;
@@ -99,7 +99,7 @@ class SingleDebts {
     }
     return over;
   }
-  // Nothing that it deserves of another resource, or was promised of this one, protects it.
+  // No deserved amount of another resource, nor a promise of this one, protects the queue.
   bool MustGive(const Queue& queue, size_t kind) const {
     const FairShares::OfQueue& share = shares_.At(queue.id);
     const bool names = !queue.spec.deserved.empty();

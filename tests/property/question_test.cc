@@ -1,6 +1,6 @@
-// Questions leave no trace, in what planning remembers neither: two random lives in step, in one of
-// which dry runs and explanations are asked for between the cycles, decide the same, with the same
-// work, and wake at the same times.
+// Dry runs and explanations leave no trace, not even in the planner's caches. Two equal random runs
+// are compared, one of them with dry runs and explanations between cycles: both make the same
+// decisions, with the same work, and wake at the same times.
 #include <catch2/catch.hpp>
 
 #include "core/engine/explain.h"
@@ -17,7 +17,7 @@ using testing::JobShape;
 using testing::MakeJob;
 using testing::TestCluster;
 
-// Every other life goes by predicted run times.
+// Every other run uses predicted run times.
 Policies AllActions(uint32_t seed) {
   PolicyConfig config;
   config.actions = {"allocate", "backfill", "consolidate", "reclaim", "preempt", "expire_gangs"};
@@ -44,7 +44,7 @@ JobShape RandomShape(Dice& dice) {
   return shape;
 }
 
-// One of the two lives. All chances but those of questions come from the same dice.
+// One of the two runs. All random choices except those of questions come from the same dice.
 class Life {
  public:
   explicit Life(uint32_t seed) : cluster_(AllActions(seed)), dice_(seed) {
@@ -93,7 +93,7 @@ class Life {
  private:
   static constexpr uint64_t kNoBudget = TestCluster::kNoBudget;
 
-  // What agents have to say: of each job that has anything, maybe.
+  // Random reports of the agents.
   void Answer() {
     std::vector<JobId> jobs;
     cluster_.state().jobs().ForEach([&](JobId id, const Job&) { jobs.push_back(id); });
@@ -117,7 +117,7 @@ class Life {
   int submitted_ = 0;
 };
 
-TEST_CASE("questions change nothing of what is decided afterwards, nor of the work it takes") {
+TEST_CASE("dry runs and explanations change neither later decisions nor the work for them") {
   size_t decisions = 0, evictions = 0, reservations = 0, never = 0, cut = 0, kept = 0;
   for (uint32_t seed = 1; seed <= 16; ++seed) {
     Life plain(seed), asked(seed);

@@ -8,7 +8,7 @@
 
 namespace berth {
 
-// No two members of a job have the same rank, and none has one beyond the number of its tasks.
+// Ranks of the members of a job are unique, and below the number of its tasks.
 inline bool RanksAreUnique(const ClusterState& state) {
   bool unique = true;
   state.jobs().ForEach([&](JobId, const Job& job) {

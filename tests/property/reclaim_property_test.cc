@@ -1,10 +1,10 @@
-// Reclaim over random trees of queues: it comes to rest, and at rest nobody waits for what the
-// queue is entitled to.
+// Reclaim over random trees of queues: it comes to rest, and at rest no job waits for resources to
+// which its queue is entitled.
 //
-// Why the second must hold where all GPUs are on one node and all jobs are preemptible: the fair
-// shares of siblings add up to at most what their parent has. So if a queue holds less than its
-// share by as much as a job asks for, its siblings, or those of a queue above it, hold so much more
-// than theirs, or it is free. All that is beyond a share may be taken.
+// Why the second holds if all GPUs are on one node and all jobs are preemptible: the fair shares of
+// siblings add up to at most their parent's. So if a queue is below its share by as much as a job
+// requests, the resources are free, or its siblings, or those of a queue above it, exceed their
+// shares by as much. All that exceeds a share may be taken.
 #include "core/engine/fair_share.h"
 #include "core/engine/verdict.h"
 #include "core/model/state_editor.h"
@@ -21,14 +21,14 @@ using testing::Gang;
 using testing::JobShape;
 using testing::QueueShape;
 
-// What a random contest may hold beside preemptible jobs of one task on one node.
+// What a random contest may have besides preemptible jobs of one task on one node.
 struct Mix {
-  bool deserved = false;  // up to what there is
+  bool deserved = false;  // up to the capacity
   bool scaled = false;    // and beyond
   bool several_nodes = false;
-  bool cpu = false;     // contended as well
-  bool gangs = false;   // elastic ones, too
-  bool firm = false;    // jobs that are not preemptible
+  bool cpu = false;     // contended, too
+  bool gangs = false;   // including elastic ones
+  bool firm = false;    // non-preemptible jobs
   bool bounds = false;  // limits, guarantees, and queues that are not reclaimable
   std::vector<std::string> actions = {"allocate", "reclaim"};
 };
@@ -76,7 +76,7 @@ class RandomTree {
     contest_.Submit(absl::StrCat("j", ++submitted_), shape);
   }
 
-  // One cycle, and what agents answer to it. Some running jobs end.
+  // One cycle, after the agents' reports about the previous one. Some running jobs end.
   void Serve(int finish_percent) {
     for (JobId id : Active()) {
       for (uint32_t t = 0; t < contest_.job(id).tasks.size(); ++t) Answer(id, t, finish_percent);
@@ -88,10 +88,10 @@ class RandomTree {
       absl::StrAppend(&lately_, testing::Describe(contest_.state(), decision), "\n");
     }
     REQUIRE(CheckConsistency(contest_.state()).ok());
-    contest_.Advance(absl::Seconds(11));  // shares are asked for anew every 10 s
+    contest_.Advance(absl::Seconds(11));  // shares are requested again every 10 s
   }
 
-  // How often something was evicted or moved meanwhile.
+  // Returns the number of evictions and moves in these rounds.
   int Rest(int rounds) {
     const int before = evictions_;
     lately_.clear();
@@ -107,8 +107,8 @@ class RandomTree {
     return active;
   }
 
-  // Jobs that wait although their queue, with them, would be within its fair share of all that they
-  // ask for; and why.
+  // Pending jobs with which their queue would still be within its fair share of all requested
+  // resources; and why they wait.
   std::string Owed() const {
     std::string owed;
     ForEachOwed([&](const Job& job, const std::vector<WaitReason>& reasons) {
@@ -123,7 +123,7 @@ class RandomTree {
     return owed;
   }
 
-  // Of these, those that nothing else bars, and of which reclaim does not say what barred it.
+  // Those of them that are short of room only and for which reclaim gives no reason.
   std::string Unexplained() const {
     std::string unexplained;
     ForEachOwed([&](const Job& job, const std::vector<WaitReason>& reasons) {
@@ -131,18 +131,18 @@ class RandomTree {
         const bool room = reason.code == WaitCode::kInsufficientResources ||
                           reason.code == WaitCode::kGuaranteeKept ||
                           reason.code == WaitCode::kReserved;
-        const bool said =
+        const bool explained =
             std::any_of(reason.asked.begin(), reason.asked.end(), [](const RoomAsked& asked) {
               return asked.action == "reclaim" && !asked.barred.empty();
             });
-        if (room && !said) absl::StrAppend(&unexplained, job.name, "\n");
+        if (room && !explained) absl::StrAppend(&unexplained, job.name, "\n");
       }
     });
     return unexplained;
   }
 
   Dice& dice() { return dice_; }
-  // Of the last Rest, one a line.
+  // Evictions of the last Rest, one per line.
   const std::string& lately() const { return lately_; }
   int evictions() const { return evictions_; }
 
@@ -201,7 +201,7 @@ class RandomTree {
   std::string lately_;
 };
 
-// Arrivals and ends for a while, then neither. Returns evictions in all.
+// Arrivals and ends for a while, then neither. Returns the total number of evictions.
 int LiveAndRest(RandomTree& tree) {
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 20; ++i) {
@@ -215,7 +215,7 @@ int LiveAndRest(RandomTree& tree) {
   return tree.evictions();
 }
 
-TEST_CASE("reclaim: at rest nobody waits within the fair share") {
+TEST_CASE("reclaim: at rest no job waits for resources within its queue's fair share") {
   int evictions = 0;
   for (uint32_t seed = 1; seed <= Seeds(120); ++seed) {
     INFO("seed " << seed);

@@ -1,4 +1,4 @@
-// The value of a room against trying everything; scores against a scorer that remembers nothing.
+// The value of a room compared with exhaustive search; scores compared with a scorer without cache.
 #include "core/sharing/room_value.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace berth {
 namespace {
 
-// Small numbers, so that everything can be tried. CPU in whole steps: the oracle does not round.
+// Small numbers for an exhaustive search. CPU in whole steps: the oracle does not round.
 class World {
  public:
   explicit World(uint32_t seed) : random_(seed) {}
@@ -45,7 +45,7 @@ class World {
   std::mt19937 random_;
 };
 
-// From request `first` on: place it once more, in any way, or never again.
+// From request `first` on: place it once more, in any way, or no more.
 int64_t TryAll(const std::vector<ValuedRequest>& requests, const NodeRoom& room, size_t first) {
   if (first == requests.size()) return 0;
   const auto& [request, value] = requests[first];
@@ -63,8 +63,8 @@ int64_t TryAll(const std::vector<ValuedRequest>& requests, const NodeRoom& room,
   return best;
 }
 
-// What is said to be placed does fit together, and is worth as much. Largest first into the
-// tightest is not always possible, so all ways are tried.
+// Checks that the chosen requests fit together. Placing the largest first on the tightest device is
+// not always possible, so all ways are tried.
 bool FitTogether(const std::vector<ValuedRequest>& requests, std::vector<size_t> placed,
                  const NodeRoom& room) {
   if (placed.empty()) return true;
@@ -79,7 +79,7 @@ bool FitTogether(const std::vector<ValuedRequest>& requests, std::vector<size_t>
   });
 }
 
-TEST_CASE("the value of a room is that of the best way to fill it") {
+TEST_CASE("the value of a room is the value of the best way to fill it") {
   int64_t worth_something = 0;
   for (uint32_t seed = 1; seed <= 100; ++seed) {
     World world(seed);
@@ -111,7 +111,7 @@ RequestMix AnyMix(World* world) {
   return mix;
 }
 
-TEST_CASE("scores do not depend on what was asked before, nor mixes on the order of arrivals") {
+TEST_CASE("scores do not depend on earlier requests, nor mixes on the order of arrivals") {
   for (uint32_t seed = 1; seed <= 15; ++seed) {
     World world(seed);
     const RequestMix mix = AnyMix(&world);
@@ -135,7 +135,7 @@ TEST_CASE("scores do not depend on what was asked before, nor mixes on the order
   }
 }
 
-TEST_CASE("a board finds what scoring every node finds") {
+TEST_CASE("a board gives the same result as scoring every node") {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     World world(seed);
     const RequestMix mix = AnyMix(&world);

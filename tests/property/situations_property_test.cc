@@ -1,6 +1,6 @@
-// Small situations in which some hold what others are entitled to, varied at random: amounts,
-// queues, weights, priorities, nodes, sizes of gangs, who may be stopped. Each must come to rest;
-// then nobody waits for a place that was promised, and nobody for what a single job owes.
+// Small situations in which some jobs hold what others are entitled to, varied at random: amounts,
+// queues, weights, priorities, nodes, gang sizes, preemptibility. Each must come to rest; then no
+// job waits for a promised place, nor for resources that a single job owes.
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/property/owed.h"
@@ -37,7 +37,7 @@ class Situation {
     nodes_ = dice_.Between(1, 4);
     contest_.AddNodes("n", nodes_, {.cpu = 16, .gpus = size_});
     AddQueues();
-    // The nodes are full of what the first queues run, before the others ask for anything.
+    // Jobs of the first queues fill the nodes before the other queues submit.
     for (int i = 0; i < 12; ++i) Submit(dice_.Below(2));
     Rest(6);
     contest_.Advance(absl::Hours(1));
@@ -46,7 +46,7 @@ class Situation {
     }
   }
 
-  // How often somebody was stopped or moved meanwhile.
+  // Returns the number of evictions and moves in these rounds.
   int Rest(int rounds) {
     int evictions = 0;
     for (int i = 0; i < rounds; ++i) {
@@ -62,7 +62,7 @@ class Situation {
     return evictions;
   }
 
-  // Tasks that still wait for a promised place, or are still being stopped.
+  // Tasks that still wait for a promised place, or are being released.
   int OnTheWay() const {
     int tasks = 0;
     contest_.state().jobs().ForEach([&](JobId, const Job& job) {
@@ -78,7 +78,7 @@ class Situation {
 
  private:
   void AddQueues() {
-    const int style = dice_.Below(4);  // weights alone; numbers; one without bound; too many
+    const int style = dice_.Below(4);  // weights only; finite amounts; one unlimited; too much
     int left = nodes_ * size_ * (style == 3 ? 2 : 1);
     for (int i = 0, count = dice_.Between(2, 4); i < count; ++i) {
       QueueShape shape{.weight = dice_.Chance(30) ? 0 : dice_.Between(1, 3)};
@@ -138,8 +138,7 @@ class Situation {
   int submitted_ = 0;
 };
 
-TEST_CASE(
-    "reclaim: varied situations come to rest, and no single job owes what another waits for") {
+TEST_CASE("reclaim: varied situations come to rest, and no single job owes what another needs") {
   int evictions = 0;
   for (uint32_t seed = 1; seed <= Seeds(2000); ++seed) {
     INFO("seed " << seed);

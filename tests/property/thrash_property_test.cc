@@ -1,5 +1,5 @@
-// Long random runs with reclaim and preempt: no eviction is undone by its victim, and all that can
-// run does so once arrivals stop.
+// Long random runs with reclaim and preempt: no eviction is undone by its victim, and every job
+// that can run does so once arrivals stop.
 #include <map>
 #include <set>
 
@@ -36,7 +36,7 @@ class Rivals {
     took_from_.clear();
   }
 
-  // Agents do what they were told, at once; running tasks go on.
+  // Agents report at once; running tasks continue.
   void Serve(bool finish) {
     for (JobId id : Active()) {
       const Job& job = contest_.job(id);
@@ -53,9 +53,8 @@ class Rivals {
         continue;
       }
       ++evictions_;
-      // Whoever loses a place to another has not taken it from that one before: unless other jobs
-      // are there (shares follow demand), or its queue has borrowed since (it took within its
-      // share).
+      // A victim has not evicted its evictor before, unless jobs came or ended since (shares follow
+      // demand), or the victim's queue has borrowed since (the evictor took within its share).
       const bool took = took_from_.contains({released->job, released->beneficiary});
       REQUIRE((!took || Borrows(contest_.job(released->job).queue)));
       took_from_.insert({released->beneficiary, released->job});
@@ -78,7 +77,7 @@ class Rivals {
  private:
   using Plan_ = berth::Plan;
 
-  // With what is being released, as when the plan was made.
+  // Includes resources being released, as when the plan was made.
   bool Borrows(QueueId id) const {
     const ClusterState& state = contest_.state();
     const FairShares shares = FairSharesOf(state, contest_.policies().fair_share());
@@ -108,10 +107,10 @@ class Rivals {
   Contest contest_;
   int submitted_ = 0;
   int evictions_ = 0;
-  std::set<std::pair<JobId, JobId>> took_from_;  // (who, from whom)
+  std::set<std::pair<JobId, JobId>> took_from_;  // (evictor, victim)
 };
 
-TEST_CASE("evictions are never undone by their victims, and end when arrivals do") {
+TEST_CASE("evictions are never undone by their victims, and end when arrivals end") {
   int evictions = 0;
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
@@ -121,7 +120,7 @@ TEST_CASE("evictions are never undone by their victims, and end when arrivals do
       rivals.Serve(/*finish=*/rivals.dice().Chance(30));
       rivals.contest().Advance(absl::Seconds(rivals.dice().Below(20)));
     }
-    // Nobody comes, nobody ends: it comes to rest.
+    // No arrivals and no ends: evictions must stop.
     for (int i = 0; i < 200; ++i) rivals.Serve(/*finish=*/false);
     const int at_rest = rivals.evictions();
     for (int i = 0; i < 50; ++i) {
@@ -129,7 +128,7 @@ TEST_CASE("evictions are never undone by their victims, and end when arrivals do
       rivals.contest().Advance(absl::Seconds(20));
     }
     REQUIRE(rivals.evictions() == at_rest);
-    // All that could ever fit runs and ends.
+    // Every job that could ever fit runs and ends.
     for (int i = 0; i < 600 && !rivals.Active().empty(); ++i) {
       rivals.Serve(/*finish=*/true);
       rivals.contest().Advance(absl::Seconds(20));

@@ -1,4 +1,4 @@
-// What DomainFits remembers against a fresh count, after whatever was tried, undone and done.
+// Cached DomainFits compared with a new count, after random trials, rollbacks and commits.
 #include "core/engine/cycle.h"
 #include "core/topology/domain_placer.h"
 #include "tests/property/dice.h"
@@ -34,14 +34,14 @@ void Register(Fabric& fabric, NodeId id, NodeSpec spec) {
       .id = id, .spec = std::move(spec), .epoch = status.epoch + 1, .agent_id = status.agent_id});
 }
 
-// The node tells how its GPUs are connected.
+// The node reports how its GPUs are connected.
 void Connect(Fabric& fabric, NodeId id, const testing::Matrix& matrix) {
   NodeSpec spec = fabric.state().nodes().At(id).spec;
   testing::SetDevices(matrix, &spec);
   Register(fabric, id, std::move(spec));
 }
 
-// Twelve tasks of so many GPUs, no two of them connected worse.
+// Twelve tasks of `gpus` GPUs each, with no link worse than `least`.
 JobId SubmitFloor(Fabric& fabric, int gpus, LinkClass least, int64_t gbps) {
   const std::string name = absl::StrCat("floor", fabric.state().next_job_id().value);
   JobSpec spec = fabric.SpecOfShape(name, {.groups = {{.replicas = 12, .gpus = gpus}}});
@@ -85,7 +85,7 @@ struct Walk {
     }
   }
 
-  // A cycle in which all sorts of things are tried, some of them decided.
+  // A cycle of random trials, some of which are committed.
   std::vector<EventBody> TryThings() {
     Cycle cycle(fabric.state(), fabric.policies(), fabric.now(), 1 << 30);
     Transaction& transaction = cycle.transaction();
@@ -120,7 +120,7 @@ struct Walk {
     return transaction.Commit();
   }
 
-  // Something that is no planning.
+  // A random change outside of planning.
   void Happen() {
     const int what = dice.Below(8);
     const auto node = NodeId{static_cast<uint32_t>(
@@ -151,7 +151,7 @@ struct Walk {
     }
   }
 
-  // The same eight GPUs, connected in another way.
+  // The same eight GPUs with different links.
   void Reconnect(NodeId node) {
     NodeSpec spec = fabric.state().nodes().At(node).spec;
     if (spec.devices.size() != 8) return;
@@ -165,7 +165,7 @@ struct Walk {
   std::vector<JobId> jobs;
 };
 
-TEST_CASE("counts of nodes and domains are those of a fresh count") {
+TEST_CASE("cached counts of nodes and domains equal a new count") {
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
     Walk walk(seed);
@@ -173,14 +173,14 @@ TEST_CASE("counts of nodes and domains are those of a fresh count") {
       const std::vector<EventBody> decisions = walk.TryThings();
       for (const EventBody& decision : decisions) {
         if (walk.dice.Chance(70))
-          (void)walk.fabric.Try(decision);  // any of them may be refused then
+          (void)walk.fabric.Try(decision);  // any of them may be rejected by now
       }
       walk.Happen();
     }
   }
 }
 
-TEST_CASE("domains have room for tasks with floors where nodes tell of such links") {
+TEST_CASE("domains have room for tasks with floors where nodes report such links") {
   Fabric fabric;
   fabric.AddRacks(2, 2, {.gpus = 4});
   Connect(fabric, fabric.node_id("r1n1"), testing::Dgx1());
@@ -201,11 +201,11 @@ TEST_CASE("domains have room for tasks with floors where nodes tell of such link
   CHECK(rooms(SubmitFloor(fabric, 4, LinkClass::kNvlink, 0)) == std::vector<int64_t>{2, 0, 0, 0});
   CHECK(rooms(SubmitFloor(fabric, 2, LinkClass::kUnknown, 400)) ==
         std::vector<int64_t>{4, 0, 2, 0});
-  fabric.Occupy("r2n1", 1);  // the other one of its pair has no link to a free one
+  fabric.Occupy("r2n1", 1);  // the other GPU of its pair has no link to a free one
   CHECK(rooms(pairs) == std::vector<int64_t>{4, 0, 1, 0});
 }
 
-TEST_CASE("more shapes than are kept, and more changes than are logged, are counted anew") {
+TEST_CASE("with more shapes than the cache, and more changes than the log, counts are repeated") {
   Fabric fabric;
   fabric.AddRacks(2, 2, {.gpus = 4});
   std::vector<ShapeId> shapes;

@@ -1,4 +1,4 @@
-// Gangs with topology constraints on random small trees against brute force over domains.
+// Gangs with topology constraints on random small trees, compared with brute force over domains.
 #include <functional>
 #include <map>
 
@@ -15,7 +15,7 @@ using testing::JobShape;
 
 constexpr int kRoot = 1000;
 
-// The tree as the HyperNodes say, by nobody's index.
+// The tree as the HyperNodes define it, without an index.
 struct Oracle {
   explicit Oracle(const Fabric& fabric, std::function<int(const Node&)> fits)
       : state(fabric.state()) {
@@ -28,7 +28,7 @@ struct Oracle {
   int Tier(HyperNodeId id) const {
     return id == HyperNodeId{} ? kRoot : state.hyper_nodes().At(id).spec.tier;
   }
-  // The root is allowed, too, where a tier above the highest is asked for.
+  // The root is allowed, too, if a tier above the highest is requested.
   bool Allows(int highest_tier, HyperNodeId id) const {
     if (id != HyperNodeId{}) return Tier(id) <= highest_tier;
     int highest = 0;
@@ -41,8 +41,8 @@ struct Oracle {
     }
     return true;
   }
-  // n partitions of s tasks, each in a domain of at most that tier, all below `top`: tried one by
-  // one. A set of choices is possible if no domain is asked for more than it has.
+  // n partitions of s tasks, each in a domain of at most that tier, all below `top`. All choices
+  // are tried. A choice is possible if no domain gets more tasks than it has room for.
   bool PartsFit(HyperNodeId top, int n, int s, int tier) const {
     std::vector<HyperNodeId> may;
     for (HyperNodeId d : domains) {
@@ -74,7 +74,7 @@ struct Oracle {
   std::map<HyperNodeId, int> room;
 };
 
-// Racks of different sizes; some nodes in none, some in a pod itself.
+// Racks of different sizes; some nodes are in no rack, some directly in a pod.
 Fabric RandomFabric(Dice& dice, Policies policies) {
   Fabric fabric(std::move(policies));
   const int racks = dice.Between(1, 6);
@@ -129,7 +129,7 @@ JobSpec SpecOf(Fabric& fabric, const Asked& ask, const std::string& name, JobSha
   return spec;
 }
 
-// The lowest tier of a domain that can hold it; nullopt if none that is allowed can.
+// The lowest tier of an allowed domain that can hold it; nullopt if there is none.
 std::optional<int> LowestTier(const Oracle& oracle, const Asked& ask) {
   std::optional<int> lowest;
   std::vector<HyperNodeId> tops = oracle.domains;
@@ -205,7 +205,7 @@ TEST_CASE("a gang is placed if and only if some domain can hold it, and at the l
   CHECK(parts > 70);
 }
 
-TEST_CASE("people go for a gang if and only if some domain could hold it, of the lowest tier") {
+TEST_CASE("jobs are evicted for a gang if and only if a domain could hold it, at the lowest tier") {
   int planned = 0, impossible = 0;
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     Dice dice(seed);

@@ -1,4 +1,4 @@
-// Eviction plans of random small clusters against brute force: all subsets of what could go.
+// Eviction plans on random small clusters compared with brute force over all subsets of victims.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -16,7 +16,7 @@ using testing::Elastic;
 using testing::Firm;
 using testing::Gang;
 
-// What a plan did: whose tasks go, and what the nominated gang is.
+// What a plan did: the evicted tasks, and the nomination of the gang.
 struct Seen {
   std::set<TaskKey> gone;
   std::optional<TasksNominated> nominated;
@@ -36,7 +36,7 @@ Seen SeenIn(const std::vector<EventBody>& decisions, JobId beneficiary) {
   return seen;
 }
 
-// Equal tasks on equal devices: counting node by node is exact.
+// Equal tasks on equal devices: counting by node is exact.
 bool Fits(const ClusterState& state, const Job& job, const std::set<TaskKey>& gone) {
   const int each = static_cast<int>(state.interner().Shape(job.groups[0].shape).device_count);
   int fits = 0;
@@ -54,7 +54,7 @@ bool Fits(const ClusterState& state, const Job& job, const std::set<TaskKey>& go
 
 struct Choice {
   std::vector<VictimUnit> units;
-  // Without the rest of a job whose surplus stays.
+  // nullopt if the rest of a job would be evicted while its surplus stays.
   std::optional<std::set<TaskKey>> Gone(unsigned subset) const {
     std::set<TaskKey> gone;
     for (size_t i = 0; i < units.size(); ++i) {
@@ -76,7 +76,7 @@ struct Choice {
 
 constexpr size_t kMaxUnits = 12;
 
-// Least loss with which it fits; nullopt if it fits with no subset.
+// The least loss with which the job fits; nullopt if it fits with no subset.
 std::optional<int64_t> LeastLoss(const ClusterState& state, const Job& job, const Choice& choice) {
   std::optional<int64_t> least;
   for (unsigned subset = 0; subset < 1U << choice.units.size(); ++subset) {
@@ -88,7 +88,7 @@ std::optional<int64_t> LeastLoss(const ClusterState& state, const Job& job, cons
   return least;
 }
 
-// No job is left with fewer than its minimum.
+// Every job keeps at least its minimum, or no task.
 void CheckGangs(const ClusterState& state, const Seen& seen) {
   std::set<JobId> victims;
   for (TaskKey key : seen.gone) victims.insert(key.job);
@@ -105,7 +105,7 @@ void CheckGangs(const ClusterState& state, const Seen& seen) {
   }
 }
 
-// The plan is needed to the last unit: with any one back (of those that may stay alone), it fails.
+// Every unit is needed: with any one back (if it may stay alone), the gang no longer fits.
 void CheckNobodyNeedless(const ClusterState& state, const Job& job, const Choice& choice,
                          const Seen& seen) {
   for (const VictimUnit& unit : choice.units) {
@@ -122,7 +122,7 @@ void CheckNobodyNeedless(const ClusterState& state, const Job& job, const Choice
   }
 }
 
-TEST_CASE("preempt against brute force: whole, needed, lawful, and within the bound") {
+TEST_CASE("preempt against brute force: whole jobs, no needless eviction, loss within the bound") {
   int planned = 0, impossible = 0, large = 0;
   for (uint32_t seed = 1; seed <= 1500; ++seed) {
     Dice dice(seed);
@@ -179,7 +179,7 @@ TEST_CASE("preempt against brute force: whole, needed, lawful, and within the bo
   }
   CHECK(planned > 300);
   CHECK(impossible > 100);
-  CHECK(large * 5 < planned);  // mostly the very best
+  CHECK(large * 5 < planned);  // mostly optimal
 }
 
 }  // namespace

@@ -12,8 +12,7 @@ namespace berth::simulation {
 namespace {
 
 constexpr char kStateDirectory[] = "/state";
-constexpr size_t kCompactBytes = size_t{64}
-                                 << 10;  // a small journal, so that it is often made anew
+constexpr size_t kCompactBytes = size_t{64} << 10;  // small, to compact the journal often
 constexpr int kFirstPort = 20000;
 constexpr int kPorts = 5000;
 constexpr absl::Duration kLongestNotice = absl::Milliseconds(5);
@@ -81,7 +80,7 @@ void Runner::Finish(const TaskId& id, const Processes::Status& status) {
   event.exit_signal = status.exit_signal;
   event.cause = status.cause;
   if (status.phase == Processes::Phase::kLost && !status.ran) {
-    event.kind = TaskEvent::Kind::kRefused;  // the agent was killed before it spawned it
+    event.kind = TaskEvent::Kind::kRefused;  // the agent was killed before the spawn
   } else if (status.phase == Processes::Phase::kLost) {
     event.cause = v1::TaskReport::SUPERVISOR_LOST;
     event.exit_signal = SIGKILL;
@@ -90,7 +89,7 @@ void Runner::Finish(const TaskId& id, const Processes::Status& status) {
   after_(absl::ZeroDuration(), std::move(event));
 }
 
-// Events of one task stay in order: those that follow each other come at once.
+// Events of one task stay in order: all have the same delay.
 void Runner::Tell(const TaskId& id, TaskEvent::Kind kind) {
   after_(absl::ZeroDuration(), Event(id, kind));
 }
@@ -199,7 +198,7 @@ void Agent::Settle() {
   if (left == absl::InfiniteDuration() || at >= wake_) return;
   wake_ = at;
   scheduler_->At(at, actor_, [this, at] {
-    if (at != wake_) return;  // an earlier look replaced it
+    if (at != wake_) return;  // an earlier tick replaced this one
     wake_ = absl::InfiniteDuration();
     logic_->Tick(setup_.now());
     Settle();

@@ -1,4 +1,4 @@
-// One process of an agent: its real logic and journal, with simulated processes and network below.
+// One agent process: its real logic and journal over simulated processes and a simulated network.
 #ifndef BERTH_TESTS_SIMULATION_AGENT_H_
 #define BERTH_TESTS_SIMULATION_AGENT_H_
 
@@ -17,10 +17,10 @@
 
 namespace berth::simulation {
 
-// What ProcessRunner does, on simulated processes.
+// The equivalent of ProcessRunner for simulated processes.
 class Runner final : public TaskRunner {
  public:
-  // `after` hands the event in later.
+  // `after` delivers the event later.
   using After = std::function<void(absl::Duration, TaskEvent)>;
   Runner(Processes* processes, Observer* observer, size_t node, Dice* dice, double refusals,
          After after)
@@ -44,9 +44,9 @@ class Runner final : public TaskRunner {
     return true;
   }
 
-  // A supervisor has something to tell.
+  // A supervisor reports a change.
   void Changed(const TaskId& id);
-  // Whether the event is still to be told: what was discarded is not.
+  // Whether to report the event; events of discarded tasks are dropped.
   bool Accept(const TaskEvent& event);
 
  private:
@@ -60,34 +60,34 @@ class Runner final : public TaskRunner {
   const double refusals_;
   const After after_;
   std::set<TaskId> preparing_;
-  std::map<TaskId, bool> live_;  // whether it was told that it runs
+  std::map<TaskId, bool> live_;  // whether kRunning was reported
   int next_port_ = 0;
 };
 
-// What is the same for all agents of a machine.
+// The same for all agents of a machine.
 struct AgentSetup {
   size_t node = 0;
   std::string name;
   std::string boot_id;
-  std::string new_agent_id;  // should the disk not have one
+  std::string new_agent_id;  // if the disk has none
   v1::NodeInventory inventory;
   absl::Duration keep_ended;
   double refusals = 0;
   uint64_t seed = 0;
   std::function<Instant()> now;
-  std::function<void()> on_fatal;  // the process must end, as its journal failed; not from a call
+  std::function<void()> on_fatal;  // called later: the journal failed, and the process must end
 };
 
 class Agent final : public LinkEvents {
  public:
-  // INTERNAL and others: the journal cannot be read, or written. `network` and the rest outlive it.
+  // INTERNAL and others: the journal cannot be read or written. `network` etc. must outlive it.
   static absl::StatusOr<std::unique_ptr<Agent>> Create(AgentSetup setup, Scheduler* scheduler,
                                                        Network* network, Disk* disk,
                                                        Processes* processes, Observer* observer);
   ~Agent() override;
 
   void Begin();
-  // The process is killed; the machine still has power, or not. Destroy it then.
+  // The process is killed; `powered`: the machine still has power. The caller then destroys it.
   void Die(bool powered);
   void OnMessage(uint64_t connection, v1::ServerMessage message) override;
   void OnDisconnected(uint64_t connection, const std::string& reason) override;
@@ -105,7 +105,7 @@ class Agent final : public LinkEvents {
         Observer* observer);
   absl::Status Init(Disk* disk);
   void OnTaskEvent(const TaskEvent& event);
-  // After each call into the logic: when to look again.
+  // Call after each call into the logic: schedules the next tick.
   void Settle();
 
   const AgentSetup setup_;
@@ -119,7 +119,7 @@ class Agent final : public LinkEvents {
   std::unique_ptr<FileJournal> journal_;
   bool rebooted_ = false;
   std::unique_ptr<AgentLogic> logic_;
-  absl::Duration wake_ = absl::InfiniteDuration();  // of the earliest look that is planned
+  absl::Duration wake_ = absl::InfiniteDuration();  // time of the earliest scheduled tick
 };
 
 }  // namespace berth::simulation

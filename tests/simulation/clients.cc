@@ -22,9 +22,9 @@ void Set(absl::Duration value, google::protobuf::Duration* out) {
 
 }  // namespace
 
-// One call until its answer.
+// One call, until it is answered.
 struct Clients::Call {
-  // At the server: does it, and answers.
+  // Runs at the server: executes the call and answers.
   std::function<void(std::function<void(absl::Status)>)> perform;
   std::function<void(absl::Status)> done;
   std::string what;
@@ -49,9 +49,9 @@ void Clients::Begin() {
   scheduler_->After(dice_.Around(workload_.between), actor_, [this] { SubmitNext(); });
 }
 
-// ---- What is asked for
+// ---- Workload
 
-// Whole ones, or a part of one by share or by memory.
+// Requests whole devices, or a part of one by share or by memory.
 void Clients::SetDevices(v1::DeviceRequest* gpus) {
   gpus->set_kind("gpu");
   const bool shares = workload_.shared_memory_bytes > 0 && dice_.Chance(0.5);
@@ -200,8 +200,8 @@ void Clients::CancelLater(const std::string& name) {
   });
 }
 
-// A job that has ended by then, or is to end, is left as it is. One that a client finds suspended
-// is resumed some time later: by an order that came late and again it may have been suspended anew.
+// A job that has ended or is about to end is left alone. A client that finds a job suspended
+// resumes it some time later: a late, repeated order may have suspended it again.
 void Clients::SuspendLater(const std::string& name) {
   scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
     ChangeJob(
@@ -235,7 +235,7 @@ void Clients::ChangeJob(const std::string& name, std::function<MaybeEvent(const 
            .backoff = Backoff(kRetry, &dice_.random())}));
 }
 
-// Until it has ended.
+// Polls until the job has ended.
 void Clients::Poll(const std::string& name) {
   struct Seen {
     bool found = false, ended = false, succeeded = false, suspended = false;
@@ -345,7 +345,7 @@ void Clients::Carry(std::function<void()> there) {
   scheduler_->After(latency, server_->actor(), std::move(there));
 }
 
-// A process that is dead takes no packets: its actor is dead, and the call times out.
+// A dead process accepts no packets: its actor is dead, and the call times out.
 void Clients::Send(const CallPtr& call) {
   if (call->tries++ == 0) ++waiting_;
   const uint64_t attempt = call->tries;
@@ -372,7 +372,7 @@ void Clients::Answered(const CallPtr& call, const absl::Status& status) {
     --waiting_;
     return call->done(status);
   }
-  ++call->tries;  // an answer that comes now is too late
+  ++call->tries;  // a later answer to this try is ignored
   scheduler_->After(call->backoff.Next(absl::ZeroDuration()), actor_, [this, call] { Send(call); });
 }
 

@@ -1,5 +1,5 @@
-// Those who submit jobs, wait for them and cancel some, over a network that loses calls and
-// answers; they repeat a call, with its request id, until they have an answer.
+// Clients that submit jobs, wait for them and cancel some, over a network that loses calls and
+// answers. They retry a call, with its request id, until it is answered.
 #ifndef BERTH_TESTS_SIMULATION_CLIENTS_H_
 #define BERTH_TESTS_SIMULATION_CLIENTS_H_
 
@@ -18,19 +18,19 @@
 
 namespace berth::simulation {
 
-// What jobs may ask for so that each of them fits some time.
+// Limits for the requests of jobs, so that each job fits at some time.
 struct Workload {
   std::vector<std::string> queues;
   int64_t cpu_millis = 0;           // of the smallest node
   int gpus = 0;                     // likewise
-  int64_t shared_memory_bytes = 0;  // of each GPU, if tasks may have parts of them
+  int64_t shared_memory_bytes = 0;  // of each GPU, if tasks may have parts of it
   int nodes = 0;
-  bool borrows = false;    // queues deserve a part, and no job that may not be taken back gets more
-  int rack_nodes = 0;      // of the smaller rack; 0: there are none
-  absl::Duration between;  // jobs, on average
+  bool borrows = false;    // queues have deserved shares, and all jobs beyond them are preemptible
+  int rack_nodes = 0;      // of the smaller rack; 0: no racks
+  absl::Duration between;  // mean time between jobs
   int64_t max_jobs = 0;
-  // Not ended: with as many, clients wait. A backlog that grows all day long makes each of its
-  // hours slower than the one before, and finds nothing more.
+  // Jobs that have not ended; at this number clients wait. A backlog that grows all day makes each
+  // hour slower than the one before, and finds nothing more.
   int64_t max_open = 0;
 };
 
@@ -40,14 +40,14 @@ class Clients {
           Safety* safety, uint64_t seed, std::function<void(const std::string&)> fail);
 
   void Begin();
-  // No new jobs any more; what is under way is finished.
+  // Submits no new jobs; calls in flight are completed.
   void Finish() { finishing_ = true; }
-  // Calls that have no answer yet.
+  // Calls without an answer yet.
   size_t waiting() const { return waiting_; }
   int64_t submitted() const { return submitted_; }
-  // An operator's word on a node, by which it is not drained any more.
+  // An operator's change of a node, which also ends a drain.
   void Steer(const std::string& node, bool cordoned);
-  // The store went back to a backup: jobs that had ended may be there again.
+  // The store was restored from a backup: jobs that had ended may be active again.
   void LookAgain();
 
  private:
@@ -65,10 +65,10 @@ class Clients {
   void ChangeJob(const std::string& name, std::function<MaybeEvent(const Job&)> change,
                  std::function<void(const absl::Status&)> done);
   void Poll(const std::string& name);
-  // Sends and repeats it.
+  // Sends the call, and retries it.
   void Send(const CallPtr& call);
   void Answered(const CallPtr& call, const absl::Status& status);
-  // Runs `there` at the server if the packet gets there.
+  // Runs `there` at the server unless the packet is lost.
   void Carry(std::function<void()> there);
 
   const Workload workload_;
@@ -83,7 +83,7 @@ class Clients {
   bool finishing_ = false;
   size_t waiting_ = 0;
   int64_t submitted_ = 0;
-  int64_t open_ = 0;  // asked for, and not seen ended
+  int64_t open_ = 0;  // submitted, and not yet seen as ended
 };
 
 }  // namespace berth::simulation

@@ -3,7 +3,7 @@
 
 namespace berth::simulation {
 
-// What was built: "1a2b3c4d5e6f", with "+" behind it if there were changes.
+// The commit of the build: "1a2b3c4d5e6f", followed by "+" if there were local changes.
 const char* Commit();
 
 }  // namespace berth::simulation

@@ -1,5 +1,5 @@
-// Randomness with a stream for each who throws: that one throws more often does not change what
-// others throw.
+// Randomness with a separate stream for each actor: the draws of one do not change those of
+// another.
 #ifndef BERTH_TESTS_SIMULATION_DICE_H_
 #define BERTH_TESTS_SIMULATION_DICE_H_
 
@@ -27,7 +27,7 @@ class Dice {
            absl::Nanoseconds(static_cast<int64_t>(
                random_.Unit() * static_cast<double>(absl::ToInt64Nanoseconds(most - least))));
   }
-  // Mostly short, at times many times as long as the mean, at most 20 times.
+  // Mostly short, sometimes many times the mean, at most 20 times.
   absl::Duration Around(absl::Duration mean) {
     const double factor = std::min(20.0, -std::log1p(-random_.Unit()));
     return absl::Nanoseconds(

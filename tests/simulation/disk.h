@@ -1,4 +1,4 @@
-// A node's disk in memory: what was synced outlives a power cut, of the rest a beginning does.
+// A node's disk in memory: a power cut keeps what was synced, and a prefix of the rest.
 #ifndef BERTH_TESTS_SIMULATION_DISK_H_
 #define BERTH_TESTS_SIMULATION_DISK_H_
 
@@ -20,15 +20,14 @@ class SimDisk final : public Disk {
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status SyncDirectory(const std::string& path) override;
 
-  // The machine is without power: of each file the synced bytes and a beginning of the others stay,
-  // of the names those that were synced and a beginning of the changes since. Files that are open
-  // must be gone.
+  // The machine lost its power. Each file keeps its synced bytes and a prefix of the others; the
+  // directory keeps its synced names and a prefix of the changes since. No file may be open.
   void PowerCut(Dice& dice);
-  // A new, empty one.
+  // Replaces the disk by a new, empty one.
   void Wipe() { *this = SimDisk(); }
 
   bool full = false;
-  int syncs_until_failure = 0;  // 0: none fails
+  int syncs_until_failure = 0;  // 0: no sync fails
 
  private:
   struct Content {
@@ -41,11 +40,11 @@ class SimDisk final : public Disk {
 
   absl::Status Write(Content& content, absl::string_view data);
   absl::Status Sync(Content& content);
-  // Each change makes the names anew: those of before are what a power cut may go back to.
+  // Each change copies the names: a power cut may restore an earlier copy.
   void Change(Names names);
 
   Names names_;
-  std::vector<Names> unsynced_;  // names as they were since the last sync of the directory
+  std::vector<Names> unsynced_;  // the names since the last sync of the directory
 };
 
 }  // namespace berth::simulation

@@ -13,7 +13,7 @@ constexpr double kReplays[] = {0.01, 0.1, 0.5};
 constexpr absl::Duration kDelays[] = {absl::Milliseconds(20), absl::Milliseconds(300),
                                       absl::Seconds(3)};
 constexpr absl::Duration kCalmLatency = absl::Microseconds(200);
-constexpr uint64_t kFalseReportIds = uint64_t{1} << 40;  // far from those that are in use
+constexpr uint64_t kFalseReportIds = uint64_t{1} << 40;  // far from real ids
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Faults::Begin() {
   Often(Fault::kDisk, absl::Minutes(40), [this] { BreakDisk(); });
   Often(Fault::kLie, absl::Minutes(5), [this] { Lie(); });
   Often(Fault::kRestore, absl::Hours(2), [this] { GoBack(); });
-  // Not a fault: an operator looks after the nodes that were drained for it.
+  // Not a fault: an operator uncordons nodes that were drained.
   Repeat(absl::Minutes(20), [this] {
     for (size_t node = 0; node < target_->nodes(); ++node) {
       target_->clients().Steer(target_->machine(node).spec().name, false);
@@ -117,8 +117,8 @@ void Faults::Partition() {
 
 // ---- Processes and machines
 
-// A planned stop: agents hold a longer lease by then, if they could be reached, and its time away
-// is often longer than the usual one. Or a pause that is ended by its time, or a crash.
+// A planned stop. Agents that can be reached hold a longer lease by then, and the downtime often
+// exceeds the usual one. Or a pause that times out, or a crash.
 void Faults::StopServer() {
   target_->server().GrantLongerLease();
   if (dice_.Chance(0.3)) return;
@@ -138,15 +138,15 @@ void Faults::KillServer() {
         [this] { target_->StartServer(); });
 }
 
-// A backup, some time in which all goes on, and then what the documents tell to do after a loss.
+// A backup, some time of normal operation, and then the documented steps after a loss.
 void Faults::GoBack() {
-  const bool anew = dice_.Chance(0.3);
-  if (target_->server().up() && !anew) target_->Backup();
-  Later(dice_.Around(absl::Minutes(5)), [this, anew] {
-    if (!anew && !target_->server().has_backup()) return;
+  const bool fresh = dice_.Chance(0.3);
+  if (target_->server().up() && !fresh) target_->Backup();
+  Later(dice_.Around(absl::Minutes(5)), [this, fresh] {
+    if (!fresh && !target_->server().has_backup()) return;
     target_->server().Crash();
     target_->network().ServerDied(true);
-    target_->RestoreServer(anew);
+    target_->RestoreServer(fresh);
     Later(dice_.Around(absl::Seconds(20)), [this] { target_->StartServer(); });
   });
 }
@@ -177,9 +177,8 @@ void Faults::Pause() {
   }
 }
 
-// Rarely far ahead: everything that waits for a time is then due at once. A little back: it waits
-// longer. Never a whole day, after which the server may forget the ids of requests that are still
-// being retried.
+// Rarely far ahead: then every timer is due at once. A little back: timers fire later. Never a
+// whole day, after which the server may forget the ids of requests that clients still retry.
 void Faults::JumpClock() {
   const absl::Duration by = dice_.Chance(0.1)
                                 ? std::min(dice_.Around(absl::Hours(12)), absl::Hours(20))
@@ -220,7 +219,7 @@ void Faults::Lie() {
   target_->network().Forge(node, std::move(message));
 }
 
-// Of attempts that nobody gave, of tasks that run elsewhere, and once more of those that run here.
+// Reports of attempts that were never assigned or that run elsewhere, and repeats of true reports.
 v1::TaskReport Faults::FalseReport(size_t node) {
   v1::TaskReport report;
   report.set_report_id(kFalseReportIds + dice_.Below(1000));

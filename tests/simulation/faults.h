@@ -1,4 +1,4 @@
-// What goes wrong, and when: each kind of fault comes at times of its own, for as long as it lasts.
+// What goes wrong, and when: each kind of fault has separate times and durations.
 #ifndef BERTH_TESTS_SIMULATION_FAULTS_H_
 #define BERTH_TESTS_SIMULATION_FAULTS_H_
 
@@ -26,8 +26,8 @@ class FaultTarget {
   virtual const Safety& safety() const = 0;
   virtual void StartServer() = 0;
   virtual void Backup() = 0;
-  // While the server does not run: from the backup, or as a new one.
-  virtual void RestoreServer(bool anew) = 0;
+  // While the server does not run: restores the backup, or starts a new store.
+  virtual void RestoreServer(bool fresh) = 0;
 };
 
 class Faults {
@@ -35,14 +35,14 @@ class Faults {
   Faults(const Options& options, FaultTarget* target, Scheduler* scheduler, Trace* trace);
 
   void Begin();
-  // No new ones; what can be mended at once is.
+  // Ends all faults that can be ended at once, and starts no new ones.
   void Stop();
 
  private:
-  // `act` about every `mean`, if the kind is wanted, until Stop.
+  // Calls `act` about every `mean` until Stop, if the kind is enabled.
   void Often(Fault kind, absl::Duration mean, std::function<void()> act);
   void Repeat(absl::Duration mean, std::function<void()> act);
-  // `act` later, unless Stop comes first.
+  // Calls `act` later, unless Stop comes first.
   void Later(absl::Duration delay, std::function<void()> act);
 
   void ChangeWeather();
@@ -66,7 +66,7 @@ class Faults {
   Scheduler* const scheduler_;
   Trace* const trace_;
   Dice dice_;
-  double pace_;  // how often: one seed is rough, another calm
+  double pace_;  // frequency of faults: some seeds are rough, others calm
   const ActorPtr actor_ = std::make_shared<Actor>();
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr absl::Duration kShortestBoot = absl::Seconds(5), kLongestBoot = absl::Seconds(60);
 constexpr absl::Duration kSteadyAtBoot = absl::Seconds(3);
-constexpr absl::Duration kTryAgain = absl::Seconds(5);  // an agent whose disk fails, by systemd
+constexpr absl::Duration kTryAgain = absl::Seconds(5);  // restart by systemd after a disk failure
 
 }  // namespace
 
@@ -62,24 +62,24 @@ void Machine::WipeDisk() {
 void Machine::StartAgent() {
   if (!powered_ || agent_ != nullptr) return;
   Note("agent starts");
-  absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Create(
-      {.node = spec_.index,
-       .name = spec_.name,
-       .boot_id = absl::StrCat(spec_.name, "-boot-", boots_),
-       .new_agent_id = absl::StrCat(spec_.name, "-agent-", disks_),
-       .inventory = spec_.inventory,
-       .keep_ended = spec_.keep_ended,
-       .refusals = spec_.refusals,
-       .seed = spec_.seed + static_cast<uint64_t>(++agents_) * 1000,
-       .now = [this] { return Now(); },
-       .on_fatal =
-           [this] {
-             Machine* machine = this;  // this function goes with the agent that has it
-             machine->KillAgent();
-             machine->around_.scheduler->After(kTryAgain, machine->processes_.machine,
-                                               [machine] { machine->StartAgent(); });
-           }},
-      around_.scheduler, around_.network, &disk_, &processes_, around_.observer);
+  absl::StatusOr<std::unique_ptr<Agent>> agent =
+      Agent::Create({.node = spec_.index,
+                     .name = spec_.name,
+                     .boot_id = absl::StrCat(spec_.name, "-boot-", boots_),
+                     .new_agent_id = absl::StrCat(spec_.name, "-agent-", disks_),
+                     .inventory = spec_.inventory,
+                     .keep_ended = spec_.keep_ended,
+                     .refusals = spec_.refusals,
+                     .seed = spec_.seed + static_cast<uint64_t>(++agents_) * 1000,
+                     .now = [this] { return Now(); },
+                     .on_fatal =
+                         [this] {
+                           Machine* machine = this;  // this lambda is destroyed with its agent
+                           machine->KillAgent();
+                           machine->around_.scheduler->After(kTryAgain, machine->processes_.machine,
+                                                             [machine] { machine->StartAgent(); });
+                         }},
+                    around_.scheduler, around_.network, &disk_, &processes_, around_.observer);
   if (agent.ok()) {
     agent_ = *std::move(agent);
     return agent_->Begin();
@@ -87,7 +87,7 @@ void Machine::StartAgent() {
   if (absl::IsDataLoss(agent.status())) {
     return around_.fail(
         absl::StrCat("the journal of ", spec_.name,
-                     " is damaged by what a disk may do: ", agent.status().message()));
+                     " is damaged by a permitted disk fault: ", agent.status().message()));
   }
   around_.scheduler->After(kTryAgain, processes_.machine, [this] { StartAgent(); });
 }

@@ -12,14 +12,14 @@
 
 namespace berth::simulation {
 
-// What all machines share.
+// Shared by all machines.
 struct Surroundings {
   Scheduler* scheduler = nullptr;
   Trace* trace = nullptr;
   Network* network = nullptr;
   Observer* observer = nullptr;
-  absl::Time start;                              // the day's time when the simulation begins
-  std::function<void(const std::string&)> fail;  // the simulation ends: this must not be
+  absl::Time start;                              // wall time at the start of the simulation
+  std::function<void(const std::string&)> fail;  // ends the simulation with this failure
 };
 
 struct MachineSpec {
@@ -33,24 +33,24 @@ struct MachineSpec {
 
 class Machine {
  public:
-  // Off, with an empty disk.
+  // Powered off, with an empty disk.
   Machine(MachineSpec spec, const Surroundings& around);
 
   void PowerOn();   // the agent starts some seconds later
-  void PowerOff();  // at once, without a word
+  void PowerOff();  // immediately, without notice to anyone
   bool powered() const { return powered_; }
-  // Only without power.
+  // Requires that the power is off.
   void WipeDisk();
 
   void StartAgent();
   void KillAgent();
   bool has_agent() const { return agent_ != nullptr; }
   const Agent* agent() const { return agent_.get(); }
-  // The agent's process alone, or everything.
+  // Pauses only the agent's process, or the whole machine.
   void PauseAgent(absl::Duration how_long);
   void Freeze(absl::Duration how_long);
   void JumpClock(absl::Duration by) { wall_offset_ += by; }
-  // What the agent says it has from now on, by a new registration.
+  // Changes the inventory that the agent reports, which registers it again.
   void SayInventory(v1::NodeInventory inventory);
 
   SimDisk& disk() { return disk_; }

@@ -1,4 +1,4 @@
-// berth-simtest: whole clusters in one thread, from seeds.
+// berth-simtest: whole clusters in one thread, each from a seed.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -13,7 +13,7 @@
 namespace berth::simulation {
 namespace {
 
-// "loss,clog" or "all" or "none"; false if there is no such fault.
+// "loss,clog" or "all" or "none"; false if a fault is unknown.
 bool ParseFaults(const std::string& text, FaultSet* faults) {
   *faults = 0;
   if (text == "all") *faults = kAllFaults;
@@ -36,20 +36,20 @@ int Main(int argc, char** argv) {
   CLI::App cli(
       "berth-simtest: the control plane, agents and clients in simulated time, with faults");
   cli.add_option("--seed", options.seed, "the first seed");
-  cli.add_option("--seeds", seeds, "how many, one after the other");
+  cli.add_option("--seeds", seeds, "how many seeds, one after the other");
   cli.add_option("--hours", options.hours,
-                 "simulated, with faults; then without until all is well");
+                 "simulated hours with faults; then without, until all nodes and jobs recover");
   cli.add_option("--faults", faults,
                  absl::StrCat("all, none, or some of ", absl::StrJoin(kFaultNames, ",")));
-  cli.add_option("--nodes", options.max_nodes, "at most");
-  cli.add_option("--jobs", options.max_jobs, "at most");
-  cli.add_option("--log-level", log_level, "of the product's own log, on standard error");
-  cli.add_flag("--print", options.print, "every event as it happens");
-  cli.add_flag("--hash", hash_only, "only the sum over all events, for comparing two runs");
-  cli.add_flag("--shrink", shrink, "looks for the least that fails with the first seed");
+  cli.add_option("--nodes", options.max_nodes, "maximum number of nodes");
+  cli.add_option("--jobs", options.max_jobs, "maximum number of jobs");
+  cli.add_option("--log-level", log_level, "level of the product's log, on standard error");
+  cli.add_flag("--print", options.print, "print every event as it happens");
+  cli.add_flag("--hash", hash_only, "print only the sum over all events, to compare runs");
+  cli.add_flag("--shrink", shrink, "search for the smallest run of the first seed that fails");
   CLI11_PARSE(cli, argc, argv);
   if (!ParseFaults(faults, &options.faults)) {
-    std::cerr << "berth-simtest: --faults: no such fault in \"" << faults << "\"\n";
+    std::cerr << "berth-simtest: --faults: unknown fault in \"" << faults << "\"\n";
     return 2;
   }
   if (absl::Status log = StartLog(log_level, ""); !log.ok()) {

@@ -6,14 +6,14 @@
 namespace berth::simulation {
 namespace {
 
-constexpr absl::Duration kResend = absl::Milliseconds(200);  // of what was lost, at first
+constexpr absl::Duration kResend = absl::Milliseconds(200);  // first resend of a lost message
 constexpr int kMostResends = 8;                              // 200 ms doubled: 51 s
 constexpr absl::Duration kLookAgain = absl::Seconds(5);      // whether a clog has ended
 constexpr absl::Duration kLongestReplay = absl::Minutes(3);
 constexpr absl::Duration kNoticeBreak = absl::Seconds(2);          // mean
 constexpr absl::Duration kLongestNoticeBreak = absl::Seconds(30);  // by keepalive
 
-// What a message says of which task, for the trace.
+// The task that a message is about, for the trace.
 int64_t Subject(const v1::TaskKey& key) {
   return static_cast<int64_t>(key.job_uid()) * 1'000'000 + key.task() * 1000 + key.attempt();
 }
@@ -29,7 +29,7 @@ int64_t Subject(const v1::ServerMessage& message) {
 
 }  // namespace
 
-// One stream and what is on its way in it.
+// One stream and the messages in flight on it.
 struct Stream {
   struct Item {
     absl::Duration at;
@@ -37,7 +37,7 @@ struct Stream {
   };
   struct Lane {
     std::deque<Item> items;
-    absl::Duration last;  // when the latest is to arrive
+    absl::Duration last;  // when the last item arrives
     bool armed = false;
   };
   Lane& lane(Network::Direction direction) {
@@ -47,16 +47,16 @@ struct Stream {
   uint64_t id = 0;
   size_t node = 0;
   ActorPtr agent;
-  LinkEvents* events = nullptr;  // while the agent has this one
+  LinkEvents* events = nullptr;  // while the agent uses this stream
   Lane up, down;
-  bool established = false;  // the server has heard of it
+  bool established = false;  // the server knows the stream
   bool broken = false;       // nothing more arrives
-  uint64_t process = 0;      // of berthd, that has the session
+  uint64_t process = 0;      // of berthd that owns the session
   SessionId session = 0;
   bool server_closed = false;
 };
 
-// Never calls back into the gateway before it returns.
+// Never calls the gateway synchronously.
 class Network::ServerEnd final : public AgentLink {
  public:
   ServerEnd(Network* network, StreamPtr stream) : network_(network), stream_(std::move(stream)) {}
@@ -82,7 +82,7 @@ Network::Network(Scheduler* scheduler, Trace* trace, uint64_t seed, size_t nodes
   weather.down_clogged.assign(nodes, -absl::InfiniteDuration());
 }
 
-// ---- The agent's end
+// ---- Agent side
 
 void Network::Link::Connect() {
   stream_ = std::make_shared<Stream>();
@@ -97,7 +97,7 @@ void Network::Link::Send(const v1::AgentMessage& message) {
   if (stream_ != nullptr) network_->Push(stream_, Direction::kUp, message);
 }
 
-// A connection that was never made has delivered nothing; another one delivers what was sent.
+// A connection that was never established delivers nothing; others deliver what was sent.
 void Network::Link::Disconnect() {
   if (stream_ == nullptr) return;
   stream_->events = nullptr;
@@ -120,7 +120,7 @@ void Network::Link::Die(bool powered) {
 
 uint64_t Network::Link::connection() const { return stream_ == nullptr ? 0 : stream_->id; }
 
-// ---- On the way
+// ---- In flight
 
 absl::Duration Network::Latency() { return dice_.Around(weather.latency); }
 
@@ -138,7 +138,7 @@ void Network::Push(const StreamPtr& stream, Direction direction, Packet packet) 
   Arm(stream, direction);
 }
 
-// Both ends find out, each in its own time; meanwhile each believes that it has a connection.
+// Each end notices at a separate time; until then it believes that it is connected.
 void Network::Break(const StreamPtr& stream) {
   if (std::exchange(stream->broken, true)) return;
   trace_->Add(scheduler_->now(), "broken", static_cast<int64_t>(stream->node),
@@ -187,7 +187,7 @@ void Network::Arrive(const StreamPtr& stream, Direction direction) {
   Arm(stream, direction);
 }
 
-// ---- At the server
+// ---- Server side
 
 void Network::DeliverUp(const StreamPtr& stream, Packet packet) {
   AgentGateway* gateway = server_->gateway();
@@ -249,7 +249,7 @@ void Network::ServerDied(bool powered) {
   }
 }
 
-// ---- At the agent
+// ---- Agent side: delivery
 
 void Network::DeliverDown(const StreamPtr& stream, Packet packet) {
   if (stream->agent->dead || stream->events == nullptr) return;
@@ -268,7 +268,7 @@ void Network::ToAgent(const StreamPtr& stream, const v1::ServerMessage& message)
   stream->events->OnMessage(stream->id, message);
 }
 
-// ---- What comes again
+// ---- Replays
 
 void Network::Forge(size_t node, v1::AgentMessage message) {
   const StreamPtr stream = present_[node];
@@ -279,15 +279,15 @@ void Network::Forge(size_t node, v1::AgentMessage message) {
   server_->gateway()->OnMessage(stream->session, std::move(message));
 }
 
-// With the epoch of then: whatever the node's present stream is, this one counts for that alone.
+// The message keeps the epoch of its registration, and counts only for that one.
 void Network::ReplayUp(size_t node, const v1::AgentMessage& message) {
   ++replayed;
   scheduler_->After(dice_.Between(absl::ZeroDuration(), kLongestReplay), wire_,
                     [this, node, message] { Forge(node, message); });
 }
 
-// Only what attempts and report ids guard. Welcome, Refused and HeartbeatAck count for the stream
-// that they come on, which is part of what they say; nothing can bring them to another.
+// Only messages that attempt numbers and report ids guard. Welcome, Refused and HeartbeatAck belong
+// to the stream on which they arrive, and nothing can move them to another one.
 void Network::ReplayDown(const StreamPtr& stream, const v1::ServerMessage& message) {
   if (!message.has_prepare() && !message.has_start() && !message.has_kill() &&
       !message.has_report_ack()) {

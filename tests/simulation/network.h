@@ -1,11 +1,11 @@
-// The network between agents and berthd: streams as gRPC gives them over TCP. What one end sends
-// arrives at the other in order or not at all; streams know nothing of each other, so an old one
-// may still deliver when a new one has long begun.
+// The network between agents and berthd: streams as gRPC provides them over TCP. Messages of one
+// end arrive at the other in order or not at all. Streams are independent, so an old one may still
+// deliver long after a new one has begun.
 //
 //   agent: Connect, Send, Disconnect -> lane up   -> AgentGateway::OnConnect, OnMessage, OnClosed
 //   agent: OnMessage, OnDisconnected <- lane down <- AgentLink::Send, Close
 //
-// What can go wrong is Weather, which the fault plan changes as time goes by.
+// The faults are in Weather, which the fault plan changes over time.
 #ifndef BERTH_TESTS_SIMULATION_NETWORK_H_
 #define BERTH_TESTS_SIMULATION_NETWORK_H_
 
@@ -26,18 +26,18 @@
 namespace berth::simulation {
 
 struct Weather {
-  double loss = 0;    // of each message; half of these are sent again, the others break the stream
-  double replay = 0;  // of each message: it comes once more, on the node's present stream
+  double loss = 0;    // per message; half of these are resent, the others break the stream
+  double replay = 0;  // per message: it is repeated on the current stream of the node
   absl::Duration latency = absl::Microseconds(200);  // mean
-  // Nothing is delivered to, or from, a node before these, by its number.
+  // No message is delivered to or from a node before these times, by node number.
   std::vector<absl::Duration> up_clogged, down_clogged;
 };
 
-// The server's end as the network needs it.
+// The server as the network needs it.
 class ServerPort {
  public:
   virtual ~ServerPort() = default;
-  // The process that runs now, null: none. Another number, another process.
+  // The gateway of the current process, or null. Each process has another number.
   virtual AgentGateway* gateway() = 0;
   virtual uint64_t process() const = 0;
   virtual const ActorPtr& actor() const = 0;
@@ -50,12 +50,12 @@ class Network {
 
   Weather weather;
 
-  // One agent process's end.
+  // The end of one agent process.
   class Link final : public ServerLink {
    public:
     Link(Network* network, size_t node, ActorPtr agent, LinkEvents* events)
         : network_(network), node_(node), agent_(std::move(agent)), events_(events) {}
-    // The process ended; its machine still tells the other end. Without power it would not.
+    // The process ended; its machine notifies the other end, unless it lost its power.
     void Die(bool powered);
 
     void Connect() override;
@@ -74,9 +74,9 @@ class Network {
     std::shared_ptr<struct Stream> stream_;
   };
 
-  // A message that nobody sent, on the node's present stream, if there is one.
+  // Delivers a forged message on the current stream of the node, if there is one.
   void Forge(size_t node, v1::AgentMessage message);
-  // The process at the server's end is gone; its machine tells all agents, unless it has no power.
+  // The server process ended; its machine notifies all agents, unless it lost its power.
   void ServerDied(bool powered);
 
   uint64_t delivered = 0, lost = 0, replayed = 0;
@@ -111,8 +111,8 @@ class Network {
   const ActorPtr wire_ = std::make_shared<Actor>();
   ServerPort* server_ = nullptr;
   uint64_t streams_ = 0;
-  std::vector<StreamPtr> present_;               // by node: the latest that the server has
-  std::deque<std::weak_ptr<Stream>> at_server_;  // those that the process may have
+  std::vector<StreamPtr> present_;               // by node: the latest known to the server
+  std::deque<std::weak_ptr<Stream>> at_server_;  // streams that the process may have
 };
 
 }  // namespace berth::simulation

@@ -1,4 +1,4 @@
-// What is simulated.
+// Options of a simulation.
 #ifndef BERTH_TESTS_SIMULATION_OPTIONS_H_
 #define BERTH_TESTS_SIMULATION_OPTIONS_H_
 
@@ -10,20 +10,20 @@
 namespace berth::simulation {
 
 enum class Fault : uint8_t {
-  kLoss,       // packets are lost: connections break, or wait for what is sent again
-  kReplay,     // messages of before come again
+  kLoss,       // packets are lost: connections break, or wait for a resend
+  kReplay,     // earlier messages are repeated
   kDelay,      // messages take seconds
-  kClog,       // a link stands still for a while, and then delivers all
-  kPartition,  // nodes are cut off, one way or both, alone or many together
-  kServer,     // berthd dies and starts again, and what it was writing with it
-  kAgent,      // agents die and start again; their tasks live on
-  kMachine,    // nodes lose their power, and come back, some with an empty disk
-  kPause,      // processes and whole machines stand still
-  kClock,      // the clocks of day jump
+  kClog,       // a link stalls for a while, and then delivers everything
+  kPartition,  // nodes are cut off, in one direction or both, alone or many together
+  kServer,     // berthd dies and restarts, and loses what it was writing
+  kAgent,      // agents die and restart; their tasks continue
+  kMachine,    // nodes lose power and come back, some with an empty disk
+  kPause,      // processes and whole machines freeze
+  kClock,      // wall clocks jump
   kDisk,       // disks are full, or fail to sync
-  kLie,        // agents report what is not, and have other devices than they said
+  kLie,        // agents send false reports, and have other devices than they said
   kRefuse,     // nodes fail to prepare tasks
-  kRestore,    // berthd goes back to a backup, or begins with a new store
+  kRestore,    // berthd is restored from a backup, or starts with a new store
 };
 inline constexpr std::array<absl::string_view, 14> kFaultNames = {
     "loss",    "replay", "delay", "clog", "partition", "server", "agent",
@@ -38,8 +38,8 @@ struct Options {
   double hours = 24;
   FaultSet faults = kAllFaults;
   int max_nodes = 12;
-  int64_t max_jobs = 1'000'000;  // submitted in all
-  bool print = false;            // every event
+  int64_t max_jobs = 1'000'000;  // submitted in total
+  bool print = false;            // prints every event
 
   bool Has(Fault fault) const { return (faults & Only(fault)) != 0; }
 };

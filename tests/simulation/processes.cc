@@ -12,7 +12,7 @@ namespace {
 
 constexpr absl::Duration kLongestStart = absl::Milliseconds(50);
 constexpr absl::Duration kDefaultRunTime = absl::Seconds(30);
-constexpr absl::Duration kLookAtLonger = absl::Milliseconds(250);  // as the supervisor
+constexpr absl::Duration kLookAtLonger = absl::Milliseconds(250);  // like the supervisor
 constexpr absl::Duration kMeanObedience = absl::Milliseconds(300);
 
 absl::Duration ToDuration(const google::protobuf::Duration& d) {
@@ -67,7 +67,7 @@ void Processes::Exec(const TaskId& id) {
                     [this, id, code = process.own_exit] { Exit(id, code, 0); });
   changed_(id);
   if (process.launch.fence()) WatchLease(id);
-  if (process.kill_at) {  // told to stop before it ran
+  if (process.kill_at) {  // stopped before it ran
     const absl::Duration left = *process.kill_at - local_();
     Stop(id, std::max(left, absl::ZeroDuration()), process.stop_cause);
   }

@@ -1,6 +1,6 @@
 // The processes on a node, each with its supervisor, which outlives agents. Does what
-// clients/agent/supervisor and process_runner do with real ones: runs a command, stops it when told
-// to or when the lease in the lease file is over, and keeps its exit status for the agent.
+// clients/agent/supervisor and process_runner do with real processes: runs a command, stops it on
+// request or when the lease in the lease file expires, and keeps its exit status for the agent.
 #ifndef BERTH_TESTS_SIMULATION_PROCESSES_H_
 #define BERTH_TESTS_SIMULATION_PROCESSES_H_
 
@@ -16,14 +16,14 @@
 
 namespace berth::simulation {
 
-// Of a task's environment: how long its processes run, and whether they fail.
+// In the environment of a task: how long its processes run, and how often they fail.
 inline constexpr char kRunTimeVariable[] = "SIM_RUN_MS";
 inline constexpr char kFailVariable[] = "SIM_FAIL_PERCENT";
-inline constexpr char kMissingDirectory[] = "/typo";  // no node has it: each refuses such a task
+inline constexpr char kMissingDirectory[] = "/typo";  // exists on no node: each refuses such a task
 
 class Processes {
  public:
-  // `changed(id)`: something that the agent should look at. `local`: the machine's steady clock.
+  // `changed(id)`: the agent should check the task. `local`: the machine's steady clock.
   Processes(Scheduler* scheduler, Observer* observer, size_t node, uint64_t seed,
             std::function<absl::Duration()> local, std::function<void(const TaskId&)> changed);
 
@@ -35,19 +35,19 @@ class Processes {
     bool ran = false;
   };
 
-  // False: it has a supervisor already.
+  // Returns false if the task already has a supervisor.
   bool Spawn(const TaskId& id, const v1::TaskLaunch& launch);
-  // SIGKILL after the grace, which can only become shorter; the first cause counts.
+  // SIGKILL after the grace, which can only be shortened; the first cause is kept.
   void Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause);
-  // Of a task that has or had a supervisor; kLost: there is no trace of one.
+  // For a task that has or had a supervisor; kLost: there is no trace of one.
   Status Look(const TaskId& id) const;
-  // Removes what an ended one left.
+  // Removes the remains of an ended process.
   void Remove(const TaskId& id);
 
-  // Until when strict tasks may run; on disk, read by supervisors.
+  // Time until which strict tasks may run; on disk, read by supervisors.
   std::optional<absl::Duration> lease, longer_lease;
 
-  // The machine loses its power: nothing runs any more.
+  // The machine loses its power: all processes end.
   void PowerCut();
   size_t alive() const { return alive_; }
 
@@ -56,7 +56,7 @@ class Processes {
     Status status;
     v1::TaskLaunch launch;
     ActorPtr actor;
-    bool obeys = true;  // ends soon after the signal, not only when it is killed
+    bool obeys = true;  // exits soon after the signal, not only by SIGKILL
     absl::Duration run_time;
     int own_exit = 0;
     std::optional<absl::Duration> kill_at;
@@ -76,7 +76,7 @@ class Processes {
   size_t alive_ = 0;
 
  public:
-  // The machine: its supervisors stand still with it.
+  // The machine's actor: its supervisors freeze with it.
   ActorPtr machine = std::make_shared<Actor>();
 };
 

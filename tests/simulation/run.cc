@@ -16,7 +16,7 @@
 namespace berth::simulation {
 namespace {
 
-const World* current = nullptr;  // for a process that is ended by a check of the product
+const World* current = nullptr;  // for OnAbort
 uint64_t current_seed = 0;
 
 void PrintFailure(const World& world, const Options& options, const std::string& what) {
@@ -32,7 +32,7 @@ void OnAbort(int) {
   _exit(1);
 }
 
-// In a process of its own, as a check of the product may end it.
+// In a separate process, because a check of the product may abort it.
 bool Fails(const Options& options) {
   const pid_t child = fork();
   if (child == 0) {
@@ -88,7 +88,7 @@ bool ShrinkSeed(const Options& options) {
   }
   const Options least = Shrink(options, Fails);
   RunSeed(least, false);
-  std::printf("the least that fails: berth-simtest %s\n", CommandLine(least).c_str());
+  std::printf("the smallest run that fails: berth-simtest %s\n", CommandLine(least).c_str());
   return false;
 }
 

@@ -1,4 +1,4 @@
-// Runs of one seed each, and what is printed of them.
+// Runs of one seed each, and their output.
 #ifndef BERTH_TESTS_SIMULATION_RUN_H_
 #define BERTH_TESTS_SIMULATION_RUN_H_
 
@@ -6,14 +6,16 @@
 
 namespace berth::simulation {
 
-// What a check of the product that ends the process prints before: seed, commit, last events.
+// If a check of the product aborts the process, prints the seed, the commit and the last events.
 void TellOnAbort();
 
-// True if all held. One line, or only the sum over all events; of a failure the last events, the
-// seed, the commit and the rule that was broken, on standard error.
+// Returns true if no rule was violated. Prints one line, or only the sum over all events. On
+// failure also prints the last events, the seed, the commit and the violated rule on standard
+// error.
 bool RunSeed(const Options& options, bool hash_only);
 
-// Looks for the least that fails with this seed, and tells how to run it. True if it does not fail.
+// Searches for the smallest run of this seed that still fails, and prints its command line. Returns
+// true if the seed does not fail.
 bool ShrinkSeed(const Options& options);
 
 }  // namespace berth::simulation

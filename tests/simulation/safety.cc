@@ -10,7 +10,7 @@
 namespace berth::simulation {
 namespace {
 
-// What a machine that goes on after it stood still may need to notice that it must stop something.
+// How long a resumed machine may take to stop a task that was replaced.
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
 constexpr int kWholeDevice = 1000;
 
@@ -48,18 +48,18 @@ Safety::Job* Safety::Find(const TaskId& id) {
   return name == names_.end() ? nullptr : &jobs_.at(name->second);
 }
 
-// ---- What clients were told
+// ---- Answers to clients
 
-void Safety::OnSubmitting(const v1::Job& asked) {
-  Job& job = jobs_[asked.name()];
-  job.name = asked.name();
+void Safety::OnSubmitting(const v1::Job& given) {
+  Job& job = jobs_[given.name()];
+  job.name = given.name();
   job.tasks = 0;
   int least = 0;
-  for (const v1::TaskGroup& group : asked.spec().groups()) {
+  for (const v1::TaskGroup& group : given.spec().groups()) {
     job.tasks += group.replicas();
     least += group.min_available() > 0 ? group.min_available() : group.replicas();
   }
-  const v1::JobSpec& spec = asked.spec();
+  const v1::JobSpec& spec = given.spec();
   const bool in_turn = spec.groups_size() > 1 && !spec.groups(1).depends_on().empty();
   job.rigid = least == job.tasks && !in_turn && !RestartsParts(spec);
   job.asks_all = least == job.tasks;
@@ -73,23 +73,23 @@ void Safety::OnSubmitting(const v1::Job& asked) {
     job.after_group_completed =
         spec.groups(1).depends_on(0).condition() == v1::GroupDependency::COMPLETED;
   }
-  job.alone = asked.spec().on_node_loss() != v1::REPLACE_NOW;
-  job.keeps = asked.spec().on_node_loss() == v1::KEEP;
+  job.alone = given.spec().on_node_loss() != v1::REPLACE_NOW;
+  job.keeps = given.spec().on_node_loss() == v1::KEEP;
 }
 
 void Safety::OnSubmitted(const std::string& name, uint64_t uid, uint64_t incarnation) {
   Job& job = jobs_.at(name);
-  if (incarnation != incarnation_) {  // the answer was under way when the store went back
+  if (incarnation != incarnation_) {  // the store was restored while the answer was in flight
     job.lost = !backup_.contains(name) || backup_.at(name).uid != uid;
     return;
   }
   if (job.uid != 0 && job.uid != uid) {
-    Fail("kept", absl::StrCat("job ", name, " has uid ", uid, " and had ", job.uid));
+    Fail("kept", absl::StrCat("job ", name, " has uid ", uid, ", but had ", job.uid));
   }
   job.uid = uid;
   job.acked = true;
   names_[uid] = name;
-  // Its tasks may have been sent out before the answer came.
+  // Its tasks may have been dispatched before the answer arrived.
   const auto first = prepared_.lower_bound(IdOf(uid, 0));
   if (first != prepared_.end() && Find(first->first) == &job) MayEnd(job);
 }
@@ -110,10 +110,10 @@ void Safety::OnBackup() {
   backup_names_ = names_;
 }
 
-// What was asked for and not answered yet is asked again, of the server as it is now.
-void Safety::OnRestored(uint64_t incarnation, bool anew) {
+// Calls without an answer are repeated, to the server as it is now.
+void Safety::OnRestored(uint64_t incarnation, bool fresh) {
   incarnation_ = incarnation;
-  if (anew) {
+  if (fresh) {
     backup_.clear();
     backup_names_.clear();
   }
@@ -128,7 +128,7 @@ void Safety::OnRestored(uint64_t incarnation, bool anew) {
     if (kept != backup_.end() && (kept->second.acked || !now.acked)) continue;
     job.lost = now.acked || now.lost;
     job.acked = job.cancelled = job.ended = false;
-    if (kept != backup_.end()) continue;  // it may be in the backup, unheard
+    if (kept != backup_.end()) continue;  // it may be in the backup, unacknowledged
     job.uid = 0;
     job.started.clear();
     job.succeeded.clear();
@@ -136,7 +136,7 @@ void Safety::OnRestored(uint64_t incarnation, bool anew) {
   names_ = backup_names_;
 }
 
-// A forced end, or a client that asks for less than all, needs less.
+// A forced end, or a job that does not require all its tasks, needs fewer.
 void Safety::CheckOwn(const Job& job) {
   if (!job.asks_all || static_cast<int>(job.succeeded.size()) == job.tasks) return;
   Fail("own", absl::StrCat("job ", job.name, " has succeeded, and ", job.succeeded.size(), " of ",
@@ -148,23 +148,23 @@ void Safety::OnRead(const std::string& name, const Read& read) {
   const auto [number, at, found, ended, succeeded] = read;
   latest_ = std::max(latest_, wall_());
   Job& job = jobs_.at(name);
-  if (job.ended && at <= job.ended_at) return;  // overtaken by the read that told of its end
+  if (job.ended && at <= job.ended_at) return;  // superseded by the read that reported its end
   if (succeeded) CheckOwn(job);
   if (!found && job.lost) return;
   if (!found) {
     if (job.acked && !MayBeForgotten(job)) {
-      Fail("kept", absl::StrCat("job ", name, " was acknowledged and is not there"));
+      Fail("kept", absl::StrCat("job ", name, " was acknowledged and does not exist"));
     }
     job.ended = true;
     job.ended_at = at;
     return;
   }
-  if (job.ended && !ended) Fail("over", absl::StrCat("job ", name, " had ended and has not"));
+  if (job.ended && !ended) Fail("over", absl::StrCat("job ", name, " is active again"));
   job.ended = ended;
   job.ended_at = at;
 }
 
-// And what waits for it, which may fail with it.
+// Also jobs that depend on it, which may fail with it.
 void Safety::MayEnd(Job& job) {
   if (job.may_end_since) return;
   job.may_end_since = wall_();
@@ -173,17 +173,17 @@ void Safety::MayEnd(Job& job) {
   }
 }
 
-// Nothing of it has ended, and nobody has cancelled it: then it cannot have ended either.
+// If none of its tasks has ended and it was not cancelled, it cannot have ended either.
 bool Safety::MayBeForgotten(const Job& job) const {
   return job.may_end_since && std::max(latest_, wall_()) >= *job.may_end_since + ttl_;
 }
 
-// ---- What ran
+// ---- Processes
 
 void Safety::OnPrepared(size_t node, const TaskId& id) {
   trace_->Say(scheduler_->now(), "prepared", absl::StrCat(ToString(id), " on n", node));
   prepared_.emplace(id, scheduler_->now());
-  // It may fail before it runs, of which nothing is seen here.
+  // It may fail before it runs, which this model does not see.
   Job* job = Find(id);
   if (job != nullptr) MayEnd(*job);
 }
@@ -195,7 +195,7 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
   const auto known = jobs_.find(launch.job());
   if (known == jobs_.end()) {
     return Fail("kept", absl::StrCat("task ", ToString(id), " is of job ", launch.job(),
-                                     ", which nobody asked for"));
+                                     ", which was never submitted"));
   }
   Job& job = known->second;
   v1::TaskLaunch kept = launch;
@@ -203,11 +203,10 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
   running_[id] = {node, std::move(kept)};
   on_node_[node].insert(id);
   if (!job.starts.insert(id).second) {
-    Fail("once", absl::StrCat(ToString(id), " starts again, on n", node));
+    Fail("once", absl::StrCat(ToString(id), " starts a second time, on n", node));
   }
   CheckRoom(node);
-  if (id.incarnation != incarnation_)
-    return;  // it was sent before, and its agent has not heard yet
+  if (id.incarnation != incarnation_) return;  // dispatched before the restore
   if (job.uid == 0) {
     job.uid = id.job_uid;
     names_[id.job_uid] = job.name;
@@ -216,10 +215,10 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
     Fail("kept", absl::StrCat("job ", job.name, " runs as uid ", id.job_uid, " and as ", job.uid));
   }
   job.started.emplace(id.task, id.attempt);
-  // An end by force, and REPLACE_NOW, do not wait for nodes that are silent: a start may still be
-  // on its way there.
+  // A forced end and REPLACE_NOW do not wait for silent nodes: a start may still be in flight to
+  // them.
   if (job.ended && job.alone && !job.forced) {
-    Fail("over", absl::StrCat(ToString(id), " starts, and its job has ended"));
+    Fail("over", absl::StrCat(ToString(id), " starts, but its job has ended"));
   }
   CheckAlone(id);
   CheckNoneOfBefore(job, id);
@@ -239,7 +238,7 @@ void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
   MayEnd(*job);
 }
 
-// A machine that stands still runs nothing; when it goes on it must stop what was replaced.
+// A frozen machine runs nothing; after it resumes it must stop tasks that were replaced.
 void Safety::OnFrozen(size_t node, bool frozen) {
   frozen_[node] = frozen;
   if (frozen) return;
@@ -268,7 +267,7 @@ void Safety::CheckAlone(const TaskId& id) {
   }
 }
 
-// Of a job that the backup does not have, another one may have its uid here.
+// If the backup does not have the job, another job may have its uid here.
 void Safety::CheckNoneOfBefore(const Job& job, const TaskId& id) {
   if (!job.alone || job.keeps || !backup_.contains(job.name)) return;
   for (const auto& [other, process] : running_) {
@@ -281,9 +280,9 @@ void Safety::CheckNoneOfBefore(const Job& job, const TaskId& id) {
   }
 }
 
-// All members of a gang that needs all are bound together: their attempts go up together, until one
-// has done its work, and the others are evicted and bound without it. After that the last attempt
-// of each must have been there at some time since this one was prepared.
+// A gang that needs all members binds them together, so their attempts rise together until one has
+// succeeded. Then the others may be evicted and bound without it. After that the last attempt of
+// each must have existed at some time since this one was prepared.
 void Safety::CheckWhole(const Job& job, const TaskId& id) {
   if (!job.rigid || job.tasks == 1) return;
   const auto mine = prepared_.find(id);
@@ -293,7 +292,7 @@ void Safety::CheckWhole(const Job& job, const TaskId& id) {
     const bool there = apart ? WasThereSince(IdOf(job.uid, task), mine->second)
                              : prepared_.contains(IdOf(job.uid, task, id.attempt));
     if (there) continue;
-    Fail("whole", absl::StrCat(ToString(id), " of ", job.name, " starts, and task ", task,
+    Fail("whole", absl::StrCat(ToString(id), " of ", job.name, " starts, but task ", task,
                                " was not prepared"));
   }
 }
@@ -307,15 +306,15 @@ bool Safety::WasThereSince(const TaskId& task, absl::Duration time) const {
   return ended == ended_.end() || ended->second >= time;
 }
 
-// After what it waits for: a job of which something has begun will begin nothing any more, and,
-// unless copies of its tasks may live on elsewhere, nothing of it runs. A job that keeps its tasks
-// ends without those on lost nodes where it is cancelled, fails, or has used up its walltime. One
-// that is cancelled by force ends without those on silent nodes.
+// Dependencies: once a job has started, the job before it starts nothing any more, and none of its
+// tasks runs, unless copies may continue elsewhere. A KEEP job ends without its tasks on lost nodes
+// if it is cancelled, fails, or reaches its walltime. A job that is cancelled by force ends without
+// its tasks on silent nodes.
 void Safety::CheckOrder(const Job& job, const TaskId& id) {
   if (!job.after.empty()) {
     const Job& before = jobs_.at(job.after);
     if (job.after_ok && before.succeeded.empty()) {
-      Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts, and nothing of ",
+      Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts, but no task of ",
                                  job.after, " has succeeded"));
     }
     for (const auto& [other, process] : running_) {
@@ -333,14 +332,14 @@ void Safety::CheckOrder(const Job& job, const TaskId& id) {
   if (id.task < static_cast<uint32_t>(job.first_group) || job.first_group == 0) return;
   for (uint32_t task = 0; task < static_cast<uint32_t>(job.first_group); ++task) {
     const bool done = job.succeeded.contains(task);
-    const auto begun = job.started.lower_bound({task, 0});
-    const bool began = begun != job.started.end() && begun->first == task;
-    if (job.after_group_completed ? done : began) return;  // of a group not all may be needed
+    const auto first = job.started.lower_bound({task, 0});
+    const bool began = first != job.started.end() && first->first == task;
+    if (job.after_group_completed ? done : began) return;  // the job may not need the whole group
   }
   Fail("order", absl::StrCat(ToString(id), " of ", job.name, " starts before its first group"));
 }
 
-// Members of a gang are bound together: those of one attempt are in one rack.
+// Members of a gang are bound together: those of one attempt run in one rack.
 void Safety::CheckNear(const Job& job, const TaskId& id) {
   if (!job.near || !job.rigid) return;
   for (auto it = running_.lower_bound(IdOf(id.job_uid, 0));
@@ -366,8 +365,8 @@ void Safety::CheckRoom(size_t node) {
       used += shared ? launch.device_memory_shares(i) : kWholeDevice;
       const int sharing = ++users[launch.device_uuids(i)];
       if (used <= kWholeDevice && sharing <= nodes_[node].max_tasks) continue;
-      Fail("room", absl::StrCat("device ", launch.device_uuids(i), " is given twice, to ",
-                                ToString(id), " too"));
+      Fail("room", absl::StrCat("device ", launch.device_uuids(i), " is allocated twice, also to ",
+                                ToString(id)));
     }
   }
   if (cpu > nodes_[node].cpu_millis || memory > nodes_[node].memory_bytes) {
@@ -377,7 +376,7 @@ void Safety::CheckRoom(size_t node) {
   }
 }
 
-// ---- What the disk kept
+// ---- Loaded state
 
 void Safety::CheckBlame(const ClusterState& state) {
   state.nodes().ForEach([&](NodeId, const Node& node) {
@@ -394,20 +393,20 @@ void Safety::CheckLoaded(const ClusterState& state) {
     const berth::Job* known = state.FindJob(name);
     if (known == nullptr) {
       if (!MayBeForgotten(job)) {
-        Fail("kept", absl::StrCat("job ", name, " was acknowledged and is not there"));
+        Fail("kept", absl::StrCat("job ", name, " was acknowledged and does not exist"));
       }
       continue;
     }
     if (known->id.value != job.uid) {
-      Fail("kept", absl::StrCat("job ", name, " is uid ", known->id.value, " and was ", job.uid));
+      Fail("kept", absl::StrCat("job ", name, " has uid ", known->id.value, ", but had ", job.uid));
     }
     if (job.cancelled && !known->status.cancelled && !Ended(known->status.state)) {
-      Fail("kept", absl::StrCat("job ", name, " was cancelled and is not"));
+      Fail("kept", absl::StrCat("job ", name, " was cancelled and is active"));
     }
     for (const auto& [task, attempt] : job.started) {
       if (task < known->tasks.size() && known->tasks[task].attempt >= attempt) continue;
       Fail("kept", absl::StrCat("attempt ", attempt, " of task ", task, " of ", name,
-                                " was started and is not decided"));
+                                " was started, but its start is not in the state"));
     }
   }
 }

@@ -1,23 +1,23 @@
-// What must always hold, by a model that knows only what clients were told and what ran on the
+// Safety rules, checked by a model that knows only the answers to clients and what ran on the
 // nodes. It shares no code with the scheduler.
 //
 //   once       a (job, task, attempt) starts at most once
-//   alone      no two processes of one task at the same time, but for jobs that ask for it
-//   whole      a member of a gang that needs all starts only when all are prepared, but for
-//              those that have done their work
-//   room       what runs on a node has no more CPU, memory and devices than there are, none twice
-//   kept       a job that was acknowledged is there after every crash, and what was started was
-//              decided; ids of requests give one job
-//   blame      a node is never blamed for what a job brought along
-//   over       a job that was told to have ended stays so, and nothing of it starts any more, but
-//              for REPLACE_NOW and cancels by force, which do not wait for silent nodes
-//   own        a job has succeeded only if each of its tasks ran and succeeded, in this incarnation
-//              of the store or before the backup that it goes back to
+//   alone      a task never runs twice at the same time, unless its job allows it
+//   whole      a member of a gang that needs all starts only when all are prepared, except those
+//              that have succeeded
+//   room       no CPU, memory or device of a node is allocated twice
+//   kept       an acknowledged job exists after every crash, and what was started had been decided;
+//              one request id gives one job
+//   blame      a node is never blamed for a fault of a job
+//   over       a job that was reported as ended stays ended, and none of its tasks starts. Exempt
+//              are REPLACE_NOW and forced cancels, which do not wait for silent nodes
+//   own        a job succeeds only if each of its tasks ran and succeeded, in this incarnation of
+//              the store or before the backup that was restored
 //
-// When the server goes back to a backup, so does what clients know; with a new store they know
-// nothing. What ran in an incarnation before is foreign: it may go on for a while, and counts for
-// the room that it takes; and no job of the backup starts beside it ("alone"), unless it keeps its
-// tasks where nobody can end them.
+// When the server is restored from a backup, the knowledge of clients is also reset to it; with a
+// new store they know nothing. Tasks of an earlier incarnation are foreign: they may run for a
+// while, and count for "room". No job of the backup starts while its foreign tasks run ("alone"),
+// unless it has KEEP, whose tasks may continue where the server cannot end them.
 #ifndef BERTH_TESTS_SIMULATION_SAFETY_H_
 #define BERTH_TESTS_SIMULATION_SAFETY_H_
 
@@ -45,63 +45,63 @@ struct NodeRoom {
 
 class Safety final : public Observer {
  public:
-  // `wall`: the server's clock of day, by which it forgets jobs that ended `ttl` ago.
+  // `wall`: the wall clock of the server, which deletes jobs that ended `ttl` ago.
   Safety(Scheduler* scheduler, Trace* trace, std::vector<NodeRoom> nodes, absl::Duration ttl,
          std::function<absl::Time()> wall, std::function<void(const std::string&)> fail);
 
-  // Of clients. A job may start once it was asked for, before the answer came.
+  // Calls of clients. A job may start once it was sent, before its answer arrived.
   void OnSubmitting(const v1::Job& job);
-  // Answers of a server of another incarnation tell nothing of this one.
+  // Answers from a server of another incarnation say nothing about this one.
   void OnSubmitted(const std::string& name, uint64_t uid, uint64_t incarnation);
   void OnCancelling(const std::string& name, bool force);
   void OnCancelled(const std::string& name, uint64_t incarnation);
-  // A client has read the job; not found: the answer was that there is none.
+  // A client has read the job; `found` is false if the answer was that it does not exist.
   struct Read {
     uint64_t incarnation = 0;
-    absl::Duration at = absl::ZeroDuration();  // when the server looked; answers may overtake
+    absl::Duration at = absl::ZeroDuration();  // server time; answers may be reordered
     bool found = false, ended = false, succeeded = false;
   };
   void OnRead(const std::string& name, const Read& read);
 
-  // The store as it is now can be gone back to; it was, or a new one took its place.
+  // The store was backed up; it was restored from the backup, or replaced by a new one.
   void OnBackup();
-  void OnRestored(uint64_t incarnation, bool anew);
+  void OnRestored(uint64_t incarnation, bool fresh);
 
   void OnPrepared(size_t node, const TaskId& id) override;
   void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) override;
   void OnEnded(size_t node, const TaskId& id, bool succeeded) override;
   void OnFrozen(size_t node, bool frozen) override;
 
-  // No node backs off, or is cordoned, for a directory that a job named wrongly.
+  // No node backs off or is cordoned because of a wrong directory in a job.
   void CheckBlame(const ClusterState& state);
-  // What a server begins with.
+  // The state with which a server starts.
   void CheckLoaded(const ClusterState& state);
 
   struct Job {
     std::string name;
     uint64_t uid = 0;
     int tasks = 1;
-    bool rigid = true;  // all of them or none
+    bool rigid = true;  // all or none
     bool alone = true;  // not REPLACE_NOW
     bool keeps = false;
     bool near = false;  // all in one rack
-    std::string after;  // another job, until that has ended
+    std::string after;  // a job that must end first
     bool after_ok = false;
-    int first_group = 0;                 // tasks of the first group, if the second waits for it
-    bool after_group_completed = false;  // until all of it has succeeded, not only begun
+    int first_group = 0;                 // size of the first group, if the second depends on it
+    bool after_group_completed = false;  // the whole group must have succeeded, not only started
     bool acked = false, cancelling = false, cancelled = false, ended = false;
-    absl::Duration ended_at = absl::ZeroDuration();  // of the read that told so
-    bool forced = false;                             // it is cancelled by force
-    bool lost = false;     // acknowledged, and not in the backup that the server went back to
-    bool asks_all = true;  // succeeds only when every task has
-    std::optional<absl::Time> may_end_since;          // not before then
+    absl::Duration ended_at = absl::ZeroDuration();  // time of the read that reported it
+    bool forced = false;                             // cancelled by force
+    bool lost = false;     // acknowledged, and missing in the backup that was restored
+    bool asks_all = true;  // succeeds only if every task does
+    std::optional<absl::Time> may_end_since;          // earliest time at which it may have ended
     std::set<std::pair<uint32_t, uint32_t>> started;  // task, attempt
-    std::set<TaskId> starts;                          // each once, of all incarnations
+    std::set<TaskId> starts;                          // unique, of all incarnations
     std::set<uint32_t> succeeded;
   };
   const std::map<std::string, Job>& jobs() const { return jobs_; }
   uint64_t starts() const { return starts_; }
-  // What runs, and on which node.
+  // The running tasks, and their nodes.
   std::map<TaskId, size_t> running() const;
 
  private:
@@ -110,7 +110,7 @@ class Safety final : public Observer {
     v1::TaskLaunch launch;
   };
   void Fail(absl::string_view rule, const std::string& what);
-  // Null also for what is foreign.
+  // Also null for foreign tasks.
   Job* Find(const TaskId& id);
   TaskId IdOf(uint64_t uid, uint32_t task, uint32_t attempt = 0) const {
     return {uid, task, attempt, incarnation_};
@@ -131,8 +131,7 @@ class Safety final : public Observer {
   const std::vector<NodeRoom> nodes_;
   const absl::Duration ttl_;
   const std::function<absl::Time()> wall_;
-  Time latest_ =
-      absl::InfinitePast();  // of it: what was forgotten stays so when clocks are set back
+  Time latest_ = absl::InfinitePast();  // of wall_(), which may be set back
   const std::function<void(const std::string&)> fail_;
   const ActorPtr self_ = std::make_shared<Actor>();
   uint64_t incarnation_ = 0;

@@ -1,4 +1,4 @@
-# The same seed in two processes gives the same sum over all that happened.
+# The same seed gives the same sum over all events in two processes.
 foreach(run first second)
   execute_process(COMMAND ${PROGRAM} --hash --seed ${SEED} --hours ${HOURS} OUTPUT_VARIABLE ${run} RESULT_VARIABLE status)
   if(status)

@@ -1,5 +1,5 @@
-// Simulated time: events in order of time, then of the order in which they were asked for. One
-// thread; nothing here reads a clock.
+// Simulated time: events ordered by time, then by the order of their scheduling. Single-threaded;
+// nothing here reads a clock.
 #ifndef BERTH_TESTS_SIMULATION_SCHEDULER_H_
 #define BERTH_TESTS_SIMULATION_SCHEDULER_H_
 
@@ -14,9 +14,8 @@
 
 namespace berth::simulation {
 
-// Whoever events happen to: one process of berthd, one of an agent, a machine, a client. What was
-// planned for one that is dead does not happen; for one that stands still it happens afterwards, in
-// the same order.
+// An actor to which events happen: a process of berthd or of an agent, a machine, a client. Events
+// of a dead actor are dropped; events of a paused one happen later, in the same order.
 struct Actor {
   bool dead = false;
   absl::Duration paused_until = -absl::InfiniteDuration();
@@ -27,7 +26,7 @@ class Scheduler {
  public:
   using Action = absl::AnyInvocable<void() &&>;
 
-  // Since the simulation began.
+  // Since the start of the simulation.
   absl::Duration now() const { return now_; }
 
   void At(absl::Duration when, ActorPtr actor, Action action) {
@@ -38,7 +37,7 @@ class Scheduler {
     At(now_ + delay, std::move(actor), std::move(action));
   }
 
-  // Does the next event; false if there is none up to `limit`, which is then the time.
+  // Runs the next event. If there is none up to `limit`, sets the time to it and returns false.
   bool Step(absl::Duration limit) {
     while (!heap_.empty() && heap_.front().at <= limit) {
       std::pop_heap(heap_.begin(), heap_.end());
@@ -67,7 +66,7 @@ class Scheduler {
     uint64_t sequence = 0;
     ActorPtr actor;
     Action action;
-    bool operator<(const Event& other) const {  // the heap's top is its greatest
+    bool operator<(const Event& other) const {  // the top of the heap is its greatest element
       return at != other.at ? at > other.at : sequence > other.sequence;
     }
   };

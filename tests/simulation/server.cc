@@ -19,18 +19,18 @@
 namespace berth::simulation {
 namespace {
 
-constexpr absl::Duration kLookAgain = absl::Seconds(1);  // as LoopThread, and its periodic calls
-constexpr absl::Duration kKeepLog = absl::Minutes(10);   // as App
+constexpr absl::Duration kLookAgain = absl::Seconds(1);  // like LoopThread and its calls
+constexpr absl::Duration kKeepLog = absl::Minutes(10);   // like App
 constexpr absl::Duration kDiskRetry = absl::Milliseconds(500);
 
 }  // namespace
 
-// Hands batches to the product's committer, which writes when the disk answers.
+// Passes batches to the product's committer, which writes when the disk answers.
 class Server::DiskCommitter final : public Committer {
  public:
   DiskCommitter(Server* server, FatalHandler on_fatal)
       : server_(server),
-        committer_(server->store_.get(), SyncCommitter::Mode::kWhenTold, std::move(on_fatal)) {}
+        committer_(server->store_.get(), SyncCommitter::Mode::kOnFlush, std::move(on_fatal)) {}
 
   void Commit(Batch batch, absl::AnyInvocable<void() &&> on_durable) override {
     committer_.Commit(std::move(batch), std::move(on_durable));
@@ -61,7 +61,7 @@ class Server::DiskCommitter final : public Committer {
   bool writing_ = false;
 };
 
-// One process of berthd, as App::Load and App::Wire make it, without gRPC and threads.
+// One process of berthd, wired as App::Load and App::Wire do, without gRPC and threads.
 struct Server::Process {
   explicit Process(Server& server)
       : committer(&server, [&server](const absl::Status& status) {
@@ -77,7 +77,7 @@ struct Server::Process {
   std::unique_ptr<LeaseKeeper> leases;
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<AgentGateway> gateway;
-  absl::Duration wake = absl::InfiniteDuration();  // of the earliest turn that is planned
+  absl::Duration wake = absl::InfiniteDuration();  // time of the earliest scheduled turn
 };
 
 Server::Server(const config::v1::Server& config, Scheduler* scheduler, Trace* trace,
@@ -100,8 +100,8 @@ void Server::Use(std::unique_ptr<MemoryStore> store) {
   });
 }
 
-// Numbers so small leave job uids where they are (FirstJobOf): they come again, and only the
-// incarnation tells one from the other.
+// Incarnations this small do not move job uids (FirstJobOf): uids repeat, and only the incarnation
+// distinguishes them.
 void Server::Restore() {
   Use(backup_->Copy(store_->Incarnation() + 1));
   restored_ = true;
@@ -141,7 +141,7 @@ void Server::Start() {
   absl::StatusOr<GrantedLease> granted = ReadGrantedLease(*store_);
   absl::StatusOr<Policies> policies = Policies::Create(PolicyConfigFrom(config_));
   BERTH_CHECK(granted.ok() && policies.ok());
-  // As storage/restore.h: a backup knows nothing of what was granted after it.
+  // As in storage/restore.h: a backup does not contain later leases.
   if (restored_ && granted->longest > absl::ZeroDuration()) {
     granted->longest = std::max(granted->longest, DurationFrom(config_.stop_lease()));
     granted->restored |= store_->LastSequence() == restored_sequence_;
@@ -179,7 +179,7 @@ void Server::Start() {
   p.leases->Start();
   Every(p.leases->TickPeriod(), [&p] { p.leases->Tick(); });
   Every(kLookAgain, [&p] { p.loop->ExpireReaders(); });
-  Every(kKeepLog, [this] { KeepLog(); });
+  Every(kKeepLog, [this] { MaintainLog(); });
   Wake();
 }
 
@@ -218,10 +218,10 @@ void Server::Every(absl::Duration period, std::function<void()> call) {
   });
 }
 
-void Server::KeepLog() {
+void Server::MaintainLog() {
   const absl::Duration history = DurationFrom(config_.history());
   const absl::StatusOr<bool> renewed = RenewBase(*store_, clock_.Now(), history);
-  if (renewed.ok() && *renewed) process_->loop->PlanAnew();
+  if (renewed.ok() && *renewed) process_->loop->Replan();
   const absl::Status trimmed = TrimHistory(*store_, clock_.Now(), history);
   if (!renewed.ok() || !trimmed.ok()) {
     fail_(absl::StrCat("the log cannot be kept: ", renewed.status().ToString(), ", ",
@@ -229,7 +229,7 @@ void Server::KeepLog() {
   }
 }
 
-// ---- The loop, as LoopThread drives it
+// ---- The loop, driven like LoopThread does
 
 void Server::Wake() { Plan(scheduler_->now()); }
 
@@ -262,7 +262,7 @@ void Server::RunTurn() {
   }
 }
 
-// ---- Requests, as the services handle them
+// ---- Requests, handled like the services do
 
 void Server::Change(CommandClass command_class, std::function<absl::Status(berth::Turn&)> change,
                     std::function<void(absl::Status)> answer) {

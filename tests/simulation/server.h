@@ -1,5 +1,5 @@
-// berthd without threads: its loop, controllers and store, a process that dies and starts again,
-// and a disk that keeps what it promised.
+// berthd without threads: its loop, controllers and store, in a process that dies and restarts, and
+// a disk that keeps what was synced.
 #ifndef BERTH_TESTS_SIMULATION_SERVER_H_
 #define BERTH_TESTS_SIMULATION_SERVER_H_
 
@@ -26,7 +26,7 @@
 
 namespace berth::simulation {
 
-// Steady time goes on whatever happens; the day's clock jumps as it is told.
+// Steady time never stops; the wall clock jumps on request.
 class SimClock final : public Clock {
  public:
   SimClock(const Scheduler* scheduler, absl::Time start) : scheduler_(scheduler), start_(start) {}
@@ -41,34 +41,34 @@ class SimClock final : public Clock {
 };
 
 struct ServerDisk {
-  absl::Duration latency = absl::Microseconds(500);  // mean, of one sync
+  absl::Duration latency = absl::Microseconds(500);  // mean of one sync
   bool full = false;
 };
 
 class Server final : public ServerPort {
  public:
-  // `config` is completed.
+  // `config` must be complete.
   Server(const config::v1::Server& config, Scheduler* scheduler, Trace* trace, absl::Time start,
          uint64_t seed, std::function<void(const std::string&)> fail);
   ~Server() override;
 
   void Start();
-  // Copies the store, as it is durable now.
+  // Copies the store in its current durable state.
   void Backup() { backup_ = store_->Copy(0); }
-  // While it does not run: goes back to the copy, if there is one, or to an empty store. Its
-  // incarnation is new, and its job uids begin where they did before.
+  // While the server does not run: restores the copy, or replaces the store by an empty one. The
+  // incarnation is new, but job uids begin where they did before.
   bool has_backup() const { return backup_ != nullptr; }
   void Restore();
   void Replace();
   uint64_t incarnation() const { return store_->Incarnation(); }
-  // Some of the batches that were being written are on disk, the others are not.
+  // A prefix of the batches in flight is on disk, the others are lost.
   void Crash();
   bool up() const { return process_ != nullptr; }
-  // As before a planned stop, or by `berth cluster pause`: agents that can be reached get a longer
+  // As before a planned stop, or for `berth cluster pause`: agents that can be reached get a longer
   // lease.
   void GrantLongerLease();
   void Pause(absl::Duration how_long);
-  // Does what it was asked to so far, at once.
+  // Completes all work so far at once.
   void Settle();
 
   AgentGateway* gateway() override;
@@ -76,8 +76,8 @@ class Server final : public ServerPort {
   const ActorPtr& actor() const override { return actor_; }
   Loop& loop();
   SimClock& clock() { return clock_; }
-  // What a service would do with a request, at once; `answer` comes when it is durable, or never if
-  // the process ends before. UNAVAILABLE if it does not run.
+  // Executes a request like a service, at once. `answer` is called when it is durable, or never if
+  // the process ends before. UNAVAILABLE if the server does not run.
   using Answer = std::function<void(absl::Status, v1::SubmitJobsResponse)>;
   void Submit(std::shared_ptr<const v1::SubmitJobsRequest> request, Answer answer);
   void Change(CommandClass command_class, std::function<absl::Status(Turn&)> change,
@@ -92,7 +92,7 @@ class Server final : public ServerPort {
   void RunTurn();
   void Plan(absl::Duration at);
   void Every(absl::Duration period, std::function<void()> call);
-  void KeepLog();
+  void MaintainLog();
   void Use(std::unique_ptr<MemoryStore> store);
 
   const config::v1::Server config_;
@@ -105,7 +105,7 @@ class Server final : public ServerPort {
   InlineExecutor executor_;
   uint64_t processes_ = 0;
   bool restored_ = false;
-  uint64_t restored_sequence_ = 0;  // nothing was written since
+  uint64_t restored_sequence_ = 0;  // no batch was written since
   ActorPtr actor_ = std::make_shared<Actor>();
   std::unique_ptr<Process> process_;
 };

@@ -9,9 +9,9 @@
 namespace berth::simulation {
 namespace {
 
-constexpr int kSteps = 5;  // of each amount, in each round
+constexpr int kSteps = 5;  // for each amount in each round
 
-// Halves an amount, or takes a quarter of it away, while it still fails.
+// Halves an amount, or removes a quarter of it, as long as the run still fails.
 template <class Value>
 bool ShrinkAmount(Options& options, Value Options::*amount, Value least,
                   absl::FunctionRef<bool(const Options&)> fails) {

@@ -1,4 +1,4 @@
-// The least that still fails.
+// Searches for the smallest run that still fails.
 #ifndef BERTH_TESTS_SIMULATION_SHRINK_H_
 #define BERTH_TESTS_SIMULATION_SHRINK_H_
 
@@ -9,11 +9,11 @@
 
 namespace berth::simulation {
 
-// Leaves out kinds of faults, then time, jobs and nodes, as long as fails() says that what is left
-// still fails. `options` must.
+// Removes kinds of faults, then time, jobs and nodes, as long as fails() reports that the rest
+// still fails. `options` must fail.
 Options Shrink(Options options, absl::FunctionRef<bool(const Options&)> fails);
 
-// How to run it: "--seed 7 --hours 3 --faults loss,clog".
+// The command line of a run: "--seed 7 --hours 3 --faults loss,clog".
 std::string CommandLine(const Options& options);
 
 }  // namespace berth::simulation

@@ -1,5 +1,5 @@
-// What happened: a sum over everything, for comparing two runs, and the last of it in words, for
-// whoever has to find out what went wrong.
+// The events of a run: a sum over all of them, to compare two runs, and the last ones as text, to
+// find out what went wrong.
 #ifndef BERTH_TESTS_SIMULATION_TRACE_H_
 #define BERTH_TESTS_SIMULATION_TRACE_H_
 
@@ -21,7 +21,7 @@ class Trace {
  public:
   explicit Trace(bool print) : print_(print) {}
 
-  // `what` is a literal: it is kept as it is.
+  // `what` must be a literal: only the pointer is kept.
   void Add(absl::Duration now, absl::string_view what, int64_t a = 0, int64_t b = 0,
            int64_t c = 0) {
     Mix(static_cast<uint64_t>(absl::ToInt64Nanoseconds(now)));

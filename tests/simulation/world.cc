@@ -14,17 +14,17 @@ namespace {
 
 constexpr absl::Duration kJobTtl = absl::Hours(2);
 constexpr absl::Duration kHistory = absl::Hours(2);
-// Once no new fault comes: what still stands still goes on, and clocks that were set back catch up.
+// After the last fault: pauses end, and clocks that were set back catch up.
 constexpr absl::Duration kSettle = absl::Minutes(30);
-// Then. The longest way of a node: its name is in use by an agent whose disk is gone, until a
-// lease, a grace and a margin are over, and it asks again every 30 s.
+// After that. The worst case for a node: an agent whose disk is lost holds its name until a lease,
+// a grace and a margin have passed, and it retries every 30 s.
 constexpr absl::Duration kHealWithin = absl::Minutes(10);
 constexpr absl::Duration kFinishWithin = absl::Hours(24);
 constexpr absl::Duration kLook = absl::Seconds(10);
 constexpr int64_t kGpuBytes = int64_t{40} << 30;
 constexpr int kMaxTasksPerGpu = 4;
 
-// "" for a job that has ended, or is gone.
+// "" for a job that has ended or was deleted.
 std::string WhyOpen(const ClusterState& state, const std::string& name) {
   const Job* job = state.FindJob(name);
   if (job == nullptr || Ended(job->status.state)) return "";
@@ -53,7 +53,7 @@ void World::Fail(const std::string& what) {
   trace_.Say(scheduler_.now(), "FAILURE", what);
 }
 
-// ---- What there is
+// ---- Setup
 
 void World::MakeMachines() {
   const auto count = static_cast<size_t>(dice_.Between(2, std::max(2, options_.max_nodes)));
@@ -117,7 +117,7 @@ void World::MakeServer() {
   ToProto(lease / 3, config.mutable_heartbeat_interval());
   ToProto(kJobTtl, config.mutable_finished_job_ttl());
   ToProto(kHistory, config.mutable_history());
-  if (dice_.Chance(0.5)) {  // what like jobs took is known then, over crashes too
+  if (dice_.Chance(0.5)) {  // run times of similar jobs are then predicted, even after crashes
     config::v1::Scheduling& scheduling = *config.mutable_scheduling();
     scheduling.mutable_prediction()->set_enabled(true);
     scheduling.add_job_orders("shortest_first");
@@ -163,25 +163,25 @@ void World::StartServer() {
   server_->loop().Read([&](const ClusterState& state, uint64_t) {
     safety_->CheckLoaded(state);
     if (const absl::Status status = CheckConsistency(state); !status.ok()) {
-      Fail(absl::StrCat("what was loaded does not fit itself: ", status.ToString()));
+      Fail(absl::StrCat("the loaded state is inconsistent: ", status.ToString()));
     }
     return 0;
   });
 }
 
-// What clients have heard so far is in it: nothing is told before it is durable.
+// It contains all answers to clients so far: nothing is answered before it is durable.
 void World::Backup() {
   server_->Backup();
   safety_->OnBackup();
   trace_.Add(scheduler_.now(), "backup");
 }
 
-void World::RestoreServer(bool anew) {
-  anew ? server_->Replace() : server_->Restore();
-  safety_->OnRestored(server_->incarnation(), anew);
-  trace_.Add(scheduler_.now(), "restored", static_cast<int64_t>(server_->incarnation()), anew);
-  if (!anew) return clients_->LookAgain();
-  StartServer();  // an operator makes the queues before anybody is served
+void World::RestoreServer(bool fresh) {
+  fresh ? server_->Replace() : server_->Restore();
+  safety_->OnRestored(server_->incarnation(), fresh);
+  trace_.Add(scheduler_.now(), "restored", static_cast<int64_t>(server_->incarnation()), fresh);
+  if (!fresh) return clients_->LookAgain();
+  StartServer();  // an operator creates the queues before clients are served
   CreateQueues(static_cast<int>(queues_.size()));
   CreateRacks();
   server_->Settle();
@@ -202,7 +202,7 @@ void World::CreateRacks() {
   }
 }
 
-// Some have what they deserve, so that others borrow and are reclaimed.
+// Sometimes queues have deserved shares, so that others borrow and are reclaimed.
 void World::CreateQueues(int count) {
   int64_t cpus = 0;
   for (const auto& machine : machines_) cpus += machine->spec().inventory.cpu_millis() / 1000;
@@ -220,7 +220,7 @@ void World::CreateQueues(int count) {
   }
 }
 
-// ---- What happens
+// ---- Run
 
 bool World::StepUntil(absl::Duration limit) {
   while (failure_.empty() && scheduler_.Step(limit)) {
@@ -283,7 +283,7 @@ std::string World::UnwellNodes() {
   return "";
 }
 
-// Every job has ended, so it has started, too, if it could; and nothing is left of any.
+// Every job must have ended, which implies that it started if it could, and left no process.
 std::string World::UnfinishedJobs() {
   if (clients_->waiting() > 0) return absl::StrCat(clients_->waiting(), " calls have no answer");
   for (const auto& [name, job] : safety_->jobs()) {

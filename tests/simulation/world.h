@@ -1,4 +1,4 @@
-// A cluster with everything that happens to it, from one seed.
+// A cluster with all its events, from one seed.
 #ifndef BERTH_TESTS_SIMULATION_WORLD_H_
 #define BERTH_TESTS_SIMULATION_WORLD_H_
 
@@ -18,8 +18,8 @@
 namespace berth::simulation {
 
 struct Outcome {
-  std::string failure;  // empty: all held
-  uint64_t hash = 0;    // of everything that happened
+  std::string failure;  // empty: no rule was violated
+  uint64_t hash = 0;    // over all events
   absl::Duration simulated;
   uint64_t steps = 0, starts = 0, jobs = 0;
 };
@@ -29,7 +29,7 @@ class World final : public FaultTarget {
   explicit World(const Options& options);
   ~World() override;
 
-  // The faults for as long as the options say, then without any until all is well.
+  // Runs with faults for the given hours, then without until all nodes and jobs have recovered.
   Outcome Run();
   const Trace& trace() const { return trace_; }
 
@@ -42,7 +42,7 @@ class World final : public FaultTarget {
   const Safety& safety() const override { return *safety_; }
   void StartServer() override;
   void Backup() override;
-  void RestoreServer(bool anew) override;
+  void RestoreServer(bool fresh) override;
 
  private:
   void Fail(const std::string& what);
@@ -52,7 +52,7 @@ class World final : public FaultTarget {
   void CreateQueues(int count);
   void CreateRacks();
   bool StepUntil(absl::Duration limit);
-  // Within the bound, else it fails, saying what is missing.
+  // Fails unless `missing` returns "" within the bound.
   void Expect(absl::Duration bound, const std::function<std::string()>& missing);
   std::string UnwellNodes();
   std::string UnfinishedJobs();
@@ -70,7 +70,7 @@ class World final : public FaultTarget {
   std::unique_ptr<Clients> clients_;
   std::unique_ptr<Faults> faults_;
   std::vector<std::string> queues_;
-  int64_t shared_memory_bytes_ = 0;  // as Workload has them
+  int64_t shared_memory_bytes_ = 0;  // see Workload
   int rack_nodes_ = 0;
   bool borrows_ = false;
 };

@@ -34,7 +34,7 @@ struct Failure {
   _exit(255);
 }
 
-// What is left of fork: the process that becomes the command.
+// The state of the forked process that becomes the command.
 struct Plan {
   const SupervisorSpec& spec;
   const std::vector<std::string>& argv;
@@ -43,7 +43,7 @@ struct Plan {
   bool hook;
 };
 
-// Everything that needs privileges comes before they are given up.
+// Steps that need privileges, before they are dropped.
 void EnterTask(const SupervisorSpec& spec, const passwd* user, int pipe) {
   if (const int error = ControlGroup(spec.groups).Enter(); error != 0) Fail(pipe, kGroup, error);
   if (!spec.shm.empty()) {
@@ -55,7 +55,7 @@ void EnterTask(const SupervisorSpec& spec, const passwd* user, int pipe) {
   if (const int error = BecomeUser(user); error != 0) Fail(pipe, kUser, error);
 }
 
-// Of a pipe whose only reader is the parent. Its PID says nothing in another namespace.
+// For a pipe whose only reader is the parent. The parent's PID is useless in another namespace.
 bool ParentDied(int pipe) {
   pollfd end{pipe, 0, 0};
   return poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0;
@@ -73,7 +73,7 @@ bool ParentDied(int pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (ParentDied(pipe)) _exit(255);
   if (!plan.hook && chdir(plan.spec.directory.c_str()) != 0) Fail(pipe, kDirectory, errno);
-  // Only now, and here: nobody else sees the values.
+  // Only here, so that no other process sees the values.
   const bool expand = !plan.hook && !plan.spec.container;
   const std::vector<std::string> command = expand ? ExpandCommand(plan.argv, plan.env) : plan.argv;
   std::vector<char*> argv = Pointers(command);
@@ -83,7 +83,7 @@ bool ParentDied(int pipe) {
   Fail(pipe, kExec, errno);
 }
 
-// Whose fault an exec error is: a command that cannot be run fails on every node.
+// A command that cannot be run fails on every node.
 bool IsCommandsFault(int error) {
   switch (error) {
     case ENOENT:
@@ -104,12 +104,13 @@ bool IsCommandsFault(int error) {
   }
 }
 
-// The process's limit, which follows what the job asked for, leaves no room for the program.
+// The process's limit, derived from the job's request, is too small for the program.
 bool LimitTooSmall(const SupervisorSpec& spec, int error) {
   return error == ENOMEM && spec.data_limit_bytes > 0;
 }
 
-// Whose fault it is that a directory cannot be entered: a file system that is away may come back.
+// Whether the job is to blame for a directory that cannot be entered: a lost file system may
+// return.
 bool IsDirectorysFault(int error) {
   switch (error) {
     case ENOENT:
@@ -134,10 +135,10 @@ ChildResult Explain(const Plan& plan, const Failure& failure) {
       result.message = "cannot enter the task's control group: " + why;
       return result;
     case kMemory:
-      result.message = "cannot give the task shared memory of its own: " + why;
+      result.message = "cannot set up the task's shared memory: " + why;
       return result;
     case kFiles:
-      result.message = "cannot give the task a /tmp, /dev/shm or /proc of its own: " + why;
+      result.message = "cannot mount the task's /tmp, /dev/shm or /proc: " + why;
       return result;
     case kLimits:
       result.message = "cannot limit the task: " + why;
@@ -150,7 +151,7 @@ ChildResult Explain(const Plan& plan, const Failure& failure) {
       result.message = "cannot enter directory " + spec.directory + ": " + why;
       return result;
     case kExec:
-      if (spec.container && !plan.hook) {  // the command itself is the runtime's to start
+      if (spec.container && !plan.hook) {  // the runtime starts the command itself
         result.message = "cannot execute the container runtime " + plan.argv[0] + ": " + why;
         return result;
       }
@@ -172,7 +173,7 @@ ChildResult Refused(const std::string& message) {
   return result;
 }
 
-// Closed by a successful exec: then nothing is read.
+// A successful exec closes the pipe: then nothing is read.
 ChildResult AwaitExec(const Plan& plan, pid_t pid, int pipe) {
   Failure failure{};
   ssize_t n;
@@ -197,7 +198,7 @@ ChildResult Spawn(const Plan& plan, int stdout_fd, int stderr_fd) {
   }
   const int fork_error = errno;
   close(pipe[1]);
-  if (pid > 0) setpgid(pid, pid);  // the child does it as well: whoever comes first
+  if (pid > 0) setpgid(pid, pid);  // the child does it, too: either may be first
   ChildResult result = pid < 0 ? Refused(std::string("fork: ") + std::strerror(fork_error))
                                : AwaitExec(plan, pid, pipe[0]);
   close(pipe[0]);
@@ -212,11 +213,11 @@ ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd)
   if (!spec.user.empty() && user == nullptr) return Refused("no such user: " + spec.user);
   const uid_t uid = user == nullptr ? geteuid() : user->pw_uid;
   if (uid == 0 && !spec.allow_root && !spec.container)
-    return Refused("tasks must not run as root here");
+    return Refused("tasks must not run as root on this node");
   std::optional<NewPidNamespace> pids;
   if (spec.own_pids && !spec.container) pids.emplace(spec.first_pid);
   if (pids && pids->error() != 0) {
-    return Refused(std::string("cannot give the task processes of its own: ") +
+    return Refused(std::string("cannot create the task's PID namespace: ") +
                    std::strerror(pids->error()));
   }
   return Spawn({spec, spec.argv, spec.env, user, false}, stdout_fd, stderr_fd);

@@ -16,9 +16,9 @@
 namespace berth {
 namespace {
 
-constexpr int kMaxDepth = 16;  // of groups that a task made below its own
+constexpr int kMaxDepth = 16;  // of groups that a task created below its own
 
-// An errno. Files of a control group are not created: one that is missing is not offered.
+// Returns an errno. Files are never created: a missing one means an unsupported feature.
 int WriteControl(const std::string& path, std::string_view value) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -27,7 +27,7 @@ int WriteControl(const std::string& path, std::string_view value) {
   return error;
 }
 
-// The number behind `name` in a file of "name number" lines; 0 without.
+// The number after `name` in a file of "name number" lines; 0 if missing.
 int64_t ReadCounter(const std::string& path, std::string_view name) {
   std::string text;
   if (ReadWholeFile(path, &text) != 0) return 0;
@@ -56,7 +56,7 @@ std::vector<std::string> Below(const std::string& directory) {
   return names;
 }
 
-// Calls `visit` for each process in the group and below; how many there were.
+// Calls `visit` for each process in the group and its subgroups; returns their number.
 int ForEachProcess(const std::string& directory, int depth,
                    const std::function<void(pid_t)>& visit) {
   std::string text;
@@ -75,9 +75,9 @@ int ForEachProcess(const std::string& directory, int depth,
   return count;
 }
 
-// What is frozen neither forks nor ends: a number that is read means the same process until it is
-// thawed. The kernel takes a moment to freeze; nobody waits for that here, so a process may still
-// slip through.
+// A frozen process neither forks nor ends: a PID that was read stays the same process until it is
+// thawed. The kernel takes a moment to freeze, and this does not wait, so a process may still
+// escape.
 void Freeze(const std::vector<std::string>& directories, bool freeze) {
   for (const std::string& directory : directories) {
     WriteControl(directory + "/freezer.state", freeze ? "FROZEN" : "THAWED");
@@ -101,8 +101,8 @@ int ControlGroup::Enter() const {
   return 0;
 }
 
-// cgroup.kill takes a whole tree at once (version 2, kernel 5.14). Else the group is frozen while
-// its processes are listed, so that none can fork away, and thawed to die.
+// cgroup.kill kills a whole tree at once (version 2, kernel 5.14). Otherwise the group is frozen
+// while its processes are listed, so that none can fork, and thawed to die.
 void ControlGroup::Kill() const {
   for (const std::string& directory : directories_) {
     if (WriteControl(directory + "/cgroup.kill", "1") == 0) return;
@@ -147,7 +147,7 @@ void ControlGroup::Remove() const {
 
 std::string OutOfMemoryText(int64_t kills, int64_t memory_bytes) {
   std::string text = std::string(kOutOfMemory) + " " + std::to_string(kills) + " of its processes";
-  if (memory_bytes > 0) text += ", at " + std::to_string(memory_bytes >> 20) + " MiB asked for";
+  if (memory_bytes > 0) text += ", at " + std::to_string(memory_bytes >> 20) + " MiB requested";
   return text;
 }
 

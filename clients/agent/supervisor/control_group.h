@@ -1,11 +1,9 @@
-// The control group of one task, as the programs use it that hold the task: a directory in each
-// hierarchy of the kernel that is used (version 1), or a single one (version 2). The agent makes
-// them (clients/agent/control_groups.h) and hands their paths over; nothing here reads a
-// configuration.
+// The control group of one task, as used by the programs that hold the task: one directory in each
+// kernel hierarchy in use (version 1), or a single one (version 2). The agent creates them
+// (clients/agent/control_groups.h) and passes their paths; nothing here reads a configuration.
 //
-// A process leaves its group as little as it can leave its user: killing the group kills all of the
-// task, wherever a process went, and an empty group means that nothing of the task is left.
-// Standard library only.
+// A process cannot leave its group: killing the group kills the whole task, wherever a process
+// went, and an empty group means that no process of the task remains. Standard library only.
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_CONTROL_GROUP_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_CONTROL_GROUP_H_
 
@@ -20,29 +18,29 @@ namespace berth {
 class ControlGroup {
  public:
   ControlGroup() = default;
-  // Absolute paths. None: the task has no group; it then counts as empty, and nothing is done.
+  // Absolute paths. None: the task has no group, counts as empty, and nothing is done.
   explicit ControlGroup(std::vector<std::string> directories)
       : directories_(std::move(directories)) {}
 
   bool exists() const { return !directories_.empty(); }
   const std::vector<std::string>& directories() const { return directories_; }
-  // Moves the calling process in. An errno, 0 = done.
+  // Moves the calling process into the group. Returns an errno, 0 = done.
   int Enter() const;
-  // To every process in it and below it that is not of that process group.
+  // Signals every process in the group and its subgroups that is not in that process group.
   void Signal(int signal, pid_t but_of) const;
-  // SIGKILL to every process in it and below it. Call again until Empty.
+  // Sends SIGKILL to every process in the group and its subgroups. Call again until Empty.
   void Kill() const;
   bool Empty() const;
-  // Processes of it that the kernel killed because memory ran out.
+  // The number of its processes that the kernel killed because memory ran out.
   int64_t OomKills() const;
-  // Of an empty group. What cannot be removed yet stays.
+  // Removes an empty group. What cannot be removed yet stays.
   void Remove() const;
 
  private:
   std::vector<std::string> directories_;
 };
 
-// What the task's message says after so many OomKills. `memory_bytes`: what it asked for, 0 = none.
+// The task's message after so many OomKills. `memory_bytes`: its request, 0 = none.
 std::string OutOfMemoryText(int64_t kills, int64_t memory_bytes);
 
 }  // namespace berth

@@ -49,7 +49,7 @@ int Become(std::vector<std::string> argv, const std::vector<std::string>& enviro
   return error == ENOENT ? kNotFound : kCannot;
 }
 
-// A container runtime enters by itself.
+// A container runtime joins the task by itself.
 int EnterContainer(const SupervisorSpec& spec, bool terminal,
                    const std::vector<std::string>& command) {
   std::vector<std::string> argv = terminal ? spec.exec_tty_argv : spec.exec_argv;
@@ -62,10 +62,10 @@ int EnterContainer(const SupervisorSpec& spec, bool terminal,
   return Become(std::move(argv), spec.env);
 }
 
-// This process is a helper from now on: it ends as the command does, signals to the task pass it
-// by, and its own death is the command's.
+// This process becomes a helper: it ends as the command does and ignores all signals. Its own death
+// kills the command.
 [[noreturn]] void AwaitCommand(pid_t pid) {
-  for (const int fd : {0, 1, 2}) close(fd);  // they are the command's alone
+  for (const int fd : {0, 1, 2}) close(fd);  // they belong to the command
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);
   int status = 0;
@@ -79,9 +79,9 @@ int EnterContainer(const SupervisorSpec& spec, bool terminal,
   _exit(128 + WTERMSIG(status));
 }
 
-// A process does not change its own PID namespace: a child is in the one that was joined. Returns
-// in the child, -1, or with an exit code. With a terminal the child begins a session, as a shell
-// that controls jobs must see its own process group.
+// setns does not change a process's own PID namespace: only a child is in it. Returns in the child,
+// -1, or with an exit code. With a terminal the child starts a session, as a shell with job control
+// must see its own process group.
 int ForkInside(bool terminal) {
   int alive[2];
   if (pipe2(alive, O_CLOEXEC) != 0) return Complain("pipe", errno);
@@ -94,7 +94,7 @@ int ForkInside(bool terminal) {
   close(alive[0]);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pollfd end{alive[1], 0, 0};
-  if (poll(&end, 1, 0) > 0) _exit(kCannot);  // nobody reads: the helper died before that
+  if (poll(&end, 1, 0) > 0) _exit(kCannot);  // no reader: the helper already died
   close(alive[1]);
   if (terminal) setsid();
   return -1;

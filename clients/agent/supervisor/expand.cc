@@ -10,12 +10,12 @@ namespace {
 constexpr std::array<std::string_view, 8> kShells = {"sh",  "bash", "dash", "ash",
                                                      "ksh", "mksh", "zsh",  "rbash"};
 
-// A program that does nothing but start another one, which its arguments name.
+// A program that only starts another one, named in its arguments.
 struct Starter {
   std::string_view name;
-  std::string_view valued;  // its options that take the next argument, each between spaces
-  int arguments = 0;        // that come before the program
-  bool assigns = false;     // "NAME=value" comes before it, too
+  std::string_view valued;  // options with a separate value, each between spaces
+  int arguments = 0;        // positional arguments before the program
+  bool assigns = false;     // "NAME=value" may also come before it
 };
 constexpr std::array<Starter, 10> kStarters = {{
     {"env", " -u -C --unset --chdir ", 0, true},
@@ -35,7 +35,7 @@ constexpr std::array<Starter, 10> kStarters = {{
 bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsNameChar(char c) { return IsNameStart(c) || (c >= '0' && c <= '9'); }
 
-// A reference at `text[at]` == '$': its name and length, or length 0 if it is none.
+// The reference at `text[at]` == '$': its name and length, or length 0 if there is none.
 struct Reference {
   std::string name;
   size_t length = 0;
@@ -62,7 +62,7 @@ std::map<std::string, std::string> ToMap(const std::vector<std::string>& entries
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Behind the options, assignments and arguments of the starter at `at`.
+// The index after the options, assignments and arguments of the starter at `at`.
 size_t SkipStarter(const std::vector<std::string>& command, size_t at, const Starter& starter) {
   for (++at; at < command.size() && command[at].starts_with('-'); ++at) {
     if (command[at] == "--") {
@@ -75,7 +75,7 @@ size_t SkipStarter(const std::vector<std::string>& command, size_t at, const Sta
   return at + static_cast<size_t>(starter.arguments);
 }
 
-// Where the program stands that is run in the end; may be behind the last argument.
+// The index of the program that finally runs; may be past the last argument.
 size_t ProgramAt(const std::vector<std::string>& command) {
   size_t at = 0;
   while (at < command.size()) {
@@ -113,7 +113,7 @@ std::string ExpandVariables(const std::string& text,
   return out;
 }
 
-// Options may stand together ("-euc"), and "-o" takes the next argument ("-eo pipefail -c").
+// Options may be combined ("-euc"), and "-o" takes the next argument ("-eo pipefail -c").
 size_t ShellScriptAt(const std::vector<std::string>& command) {
   const size_t shell = ProgramAt(command);
   if (shell >= command.size()) return 0;

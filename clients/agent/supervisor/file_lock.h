@@ -11,7 +11,7 @@
 
 namespace berth {
 
-// Held as long as it lives. error(): an errno value, 0 = it is held.
+// Held for the life of the object. error(): an errno, 0 = it is held.
 class FileLock {
  public:
   explicit FileLock(const std::string& path)
@@ -31,8 +31,8 @@ class FileLock {
   int error_;
 };
 
-// STATE/shm/lock, for what stands beside it in STATE/shm.
-inline std::string LockBeside(const std::string& path) {
+// STATE/shm/lock, which guards the entries in STATE/shm.
+inline std::string SiblingLockPath(const std::string& path) {
   return path.substr(0, path.rfind('/')) + "/lock";
 }
 

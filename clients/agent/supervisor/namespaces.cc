@@ -20,7 +20,7 @@
 namespace berth {
 namespace {
 
-// No kernel without CONFIG_CHECKPOINT_RESTORE has the file; PIDs then start at 2.
+// Kernels without CONFIG_CHECKPOINT_RESTORE lack the file; PIDs then start at 2.
 void SetLastPid(int64_t pid) {
   if (pid <= 0) return;
   const int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
@@ -41,8 +41,8 @@ void CloseAllBut(int fd) {
   }
 }
 
-// Says on `ready` that it is there. If nobody reads, the supervisor died before its death was a
-// signal to this process.
+// Writes to `ready` once it runs. If nobody reads, the supervisor died before its death could
+// signal this process.
 [[noreturn]] void RunInit(int ready, int64_t first_pid) {
   CloseAllBut(ready);
   ResetSignals();
@@ -86,7 +86,7 @@ int Join(pid_t pid, const char* name, int kind) {
 pid_t ParentOf(pid_t pid) {
   std::string text;
   if (ReadWholeFile("/proc/" + std::to_string(pid) + "/stat", &text) != 0) return 0;
-  const size_t name_end = text.rfind(')');  // the name may hold anything
+  const size_t name_end = text.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos || name_end + 4 >= text.size()) return 0;
   return static_cast<pid_t>(std::atol(text.c_str() + name_end + 4));
 }
@@ -127,7 +127,7 @@ int EnterMounts(const SupervisorSpec& spec) {
   if (spec.tmp.empty() && spec.shm.empty() && !spec.own_pids) return 0;
   if (unshare(CLONE_NEWNS) != 0) return errno;
   if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
-  // What is below /tmp is bound elsewhere before /tmp is another one.
+  // Files below /tmp are bound elsewhere before /tmp is replaced.
   if (!spec.shm.empty()) {
     const std::string files = SharedMemory(spec.shm).files();
     if (const int error = BindOver(files, "/dev/shm"); error != 0) return error;
@@ -141,8 +141,8 @@ int EnterMounts(const SupervisorSpec& spec) {
   return spec.own_pids ? MountProc() : 0;
 }
 
-// The parent is looked at last: as long as the supervisor is the parent, the number had not passed
-// to another process when the namespaces were opened. Until then nothing was run in them.
+// The parent is checked last: if it is still the supervisor, the PID had not been reused when the
+// namespaces were opened. Nothing was run in them until then.
 int JoinNamespaces(const SupervisorSpec& spec, pid_t pid, pid_t parent) {
   const bool files = !spec.tmp.empty() || !spec.shm.empty() || spec.own_pids;
   const std::string mounts = "/proc/" + std::to_string(pid) + "/ns/mnt";
@@ -165,7 +165,7 @@ int JoinNamespaces(const SupervisorSpec& spec, pid_t pid, pid_t parent) {
 
 namespace {
 
-// In a namespace of its own, as a task would be.
+// Runs in a new namespace, as a task would.
 [[noreturn]] void TryInside() {
   if (unshare(CLONE_NEWIPC) != 0 || unshare(CLONE_NEWNS) != 0) _exit(errno);
   if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) _exit(errno);

@@ -1,12 +1,12 @@
-// The namespaces of a task: its own processes (PID), and files (mounts) in which /proc shows these
-// only. Standard library only.
+// The namespaces of a task: its processes (PID), and its mounts, in which /proc shows only these
+// processes. Standard library only.
 //
-//   supervisor ---- init      PID 1 of the namespace: reaps orphans, and its end kills all the rest
-//              \--- command   also a child of the supervisor, which sees its exit status itself
+//   supervisor ---- init      PID 1 of the namespace: reaps orphans; its end kills all the rest
+//              \--- command   also a child of the supervisor, which gets its exit status directly
 //
-// The init is a fork of the supervisor and stays who that is, so that the task's user can neither
-// signal nor trace it. A command is never PID 1: the kernel would ignore signals to it that it does
-// not handle.
+// The init is a fork of the supervisor and keeps its user, so that the task's user can neither
+// signal nor trace it. A command is never PID 1: the kernel would ignore signals that it does not
+// handle.
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_NAMESPACES_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_NAMESPACES_H_
 
@@ -18,8 +18,9 @@
 
 namespace berth {
 
-// As long as it lives, what this process forks is in a new PID namespace. The first PIDs there
-// follow `first_pid`, if the kernel can do that. The init is a child that the caller reaps.
+// While this object lives, processes forked by this process are in a new PID namespace. The first
+// PIDs there follow `first_pid`, if the kernel supports that. The init is a child that the caller
+// reaps.
 class NewPidNamespace {
  public:
   explicit NewPidNamespace(int64_t first_pid);
@@ -27,24 +28,24 @@ class NewPidNamespace {
   NewPidNamespace(const NewPidNamespace&) = delete;
   NewPidNamespace& operator=(const NewPidNamespace&) = delete;
 
-  int error() const { return error_; }  // an errno, 0 = it is there
+  int error() const { return error_; }  // an errno, 0 = it exists
 
  private:
   int own_ = -1;  // this process's own namespace
   int error_ = 0;
 };
 
-// A mount namespace for this process, with what `spec` says: /tmp and /var/tmp, /dev/shm, and the
-// /proc of this process's PID namespace. Nothing if it says none. What the machine mounts later is
-// seen; what is mounted here is seen by nobody else. An errno.
+// Creates a mount namespace for this process, as described by `spec`: /tmp and /var/tmp, /dev/shm,
+// and the /proc of this process's PID namespace. No-op if it needs none. Later mounts of the
+// machine are visible inside; mounts inside are not visible outside. Returns an errno.
 int EnterMounts(const SupervisorSpec& spec);
 
-// Joins the namespaces of `pid`, a child of `parent`, as far as the task of `spec` has its own.
-// PID: what is forked from now on is in it. An errno; ESRCH if it is not a child of `parent` any
-// more.
+// Joins the namespaces of `pid`, a child of `parent`, that the task of `spec` has. PID: processes
+// forked from now on are in it. Returns an errno; ESRCH if it is no longer a child of `parent`.
 int JoinNamespaces(const SupervisorSpec& spec, pid_t pid, pid_t parent);
 
-// Whether this process may make all of these namespaces and mounts; tried in a child. An errno.
+// Whether this process may create all of these namespaces and mounts; tried in a child. Returns an
+// errno.
 int TryNamespaces();
 
 }  // namespace berth

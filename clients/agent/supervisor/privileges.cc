@@ -16,7 +16,7 @@
 namespace berth {
 namespace {
 
-// "0-3,8" -> the set; false for what is no such list.
+// "0-3,8" -> the set; false if it is not such a list.
 bool ParseCpus(const std::string& text, cpu_set_t* set) {
   CPU_ZERO(set);
   const char* at = text.c_str();
@@ -38,9 +38,8 @@ bool ParseCpus(const std::string& text, cpu_set_t* set) {
   return CPU_COUNT(set) > 0;
 }
 
-// From then on this process and what it starts take memory from these NUMA nodes as long as they
-// have some, then from any. Older kernels can prefer one node only. Nothing is changed where the
-// kernel has no such nodes.
+// From now on, this process and its children prefer memory of these NUMA nodes and fall back to any
+// other. Older kernels can prefer only one node. No change if the kernel does not have these nodes.
 void PreferMemory(const std::string& nodes) {
   cpu_set_t set;
   if (nodes.empty() || !ParseCpus(nodes, &set)) return;
@@ -84,7 +83,7 @@ int ApplyLimits(const SupervisorSpec& spec) {
   }
   PreferMemory(spec.memory_nodes);
   if (spec.cpus.empty()) return 0;
-  // CPUs near its devices: it runs on others as well, where the kernel has not these.
+  // CPUs near its devices; the task also runs elsewhere if the kernel does not have them.
   cpu_set_t set;
   if (ParseCpus(spec.cpus, &set)) (void)sched_setaffinity(0, sizeof set, &set);
   return 0;

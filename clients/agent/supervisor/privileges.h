@@ -1,4 +1,4 @@
-// What a process gives up, and is held to, before it becomes a task's.
+// Drops privileges and applies limits before a process becomes a task's.
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_PRIVILEGES_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_PRIVILEGES_H_
 
@@ -11,17 +11,17 @@
 
 namespace berth {
 
-// Default actions for all signals, none blocked.
+// Sets default actions for all signals and unblocks them.
 void ResetSignals();
 
-// Supplementary groups, group, user, then never any more privileges than these (no_new_privs: a
-// set-user-id program gains nothing). An errno; `user` null: as who this process is.
+// Sets supplementary groups, group and user, and forbids new privileges (no_new_privs: set-user-id
+// programs gain nothing). Returns an errno. `user` null: keeps this process's user.
 int BecomeUser(const passwd* user);
 
-// RLIMIT_DATA and the CPUs, where no control group bounds them. An errno.
+// Sets RLIMIT_DATA and the CPUs, if no control group limits them. Returns an errno.
 int ApplyLimits(const SupervisorSpec& spec);
 
-// As exec wants them: pointers into `strings`, then null.
+// As exec needs them: pointers into `strings`, then null.
 std::vector<char*> Pointers(const std::vector<std::string>& strings);
 
 }  // namespace berth

@@ -19,9 +19,9 @@ namespace berth {
 namespace {
 
 constexpr int64_t kQuotaBlock = 1024;      // unit of limits
-constexpr uint32_t kMaxProjects = 100000;  // that are looked at for a free one
+constexpr uint32_t kMaxProjects = 100000;  // checked for a free one
 
-// A directory, open while this lives.
+// An open directory.
 class OpenDirectory {
  public:
   explicit OpenDirectory(const std::string& path)
@@ -37,7 +37,7 @@ class OpenDirectory {
   const int fd_;
 };
 
-// Linux 5.14: by a file of the file system, instead of its device.
+// Linux 5.14: addresses the file system by one of its files instead of its device.
 int Quota(int fd, int command, uint32_t project, void* argument) {
   const auto full = static_cast<unsigned>(QCMD(command, PRJQUOTA));
   return syscall(SYS_quotactl_fd, fd, full, project, argument) == 0 ? 0 : errno;
@@ -91,7 +91,7 @@ bool IsFree(int fd, uint32_t project) {
 
 }  // namespace
 
-// By its options: one that is mounted without them may count projects all the same.
+// Checks mount options: a file system mounted without them may still count projects.
 bool HasProjectQuotas(const std::string& path) {
   const OpenDirectory directory(path);
   if (directory.fd() < 0 || !IsMountedWithQuotas(directory.fd())) return false;

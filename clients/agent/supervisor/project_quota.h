@@ -1,5 +1,5 @@
-// Project quotas of ext4 and XFS: the kernel itself bounds what a directory and all below it use,
-// and a task that wants more gets EDQUOT. Standard library only. Errors are errno values, 0 = fine.
+// Project quotas of ext4 and XFS: the kernel limits the usage of a directory tree, and a task that
+// exceeds it gets EDQUOT. Standard library only. Errors are errno values, 0 = OK.
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_PROJECT_QUOTA_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_PROJECT_QUOTA_H_
 
@@ -13,9 +13,9 @@ namespace berth {
 // this process may set them.
 bool HasProjectQuotas(const std::string& directory);
 
-// Makes these directories, which are empty, one project of at most `bytes` and, if it is not 0,
-// `inodes`: a project that nobody uses yet, looked for from `wish` on. `owner` gets the project's
-// number too, for ReadProjectUse, but not what is made in it.
+// Makes these empty directories one project with at most `bytes` and, if not 0, `inodes`. Uses the
+// first free project id from `wish` on. `owner` also gets the project's id, for ReadProjectUse, but
+// files created in it do not.
 int SetProjectQuota(const std::string& owner, const std::vector<std::string>& directories,
                     uint32_t wish, int64_t bytes, int64_t inodes);
 
@@ -26,10 +26,11 @@ struct ProjectUse {
   int64_t used_files = 0;
   int64_t limit_files = 0;
 };
-// Of the project that the directory has; without one all is 0.
+// The usage of the directory's project; all 0 without one.
 ProjectUse ReadProjectUse(const std::string& directory);
 
-// The project of `file_system`, a directory on it, has no limit any more. When its files are gone.
+// Removes the limits of the project on the file system of `file_system`. Call when its files are
+// gone.
 int ClearProjectQuota(const std::string& file_system, uint32_t project);
 
 // "512 MiB", "1.2 GiB"; for messages.

@@ -33,8 +33,8 @@ int64_t SizeOf(const std::string& path) {
   return static_cast<int64_t>(info.f_blocks) * static_cast<int64_t>(info.f_bsize);
 }
 
-// A directory that a crash left without its mount is on the state directory's file system, which
-// may be a tmpfs itself: it is a mount if its device is another one than its parent's.
+// After a crash, a directory without its mount is on the state directory's file system, which may
+// itself be a tmpfs. It is a mount if its device differs from its parent's.
 bool IsMountPoint(const std::string& path) {
   struct stat own, parent;
   return stat(path.c_str(), &own) == 0 && stat((path + "/..").c_str(), &parent) == 0 &&
@@ -58,7 +58,7 @@ SharedMemory::~SharedMemory() {
 }
 
 int SharedMemory::Hold(int64_t bytes, int64_t most) {
-  const FileLock lock(LockBeside(directory_));
+  const FileLock lock(SiblingLockPath(directory_));
   if (lock.error() != 0) return lock.error();
   if (const int error = MakeDirectory(directory_, 0700); error != 0) return error;
   if (const int error = MakeDirectory(files(), 0700); error != 0) return error;
@@ -68,7 +68,7 @@ int SharedMemory::Hold(int64_t bytes, int64_t most) {
 }
 
 int SharedMemory::EnterIpc() const {
-  const FileLock lock(LockBeside(directory_));
+  const FileLock lock(SiblingLockPath(directory_));
   if (lock.error() != 0) return lock.error();
   const std::string path = directory_ + "/ipc";
   const int fd = open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -84,9 +84,9 @@ int SharedMemory::EnterIpc() const {
   return error;
 }
 
-// The exclusive lock is given only when no other supervisor has a shared one.
+// The exclusive lock is granted only if no other supervisor has a shared one.
 void SharedMemory::Release() {
-  const FileLock lock(LockBeside(directory_));
+  const FileLock lock(SiblingLockPath(directory_));
   const std::string users = directory_ + "/users";
   if (users_ < 0) users_ = open(users.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   const bool last = users_ < 0 || flock(users_, LOCK_EX | LOCK_NB) == 0;

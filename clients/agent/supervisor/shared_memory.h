@@ -1,15 +1,15 @@
 // The shared memory of one job on one node: a /dev/shm and an IPC namespace (System V shared
-// memory, semaphores, message queues; POSIX message queues) that all of the job's tasks here have
-// and nobody else has. They go with the last of these tasks.
+// memory, semaphores, message queues; POSIX message queues), shared by all of the job's tasks here
+// and nobody else. It is removed with the last of these tasks.
 //
-//   STATE/shm/lock       flock, for moments: while a directory is made or removed
-//   STATE/shm/UID/files  a tmpfs: the tasks' /dev/shm. Its pages count for the control group of the
-//                        task that touched them first
+//   STATE/shm/lock       flock, held briefly: while a directory is created or removed
+//   STATE/shm/UID/files  a tmpfs: the tasks' /dev/shm. Its pages are charged to the control
+//                        group of the task that touched them first
 //   STATE/shm/UID/ipc    the namespace: a mount of /proc/PID/ns/ipc, which keeps it alive
 //   STATE/shm/UID/users  flock, shared, by the supervisor of each task
 //
-// The kernel releases the locks of a supervisor that is killed, so nothing here needs to be
-// counted. Errors are errno values, 0 = fine.
+// The kernel releases the locks of a killed supervisor, so nothing here needs reference counts.
+// Errors are errno values, 0 = OK.
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SHARED_MEMORY_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SHARED_MEMORY_H_
 
@@ -27,12 +27,12 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   std::string files() const { return directory_ + "/files"; }
-  // Makes it, if no other task of the job has, and keeps it from being removed. Files may hold
-  // `bytes` more than before, in all at most `most`.
+  // Creates it, if no other task of the job has, and prevents its removal. Raises the limit on its
+  // files by `bytes`, to at most `most` in total.
   int Hold(int64_t bytes, int64_t most);
-  // Puts this process into the IPC namespace, which the first one makes. While somebody holds it.
+  // Moves this process into the IPC namespace, which the first caller creates. Requires a holder.
   int EnterIpc() const;
-  // Gives up what Hold took; removes all if nobody else holds it.
+  // Releases what Hold took; removes everything if there is no other holder.
   void Release();
 
  private:

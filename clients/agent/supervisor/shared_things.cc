@@ -27,7 +27,7 @@ namespace {
 
 constexpr char kSharedMemory[] = "/dev/shm";
 constexpr char kMessageQueues[] = "/dev/mqueue";
-constexpr char kRecordEnd[] = "end";  // a record without it was not finished
+constexpr char kRecordEnd[] = "end";  // a record without it is incomplete
 
 std::vector<std::string> NamesIn(int directory) {
   std::vector<std::string> names;
@@ -45,7 +45,7 @@ std::vector<std::string> NamesIn(int directory) {
   return names;
 }
 
-// A file or a directory: what it is called in its directory, and from the root on.
+// A file or directory: its name in its directory, and its full path.
 struct Entry {
   int directory;
   const std::string& name;
@@ -54,7 +54,7 @@ struct Entry {
 };
 using Visit = std::function<void(const Entry&)>;
 
-// Everything below, on the same file system; what is in a directory comes before it.
+// Visits everything below, on the same file system, with contents before their directory.
 void VisitBelow(int directory, const std::string& path, int depth, const Visit& visit) {
   struct stat above, info;
   if (depth > kMaxSharedDepth || fstat(directory, &above) != 0) return;
@@ -72,7 +72,7 @@ void VisitBelow(int directory, const std::string& path, int depth, const Visit& 
   }
 }
 
-// The message queues of this IPC namespace, wherever they are mounted or not; -1 if they cannot be.
+// The message queues of this IPC namespace, mounted or not; -1 if they cannot be mounted.
 int OpenMessageQueues() {
   const int system = fsopen("mqueue", FSOPEN_CLOEXEC);
   if (system < 0) return -1;
@@ -92,14 +92,14 @@ void VisitFiles(const Visit& visit) {
   }
 }
 
-union SemaphoreArgument {  // what semctl takes; callers define it
+union SemaphoreArgument {  // the argument of semctl; callers must define it
   int value;
   semid_ds* set;
   seminfo* info;
 };
 
-// One kind of what System V has. `at` gives the id of what stands at an index, or -1; for that the
-// agent needs no right to read it.
+// One kind of System V object. `at` returns the id of the object at an index, or -1; the agent
+// needs no read permission for that.
 struct Ipc {
   const char* kind;
   std::function<int()> highest;
@@ -169,10 +169,10 @@ Same Compare(const std::string& path, const struct stat& own) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0)
     return info.st_dev == own.st_dev && info.st_ino == own.st_ino ? Same::kYes : Same::kNo;
-  return errno == ENOENT || errno == ESRCH ? Same::kGone : Same::kYes;  // who knows
+  return errno == ENOENT || errno == ESRCH ? Same::kGone : Same::kYes;  // assume yes
 }
 
-// One that has another IPC namespace and another /dev/shm cannot: a task with its own.
+// A process with another IPC namespace and another /dev/shm cannot: an isolated task.
 bool CanUse(const std::string& process) {
   struct stat namespaces, memory;
   if (stat("/proc/self/ns/ipc", &namespaces) != 0 || stat(kSharedMemory, &memory) != 0) return true;
@@ -215,7 +215,7 @@ int WriteRecord(int fd, const SharedThings& things) {
   return 0;
 }
 
-// Nothing: it was not finished, or is of another boot.
+// Nothing if the record is incomplete, or from another boot.
 std::optional<SharedThings> ReadRecord(const std::string& path) {
   std::string text;
   if (ReadWholeFile(path, &text) != 0) return std::nullopt;
@@ -238,7 +238,7 @@ SharedThings SharedThingsOf(uid_t user) {
   return things;
 }
 
-// What a process makes that begins after the look for processes is not among `left`.
+// Things made by a process that starts after the check for processes are not in `left`.
 bool SweepSharedThings(uid_t user, const SharedThings& before) {
   SharedThings left = SharedThingsOf(user);
   if (HasUsers(user)) return false;
@@ -260,9 +260,9 @@ SharedThingsRecord::~SharedThingsRecord() {
   if (fd_ >= 0) close(fd_);
 }
 
-// Nobody else has it open while this holds the lock beside it, but with a lock of its own.
+// While this holds the lock beside it, others have it open only with their own lock on it.
 int SharedThingsRecord::Hold() {
-  const FileLock lock(LockBeside(path_));
+  const FileLock lock(SiblingLockPath(path_));
   if (lock.error() != 0) return lock.error();
   fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd_ < 0) return errno;
@@ -275,7 +275,7 @@ int SharedThingsRecord::Hold() {
 }
 
 void SharedThingsRecord::Release() {
-  const FileLock lock(LockBeside(path_));
+  const FileLock lock(SiblingLockPath(path_));
   if (fd_ < 0) fd_ = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd_ < 0) return;
   if (lock.error() == 0 && flock(fd_, LOCK_EX | LOCK_NB) == 0) {

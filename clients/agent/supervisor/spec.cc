@@ -28,7 +28,7 @@ int64_t Number(std::string_view text) {
   return value;
 }
 
-// Calls `field` for each; false if the text is cut off or has something else in it.
+// Calls `field` for each field; false if the text is truncated or malformed.
 bool ForEachField(std::string_view text,
                   const std::function<bool(std::string_view key, std::string_view value)>& field) {
   while (!text.empty()) {
@@ -42,7 +42,7 @@ bool ForEachField(std::string_view text,
   return true;
 }
 
-// The list that a field is one entry of; null for other fields.
+// The list to which a field adds an entry; null for other fields.
 std::vector<std::string>* ListOf(std::string_view key, SupervisorSpec* spec) {
   if (key == "arg") return &spec->argv;
   if (key == "env") return &spec->env;
@@ -200,7 +200,7 @@ bool DecodeStatus(const std::string& text, SupervisorStatus* status) {
       status->node_problem = value;
     else if (key == "takes_reasons")
       status->takes_reasons = value == "1";
-    return true;  // a newer supervisor may say more
+    return true;  // a newer supervisor may write more fields
   });
 }
 
@@ -258,7 +258,7 @@ int MakeSpare(const std::string& directory, const std::string& name) {
   return error;
 }
 
-// In place, as new blocks are what there are none of.
+// Overwrites in place, as no new blocks can be allocated.
 int WriteIntoSpare(const std::string& directory, const std::string& name, const std::string& data) {
   if (data.size() > kSpareBytes) return ENOSPC;
   const std::string path = directory + "/" + name + kSpareSuffix;

@@ -27,12 +27,11 @@ namespace berth {
 namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
-constexpr int64_t kSweepIntervalNs =
-    50 * kNsPerMs;                                // between looks for processes that will not die
-constexpr int64_t kLeaseLookNs = 250 * kNsPerMs;  // below half of the shortest lease
-constexpr int64_t kLeaseLapsed = 2;               // berth.v1.TaskReport.LEASE_LAPSED
+constexpr int64_t kSweepIntervalNs = 50 * kNsPerMs;  // between attempts to kill remaining processes
+constexpr int64_t kLeaseLookNs = 250 * kNsPerMs;     // less than half of the shortest lease
+constexpr int64_t kLeaseLapsed = 2;                  // berth.v1.TaskReport.LEASE_LAPSED
 constexpr size_t kReadBytes = 65536;
-constexpr int kReadsPerTurn = 16;  // of one stream, before the others have their turn
+constexpr int kReadsPerTurn = 16;  // of one stream before the others get a turn
 constexpr size_t kMaxControlLine = 1024;
 
 int64_t UnixMs() {
@@ -45,14 +44,15 @@ int64_t UnixMs() {
 pid_t ParentOf(const char* pid) {
   std::string text;
   if (ReadWholeFile(std::string("/proc/") + pid + "/stat", &text) != 0) return 0;
-  const size_t name_end = text.rfind(')');  // the name may hold anything
+  const size_t name_end = text.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos || name_end + 4 >= text.size()) return 0;
   return static_cast<pid_t>(std::atol(text.c_str() + name_end + 4));
 }
 
 std::string HowItEnded(int wait_status, bool timed_out) {
-  if (timed_out) return "took too long and was killed";
-  if (WIFSIGNALED(wait_status)) return "died of signal " + std::to_string(WTERMSIG(wait_status));
+  if (timed_out) return "timed out and was killed";
+  if (WIFSIGNALED(wait_status))
+    return "was killed by signal " + std::to_string(WTERMSIG(wait_status));
   return "exited with " + std::to_string(WEXITSTATUS(wait_status));
 }
 
@@ -75,7 +75,7 @@ int Supervisor::Run() {
     WriteStatus();
     return 0;
   }
-  MakeSpare(directory_, "status");  // without one the end is told when there is room
+  MakeSpare(directory_, "status");  // without it, the end is written when there is space
   Begin();
   Loop();
   return 0;
@@ -92,20 +92,20 @@ bool Supervisor::OpenFiles() {
   sigprocmask(SIG_BLOCK, &child, nullptr);
   signal_fd_ = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   timer_fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  // Read and write, so that it never reads as ended while no agent has it open.
+  // Read and write, so that no end of file is read while no agent has it open.
   control_fd_ = open((directory_ + "/control").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (signal_fd_ < 0 || timer_fd_ < 0 || control_fd_ < 0) return false;
   if (spec_.lease_file.empty()) return true;
   lease_fd_ = open(spec_.lease_file.c_str(), O_RDONLY | O_CLOEXEC);
   if (lease_fd_ < 0) return false;
-  // Not there: of an agent that knows of no longer leases.
+  // Missing if the agent does not support longer leases.
   longer_fd_ = open((spec_.lease_file + kLongerLeaseSuffix).c_str(), O_RDONLY | O_CLOEXEC);
   ReadLease();
   return true;
 }
 
-// The writing ends stay open for what is started later; the end of output is known by the end of
-// all processes, not of the pipes.
+// The write ends stay open for processes that start later; the end of output follows from the end
+// of all processes, not of the pipes.
 bool Supervisor::MakePipes() {
   int out[2];
   int err[2];
@@ -119,7 +119,7 @@ bool Supervisor::MakePipes() {
 
 void Supervisor::Begin() {
   if (spec_.prolog.empty()) return StartTask();
-  ReplaceFile(directory_, "status", EncodeStatus(status_));  // an epilog is due from here on
+  ReplaceFile(directory_, "status", EncodeStatus(status_));  // from now on an epilog must run
   if (StartHook(spec_.prolog, spec_.prolog_ms, Phase::kProlog)) return;
   end_phase_ = SupervisorStatus::kRefused;
   Clean(Phase::kCleaning);
@@ -138,8 +138,8 @@ bool Supervisor::StartHook(const std::vector<std::string>& argv, int64_t timeout
   return true;
 }
 
-// From here on the command may have run: whoever finds this supervisor dead must know. Without room
-// for that it is not started.
+// From now on the command may have run: whoever finds this supervisor dead must know that. If it
+// cannot be recorded, the command is not started.
 bool Supervisor::MarkBeginning() {
   status_.phase = SupervisorStatus::kBeginning;
   const int error = ReplaceFile(directory_, "status", EncodeStatus(status_));
@@ -150,7 +150,7 @@ bool Supervisor::MarkBeginning() {
   return false;
 }
 
-// Without a record nothing is removed.
+// Without a record, nothing is removed.
 bool Supervisor::HoldSharedMemory() {
   if (spec_.sweep_uid > 0 && !spec_.sweep_record.empty()) {
     shared_things_.emplace(spec_.sweep_record, static_cast<uid_t>(spec_.sweep_uid));
@@ -160,7 +160,7 @@ bool Supervisor::HoldSharedMemory() {
   shared_memory_.emplace(spec_.shm);
   const int error = shared_memory_->Hold(spec_.shm_bytes, spec_.shm_most_bytes);
   if (error != 0)
-    Note(std::string("cannot give the task shared memory of its own: ") + std::strerror(error));
+    Note(std::string("cannot set up the task's shared memory: ") + std::strerror(error));
   return error == 0;
 }
 
@@ -225,14 +225,14 @@ void Supervisor::Finish() {
   group_.Remove();
   ReleaseSharedMemory();
   NoteDisk();
-  if (!failure_.empty()) spec_.remove.push_back(directory_ + "/work");  // what filled the disk
+  if (!failure_.empty()) spec_.remove.push_back(directory_ + "/work");  // it filled the disk
   RemoveDirectories();
   status_.phase = end_phase_;
   status_.has_output = log_->written();
   WriteStatus();
 }
 
-// libstdc++ walks with openat and O_NOFOLLOW: a task's user cannot lead it out of the directory.
+// libstdc++ walks with openat and O_NOFOLLOW: a task's user cannot redirect it.
 void Supervisor::RemoveDirectories() {
   for (const std::string& directory : spec_.remove) {
     std::error_code ignored;
@@ -309,21 +309,22 @@ bool Supervisor::MainEnded() const {
 }
 
 // The first cause counts; a later call can only bring the end forward. An epilog is not stopped: it
-// has its own time.
+// has a separate time limit.
 void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
   if (phase_ != Phase::kRunning && phase_ != Phase::kProlog) return;
   if (stop_cause_ == 0 && failure_.empty()) stop_cause_ = cause;
   if (grace_ms > 0) {
     kill(-main_pid_, signal);
-    // What left the process group hears of it, too; in a container its first process passes it on.
+    // Processes that left the process group also get it; in a container, its first process passes
+    // it on.
     if (phase_ == Phase::kRunning && !spec_.container) group_.Signal(signal, main_pid_);
   }
   const int64_t at = BoottimeNs() + std::min<int64_t>(grace_ms, int64_t{1} << 40) * kNsPerMs;
   kill_at_ns_ = kill_at_ns_ == 0 ? at : std::min(kill_at_ns_, at);
 }
 
-// The longer one first: the agent writes it last, so that one of the two holds while it writes. A
-// longer lease may end early, so it is looked at again and again.
+// Reads the longer lease first: the agent writes it last, so that one of the two is valid during a
+// write. A longer lease may end early, so it is read repeatedly.
 void Supervisor::ReadLease() {
   int64_t longer = 0;
   int64_t end = 0;
@@ -336,9 +337,9 @@ void Supervisor::ReadLease() {
 void Supervisor::CheckDeadlines() {
   const int64_t now = BoottimeNs();
   if (lease_end_ns_ != 0 && now >= lease_look_ns_) {
-    ReadLease();  // the agent may have extended it since, or a longer one has ended
+    ReadLease();  // the agent may have extended it, or a longer one has ended
     if (now >= lease_end_ns_) {
-      // The server counts the grace from the lease's end, too: who slept has used it up.
+      // The server also counts the grace from the lease's end: after a suspend it is used up.
       const int64_t late_ms = (now - lease_end_ns_) / kNsPerMs;
       lease_end_ns_ = 0;
       Stop(static_cast<int>(spec_.lapse_signal),
@@ -358,20 +359,20 @@ void Supervisor::CheckDeadlines() {
   if (next_sweep_ns_ != 0 && now >= next_sweep_ns_) KillStragglers();
 }
 
-// Children are looked at before they are reaped: as long as the main process is a zombie its
-// process group's number cannot be given to others, and the rest of the group can be killed safely.
+// Children are examined before they are reaped: while the main process is a zombie, its process
+// group id cannot be reused, and the rest of the group can be killed safely.
 void Supervisor::Reap() {
   for (;;) {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
-    if (info.si_pid == 0) return;  // children, and none has ended
+    if (info.si_pid == 0) return;  // there are children, but none has ended
     const bool main = info.si_pid == main_pid_;
     if (main) kill(-info.si_pid, SIGKILL);
     int wait_status = 0;
     waitpid(info.si_pid, &wait_status, 0);
     if (main) OnMainExit(wait_status);
   }
-  if (phase_ != Phase::kDone && group_.Empty()) OnNothingLeft();
+  if (phase_ != Phase::kDone && group_.Empty()) OnAllExited();
 }
 
 void Supervisor::OnMainExit(int wait_status) {
@@ -383,8 +384,8 @@ void Supervisor::OnMainExit(int wait_status) {
   OnEpilogExit(wait_status);
 }
 
-// No child is left, so nobody writes any more: what is in the pipes is all there will be.
-void Supervisor::OnNothingLeft() {
+// No child remains, so nobody writes any more: the pipes contain the rest of the output.
+void Supervisor::OnAllExited() {
   ReadOutput(&stdout_fd_, OutputStream::kStdout);
   ReadOutput(&stderr_fd_, OutputStream::kStderr);
   next_sweep_ns_ = 0;
@@ -394,7 +395,7 @@ void Supervisor::OnNothingLeft() {
 
 void Supervisor::OnPrologExit(int wait_status) {
   if (stop_cause_ != 0) {
-    Note("stopped in the prolog");
+    Note("stopped during the prolog");
     return OnTaskExit(wait_status);
   }
   if (!hook_timed_out_ && wait_status == 0) return StartTask();
@@ -403,7 +404,7 @@ void Supervisor::OnPrologExit(int wait_status) {
   Clean(Phase::kCleaning);
 }
 
-// Until no process is left: OnNothingLeft.
+// Until no process remains: OnAllExited.
 void Supervisor::Clean(Phase phase) {
   phase_ = phase;
   lease_end_ns_ = 0;
@@ -418,7 +419,7 @@ void Supervisor::BeginEpilog() {
   phase_ = Phase::kDone;
 }
 
-// What the epilog left running ends with it.
+// Processes that the epilog left running are killed.
 void Supervisor::OnEpilogExit(int wait_status) {
   if (hook_timed_out_ || wait_status != 0) {
     status_.node_problem = "epilog " + HowItEnded(wait_status, hook_timed_out_);
@@ -439,12 +440,11 @@ void Supervisor::OnTaskExit(int wait_status) {
   if (failure_.empty()) return;
   Note(failure_);
   if (status_.exit_code != 0) return;
-  status_.exit_signal =
-      SIGKILL;  // a command that ends well when it is told to has failed all the same
+  status_.exit_signal = SIGKILL;  // a clean exit after a stop for failure is still a failure
   status_.exit_code = 128 + SIGKILL;
 }
 
-// Of a task that could write no more, by its project quota.
+// For a task that reached its project quota.
 void Supervisor::NoteDisk() {
   if (status_.exit_code == 0 || !failure_.empty()) return;
   std::vector<std::string> places = spec_.remove;
@@ -452,14 +452,14 @@ void Supervisor::NoteDisk() {
   for (const std::string& place : places) {
     const ProjectUse use = ReadProjectUse(place);
     if (use.limit_files > 0 && use.used_files >= use.limit_files)
-      return Note("has as many files as it may: " + std::to_string(use.limit_files));
+      return Note("reached its limit of files: " + std::to_string(use.limit_files));
     if (use.limit_bytes <= 0 || use.used_bytes < use.limit_bytes / 100 * 99) continue;
     return Note("used all of its " + SizeText(use.limit_bytes) + " of scratch");
   }
 }
 
-// Descendants that left the process group: orphaned, they are children of this process, and so are,
-// later, theirs. And whatever else is in the control group.
+// Kills descendants that left the process group: once orphaned, they (and later their children) are
+// children of this process. Also kills everything else in the control group.
 void Supervisor::KillStragglers() {
   next_sweep_ns_ = BoottimeNs() + kSweepIntervalNs;
   if (!group_.Empty()) group_.Kill();
@@ -474,15 +474,15 @@ void Supervisor::KillStragglers() {
   closedir(proc);
 }
 
-// A full disk must not lose an exit status: tried until it is written. Of the end it is told at
-// once, in the room kept for that, as what fills the disk may be there for long.
+// A full disk must not lose an exit status: it is retried until it is written. The end is written
+// at once, into the spare space, as the disk may stay full for long.
 void Supervisor::WriteStatus() {
   const std::string text = EncodeStatus(status_);
   const bool ended = status_.phase != SupervisorStatus::kRunning;
   while (WriteFileAtomically(directory_, "status", text) != 0) {
     if (ended && WriteIntoSpare(directory_, "status", text) == 0) break;
     struct stat unused;
-    if (stat(directory_.c_str(), &unused) != 0) return;  // nobody wants it any more
+    if (stat(directory_.c_str(), &unused) != 0) return;  // the task was removed
     sleep(1);
   }
   if (ended) RemoveSpare(directory_, "status");

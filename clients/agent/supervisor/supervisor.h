@@ -1,14 +1,14 @@
-// Holds one task for its whole life: starts it, captures its output, stops it when told or when the
-// lease lapses, leaves its exit status on disk. It outlives the agent, and the task does not
-// outlive it.
+// Holds one task for its whole life: starts it, captures its output, stops it on request or when
+// the lease lapses, and writes its exit status to disk. It outlives the agent, and the task does
+// not outlive it.
 //
-//   prolog -> task -> (everything of it is killed) -> epilog -> status file
+//   prolog -> task -> (all its processes are killed) -> epilog -> status file
 //
-// One thread, one poll loop. Everything that descends from the task is this process's to reap
-// (subreaper); with a control group, everything that is in it is the task's. Both are empty before
-// the exit status is written. Prolog and epilog are the node's programs, bounded by a time each:
-// when the prolog fails the task is refused, when the epilog does the status tells it of the node.
-// An epilog follows on every prolog and every task.
+// One thread, one poll loop. This process reaps all descendants of the task (subreaper); with a
+// control group, everything in it belongs to the task. Both are empty before the exit status is
+// written. Prolog and epilog are the node's hooks, each with a timeout: if the prolog fails, the
+// task is refused; if the epilog fails, the status reports a problem of the node. An epilog follows
+// every prolog and every task.
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SUPERVISOR_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SUPERVISOR_H_
 
@@ -30,7 +30,7 @@ namespace berth {
 class Supervisor {
  public:
   explicit Supervisor(std::string directory);
-  // Until nothing of the task is left and its status is on disk. The process's exit code.
+  // Runs until no process of the task remains and its status is on disk. Returns the exit code.
   int Run();
 
  private:
@@ -48,7 +48,7 @@ class Supervisor {
   void Clean(Phase phase);
   void BeginEpilog();
   void OnEpilogExit(int wait_status);
-  void OnNothingLeft();
+  void OnAllExited();
   void Finish();
   void RemoveDirectories();
   void Note(const std::string& text);
@@ -75,10 +75,10 @@ class Supervisor {
   std::optional<LogWriter> log_;
   ControlGroup group_;
   std::optional<SharedMemory> shared_memory_;
-  std::optional<SharedThingsRecord> shared_things_;  // of its user, in the machine's
+  std::optional<SharedThingsRecord> shared_things_;  // of its user, in the machine's shared memory
   Phase phase_ = Phase::kRunning;
-  pid_t main_pid_ = 0;  // of the phase: prolog, task or epilog, leader of its process group
-  int64_t end_phase_ = SupervisorStatus::kExited;  // what the status will say
+  pid_t main_pid_ = 0;  // prolog, task or epilog; leader of its process group
+  int64_t end_phase_ = SupervisorStatus::kExited;  // the final phase in the status
   bool hook_timed_out_ = false;
   int signal_fd_ = -1;
   int timer_fd_ = -1;
@@ -88,14 +88,14 @@ class Supervisor {
   int stdout_fd_ = -1;
   int stderr_fd_ = -1;
   std::string control_buffer_;
-  int output_ends_[2] = {-1, -1};  // the writing ends: what is started gets them
+  int output_ends_[2] = {-1, -1};  // the write ends, for processes that start
   int64_t hook_end_ns_ = 0;        // 0 = no hook runs
   int64_t kill_at_ns_ = 0;         // 0 = not stopping
   int64_t lease_end_ns_ = 0;       // 0 = no lease to watch
   int64_t lease_look_ns_ = 0;      // when to read it again, at its end or before
   int64_t next_sweep_ns_ = 0;
   int64_t stop_cause_ = 0;
-  std::string failure_;  // why the agent ends the task, which is then its own failure
+  std::string failure_;  // why the agent ends the task, as the task's own failure
 };
 
 }  // namespace berth

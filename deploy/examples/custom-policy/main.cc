@@ -1,4 +1,4 @@
-// berthd with our policies. They do nothing until the configuration names them: see custom.yaml.
+// berthd with custom policies. They have no effect until the configuration names them: custom.yaml.
 #include "policies.h"
 #include "server/daemon.h"
 

@@ -6,8 +6,9 @@ namespace custom {
 namespace {
 
 bool Tolerates(const berth::TaskShape& shape) {
-  return std::any_of(shape.tolerations.begin(), shape.tolerations.end(),
-                     [](const berth::Toleration& t) { return t.key.empty() || t.key == "maintenance"; });
+  return std::any_of(
+      shape.tolerations.begin(), shape.tolerations.end(),
+      [](const berth::Toleration& t) { return t.key.empty() || t.key == "maintenance"; });
 }
 
 bool UnderMaintenance(const berth::Node& node) {
@@ -18,7 +19,7 @@ bool UnderMaintenance(const berth::Node& node) {
 class MaintenanceFilter final : public berth::NodeFilter {
  public:
   absl::string_view name() const override { return "maintenance"; }
-  // What depends on the task alone is settled here, once a shape; what is returned is asked per node.
+  // Conditions on the task are evaluated here, once per shape. The returned test runs per node.
   berth::NodeTest Prepare(const berth::ShapeRequest& request) const override {
     if (Tolerates(request.entry.shape)) return nullptr;
     return [](const berth::Offer& offer) { return !UnderMaintenance(offer.node); };

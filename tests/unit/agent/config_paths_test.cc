@@ -1,5 +1,5 @@
-// Paths in the agent's configuration: a service manager starts it in another directory than a
-// shell.
+// Paths in the agent's configuration: a service manager does not start the agent in the directory
+// of a shell.
 #include <catch2/catch.hpp>
 #include <string>
 

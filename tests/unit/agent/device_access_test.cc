@@ -1,4 +1,4 @@
-// Devices that are not NVIDIA's: variables, files, and what others have.
+// Devices of vendors other than NVIDIA: variables, files, and the configuration of access.
 #include "clients/agent/device_access.h"
 
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ const std::map<std::string, AmdGpu> kAmd = {{"GPU-00a1", {128, 0, "GPU-00a1"}},
                                             {"mine", {129, 1, "GPU-00b2"}},
                                             {"PCI-0000:1e:00.0-p1", {130, 2, ""}}};
 
-TEST_CASE("AMD's GPUs: named by UUID, and by number where a partition has none") {
+TEST_CASE("AMD GPUs: named by UUID, or by number if a partition has no UUID") {
   config::v1::Agent config;
   const auto variables = [&](bool barred, const std::vector<std::string>& uuids) {
     return AccessVariables(AccessOf(config, config.devices(), kAmd, barred),
@@ -49,12 +49,12 @@ TEST_CASE("AMD's GPUs: named by UUID, and by number where a partition has none")
         Variables{{"ROCR_VISIBLE_DEVICES", "GPU-00b2,GPU-00a1"}});
   CHECK(variables(true, {}) == Variables{{"ROCR_VISIBLE_DEVICES", ""}});
   CHECK(variables(false, {"PCI-0000:1e:00.0-p1"}) == Variables{{"ROCR_VISIBLE_DEVICES", "2"}});
-  // The driver shows it alone then, as its first.
+  // The driver then shows only this GPU, as its first.
   CHECK(variables(true, {"PCI-0000:1e:00.0-p1"}).empty());
   CHECK(AccessOf(config, config.devices(), {}, true).empty());
 }
 
-TEST_CASE("tasks with AMD's GPUs are not told CUDA's variables, which AMD reads otherwise") {
+TEST_CASE("tasks with AMD GPUs get no CUDA variables, because AMD gives them another meaning") {
   config::v1::Agent config;
   EnvironmentContext context;
   context.has_gpus = true;
@@ -78,7 +78,7 @@ TEST_CASE("tasks with AMD's GPUs are not told CUDA's variables, which AMD reads 
   CHECK(env.at("CUDA_VISIBLE_DEVICES").empty());
 }
 
-TEST_CASE("kinds that the configuration tells of: variable, names, files") {
+TEST_CASE("device kinds from the configuration: variable, names, files") {
   config::v1::Agent config;
   Declare("npu", {"0000:c1:00.0", "0000:c2:00.0", "spare"}, &config);
   Declare("gpu", {"g"}, &config);
@@ -94,7 +94,7 @@ TEST_CASE("kinds that the configuration tells of: variable, names, files") {
   CHECK(access[0].devices.at("spare").name == "spare");
   CHECK(AccessVariables(access, LaunchWith("npu", {"0000:c2:00.0", "0000:c1:00.0"})) ==
         Variables{{"ASCEND_RT_VISIBLE_DEVICES", "1,0"}, {"ROCR_VISIBLE_DEVICES", ""}});
-  // Said of GPUs, it stands for what is done for AMD's.
+  // A configured access for GPUs replaces the built-in one for AMD GPUs.
   (*config.mutable_device_access())["gpu"].set_variable("HIP_VISIBLE_DEVICES");
   CHECK(AccessVariables(AccessOf(config, config.devices(), kAmd, true), LaunchWith("gpu", {"g"})) ==
         Variables{{"ASCEND_RT_VISIBLE_DEVICES", ""}, {"HIP_VISIBLE_DEVICES", "g"}});
@@ -106,27 +106,27 @@ std::string NumberOf(const char* file) {
   return std::to_string(major(facts.st_rdev)) + ":" + std::to_string(minor(facts.st_rdev));
 }
 
-TEST_CASE("files of other vendors' devices: a task's own are shown, others' are barred") {
+TEST_CASE("files of other vendors' devices: a task sees its own, those of others are denied") {
   std::vector<DeviceAccess> access(1);
   access[0].devices = {{"a", {"0", {"/dev/null"}}},
                        {"b", {"1", {"/dev/zero", "/dev/no-such-file"}}},
                        {"c", {"2", {"/dev/full", "/dev/null"}}}};
   access[0].shared_files = {"/dev/random"};
   const NvidiaFiles none;
-  CHECK(OthersDevices(LaunchWith("npu", {"a"}), none, access) ==
-        Files{NumberOf("/dev/full"), NumberOf("/dev/zero")});  // what it shares stays open
-  CHECK(OthersDevices(LaunchWith("npu", {}), none, access).size() == 3);
-  CHECK(OthersDevices(LaunchWith("npu", {"a", "b", "c"}), none, access).empty());
+  CHECK(DeniedDevices(LaunchWith("npu", {"a"}), none, access) ==
+        Files{NumberOf("/dev/full"), NumberOf("/dev/zero")});  // the shared file stays open
+  CHECK(DeniedDevices(LaunchWith("npu", {}), none, access).size() == 3);
+  CHECK(DeniedDevices(LaunchWith("npu", {"a", "b", "c"}), none, access).empty());
   CHECK(DeviceFiles(LaunchWith("npu", {"b"}), none, access) == Files{"/dev/random", "/dev/zero"});
   CHECK(DeviceFiles(LaunchWith("npu", {}), none, access).empty());
-  // A GPU of theirs does not make NVIDIA's unknown.
+  // An AMD GPU does not make NVIDIA's files unknown.
   NvidiaFiles nvidia;
   nvidia.minors = {{"GPU-0", 0}};
-  CHECK(OthersDevices(LaunchWith("gpu", {"a"}), nvidia, access).front() == "195:0");
+  CHECK(DeniedDevices(LaunchWith("gpu", {"a"}), nvidia, access).front() == "195:0");
   CHECK(DeviceFiles(LaunchWith("gpu", {"a"}), nvidia, access) == Files{"/dev/null", "/dev/random"});
 }
 
-TEST_CASE("deviceAccess that cannot be is refused, with what is wrong") {
+TEST_CASE("an invalid deviceAccess is refused with the reason") {
   config::v1::Agent config;
   CHECK(DeviceAccessProblems(config).empty());
   config::v1::DeviceAccess& npu = (*config.mutable_device_access())["npu"];
@@ -144,13 +144,13 @@ TEST_CASE("deviceAccess that cannot be is refused, with what is wrong") {
   (*config.mutable_device_access())["nic"];
   const std::vector<std::string> found = DeviceAccessProblems(config);
   REQUIRE(found.size() == 7);
-  CHECK(found[0] == "deviceAccess: \"nic\" is no kind that can be told of");
-  CHECK_THAT(found[1], Contains("BERTH_JOB is no name of a variable"));
+  CHECK(found[0] == "deviceAccess: \"nic\" is not a valid kind here");
+  CHECK_THAT(found[1], Contains("BERTH_JOB is not a variable name"));
   CHECK(found[2] == "deviceAccess.npu.files: must be below /dev, is /etc/{}");
   CHECK(found[3] == "deviceAccess.npu.sharedFiles: must be below /dev, is /dev/../etc/shadow");
   CHECK_THAT(found[4], Contains("/dev/all has no {}"));
-  CHECK(found[5] == "deviceAccess.npu.names: 0 is u and v");
-  CHECK_THAT(found[6], Contains("names.w: letters"));
+  CHECK(found[5] == "deviceAccess.npu.names: 0 is used for u and v");
+  CHECK_THAT(found[6], Contains("names.w: only letters"));
   CHECK_THAT(std::string(CheckAgentConfig(config, 1).message()),
              Contains("deviceAccess.npu.names"));
 }

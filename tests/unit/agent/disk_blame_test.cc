@@ -1,5 +1,5 @@
-// Who is ended for a full disk where files in tasks' own directories do not explain it: what was
-// written elsewhere, output that is kept, files without a byte, supervisors that cannot be told.
+// Which task is ended when the disk is full and files in task directories do not explain it: files
+// elsewhere, kept output, empty files, supervisors that accept no reason.
 #include <fstream>
 
 #include "absl/strings/match.h"
@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing;  // NOLINT
 
-// On this disk, where everybody may write.
+// A directory on this disk that any user may write to.
 std::string Elsewhere(const SmallDisk& disk) {
   const std::string directory = disk.path() + "/home";
   std::filesystem::create_directory(directory);
@@ -24,7 +24,7 @@ std::string Elsewhere(const SmallDisk& disk) {
 
 bool HasGroups(const Fixture& f) {
   if (!absl::StrContains(f.MakeIsolation()->description(), "cgroups: none")) return true;
-  WARN("no control groups here: nobody knows a task's processes. Not tested");
+  WARN("no control groups: the processes of a task are unknown, not tested");
   return false;
 }
 
@@ -39,10 +39,10 @@ TEST_CASE("a task that fills the disk outside of its own directories is ended, a
   SECTION("with the file still open") {
     world.Run(kTask, "exec 5>" + file + "; dd if=/dev/zero bs=1M count=40 >&5; sleep 1000");
   }
-  SECTION("to the last byte, in a file that stays") {
+  SECTION("with a file that stays, up to the last byte") {
     world.Run(kTask, "exec 5>" + file + "; dd if=/dev/zero bs=1M >&5; sleep 1000");
   }
-  SECTION("with the file closed again: it was seen before") {
+  SECTION("with the file closed after the agent saw it") {
     world.Run(kTask,
               "for i in 1 2 3 4 5 6; do sleep 0.2; dd if=/dev/zero bs=1M count=4 2>/dev/null; "
               "done >" +
@@ -53,13 +53,13 @@ TEST_CASE("a task that fills the disk outside of its own directories is ended, a
   }
   const TaskEvent exited = world.AwaitEnd(kTask);
   CHECK(absl::StrContains(exited.message, "the node's disk is nearly full"));
-  CHECK(absl::StrContains(exited.message, "outside of its own directories"));
+  CHECK(absl::StrContains(exited.message, "outside its own directories"));
   CHECK(absl::StrContains(exited.message, file));
   CHECK(exited.exit_code != 0);
   CHECK(world.Stays(kOther));
 }
 
-TEST_CASE("a file that was there before the task is not held against it") {
+TEST_CASE("a file that existed before the task is not counted against it") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   DiskWorld world(disk.path(), 16 * kMiB);
@@ -80,7 +80,7 @@ absl::Status OpenLog(const Fixture& f, TaskId id) {
   return LogFiles(f.runner->tasks_directory()).Open(request).status();
 }
 
-TEST_CASE("output of tasks that ended first goes when the disk is nearly full") {
+TEST_CASE("output of tasks that ended first is removed when the disk is nearly full") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   DiskWorld world(disk.path(), 16 * kMiB);
@@ -94,13 +94,13 @@ TEST_CASE("output of tasks that ended first goes when the disk is nearly full") 
   }
   CHECK(Eventually([&] { return absl::IsNotFound(OpenLog(world.f, {11, 0, 1})); }));
   CHECK(OpenLog(world.f, {14, 0, 1}).ok());
-  CHECK(world.f.Status({11, 0, 1}).phase == SupervisorStatus::kExited);  // of its end all is there
+  CHECK(world.f.Status({11, 0, 1}).phase == SupervisorStatus::kExited);  // its exit is still known
   CHECK(Eventually([&] { return !world.f.runner->DiskIsExhausted(); }));
   world.Run(kTask, "echo here; sleep 1000");
   CHECK(world.Stays(kTask));
 }
 
-TEST_CASE("all output of ended tasks has one bound") {
+TEST_CASE("the output of all ended tasks has one bound") {
   const TemporaryDirectory place;
   const auto make = [&](const std::string& name, const std::string& phase, int64_t seconds) {
     const std::string task = place.path() + "/" + name;
@@ -119,7 +119,7 @@ TEST_CASE("all output of ended tasks has one bound") {
   make("1-0-1", "ended", 1001);
   make("2-0-1", "ended", 1002);
   make("4-0-1", "running", 1000);
-  make("5-0-1", "ended", 1000);  // but not told yet
+  make("5-0-1", "ended", 1000);  // but not reported yet
   const auto has = [&](const char* name) {
     return std::filesystem::exists(place.path() + "/" + name + "/stdout.0");
   };
@@ -137,26 +137,26 @@ TEST_CASE("all output of ended tasks has one bound") {
 
 constexpr char kManyFiles[] = "i=0; while : > f$i; do i=$((i+1)); done 2>/dev/null; sleep 1000";
 
-TEST_CASE("where inodes are short, the task with the most files ends") {
+TEST_CASE("where inodes are short, the task with the most files is ended") {
   const SmallDisk disk("size=64m,nr_inodes=2000");
   if (!disk.mounted()) return;
   DiskWorld world(disk.path(), 4 * kMiB);
   world.f.launch.set_scratch_bytes(32 * kMiB);
   world.Run(kOther, "i=0; while [ $i -lt 500 ]; do : > f$i; i=$((i+1)); done; echo; sleep 1000");
   REQUIRE(Eventually([&] { return world.f.Log(kOther) == "\n"; }));
-  SECTION("that asked for no scratch") { world.f.launch.set_scratch_bytes(0); }
-  SECTION("or has more than a part as large as that of the bytes it asked for") {
+  SECTION("that requested no scratch") { world.f.launch.set_scratch_bytes(0); }
+  SECTION("whose share of the inodes is larger than its share of the bytes") {
     world.f.launch.set_scratch_bytes(8 * kMiB);
   }
   world.Run(kTask, std::string("bash -c '") + kManyFiles + "'");
   const TaskEvent exited = world.AwaitEnd(kTask);
-  CHECK(absl::StrContains(exited.message, " more files, and this task made most of them"));
+  CHECK(absl::StrContains(exited.message, " free), and this task has the most files"));
   CHECK(exited.exit_code != 0);
   CHECK(world.Stays(kOther));
   CHECK(Eventually([&] { return !world.f.runner->DiskIsExhausted(); }));
 }
 
-// As one of before reasons were told: it ends its task for whatever it reads, and says nothing.
+// Like a supervisor from before reasons existed: it ends its task on any input and reports nothing.
 std::string OldSupervisor(const std::string& directory) {
   const std::string path = directory + "/berth-supervisor";
   std::ofstream(path) << R"(#!/bin/bash
@@ -170,7 +170,7 @@ printf 'phase=3\0supervisor_pid=%d\0pid=%d\0exit_code=0\0' $$ $$ > new; mv new s
   return path;
 }
 
-TEST_CASE("under a supervisor that takes no reason the culprit fails by name all the same") {
+TEST_CASE("the culprit fails by name even under a supervisor that accepts no reason") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   const TemporaryDirectory programs;
@@ -186,7 +186,7 @@ TEST_CASE("under a supervisor that takes no reason the culprit fails by name all
   CHECK(exited.exit_signal == SIGKILL);
 }
 
-TEST_CASE("who is told to end and does not is told again, and then others are") {
+TEST_CASE("who is told to end and does not end is told again, then the next task is told") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   const std::string first = disk.path() + "/first", second = disk.path() + "/second";
@@ -201,16 +201,16 @@ TEST_CASE("who is told to end and does not is told again, and then others are") 
                   [] {});
   watch.Add(kTask, {{.directories = {first}}}, "");
   watch.Add(kOther, {{.directories = {second}}}, "");
-  std::vector<TaskId> told;
+  std::vector<TaskId> blamed;
   REQUIRE(Eventually([&] {
-    for (const DiskCulprit& culprit : watch.Take()) told.push_back(culprit.id);
-    return !told.empty() && told.back() == kOther;
+    for (const DiskCulprit& culprit : watch.Take()) blamed.push_back(culprit.id);
+    return !blamed.empty() && blamed.back() == kOther;
   }));
-  CHECK(told.size() == kDiskBlames + 1);
-  CHECK(std::count(told.begin(), told.end(), kTask) == kDiskBlames);
+  CHECK(blamed.size() == kDiskBlames + 1);
+  CHECK(std::count(blamed.begin(), blamed.end(), kTask) == kDiskBlames);
 }
 
-TEST_CASE("a full disk cordons, and drains only where the operator says so") {
+TEST_CASE("a full disk cordons the node, and drains it only if the operator configured that") {
   using Effect = v1::NodeCondition;
   config::v1::Health config;
   CHECK(EffectOfCheck(config, kDiskCheck) == Effect::CORDON);
@@ -220,7 +220,7 @@ TEST_CASE("a full disk cordons, and drains only where the operator says so") {
   CHECK(EffectOfCheck(config, kDiskFullCheck) == Effect::DRAIN);
 }
 
-TEST_CASE("health looks at the scratch directory's disk, too") {
+TEST_CASE("health checks include the disk of the scratch directory") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   const SmallDisk scratch;
@@ -228,26 +228,26 @@ TEST_CASE("health looks at the scratch directory's disk, too") {
   config.set_min_free_bytes(16 * kMiB);
   config.mutable_interval()->set_nanos(20'000'000);
   absl::Mutex mutex;
-  std::string told = "nothing yet";
+  std::string message = "nothing yet";
   HealthChecks checks(config, {.state_directory = disk.path(), .scratch_directory = scratch.path()},
                       [&](const HealthRound& round) {
                         absl::MutexLock lock(&mutex);
                         for (const CheckResult& result : round.results) {
-                          if (result.check == kDiskCheck) told = result.message;
+                          if (result.check == kDiskCheck) message = result.message;
                         }
                       });
-  const auto tells = [&](const std::string& text) {
+  const auto reports = [&](const std::string& text) {
     return Eventually([&] {
       absl::MutexLock lock(&mutex);
-      return text.empty() ? told.empty() : absl::StrContains(told, text);
+      return text.empty() ? message.empty() : absl::StrContains(message, text);
     });
   };
-  CHECK(tells(""));
+  CHECK(reports(""));
   std::ofstream(scratch.path() + "/f") << std::string(60 * kMiB, 'x');
-  CHECK(tells("the disk is full: 4 MiB free in " + scratch.path()));
+  CHECK(reports("the disk is nearly full: 4 MiB free in " + scratch.path()));
 }
 
-TEST_CASE("scratch that tasks may ask for is what others leave of it") {
+TEST_CASE("scratch offered to tasks is what other files leave free") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   std::ofstream(disk.path() + "/of-somebody-else") << std::string(20 * kMiB, 'x');
@@ -261,11 +261,11 @@ TEST_CASE("scratch that tasks may ask for is what others leave of it") {
     return own.scratch_bytes() / kMiB;
   };
   CHECK(offered() == 40);
-  // A task that runs over a restart of its agent has not made the node smaller.
+  // A task that runs across a restart of its agent does not make the node smaller.
   std::filesystem::create_directory(disk.path() + "/n1-12-0-1.1795575600000");
   std::ofstream(disk.path() + "/n1-12-0-1.1795575600000/f") << std::string(10 * kMiB, 'x');
   CHECK(offered() == 40);
-  std::filesystem::create_directory(disk.path() + "/n1-2-12-0-1");  // of another agent here, n1-2
+  std::filesystem::create_directory(disk.path() + "/n1-2-12-0-1");  // of another agent, n1-2
   std::ofstream(disk.path() + "/n1-2-12-0-1/f") << std::string(10 * kMiB, 'x');
   CHECK(offered() == 30);
   std::ofstream(disk.path() + "/more-of-somebody-else") << std::string(22 * kMiB, 'x');

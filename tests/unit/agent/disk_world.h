@@ -1,5 +1,5 @@
-// Real tasks on file systems of a few MiB, for tests of what they use of the disk. Mounting needs
-// root: without, SmallDisk says that nothing is tested.
+// Real tasks on file systems of a few MiB, for tests of disk use. Mounting needs root. Without root
+// SmallDisk warns that nothing is tested.
 #ifndef BERTH_TESTS_UNIT_AGENT_DISK_WORLD_H_
 #define BERTH_TESTS_UNIT_AGENT_DISK_WORLD_H_
 
@@ -19,12 +19,12 @@ inline const TaskId kOther = {2, 0, 1};
 
 inline const char* DiskPlace() { return geteuid() == 0 ? "/run" : "/tmp"; }
 
-// A directory that is a file system of its own.
+// A directory that is a separate file system.
 class SmallDisk {
  public:
   explicit SmallDisk(const char* options = "size=64m") : place_(DiskPlace()) {
     if (geteuid() != 0 || mount("test", path().c_str(), "tmpfs", 0, options) != 0) {
-      WARN("nothing can be mounted here: not tested");
+      WARN("cannot mount a file system: not tested");
       return;
     }
     mounted_ = true;
@@ -63,7 +63,7 @@ struct DiskWorld {
     running.erase(id);
     return f.Await(id, Kind::kExited);
   }
-  // Still runs after several looks.
+  // True if the task still runs after several walks.
   bool Stays(TaskId id) {
     absl::SleepFor(absl::Milliseconds(500));
     for (TaskEvent& event : f.runner->Poll()) f.seen.push_back(std::move(event));

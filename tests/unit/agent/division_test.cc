@@ -1,4 +1,4 @@
-// Whether and when a node divides a GPU, and what it registers of it.
+// Whether and when a node divides a GPU, and what it registers.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -23,7 +23,7 @@ v1::DivideGpu Wish(const std::string& gpu = kGpu) {
   return wish;
 }
 
-// A node with one GPU that it divides, and its two instances.
+// A node with one GPU that it may divide, and the GPU's two instances.
 struct TestNode {
   TestNode() {
     for (const char* uuid : {kGpu, "MIG-a", "MIG-b"}) {
@@ -38,7 +38,7 @@ struct TestNode {
     const auto in_use = [this](const std::string& uuid) { return used.contains(uuid); };
     return division.On(wish, {told, instances, in_use}, now);
   }
-  void Register() {  // what AgentLoop::ApplyDevices tells
+  void Register() {  // what AgentLoop::ApplyDevices registers
     for (v1::Device& device : *told.mutable_devices()) {
       if (instances.contains(device.uuid())) device.set_unhealthy(division.Holds(kGpu));
     }
@@ -55,29 +55,29 @@ struct TestNode {
   GpuDivision division;
 };
 
-TEST_CASE("a GPU is held first, and divided once the server knows that") {
+TEST_CASE("a GPU is held first, and divided once the server knows") {
   TestNode node;
   CHECK_FALSE(node.division.Holds(kGpu));
   REQUIRE(*node.On(Wish()) == GpuDivision::Step::kHold);
   CHECK(node.division.Holds(kGpu));
   CHECK_FALSE(node.division.Holds("GPU-2"));
-  // The same wish again, before anybody was told: still only held.
+  // The same wish again, before the node registered: still only held.
   REQUIRE(*node.On(Wish()) == GpuDivision::Step::kHold);
   node.Register();
   REQUIRE(*node.On(Wish()) == GpuDivision::Step::kDivide);
   CHECK(node.division.dividing());
   CHECK_THAT(node.Refusal(Wish()), Contains("is being divided"));
   node.now += absl::Hours(1);
-  CHECK_FALSE(node.division.Expired(node.now));  // however long the driver takes
-  node.division.Looked();                        // a look that was under way before
+  CHECK_FALSE(node.division.Expired(node.now));  // no matter how long the driver takes
+  node.division.Looked();                        // a look that started before
   CHECK(node.division.Holds(kGpu));
   node.division.Ended();
-  CHECK(node.division.Holds(kGpu));  // until what there is now was seen
+  CHECK(node.division.Holds(kGpu));  // until a look found the new instances
   node.division.Looked();
   CHECK_FALSE(node.division.Holds(kGpu));
 }
 
-TEST_CASE("a GPU that is held in vain is given out again") {
+TEST_CASE("a GPU that was held in vain is offered again") {
   TestNode node;
   REQUIRE(node.On(Wish()).ok());
   CHECK(node.division.NextWake() == node.now + kHoldGpu);
@@ -96,25 +96,26 @@ TEST_CASE("a GPU without instances is divided at once") {
   CHECK(*node.On(Wish()) == GpuDivision::Step::kDivide);
 }
 
-TEST_CASE("a GPU is not touched that is in use, unknown, or not the node's to divide") {
+TEST_CASE("a GPU is not divided if it is in use, unknown, or not divisible by this node") {
   TestNode node;
   node.used = {"MIG-b"};
   CHECK_THAT(node.Refusal(Wish()), Contains("instance MIG-b of GPU GPU-1 is in use"));
   node.used.clear();
-  CHECK_THAT(node.Refusal(Wish("GPU-2")), Contains("GPU GPU-2 is none that this node divides"));
-  CHECK_THAT(node.Refusal(Wish("MIG-a")), Contains("none that this node divides"));
-  node.told.mutable_devices(0)->set_kind("gpu");  // unfit, or the policy is off
-  CHECK_THAT(node.Refusal(Wish()), Contains("none that this node divides"));
+  CHECK_THAT(node.Refusal(Wish("GPU-2")),
+             Contains("GPU GPU-2 is not a GPU that this node may divide"));
+  CHECK_THAT(node.Refusal(Wish("MIG-a")), Contains("not a GPU that this node may divide"));
+  node.told.mutable_devices(0)->set_kind("gpu");  // unhealthy, or the policy is off
+  CHECK_THAT(node.Refusal(Wish()), Contains("not a GPU that this node may divide"));
   node.told.mutable_devices(0)->set_kind("mig");
   v1::DivideGpu wrong = Wish();
   wrong.clear_parts();
   CHECK_THAT(node.Refusal(wrong), Contains("1 to 16 parts"));
   wrong.add_parts()->set_start(1);
-  CHECK_THAT(node.Refusal(wrong), Contains("without a profile"));
+  CHECK_THAT(node.Refusal(wrong), Contains("has no profile"));
   CHECK_FALSE(node.division.Holds(kGpu));
 }
 
-TEST_CASE("GPUs are divided only where the agent looks at its devices") {
+TEST_CASE("GPUs are divided only if the agent discovers devices") {
   config::v1::Agent config;
   SetAgentDefaults(&config);
   config.set_state_directory("/tmp/berth-test");
@@ -123,7 +124,7 @@ TEST_CASE("GPUs are divided only where the agent looks at its devices") {
   CHECK(MakeInventory(config).divides_gpus());
   config.mutable_discovery()->set_disabled(true);
   CHECK_THAT(std::string(CheckAgentConfig(config, 1).message()),
-             Contains("mig.reconfigure: needs"));
+             Contains("mig.reconfigure: requires"));
 }
 
 }  // namespace

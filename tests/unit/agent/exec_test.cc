@@ -1,4 +1,4 @@
-// Commands inside tasks, and health: what the agent does beside running tasks.
+// Commands inside tasks, and node health: the agent's work besides running tasks.
 #include <pwd.h>
 
 #include <fstream>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing;  // NOLINT
 
-// A task that waits, and a host for commands inside it.
+// A waiting task, and a host for commands inside it.
 struct World {
   World() : f("/run") {
     signal(SIGPIPE, SIG_IGN);
@@ -74,7 +74,8 @@ struct World {
   int exit_code = -1;
 };
 
-TEST_CASE("a command joins the task: user, environment, directory, exit code") {
+TEST_CASE(
+    "a command inside a task gets its user, environment and directory, and returns its exit code") {
   World world;
   world.Open("id -un; echo $BERTH_TASK_DIR; pwd; cat; echo bad >&2; exit 7");
   world.Send("to the command\n", true);
@@ -88,7 +89,7 @@ TEST_CASE("a command joins the task: user, environment, directory, exit code") {
   CHECK(world.consumed == 15);
 }
 
-TEST_CASE("a command sees the task's own /tmp, and is in its control group") {
+TEST_CASE("a command sees the task's /tmp, and is in its control group") {
   World world;
   if (geteuid() != 0 || TryNamespaces() != 0) return;
   world.Open("cat /tmp/mark; cat /proc/self/cgroup");
@@ -108,7 +109,7 @@ TEST_CASE("a command with a terminal") {
   CHECK(absl::StrContains(world.out, "got word\r\n"));
 }
 
-TEST_CASE("output waits until it is confirmed, input beyond the window ends the session") {
+TEST_CASE("output waits for confirmation, input beyond the window ends the session") {
   World world;
   SECTION("output") {
     world.Open("head -c 3000000 /dev/zero");
@@ -134,11 +135,11 @@ TEST_CASE("output waits until it is confirmed, input beyond the window ends the 
     world.Open("sleep 1000");
     for (int i = 0; i < 8; ++i) world.Send(std::string(kMaxExecDataBytes, 'x'));
     REQUIRE(world.AwaitEnd());
-    CHECK(world.error == "more input than was agreed on");
+    CHECK(world.error == "input exceeds the flow-control window");
   }
 }
 
-TEST_CASE("no such command, and commands end with their task") {
+TEST_CASE("a missing command fails, and commands end with their task") {
   World world;
   SECTION("not found") {
     v1::OpenExec open;
@@ -164,7 +165,7 @@ TEST_CASE("no such command, and commands end with their task") {
     CHECK(world.error == "the task has ended");
     CHECK(Eventually([&] { return !Alive(pid); }));
   }
-  SECTION("nothing to run") {
+  SECTION("no command to run") {
     v1::OpenExec open;
     open.set_request(1);
     world.host->Open(open);
@@ -173,7 +174,7 @@ TEST_CASE("no such command, and commands end with their task") {
   }
 }
 
-TEST_CASE("a condition holds after some bad results, and is over after some good ones") {
+TEST_CASE("a condition starts after some bad results, and ends after some good ones") {
   HealthBook book(2, 3);
   const auto note = [&](bool good) {
     return book.Note({"disk-space", good, good ? "" : "full"}, v1::NodeCondition::DRAIN);
@@ -201,14 +202,14 @@ TEST_CASE("health checks") {
   CHECK(CheckDiskSpace("/", 1).good);
   const CheckResult full = CheckDiskSpace("/", int64_t{1} << 60);
   CHECK_FALSE(full.good);
-  CHECK(absl::StrContains(full.message, "the disk is full"));
+  CHECK(absl::StrContains(full.message, "the disk is nearly full"));
   CHECK_FALSE(CheckDiskSpace("/no/such/place", 1).good);
   const std::atomic<bool> on = false;
   CHECK(CheckCommand({"/bin/true"}, absl::Seconds(10), on).good);
   CHECK(CheckCommand({"/bin/sh", "-c", "echo broken; echo more; exit 1"}, absl::Seconds(10), on)
             .message == "broken");
   CHECK(CheckCommand({"/bin/sleep", "1000"}, absl::Milliseconds(200), on).message ==
-        "/bin/sleep took too long");
+        "/bin/sleep timed out");
   CHECK_FALSE(CheckCommand({"/no/such/program"}, absl::Seconds(1), on).good);
   const TemporaryDirectory sys;
   const std::string port = sys.path() + "/mlx5_0/ports/1";
@@ -225,19 +226,19 @@ TEST_CASE("health checks") {
     std::filesystem::create_directories(port + "/counters");
     std::ofstream(port + "/counters/" + name) << value << "\n";
   };
-  CHECK(look("1: DOWN") == "good");  // never was up: not cabled
+  CHECK(look("1: DOWN") == "good");  // was never up: not cabled
   CHECK(look("4: ACTIVE") == "good");
-  CHECK(look("1: DOWN") == "not ACTIVE any more: mlx5_0/1");
+  CHECK(look("1: DOWN") == "no longer ACTIVE: mlx5_0/1");
   count("symbol_error", 5000);
   count("link_downed", 3);
-  CHECK(look("4: ACTIVE") == "good");  // what was before is not known to be new
+  CHECK(look("4: ACTIVE") == "good");  // earlier errors are not known to be new
   count("symbol_error", 5100);
   CHECK(look("4: ACTIVE") == "good");  // ten a second
   count("symbol_error", 5201);
   CHECK(look("4: ACTIVE") == "errors: mlx5_0/1 symbol_error +101");
   CHECK(look("4: ACTIVE") == "good");
   count("link_downed", 4);
-  count("symbol_error", 0);  // set back
+  count("symbol_error", 0);  // the counter was reset
   CHECK(look("4: ACTIVE") == "errors: mlx5_0/1 link_downed +1");
   CHECK(look("4: ACTIVE") == "good");
 }

@@ -1,5 +1,5 @@
-// Fakes of everything that the agent's logic touches: calls are recorded as text, answers come from
-// the test.
+// Fakes of everything that the agent's logic calls. They record calls as text, and the test sets
+// their answers.
 #ifndef BERTH_TESTS_UNIT_AGENT_FAKES_H_
 #define BERTH_TESTS_UNIT_AGENT_FAKES_H_
 
@@ -57,7 +57,7 @@ class FakeJournal final : public Journal {
   }
   void AppendLater(agent::v1::JournalRecord record) override { later.push_back(record); }
 
-  JournalState state;  // what a restart finds
+  JournalState state;  // what a restart loads
   std::vector<agent::v1::JournalRecord> later;
   absl::Status next_error;
   int appends = 0;
@@ -107,7 +107,7 @@ class FakeRunner final : public TaskRunner {
   bool lease_fails = false;
 };
 
-// Output of one task, given as pieces.
+// Output of one task, in pieces that the test gives.
 class FakeLogs final : public LogSource {
  public:
   absl::StatusOr<std::unique_ptr<LogCursor>> Open(const v1::ReadLog& request) override {
@@ -118,7 +118,7 @@ class FakeLogs final : public LogSource {
       absl::StatusOr<Piece> Read(size_t) override {
         if (pieces->empty()) return Piece{};
         if (next.stdout_bytes() > int64_t{1} << 40)
-          return Piece{};  // as of a file: nothing is there
+          return Piece{};  // like a file at its end: no data
         Piece piece{.data = pieces->front()};
         pieces->pop_front();
         next.set_stdout_bytes(next.stdout_bytes() + static_cast<int64_t>(piece.data.size()));
@@ -136,7 +136,7 @@ class FakeLogs final : public LogSource {
   bool missing = false;
 };
 
-// A directory of the test's own, removed with it.
+// A directory of the test, removed with it.
 class TemporaryDirectory {
  public:
   explicit TemporaryDirectory(const std::string& base = std::filesystem::temp_directory_path()) {

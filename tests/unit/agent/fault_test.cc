@@ -1,6 +1,6 @@
-// Whose fault a refused start is: a test for each row of the table in docs/agent.md, "Whose fault".
-// What only the book of tasks can refuse is in logic_test.cc; images that do not unpack are in
-// tests/unit/images.
+// Whose fault a refused start is: one test for each row of the table in docs/operators/nodes.md,
+// "Refused starts". Refusals that only the agent's logic decides are in logic_test.cc; images that
+// cannot be unpacked are in tests/unit/images.
 #include "clients/agent/fault.h"
 
 #include <catch2/catch.hpp>
@@ -29,9 +29,9 @@ std::string DirectoryOf(const Fixture& f, const TaskId& id) {
   return absl::StrCat(f.state.path(), "/tasks/", ToString(id));
 }
 
-// ---- The job's
+// ---- The job is at fault
 
-TEST_CASE("fault: a working directory that is not there, or may not be entered, is the job's") {
+TEST_CASE("fault: a working directory that is missing or not accessible is the job's") {
   Fixture f;
   f.launch.add_command("true");
   f.launch.set_working_dir("/no/such/directory");
@@ -45,7 +45,7 @@ TEST_CASE("fault: a working directory that is not there, or may not be entered, 
   CHECK(f.Await({2, 0, 1}, Kind::kRefused).fault == kJob);
 }
 
-TEST_CASE("fault: a user that the job asks for is the job's, the node's own user the node's") {
+TEST_CASE("fault: a user that the job requests is the job's, the node's own user the node's") {
   const TaskUsers users("berth-no-such-user", {{"x", "berth-no-such-user"}}, false);
   CHECK(FaultOf(users.Find("x").status()) == kJob);
   CHECK(FaultOf(users.Find("stranger").status()) == kJob);
@@ -65,7 +65,7 @@ TEST_CASE("fault: the name of an image is the job's") {
   CHECK_FALSE(std::filesystem::exists(DirectoryOf(f, kTask)));
 }
 
-TEST_CASE("fault: an image that berth-image finds wrong is the job's, want of room the node's") {
+TEST_CASE("fault: an image that berth-image rejects is the job's, lack of space the node's") {
   Fixture f;
   if (geteuid() != 0) return;
   TemporaryDirectory store("/tmp");
@@ -80,7 +80,7 @@ TEST_CASE("fault: an image that berth-image finds wrong is the job's, want of ro
   CHECK(refused.fault == kJob);
 }
 
-TEST_CASE("fault: how berth-image ends says whose fault it is, no room for an image is nobody's") {
+TEST_CASE("fault: the exit code of berth-image decides, no space for an image is nobody's") {
   TemporaryDirectory store("/tmp");
   std::filesystem::create_directories(store.path() + "/large");
   std::ofstream(store.path() + "/large/oci-layout") << R"({"imageLayoutVersion":"1.0.0"})";
@@ -104,7 +104,8 @@ TEST_CASE("fault: how berth-image ends says whose fault it is, no room for an im
   }
 }
 
-TEST_CASE("fault: a command that is not there, or cannot run, is its own end, and no refusal") {
+TEST_CASE(
+    "fault: a command that is missing or not executable ends the task, the start is not refused") {
   Fixture f;
   f.launch.add_command("berth-no-such-program");
   f.StartLaunch(kTask);
@@ -114,19 +115,19 @@ TEST_CASE("fault: a command that is not there, or cannot run, is its own end, an
   CHECK(f.Await({2, 0, 1}, Kind::kExited).exit_code == 126);
 }
 
-TEST_CASE("fault: limits too small for the program are its own end, and no refusal") {
+TEST_CASE("fault: limits too small for the program end the task, the start is not refused") {
   config::v1::Agent config;
   config.mutable_cgroups()->set_mode(config::v1::ControlGroups::OFF);
   Fixture f("/tmp", config);
-  f.launch.set_memory_bytes(4096);  // as RLIMIT_DATA
+  f.launch.set_memory_bytes(4096);  // becomes RLIMIT_DATA
   f.Start(kTask, "true");
   const TaskEvent exited = f.Await(kTask, Kind::kExited);
   CHECK(exited.exit_code != 0);
 }
 
-// ---- The node's
+// ---- The node is at fault
 
-TEST_CASE("fault: a directory that cannot be made (a full or broken disk) is the node's") {
+TEST_CASE("fault: a directory that cannot be made (full or broken disk) is the node's") {
   Fixture f;
   std::filesystem::remove_all(f.state.path() + "/tasks");
   std::ofstream(f.state.path() + "/tasks") << "no directory";
@@ -136,7 +137,7 @@ TEST_CASE("fault: a directory that cannot be made (a full or broken disk) is the
   CHECK(absl::StartsWith(refused.message, "create "));
 }
 
-TEST_CASE("fault: no process for the supervisor is the node's") {
+TEST_CASE("fault: a supervisor that cannot be forked is the node's") {
   Fixture f;
   TemporaryDirectory programs("/tmp");
   const std::string supervisor = programs.path() + "/supervisor";
@@ -151,7 +152,7 @@ TEST_CASE("fault: no process for the supervisor is the node's") {
   CHECK(absl::StartsWith(refused.message, "spawn "));
 }
 
-TEST_CASE("fault: a container runtime that is not there, or cannot be executed, is the node's") {
+TEST_CASE("fault: a container runtime that is missing or not executable is the node's") {
   SupervisorSpec spec;
   spec.container = true;
   spec.directory = "/";
@@ -166,7 +167,7 @@ TEST_CASE("fault: a container runtime that is not there, or cannot be executed, 
   }
 }
 
-TEST_CASE("fault: no port is the node's") {
+TEST_CASE("fault: no free port is the node's") {
   Fixture f;
   ProcessRunner::Options options = f.Options();
   options.first_port = options.last_port = 26500;
@@ -177,7 +178,7 @@ TEST_CASE("fault: no port is the node's") {
   CHECK(f.Await({2, 0, 1}, Kind::kRefused).fault == kNode);
 }
 
-TEST_CASE("fault: a prolog that failed is the node's, and what it wrote is kept") {
+TEST_CASE("fault: a prolog that failed is the node's, and its output is kept") {
   config::v1::Agent config;
   for (const char* word : {"/bin/sh", "-c", "echo no disk; exit 1"})
     config.mutable_hooks()->add_prolog(word);
@@ -189,7 +190,7 @@ TEST_CASE("fault: a prolog that failed is the node's, and what it wrote is kept"
   CHECK(f.Log(kTask, v1::STDERR) == "no disk\n");
 }
 
-TEST_CASE("fault: a supervisor that ends before the command begins is the node's") {
+TEST_CASE("fault: a supervisor that ends before the command starts is the node's") {
   Fixture f;
   ProcessRunner::Options options = f.Options();
   options.supervisor = "/bin/true";
@@ -201,7 +202,8 @@ TEST_CASE("fault: a supervisor that ends before the command begins is the node's
 }
 
 // An agent that is killed after it journaled STARTING leaves what the sections say.
-TEST_CASE("fault: an agent that was killed before the command began, after that, it may have run") {
+TEST_CASE(
+    "fault: an agent that was killed reports a refusal if the command never started, else a loss") {
   Fixture f;
   f.launch.add_command("true");
   f.runner->Prepare(kTask, f.launch, true);
@@ -235,31 +237,31 @@ TEST_CASE("fault: an agent that was killed before the command began, after that,
     std::ofstream(directory + "/spec", std::ios::binary) << text;
     refused();
   }
-  SECTION("a supervisor that had not begun") {
+  SECTION("a supervisor that had not started the command") {
     std::ofstream(directory + "/spec", std::ios::binary) << EncodeSpec(spec);
     SupervisorStatus status;
-    status.supervisor_pid = 1 << 22;  // nobody
+    status.supervisor_pid = 1 << 22;  // no such process
     REQUIRE(ReplaceFile(directory, "status", EncodeStatus(status)) == 0);
     refused();
   }
-  SECTION("one that had begun") {
+  SECTION("a supervisor that had started the command") {
     std::ofstream(directory + "/spec", std::ios::binary) << EncodeSpec(spec);
     SupervisorStatus status;
     status.phase = SupervisorStatus::kBeginning;
     REQUIRE(ReplaceFile(directory, "status", EncodeStatus(status)) == 0);
     lost(record);
   }
-  SECTION("one of an older version, which did not say that it begins") {
+  SECTION("an older supervisor, which does not record the start of the command") {
     spec.marks_beginning = false;
     std::ofstream(directory + "/spec", std::ios::binary) << EncodeSpec(spec);
     lost(record);
   }
-  SECTION("a task that was running already, whatever is left of it") {
+  SECTION("a task that was running already, in any state") {
     lost(f.Record(kTask, agent::v1::TaskRecord::RUNNING));
   }
 }
 
-TEST_CASE("a supervisor says that it begins before the command does") {
+TEST_CASE("a supervisor records that it starts the command before it does") {
   Fixture f;
   f.Start(kTask, absl::StrCat("tr '\\0' '\\n' < ", DirectoryOf(f, kTask), "/status | grep phase; ",
                               "sleep 0.2"));
@@ -269,7 +271,7 @@ TEST_CASE("a supervisor says that it begins before the command does") {
   CHECK(f.Status(kTask).phase == SupervisorStatus::kExited);
 }
 
-TEST_CASE("fault: a task beyond those that the agent keeps is nobody's") {
+TEST_CASE("fault: a refusal above the agent's limit of live tasks is nobody's") {
   Agent agent;
   agent.Register();
   for (uint64_t uid = 1; uid <= kMaxLiveTasks; ++uid) agent.Prepare(Key(uid), true);
@@ -279,11 +281,11 @@ TEST_CASE("fault: a task beyond those that the agent keeps is nobody's") {
   REQUIRE(reports.size() == 1);
   CHECK(reports[0].state() == TaskReport::REFUSED);
   CHECK(reports[0].fault() == TaskReport::NOBODY);
-  CHECK(reports[0].message() == "the node has 4096 tasks already");
+  CHECK(reports[0].message() == "the node already has 4096 tasks");
   CHECK(MakeInventory({}).max_tasks() == static_cast<int32_t>(kMaxLiveTasks));
 }
 
-TEST_CASE("whose fault a refusal is goes to the server, and no directory is left of it") {
+TEST_CASE("the fault of a refusal is sent to the server, and its directory is removed") {
   Agent agent;
   agent.Register();
   for (uint64_t uid = 1; uid <= 2; ++uid) {
@@ -295,7 +297,7 @@ TEST_CASE("whose fault a refusal is goes to the server, and no directory is left
     refused.id = Id(uid);
     refused.kind = TaskEvent::Kind::kRefused;
     refused.fault = uid == 1 ? TaskReport::JOB : TaskReport::NODE;
-    refused.has_output = uid == 2;  // of a prolog: kept, as of a task that ran
+    refused.has_output = uid == 2;  // from a prolog: kept, as for a task that ran
     agent.logic->OnTaskEvent(agent.Now(), refused);
     const auto reports = SentReports(agent);
     REQUIRE(reports.size() == 1);

@@ -1,5 +1,5 @@
-// Tasks of another store, or of another incarnation of it: fenced, forgotten, and never taken for
-// those of the present one.
+// Tasks of another store, or of another incarnation of the same store. They are fenced, forgotten,
+// and never mistaken for tasks of the present one.
 #include <catch2/catch.hpp>
 
 #include "clients/agent/identity.h"
@@ -14,8 +14,8 @@ using Kind = TaskEvent::Kind;
 using Calls = std::vector<std::string>;
 using v1::TaskReport;
 
-// Registered with cluster "c" as it was in incarnation 5; task 1 runs there, and task 2 has exited
-// with 3, which nobody has heard yet.
+// Registered with incarnation 5 of cluster "c". Task 1 runs. Task 2 exited with 3, which is not
+// reported yet.
 struct Restored {
   Restored() {
     agent.cluster = "c";
@@ -31,7 +31,7 @@ struct Restored {
     agent.runner.Take();
     agent.link.sent.clear();
   }
-  // The stream breaks, and the next Hello is answered by the store of that incarnation.
+  // The stream breaks, and a store of that incarnation answers the next Hello.
   void MeetAgain(uint64_t incarnation, const std::string& cluster = "c") {
     agent.cluster = cluster;
     agent.incarnation = incarnation;
@@ -45,7 +45,8 @@ struct Restored {
   Agent agent;
 };
 
-TEST_CASE("foreign: a Welcome of another incarnation fences what runs, and only then registers") {
+TEST_CASE(
+    "foreign: a Welcome of another incarnation fences running tasks, and only then registers") {
   Restored world;
   Agent& agent = world.agent;
   world.MeetAgain(9);
@@ -53,7 +54,7 @@ TEST_CASE("foreign: a Welcome of another incarnation fences what runs, and only 
   CHECK_FALSE(agent.link.connected);
   CHECK(agent.runner.Take() == Calls{"kill 1-0-1.5 SIGTERM 3s KILLED"});
   agent.Advance(absl::Seconds(20));
-  CHECK_FALSE(agent.link.connected);  // the server hears nothing with its epoch before
+  CHECK_FALSE(agent.link.connected);  // until then the server gets nothing with its epoch
 
   agent.Event(IdOf(5, 1), Kind::kExited, 143);
   agent.logic->Tick(agent.Now());
@@ -67,10 +68,10 @@ TEST_CASE("foreign: a Welcome of another incarnation fences what runs, and only 
   CHECK(hello.epoch() == 6);
   agent.Welcome(7);
   CHECK(agent.logic->registered());
-  CHECK(SentReports(agent).empty());  // neither of the one that was ended, nor of exit code 3
+  CHECK(SentReports(agent).empty());  // neither for the ended task nor for exit code 3
 }
 
-TEST_CASE("foreign: a new job of the same numbers runs by itself, and reports itself") {
+TEST_CASE("foreign: a new job with the same numbers runs and reports independently") {
   Restored world;
   Agent& agent = world.agent;
   world.MeetAgain(9);
@@ -95,7 +96,7 @@ TEST_CASE("foreign: a new job of the same numbers runs by itself, and reports it
   CHECK(codes == std::vector<int>{41, 42});
 }
 
-TEST_CASE("foreign: messages and logs of another incarnation than the agent's are not taken") {
+TEST_CASE("foreign: messages and log requests of another incarnation are rejected") {
   Restored world;
   Agent& agent = world.agent;
   agent.Prepare(KeyOf(4, 7), true);
@@ -110,27 +111,28 @@ TEST_CASE("foreign: messages and logs of another incarnation than the agent's ar
   agent.logic->OnServerMessage(agent.Now(), read);
   REQUIRE(agent.link.sent.size() == 1);
   CHECK(agent.link.sent[0].log().end());
-  CHECK(agent.link.sent[0].log().error() == "the task is of another incarnation of the cluster");
+  CHECK(agent.link.sent[0].log().error() ==
+        "the task belongs to another incarnation of the cluster");
 }
 
-TEST_CASE("foreign: one that does not end keeps its devices, and a new task waits for them") {
+TEST_CASE("foreign: a task that does not end keeps its devices, and a new task waits for them") {
   Restored world;
   Agent& agent = world.agent;
   world.MeetAgain(9);
   agent.runner.Take();
-  agent.Advance(kForeignPatience + absl::Seconds(1));
+  agent.Advance(kForeignTimeout + absl::Seconds(1));
   REQUIRE(agent.link.connected);
   agent.Welcome(7);
   REQUIRE(agent.logic->registered());
   agent.link.sent.clear();
   agent.Prepare(KeyOf(9, 1), false, true, {"gpu-0"});
   CHECK(agent.runner.Take().empty());
-  CHECK(SentReports(agent).empty());  // no refusal: that would be blamed on the node
+  CHECK(SentReports(agent).empty());  // no refusal: it would count against the node
   agent.Event(IdOf(5, 1), Kind::kExited, 137);
   CHECK(agent.runner.Take() == Calls{"prepare 1-0-1.9"});
 }
 
-TEST_CASE("foreign: the grace is the task's, but bounded, and Forget does not cut it short") {
+TEST_CASE("foreign: the grace is the task's, but bounded, and Forget does not shorten it") {
   Restored world;
   Agent& agent = world.agent;
   v1::ServerMessage message;
@@ -139,7 +141,7 @@ TEST_CASE("foreign: the grace is the task's, but bounded, and Forget does not cu
   message.mutable_prepare()->mutable_launch()->mutable_kill_grace()->set_seconds(3600);
   agent.logic->OnServerMessage(agent.Now(), message);
   agent.Event(IdOf(5, 4), Kind::kPrepared);
-  agent.Prepare(KeyOf(5, 6));  // prepared only: given back at once
+  agent.Prepare(KeyOf(5, 6));  // only prepared: returned at once
   agent.Event(IdOf(5, 6), Kind::kPrepared);
   agent.runner.Take();
   world.MeetAgain(9);
@@ -147,17 +149,17 @@ TEST_CASE("foreign: the grace is the task's, but bounded, and Forget does not cu
                                      "kill 4-0-1.5 SIGTERM 30s KILLED", "discard 6-0-1.5"});
 }
 
-TEST_CASE("foreign: the same store again disturbs nothing") {
+TEST_CASE("foreign: the same store again changes nothing") {
   Restored world;
   Agent& agent = world.agent;
   world.MeetAgain(5);
   CHECK(agent.logic->registered());
   CHECK(agent.runner.Take().empty());
-  REQUIRE(SentReports(agent).size() == 2);  // unacked: that 1 runs, that 2 exited with 3
+  REQUIRE(SentReports(agent).size() == 2);  // unacked: 1 is running, 2 exited with 3
 }
 
 TEST_CASE(
-    "foreign: a restarted agent knows what is foreign, and removes it when its time is over") {
+    "foreign: a restarted agent still knows which tasks are foreign, and removes them in time") {
   FakeJournal disk;
   {
     Agent before(&disk);
@@ -175,7 +177,7 @@ TEST_CASE(
     before.logic->OnDisconnected(before.Now(), "gone");
     before.Advance(absl::Seconds(3));
     before.Welcome(1);
-    before.Event(IdOf(5, 1), Kind::kExited, 143);  // writes what was to be written later, too
+    before.Event(IdOf(5, 1), Kind::kExited, 143);  // also flushes deferred writes
   }
   CHECK(disk.state.identity.version() == kJournalVersion);
   Agent agent(&disk);
@@ -192,7 +194,7 @@ TEST_CASE(
   CHECK(agent.runner.Take() == Calls{"remove 1-0-1.5", "remove 2-0-1.5"});
 }
 
-TEST_CASE("foreign: Hello says which node the agent was, and the greatest job of this store") {
+TEST_CASE("foreign: Hello names the previous node id, and the greatest job of this store") {
   Restored world;
   world.agent.node_id = 4;
   world.MeetAgain(5);
@@ -201,10 +203,10 @@ TEST_CASE("foreign: Hello says which node the agent was, and the greatest job of
   world.agent.Advance(absl::Seconds(3));
   REQUIRE_FALSE(world.agent.link.sent.empty());
   CHECK(world.agent.link.sent[0].hello().node_id() == 4);
-  CHECK(world.agent.link.sent[0].hello().greatest_job() == 2);  // that has ended
+  CHECK(world.agent.link.sent[0].hello().greatest_job() == 2);  // although it has ended
 
   world.agent.Welcome(8);
-  world.agent.Event(IdOf(5, 1), Kind::kExited, 0);  // writes what was to be written later, too
+  world.agent.Event(IdOf(5, 1), Kind::kExited, 0);  // also flushes deferred writes
   Agent again(&world.agent.own);
   again.Begin();
   CHECK(again.link.sent[0].hello().node_id() == 4);
@@ -216,13 +218,13 @@ TEST_CASE("foreign: Hello says which node the agent was, and the greatest job of
   again.logic->OnDisconnected(again.Now(), "gone");
   again.link.sent.clear();
   again.Advance(absl::Seconds(3));
-  CHECK(again.link.sent[0].hello().greatest_job() == 0);  // those are another incarnation's
+  CHECK(again.link.sent[0].hello().greatest_job() == 0);  // they belong to another incarnation
 }
 
-TEST_CASE("foreign: a task of a later incarnation supersedes none of this one") {
+TEST_CASE("foreign: a task of a later incarnation does not supersede one of this incarnation") {
   Restored world;
   Agent& agent = world.agent;
-  world.MeetAgain(3);  // another cluster, say
+  world.MeetAgain(3);  // for example another cluster
   agent.Event(IdOf(5, 1), Kind::kExited, 143);
   agent.logic->Tick(agent.Now());
   agent.Welcome(7);
@@ -231,7 +233,7 @@ TEST_CASE("foreign: a task of a later incarnation supersedes none of this one") 
   CHECK(agent.runner.Take() == Calls{"prepare 1-0-1.3"});
 }
 
-// A journal of the version before: keys without incarnation, records without a cluster.
+// A journal of the previous version: keys without incarnation, records without a cluster.
 struct OldJournal {
   OldJournal() {
     for (const uint64_t uid : {1, 2}) {
@@ -251,11 +253,10 @@ struct OldJournal {
   Agent agent{&disk};
 };
 
-TEST_CASE(
-    "foreign: a journal of the version before is adopted while the store has no incarnation") {
+TEST_CASE("foreign: a journal of the previous version is adopted if the store has no incarnation") {
   OldJournal old;
   CHECK(old.agent.runner.Take() == Calls{"adopt 1-0-1"});
-  const std::string cluster = GENERATE(std::string(""), std::string("c"));  // old server, and new
+  const std::string cluster = GENERATE(std::string(""), std::string("c"));  // old, new server
   old.agent.cluster = cluster;
   old.agent.Welcome();
   CHECK(old.agent.logic->registered());
@@ -263,10 +264,10 @@ TEST_CASE(
   CHECK(SentReports(old.agent).size() == 2);
   old.agent.Prepare(Key(3), true);
   old.agent.Event(Id(3), Kind::kPrepared);
-  CHECK(old.disk.state.identity.version() == 1);  // the way back to the version before is open
+  CHECK(old.disk.state.identity.version() == 1);  // a downgrade is still possible
 }
 
-TEST_CASE("foreign: a journal of the version before is foreign to a store that was restored") {
+TEST_CASE("foreign: a journal of the previous version is foreign to a restored store") {
   OldJournal old;
   old.agent.runner.Take();
   old.agent.cluster = "c";
@@ -281,8 +282,8 @@ TEST_CASE("foreign: a journal of the version before is foreign to a store that w
   CHECK(old.agent.runner.Take().empty());  // its output stays for keep_ended
 }
 
-// Two clusters of the version before, or one that was upgraded and one that was not restored: both
-// count from 1, and only their names tell them apart.
+// Two clusters of the previous version, or one upgraded cluster and one that was not restored. Both
+// count from 1, and only their names differ.
 TEST_CASE("foreign: two clusters without incarnations do not share their ids") {
   OldJournal old;
   Agent& agent = old.agent;
@@ -301,8 +302,8 @@ TEST_CASE("foreign: two clusters without incarnations do not share their ids") {
   agent.Welcome(1);
   CHECK_FALSE(agent.logic->registered());
   CHECK(agent.runner.Take() == Calls{"kill 4-0-1 SIGTERM 3s KILLED", "remove 3-0-1"});
-  // However long it takes: the other cluster may have a task of that name.
-  agent.Advance(kForeignPatience + absl::Seconds(1));
+  // No matter how long it takes: the other cluster may have a task of that name.
+  agent.Advance(kForeignTimeout + absl::Seconds(1));
   agent.Welcome(2);
   CHECK_FALSE(agent.logic->registered());
   agent.Event(Id(4), Kind::kExited, 137);
@@ -316,7 +317,7 @@ TEST_CASE("foreign: two clusters without incarnations do not share their ids") {
 }
 
 TEST_CASE(
-    "foreign: names of tasks tell their incarnation, and those of the version before do not") {
+    "foreign: names of tasks include their incarnation, except those of the previous version") {
   CHECK(ToString(TaskId{12, 0, 1}) == "12-0-1");
   CHECK(ToString(TaskId{12, 0, 1, 1'795'575'600'000}) == "12-0-1.1795575600000");
   const TaskId id{29'636'532'633'600, 3, 2, 1'795'575'600'000};

@@ -1,4 +1,4 @@
-// Health of GPUs: which reports make one unfit, and how the node's registration follows.
+// Health of GPUs: which reports make one unhealthy, and how the node registers that.
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
@@ -44,14 +44,14 @@ std::vector<std::string> JudgeOne(GpuChecks& checks, GpuSample sample, int64_t s
 
 using Lines = std::vector<std::string>;
 
-TEST_CASE("XIDs that need a reset make a GPU unfit for good, those of programs do not") {
+TEST_CASE("XIDs that need a reset make a GPU unhealthy for good, application errors do not") {
   GpuChecks checks({});
   for (const int64_t xid : {13, 31, 43, 45, 63, 68, 69, 92, 94, 144, 154, 155, 999})
     CHECK(JudgeOne(checks, {.xids = {xid}}).empty());
   CHECK(checks.last_xids().at("g") == 999);
   CHECK(JudgeOne(checks, {.xids = {31, 79}}) ==
         Lines{"gpu-xid g: XID 79: GPU has fallen off the bus"});
-  CHECK(JudgeOne(checks, {}).size() == 1);  // and stays
+  CHECK(JudgeOne(checks, {}).size() == 1);  // and it stays
   CHECK_THAT(JudgeOne(checks, {.xids = {79, 48}})[0],
              Contains("XID 79: GPU has fallen off the bus, XID 48: double bit ECC error"));
   CHECK(checks.last_xids().at("g") == 48);
@@ -59,7 +59,7 @@ TEST_CASE("XIDs that need a reset make a GPU unfit for good, those of programs d
   CHECK(JudgeOne(checks, {}).empty());
 }
 
-TEST_CASE("operators add XIDs and take some away") {
+TEST_CASE("operators can add XIDs and ignore others") {
   config::v1::Health config;
   config.add_bad_xids(31);
   config.add_ignored_xids(109);
@@ -68,40 +68,40 @@ TEST_CASE("operators add XIDs and take some away") {
   CHECK(JudgeOne(checks, {.xids = {31}}) == Lines{"gpu-xid g: XID 31"});
 }
 
-TEST_CASE("errors of memory, the driver's wish, and a GPU that is lost") {
+TEST_CASE("GPU memory errors, a requested reset, and a GPU that is lost") {
   GpuChecks checks({});
   CHECK(JudgeOne(checks, {.ecc_corrected = 900, .ecc_uncorrected = 0}).empty());
   CHECK(JudgeOne(checks, {.ecc_uncorrected = 2}) ==
-        Lines{"gpu-ecc g: 2 uncorrected memory errors since its start"});
+        Lines{"gpu-ecc g: 2 uncorrected memory errors since driver start"});
   CHECK(JudgeOne(checks, {.replace_pending = 1}) ==
-        Lines{"gpu-memory g: bad memory waits for a reset"});
+        Lines{"gpu-memory g: bad memory is pending a reset"});
   CHECK(JudgeOne(checks, {.replace_pending = 1, .replace_failed = 1}) ==
         Lines{"gpu-memory g: a row could not be remapped"});
   CHECK(JudgeOne(checks, {.recovery_action = 0}).empty());
   CHECK(JudgeOne(checks, {.recovery_action = 2}) ==
-        Lines{"gpu-xid g: the driver wants the machine restarted"});
+        Lines{"gpu-xid g: the driver requests a reboot of the machine"});
   CHECK(JudgeOne(checks, {.problem = "GPU is lost"}) == Lines{"gpu-xid g: GPU is lost"});
-  CHECK(JudgeOne(checks, {}).empty());  // nothing of it sticks
+  CHECK(JudgeOne(checks, {}).empty());  // none of them persists
   // An instance is judged by its GPU.
   CHECK(Failing(checks.Judge({.gpus = {{.kind = "mig", .uuid = "m", .ecc_uncorrected = 1}}},
                              absl::Seconds(9)))
             .empty());
 }
 
-TEST_CASE("NVLink: a replay counts, CRC errors only when they are many, a reset is no error") {
+TEST_CASE("NVLink: a replay counts, CRC errors only if frequent, a counter reset is no error") {
   GpuChecks checks({});
   CHECK(JudgeOne(checks, {.nvlink_replays = 7, .nvlink_crc = 100'000}, 0).empty());
   CHECK(JudgeOne(checks, {.nvlink_replays = 7, .nvlink_crc = 100'990}, 10).empty());
   CHECK(JudgeOne(checks, {.nvlink_replays = 9, .nvlink_crc = 100'990}, 20) ==
         Lines{"gpu-nvlink g: NVLink: 2 replays"});
   CHECK(JudgeOne(checks, {.nvlink_replays = 9, .nvlink_crc = 102'000}, 30) ==
-        Lines{"gpu-nvlink g: NVLink: 101 CRC errors a second"});
+        Lines{"gpu-nvlink g: NVLink: 101 CRC errors per second"});
   CHECK(JudgeOne(checks, {.nvlink_replays = 0, .nvlink_crc = 0}, 40).empty());
   CHECK(JudgeOne(checks, {.nvlink_recoveries = 1}, 50) ==
         Lines{"gpu-nvlink g: NVLink: 1 recoveries"});
 }
 
-TEST_CASE("one condition tells of all devices that fail a check, each is unfit by itself") {
+TEST_CASE("one condition names all devices that fail a check, and each is unhealthy separately") {
   HealthBook book(2, 2);
   const auto note = [&](const char* device, bool good, bool certain) {
     return book.Note({.check = "gpu-xid",
@@ -131,7 +131,7 @@ TEST_CASE("one condition tells of all devices that fail a check, each is unfit b
   CHECK(book.Conditions().conditions_size() == 1);
 }
 
-TEST_CASE("a condition's message stays within its bound") {
+TEST_CASE("the message of a condition stays within its bound") {
   HealthBook book(1, 1);
   for (const char* device : {"a", "b"})
     book.Note({"gpu-xid", false, std::string(400, 'x'), device}, Effect::NOTE, true);
@@ -139,7 +139,7 @@ TEST_CASE("a condition's message stays within its bound") {
   CHECK_THAT(book.Conditions().conditions(0).message(), Contains("; and 1 more"));
 }
 
-TEST_CASE("metrics have DCGM's names and units, what is not known is left out") {
+TEST_CASE("metrics have DCGM's names and units, unknown values are omitted") {
   AgentMetrics metrics{.node = "n1"};
   v1::Device& device = *metrics.inventory.add_devices();
   device.set_kind("gpu");
@@ -170,13 +170,13 @@ TEST_CASE("metrics have DCGM's names and units, what is not known is left out") 
   CHECK_THAT(text, Contains("# TYPE DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL counter"));
   CHECK_FALSE(absl::StrContains(text, "DCGM_FI_DEV_GPU_UTIL"));
   CHECK_FALSE(absl::StrContains(text, "XID"));
-  metrics.gpus->xids_are_told = true;
+  metrics.gpus->xids_supported = true;
   CHECK_THAT(MetricsText(metrics), Contains("DCGM_FI_DEV_XID_ERRORS" + gpu + " 0\n"));
   metrics.last_xids["g"] = 79;
   CHECK_THAT(MetricsText(metrics), Contains("DCGM_FI_DEV_XID_ERRORS" + gpu + " 79\n"));
 }
 
-TEST_CASE("effects of the checks of GPUs by the configuration") {
+TEST_CASE("the configuration sets the effects of GPU checks") {
   config::v1::Health config;
   CHECK(TakesDevice(config, kGpuXidCheck));
   CHECK(EffectOfCheck(config, kGpuXidCheck) == Effect::NOTE);
@@ -209,11 +209,11 @@ TEST_CASE("effects of the checks of GPUs by the configuration") {
   agent.mutable_health()->set_clock(config::v1::Health::DEVICE);
   agent.mutable_discovery()->mutable_interval()->set_seconds(1);
   const std::string problems(CheckAgentConfig(agent, 0).message());
-  CHECK_THAT(problems, Contains("device is an effect of gpuXid"));
-  CHECK_THAT(problems, Contains("discovery.interval: 10s..24h"));
+  CHECK_THAT(problems, Contains("allow the effect device"));
+  CHECK_THAT(problems, Contains("discovery.interval: must be 10s..24h"));
 }
 
-TEST_CASE("another inventory is told by a new registration, and tasks stay") {
+TEST_CASE("a changed inventory causes a new registration, and tasks stay") {
   Agent agent;
   agent.Register();
   agent.RunTask(1);
@@ -231,7 +231,7 @@ TEST_CASE("another inventory is told by a new registration, and tasks stay") {
   agent.Welcome(8);
   CHECK(agent.logic->registered());
   CHECK(agent.logic->live_tasks() == 1);
-  // Devices of before are refused, new ones taken.
+  // Devices that are gone are refused, new ones accepted.
   agent.link.sent.clear();
   agent.Prepare(Key(2), false, true, {"gpu-0"});
   agent.Prepare(Key(3), false, true, {"gpu-9"});
@@ -263,7 +263,7 @@ struct FakeDriver {
   TemporaryDirectory folder;
 };
 
-TEST_CASE("rounds of checks ask the driver, and go on without one") {
+TEST_CASE("check rounds query the driver, and continue without one") {
   FakeDriver driver;
   driver.Say("ecc 0 0\necc 1 0\npending 1 0\nxid 0 79\n");
   absl::Mutex mutex;
@@ -306,7 +306,7 @@ TEST_CASE("rounds of checks ask the driver, and go on without one") {
   for (const CheckResult& result : rounds[1].results) CHECK(result.check != kGpuDriverCheck);
 }
 
-TEST_CASE("devices are looked at again when asked: what has vanished is told, what came is there") {
+TEST_CASE("devices are rediscovered on request: missing ones are reported, new ones appear") {
   FakeDriver driver;
   driver.Say("");
   TemporaryDirectory state;
@@ -320,7 +320,7 @@ TEST_CASE("devices are looked at again when asked: what has vanished is told, wh
     looks.push_back(std::move(look));
   });
   const auto look = [&](size_t count) {
-    scout.LookNow();
+    scout.ScanNow();
     const auto there = [&] { return looks.size() >= count; };
     absl::MutexLock lock(&mutex);
     REQUIRE(mutex.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(60)));
@@ -335,14 +335,14 @@ TEST_CASE("devices are looked at again when asked: what has vanished is told, wh
   CHECK(look(1).at("GPU-fake-2"));
   driver.Say("gone 1 1\n");
   CHECK_FALSE(look(2).at("GPU-fake-2"));
-  CHECK_THAT(looks.back().found.vanished.at("GPU-fake-2"), Contains("has vanished"));
+  CHECK_THAT(looks.back().found.vanished.at("GPU-fake-2"), Contains("has disappeared"));
   driver.Say("");
   CHECK(look(3).at("GPU-fake-2"));
   CHECK(looks.back().found.vanished.empty());
 }
 
-// In one thread, one after the other: no look sees a GPU that is half divided.
-TEST_CASE("a GPU is divided, and what there is then is told with what came of it") {
+// In one thread, one after the other: no look finds a GPU half divided.
+TEST_CASE("a GPU is divided, and the new devices are registered with the result") {
   FakeDriver driver;
   driver.Say("");
   TemporaryDirectory state;

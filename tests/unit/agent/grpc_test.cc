@@ -1,5 +1,5 @@
-// The real stream, against a server that does what the test says; and the real program, killed and
-// started again.
+// The real stream, against a server that the test controls; and the real program, killed and
+// restarted.
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -29,12 +29,12 @@ using testing::kPatience;
 using testing::ProgramBeside;
 using v1::TaskReport;
 
-// Takes its groups with it.
+// Also removes its control groups.
 struct StateDirectory : testing::TemporaryDirectory {
   ~StateDirectory() { testing::RemoveGroups(testing::GroupParentOf(path())); }
 };
 
-// Welcomes every Hello, acks every heartbeat and report, and keeps what agents say.
+// Welcomes every Hello, acks every heartbeat and report, and records the messages of agents.
 class ScriptedServer final : public v1::AgentService::Service {
  public:
   using Stream = grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>;
@@ -80,7 +80,7 @@ class ScriptedServer final : public v1::AgentService::Service {
     REQUIRE(streams_.contains(node));
     streams_[node]->Write(message);
   }
-  // The first message since `Forget` that `match` takes.
+  // The first message since `Forget` that `match` accepts.
   template <class Match>
   v1::AgentMessage Await(Match match) {
     const absl::Time end = absl::Now() + kPatience;
@@ -211,7 +211,7 @@ TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
   thread.join();
 }
 
-// What a probe would tell of.
+// What a probe would find.
 discovery::Machine MachineOf(int64_t numa_memory, int nics) {
   discovery::Machine machine;
   machine.packages.push_back({});
@@ -229,7 +229,7 @@ discovery::Machine MachineOf(int64_t numa_memory, int nics) {
   return machine;
 }
 
-TEST_CASE("an agent keeps the memory that it registered while a host lends and takes back some") {
+TEST_CASE("an agent keeps its registered memory while a host lends and takes back some") {
   constexpr int64_t kMemory = int64_t{24} << 30;
   StateDirectory state;
   ScriptedServer server;
@@ -251,7 +251,7 @@ TEST_CASE("an agent keeps the memory that it registered while a host lends and t
       MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials()), std::move(devices));
   REQUIRE(loop.ok());
   std::thread thread([&] { CHECK((*loop)->Run().ok()); });
-  // The next registration, with so many NICs.
+  // Waits for the next registration, with this many NICs.
   const auto memory_with = [&](int nics) {
     const v1::Hello hello =
         server
@@ -267,7 +267,7 @@ TEST_CASE("an agent keeps the memory that it registered while a host lends and t
   show(kMemory - (int64_t{1} << 30), 2);
   (*loop)->LookAgain();
   CHECK(memory_with(2) == kMemory);
-  show(kMemory - (int64_t{2} << 30), 2);  // more than a sixteenth of what it registered
+  show(kMemory - (int64_t{2} << 30), 2);  // more than a sixteenth of the registered memory
   (*loop)->LookAgain();
   CHECK(memory_with(2) == kMemory - (int64_t{2} << 30));
   (*loop)->Stop();
@@ -294,8 +294,8 @@ pid_t SpawnAgent(const std::string& state, const std::string& server) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 2, (state + "/agent.log").c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0600);
-  // ThreadSanitizer in programs knows nothing of absl::Mutex (tests/tsan_annotations.cc): no
-  // reports.
+  // ThreadSanitizer does not understand absl::Mutex in these programs (tests/tsan_annotations.cc):
+  // no reports.
   setenv("TSAN_OPTIONS", "report_bugs=0", 1);
   pid_t pid = 0;
   REQUIRE(posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ) == 0);
@@ -303,7 +303,7 @@ pid_t SpawnAgent(const std::string& state, const std::string& server) {
   return pid;
 }
 
-TEST_CASE("kill -9 of the agent: the task lives, is adopted, and its exit code arrives") {
+TEST_CASE("kill -9 of the agent: the task survives, is adopted, and its exit code arrives") {
   StateDirectory state;
   ScriptedServer server;
   const std::string gate = state.path() + "/gate";
@@ -325,7 +325,7 @@ TEST_CASE("kill -9 of the agent: the task lives, is adopted, and its exit code a
   REQUIRE(hello.tasks_size() == 1);
   CHECK(hello.tasks(0).state() == TaskReport::RUNNING);
   CHECK(server.AwaitReport(3, TaskReport::RUNNING).report_id() ==
-        running);  // not acked: told again
+        running);  // not acked: reported again
   server.ack_reports = true;
   server.Send("n1", prepare);  // at most once
   std::ofstream(gate).put('x');
@@ -342,7 +342,7 @@ TEST_CASE("kill -9 of the agent: the task lives, is adopted, and its exit code a
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("a simulation plays its nodes over real streams") {
+TEST_CASE("a simulation runs its nodes over real streams") {
   ScriptedServer server;
   config::v1::Simulation config;
   config.set_server(server.address());
@@ -370,7 +370,7 @@ TEST_CASE("a simulation plays its nodes over real streams") {
   CHECK((*simulation)->counters().running == 0);
 }
 
-TEST_CASE("a simulation file's mistakes are refused") {
+TEST_CASE("errors in a simulation file are refused") {
   config::v1::Simulation config;
   const auto message = [&] {
     return std::string(
@@ -379,10 +379,10 @@ TEST_CASE("a simulation file's mistakes are refused") {
   CHECK(message() == "no nodes");
   config.add_nodes()->set_name("n[1-2]");
   config.add_nodes()->set_name("n2");
-  CHECK(message() == "node n2 stands twice");
+  CHECK(message() == "node n2 is listed twice");
   config.mutable_nodes(1)->set_name("m");
   config.mutable_nodes(1)->set_failure_rate(1.5);
-  CHECK(message() == "m: a rate must be within 0..1");
+  CHECK(message() == "m: rates must be within 0..1");
 }
 
 }  // namespace

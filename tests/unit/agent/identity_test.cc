@@ -7,7 +7,7 @@
 namespace berth {
 namespace {
 
-TEST_CASE("identity: an agent's id is for the life of its disk, a boot id for that of the boot") {
+TEST_CASE("identity: an agent id lasts as long as its disk, a boot id as long as the boot") {
   const testing::TemporaryDirectory directory;
   const auto open = [&] { return *FileJournal::Open(SystemDisk(), directory.path(), {}); };
   auto journal = open();

@@ -1,4 +1,4 @@
-// Who waits for which image, with a script in place of berth-image.
+// Which task waits for which image, with a script instead of berth-image.
 #include "clients/agent/image_unpacker.h"
 
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ using namespace testing;  // NOLINT
 constexpr TaskId kFirst = {1, 0, 1}, kSecond = {2, 0, 1}, kThird = {3, 0, 1};
 
 struct World {
-  // The script finds the request as $1.
+  // The script gets the request as $1.
   explicit World(const std::string& script) {
     const std::string program = files.path() + "/program";
     std::ofstream(program) << "#!/bin/sh\necho x >> " << files.path() << "/runs\n" << script;
@@ -29,7 +29,7 @@ struct World {
     request.set_link(ToString(id));
     unpacker->Begin(id, "small:1", request);
   }
-  // As many results as that.
+  // Waits for this many results.
   std::map<TaskId, std::string> Await(size_t count) {
     REQUIRE(Eventually([&] {
       for (const auto& result : unpacker->Poll())
@@ -49,19 +49,19 @@ struct World {
   std::map<TaskId, std::string> results;
 };
 
-TEST_CASE("tasks of one image come one after the other, others at once") {
+TEST_CASE("tasks of one image are unpacked one at a time, different images in parallel") {
   World w("case $1 in *slow*) until [ -e ${0%/*}/go ]; do sleep 0.01; done;; esac");
   w.Begin(kFirst, "/slow");
   w.Begin(kSecond, "/slow");
   w.Begin(kThird, "/quick");
   CHECK(w.Await(1) == std::map<TaskId, std::string>{{kThird, ""}});
-  CHECK(Eventually([&] { return w.Runs() == 2; }));  // the slow one may begin last
+  CHECK(Eventually([&] { return w.Runs() == 2; }));  // the slow one may start last
   std::ofstream(w.files.path() + "/go");
   CHECK(w.Await(3) == std::map<TaskId, std::string>{{kFirst, ""}, {kSecond, ""}, {kThird, ""}});
   CHECK(w.Runs() == 3);
 }
 
-TEST_CASE("what fails for one fails for all that wait with it") {
+TEST_CASE("a failure reaches every task that waits for the same image") {
   World w("sleep 0.2; echo no good; exit 1");
   w.Begin(kFirst, "/a");
   w.Begin(kSecond, "/a");
@@ -71,7 +71,7 @@ TEST_CASE("what fails for one fails for all that wait with it") {
   CHECK(w.Runs() == 1);
 }
 
-TEST_CASE("a task that is forgotten takes nobody with it") {
+TEST_CASE("a task that is forgotten does not affect others") {
   World w("[ -e ${0%/*}/go ] || exec sleep 1000");
   w.Begin(kFirst, "/a");
   w.Begin(kSecond, "/a");
@@ -86,7 +86,7 @@ TEST_CASE("a task that is forgotten takes nobody with it") {
   CHECK(w.Runs() == 2);
 }
 
-TEST_CASE("a program that is not there is a failure, told later") {
+TEST_CASE("a missing program is a failure that is reported later") {
   World w("");
   w.unpacker = *ImageUnpacker::Create("/nowhere/berth-image");
   w.Begin(kFirst, "/a");

@@ -1,6 +1,5 @@
-// What keeps tasks apart: users, control groups, /tmp, scratch, hooks, images, commands inside.
-// Where the machine does not offer something (root, control groups, crun), its cases do nothing:
-// ctest's output names them.
+// Isolation of tasks: users, control groups, /tmp, scratch, hooks, images, commands inside. If the
+// machine lacks something (root, control groups, crun), its cases do nothing and print a warning.
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/wait.h>
@@ -29,7 +28,7 @@ bool IsRoot() { return geteuid() == 0 && getpwnam("nobody") != nullptr; }
 
 bool HasGroups(const Fixture& f) {
   const bool there = absl::StrContains(f.MakeIsolation()->description(), "cgroups: version");
-  if (!there) WARN("no control groups here: not tested");
+  if (!there) WARN("no control groups: not tested");
   return there;
 }
 
@@ -55,13 +54,13 @@ TEST_CASE("hierarchies are read from mountinfo") {
   CHECK_FALSE(found.controllers);
 }
 
-TEST_CASE("control groups of version 2 get their limits") {
+TEST_CASE("version 2 control groups get their limits") {
   const TemporaryDirectory root;
   const std::string group = root.path() + "/berth/n1/1-0-1";
   config::v1::ControlGroups config;
   config.set_cpu_limit(true);
   Hierarchies hierarchies{.v1 = {}, .unified = root.path(), .controllers = true};
-  // Files, where the kernel would have its own: what is written shows in them.
+  // Ordinary files instead of the kernel's: they show what was written.
   std::ofstream(root.path() + "/cgroup.controllers") << "cpuset cpu io memory pids\n";
   std::ofstream(root.path() + "/cgroup.subtree_control");
   std::filesystem::create_directories(root.path() + "/berth/n1");
@@ -71,14 +70,14 @@ TEST_CASE("control groups of version 2 get their limits") {
   }
   const auto groups = ControlGroups::Open(config, "n1", hierarchies);
   REQUIRE(groups.ok());
-  CHECK(ReadText(root.path() + "/cgroup.subtree_control") == "+cpuset");  // the last one written
+  CHECK(ReadText(root.path() + "/cgroup.subtree_control") == "+cpuset");  // the last value written
   std::filesystem::create_directories(group);
   const auto without_files = (*groups)->Make(kTask, GroupLimits());
   CHECK(absl::StrContains(without_files.status().message(), "pids.max"));
   CHECK_FALSE(std::filesystem::exists(group));
 }
 
-TEST_CASE("required control groups that are not there stop the agent") {
+TEST_CASE("required control groups that are missing stop the agent") {
   config::v1::ControlGroups config;
   config.set_mode(config::v1::ControlGroups::REQUIRED);
   const auto groups = ControlGroups::Open(config, "n1", {});
@@ -91,7 +90,7 @@ TEST_CASE("required control groups that are not there stop the agent") {
   CHECK(*off == nullptr);
 }
 
-TEST_CASE("a task is in its control group, with its limits, and the group goes with it") {
+TEST_CASE("a task is in its control group, with its limits, and the group is removed with it") {
   Fixture f;
   if (!IsRoot() || !HasGroups(f)) return;
   f.launch.set_memory_bytes(64 << 20);
@@ -117,7 +116,7 @@ TEST_CASE("a task is in its control group, with its limits, and the group goes w
   for (const std::string& group : spec.groups) CHECK_FALSE(std::filesystem::exists(group));
 }
 
-TEST_CASE("memory near the devices is taken first, and is no limit") {
+TEST_CASE("memory near the devices is preferred, but not enforced") {
   Fixture f;
   f.launch.add_memory_nodes(0);
   f.Start(kTask, "cat /proc/self/numa_maps; cat /proc/self/status");
@@ -131,13 +130,14 @@ TEST_CASE("memory near the devices is taken first, and is no limit") {
   CHECK(absl::StrContains(log, own.substr(at, own.find('\n', at) - at)));
 }
 
-TEST_CASE("the message of a task that ran out of memory begins as the core expects it") {
+TEST_CASE("the message of a task that ran out of memory starts as the core expects") {
   CHECK(OutOfMemoryText(2, 32 << 20) ==
-        absl::StrCat(kOutOfMemory, " 2 of its processes, at 32 MiB asked for"));
+        absl::StrCat(kOutOfMemory, " 2 of its processes, at 32 MiB requested"));
   CHECK(OutOfMemoryText(1, 0) == "out of memory: the kernel killed 1 of its processes");
 }
 
-TEST_CASE("a task that uses more memory than it asked for is killed, and the report says why") {
+TEST_CASE(
+    "a task that uses more memory than it requested is killed, and the report gives the reason") {
   Fixture f;
   if (!IsRoot() || !HasGroups(f)) return;
   f.launch.set_memory_bytes(32 << 20);
@@ -148,7 +148,7 @@ TEST_CASE("a task that uses more memory than it asked for is killed, and the rep
   CHECK(absl::StrContains(exited.message, "32 MiB"));
 }
 
-TEST_CASE("the signal to end reaches what left the process group, and each process once") {
+TEST_CASE("SIGTERM reaches processes outside the process group, and each process once") {
   Fixture f;
   if (!IsRoot() || !HasGroups(f)) return;
   f.Start(kTask,
@@ -167,7 +167,7 @@ TEST_CASE("the signal to end reaches what left the process group, and each proce
   }
 }
 
-TEST_CASE("nothing of a task outlives it, not even without a supervisor") {
+TEST_CASE("no process of a task outlives it, even without a supervisor") {
   Fixture f;
   if (!IsRoot() || !HasGroups(f)) return;
   const bool lost = GENERATE(false, true);
@@ -184,7 +184,7 @@ TEST_CASE("nothing of a task outlives it, not even without a supervisor") {
   CHECK_FALSE(Alive(hidden));
 }
 
-TEST_CASE("a task runs as the user that its job asks for, if the node allows it") {
+TEST_CASE("a task runs as the user that its job requests, if the node allows it") {
   if (!IsRoot() || getpwnam("daemon") == nullptr) return;
   config::v1::Agent config;
   (*config.mutable_task_users())["ada"] = "daemon";
@@ -199,10 +199,10 @@ TEST_CASE("a task runs as the user that its job asks for, if the node allows it"
   f.launch.set_run_as("root");
   f.runner->Prepare({2, 0, 1}, f.launch, false);
   const TaskEvent refused = f.Await({2, 0, 1}, Kind::kRefused);
-  CHECK(refused.message == "this node runs no tasks as root: its taskUsers do not have it");
+  CHECK(refused.message == "this node runs no tasks as root: not in the agent's taskUsers");
 }
 
-TEST_CASE("root is no user that a job can get") {
+TEST_CASE("a job cannot run as root unless root tasks are allowed") {
   if (!IsRoot()) return;
   CHECK(absl::IsPermissionDenied(TaskUsers("nobody", {{"r", "root"}}, false).Find("r").status()));
   CHECK(TaskUsers("nobody", {{"r", "root"}}, true).Find("r").ok());
@@ -210,7 +210,7 @@ TEST_CASE("root is no user that a job can get") {
   CHECK(TaskUsers("nobody", {}, false).Find("")->name == "nobody");
 }
 
-TEST_CASE("each task has a /tmp and a scratch directory of its own") {
+TEST_CASE("each task has a private /tmp and scratch directory") {
   if (!IsRoot() || TryNamespaces() != 0) return;
   Fixture f(kApart);
   f.user = "nobody";
@@ -227,7 +227,7 @@ TEST_CASE("each task has a /tmp and a scratch directory of its own") {
   CHECK(std::filesystem::exists("/etc/passwd"));
 }
 
-TEST_CASE("hooks run around the task, and the epilog always") {
+TEST_CASE("hooks run around the task, and the epilog always runs") {
   config::v1::Agent config;
   for (const char* word :
        {"/bin/sh", "-c", "echo prolog $BERTH_JOB $SECRET; test \"$BERTH_JOB\" = j"})
@@ -239,7 +239,7 @@ TEST_CASE("hooks run around the task, and the epilog always") {
   variable->set_name("SECRET");
   variable->set_value("s");
   f.launch.set_job("j");
-  SECTION("all is well") {
+  SECTION("no failure") {
     f.Start(kTask, "echo task $SECRET");
     const TaskEvent exited = f.Await(kTask, Kind::kExited);
     CHECK(exited.exit_code == 0);
@@ -254,7 +254,7 @@ TEST_CASE("hooks run around the task, and the epilog always") {
     CHECK(f.Log(kTask) == "");
     CHECK(f.Log(kTask, v1::STDERR) == "prolog other\nepilog\n");
   }
-  SECTION("an epilog that fails does not change how the task ended") {
+  SECTION("an epilog that fails does not change the result of the task") {
     f.launch.set_queue("bad");
     f.Start(kTask, "exit 3");
     const TaskEvent exited = f.Await(kTask, Kind::kExited);
@@ -267,10 +267,10 @@ TEST_CASE("a hook that takes too long is killed, and a task can be stopped in it
   config::v1::Agent config;
   for (const char* word : {"/bin/sh", "-c", "sleep 1000"}) config.mutable_hooks()->add_prolog(word);
   config.mutable_hooks()->mutable_prolog_timeout()->set_seconds(1);
-  SECTION("too long") {
+  SECTION("timeout") {
     Fixture f("/tmp", config);
     f.Start(kTask, "true");
-    CHECK(f.Await(kTask, Kind::kRefused).message == "prolog took too long and was killed");
+    CHECK(f.Await(kTask, Kind::kRefused).message == "prolog timed out and was killed");
   }
   SECTION("stopped") {
     config.mutable_hooks()->mutable_prolog_timeout()->set_seconds(600);
@@ -281,7 +281,7 @@ TEST_CASE("a hook that takes too long is killed, and a task can be stopped in it
   }
 }
 
-TEST_CASE("images are looked up by name alone") {
+TEST_CASE("images are looked up by name only") {
   const TemporaryDirectory store;
   std::filesystem::create_directories(store.path() + "/team/torch:2/rootfs");
   std::filesystem::create_directories(store.path() + "/plain/bin");
@@ -304,13 +304,13 @@ TEST_CASE("images are looked up by name alone") {
   const auto hint = [&](const std::string& name, const std::string& into) {
     const std::string line =
         absl::StrCat("skopeo copy docker://REGISTRY/", name, " oci:", store.path(), "/", into);
-    return absl::StrContains(find(name).status().message(), line + " puts it there");
+    return absl::EndsWith(find(name).status().message(), line);
   };
   CHECK(hint("other", "other:latest"));
   CHECK(hint("team/other:1", "team/other:1"));
 }
 
-TEST_CASE("a container's configuration escapes what a job says") {
+TEST_CASE("a container's configuration escapes values of a job") {
   ContainerSpec spec;
   spec.rootfs = "/images/a";
   spec.argv = {"sh", "-c", "echo \"a\\b\"\n"};
@@ -324,8 +324,8 @@ TEST_CASE("a container's configuration escapes what a job says") {
   CHECK(absl::StrContains(json, "\"readonly\":true"));
 }
 
-// A machine with hierarchies of both versions: crun refuses it unless version 2 is out of its
-// sight.
+// Some machines have control group hierarchies of both versions. crun then works only if version 2
+// is hidden.
 std::string CrunForHere(const std::string& directory) {
   if (access("/usr/bin/crun", X_OK) != 0) return "";
   if (!std::filesystem::exists("/sys/fs/cgroup/unified/cgroup.procs")) return "/usr/bin/crun";
@@ -359,7 +359,7 @@ TEST_CASE("a task runs in an image, as its user, and commands join it there") {
   const std::string crun = IsRoot() ? CrunForHere(files.path()) : "";
   const std::string image = MakeImage(files.path());
   if (crun.empty() || image.empty()) {
-    WARN("no root, crun or static busybox here: images are not tested");
+    WARN("no root, crun or static busybox: images are not tested");
     return;
   }
   config::v1::Agent config;
@@ -371,7 +371,8 @@ TEST_CASE("a task runs in an image, as its user, and commands join it there") {
   f.launch.set_image(image);
   f.Start(kTask,
           "id -u; pwd; ls /; touch here /tmp/there && echo writable; touch /bin/x || echo sealed; "
-          "cat $BERTH_HOSTFILE; touch /dev/shm/of-image; echo ready; trap 'exit 9' TERM; while :; do sleep 0.05; done");
+          "cat $BERTH_HOSTFILE; touch /dev/shm/of-image; echo ready; trap 'exit 9' TERM; while :; "
+          "do sleep 0.05; done");
   f.Await(kTask, Kind::kRunning);
   REQUIRE(Eventually([&] { return absl::StrContains(f.Log(kTask), "ready\n"); }));
   CHECK(f.Log(kTask) ==
@@ -401,7 +402,7 @@ TEST_CASE("a task runs in an image, as its user, and commands join it there") {
   CHECK(absl::StrContains(f.Await({2, 0, 1}, Kind::kRefused).message, "image none is not in"));
 }
 
-// 0, or the errno of opening the file from inside the group.
+// Opens the file from inside the group. Returns 0 or errno.
 int OpenInside(const ControlGroup& group, const char* file, int flags = O_RDWR) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -413,21 +414,21 @@ int OpenInside(const ControlGroup& group, const char* file, int flags = O_RDWR) 
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Also where version 1 has the controller, which is hidden here.
-TEST_CASE("version 2 bars devices by a program") {
+// Also runs on machines where version 1 has the controller, which is hidden here.
+TEST_CASE("version 2 denies devices by a BPF program") {
   Hierarchies hierarchies = ReadHierarchies(ReadText("/proc/self/mountinfo"));
   std::erase_if(hierarchies.v1, [](const auto& v1) { return v1.controller == "devices"; });
   config::v1::ControlGroups config;
   config.set_parent(absl::StrCat("berth-test-filter-", getpid()));
   const auto groups = ControlGroups::Open(config, "n1", hierarchies);
   if (!groups.ok() || hierarchies.unified.empty()) {
-    WARN("no control groups of version 2 here: " << groups.status());
+    WARN("no control groups of version 2, not tested: " << groups.status());
     return;
   }
   const std::string root = hierarchies.unified;
-  if (!(*groups)->bars_devices()) {
-    WARN("the kernel does not take the program: " << (*groups)->why_devices_are_open());
-    CHECK_FALSE((*groups)->why_devices_are_open().empty());
+  if (!(*groups)->denies_devices()) {
+    WARN("the kernel rejects the program, not tested: " << (*groups)->device_denial_error());
+    CHECK_FALSE((*groups)->device_denial_error().empty());
   } else {
     // /dev/null 1:3, /dev/zero 1:5, /dev/full 1:7
     const auto made = (*groups)->Make(kTask, {.denied_devices = {"1:3", "1:7", "4:5"}});
@@ -438,7 +439,7 @@ TEST_CASE("version 2 bars devices by a program") {
     CHECK(OpenInside(group, "/dev/full") == EPERM);
     CHECK(OpenInside(group, "/dev/zero") == 0);
     CHECK(OpenInside(group, "/proc/self/status", O_RDONLY) == 0);
-    CHECK(open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0);  // out here nothing is barred
+    CHECK(open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0);  // outside the group nothing is denied
     group.Remove();
     CHECK_FALSE((*groups)->Make(kTask, {.denied_devices = {"1:x"}}).ok());
     const auto open = (*groups)->Make(kTask, {});
@@ -446,15 +447,15 @@ TEST_CASE("version 2 bars devices by a program") {
     CHECK(OpenInside(ControlGroup(*open), "/dev/null") == 0);
     ControlGroup(*open).Remove();
     std::vector<std::string> many(kMaxDeniedDevices + 1, "1:3");
-    CHECK(absl::IsInvalidArgument(BarDevices(root + "/" + config.parent(), many)));
+    CHECK(absl::IsInvalidArgument(DenyAccess(root + "/" + config.parent(), many)));
     many.pop_back();
-    CHECK(BarDevices(root + "/" + config.parent(), many).ok());
+    CHECK(DenyAccess(root + "/" + config.parent(), many).ok());
   }
   for (const Hierarchies::V1& v1 : hierarchies.v1) rmdir((v1.path + "/" + config.parent()).c_str());
   rmdir((root + "/" + config.parent()).c_str());
 }
 
-TEST_CASE("GPUs of others are barred, by what the driver tells") {
+TEST_CASE("GPUs of other tasks are denied, by the driver's list of GPUs") {
   const TemporaryDirectory proc;
   for (int i = 0; i < 3; ++i) {
     const std::string directory =
@@ -467,14 +468,14 @@ TEST_CASE("GPUs of others are barred, by what the driver tells") {
   NvidiaFiles nvidia = ReadNvidiaFiles(proc.path());
   CHECK(nvidia.minors == std::map<std::string, int>{{"GPU-0", 0}, {"GPU-1", 1}, {"GPU-2", 2}});
   v1::TaskLaunch launch;
-  CHECK(OthersDevices(launch, nvidia) == Files{"195:0", "195:1", "195:2"});
+  CHECK(DeniedDevices(launch, nvidia) == Files{"195:0", "195:1", "195:2"});
   launch.add_device_uuids("GPU-1");
   launch.add_device_kinds("gpu");
-  CHECK(OthersDevices(launch, nvidia) == Files{"195:0", "195:2"});
+  CHECK(DeniedDevices(launch, nvidia) == Files{"195:0", "195:2"});
   launch.set_device_uuids(0, "MIG-1");
-  CHECK(OthersDevices(launch, nvidia).empty());
+  CHECK(DeniedDevices(launch, nvidia).empty());
 
-  // GPU-2 is divided in two; the driver has names for more.
+  // GPU-2 is divided in two; the driver lists names for more instances.
   std::filesystem::create_directories(proc.path() + "/driver/nvidia-caps");
   std::ofstream(proc.path() + "/driver/nvidia-caps/mig-minors")
       << "config 1\nmonitor 2\ngpu0/gi0/access 3\ngpu2/gi3/access 30\ngpu2/gi3/ci0/access 31\n"
@@ -484,11 +485,11 @@ TEST_CASE("GPUs of others are barred, by what the driver tells") {
   nvidia = ReadNvidiaFiles(proc.path());
   nvidia.mig = {{"MIG-1", {"GPU-2", 3, 0}}, {"MIG-2", {"GPU-2", 5, 0}}};
   launch.set_device_kinds(0, "mig");
-  CHECK(OthersDevices(launch, nvidia) ==
+  CHECK(DeniedDevices(launch, nvidia) ==
         Files{"195:0", "195:1", "237:1", "237:2", "237:50", "237:51"});
   launch.set_device_kinds(0, "gpu");
   launch.set_device_uuids(0, "GPU-0");
-  CHECK(OthersDevices(launch, nvidia) ==
+  CHECK(DeniedDevices(launch, nvidia) ==
         Files{"195:1", "195:2", "237:1", "237:2", "237:30", "237:31", "237:50", "237:51"});
 
   const TemporaryDirectory dev;

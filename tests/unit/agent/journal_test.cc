@@ -75,7 +75,7 @@ std::unique_ptr<FileJournal> MustOpen(Disk& disk, size_t compact_bytes = 1 << 20
 
 TEST_CASE("CRC-32C has its check value") { CHECK(Crc32c(0, "123456789") == 0xe3069283u); }
 
-TEST_CASE("a journal says again what was appended, synced each time") {
+TEST_CASE("a journal returns what was appended, synced each time") {
   MemoryDisk disk;
   {
     auto journal = MustOpen(disk);
@@ -92,7 +92,7 @@ TEST_CASE("a journal says again what was appended, synced each time") {
   CHECK(journal->state().identity.last_report_id() == 9);
 }
 
-TEST_CASE("a tail torn at any byte is cut off, and the journal goes on") {
+TEST_CASE("a tail that is torn at any byte is cut off, and appends continue") {
   MemoryDisk disk;
   {
     auto journal = MustOpen(disk);
@@ -108,7 +108,7 @@ TEST_CASE("a tail torn at any byte is cut off, and the journal goes on") {
   }
   const std::string whole = disk.Text("d/journal");
   for (size_t cut = first; cut < whole.size(); ++cut) {
-    for (const bool zeros : {false, true}) {  // the size may be there before the data
+    for (const bool zeros : {false, true}) {  // the size may be on disk before the data
       disk.Text("d/journal") =
           whole.substr(0, cut) + std::string(zeros ? whole.size() - cut : 0, '\0');
       if (zeros && disk.Text("d/journal") == whole) continue;
@@ -121,7 +121,7 @@ TEST_CASE("a tail torn at any byte is cut off, and the journal goes on") {
   }
 }
 
-TEST_CASE("damage before intact records is refused with file and place") {
+TEST_CASE("damage before intact records is refused with file and position") {
   MemoryDisk disk;
   size_t first = 0;
   {
@@ -141,7 +141,7 @@ TEST_CASE("damage before intact records is refused with file and place") {
   }
 }
 
-TEST_CASE("compaction keeps what is known and forgets what was replaced") {
+TEST_CASE("compaction keeps known state and drops replaced records") {
   MemoryDisk disk;
   {
     auto journal = MustOpen(disk, 2000);
@@ -159,7 +159,7 @@ TEST_CASE("compaction keeps what is known and forgets what was replaced") {
   CHECK_FALSE(disk.files.contains("d/journal.new"));
 }
 
-TEST_CASE("a full disk leaves the journal as it was, a failed sync breaks it for good") {
+TEST_CASE("a full disk leaves the journal unchanged, a failed sync breaks it for good") {
   MemoryDisk disk;
   auto journal = MustOpen(disk);
   REQUIRE(journal->Append({Task(1, agent::v1::TaskRecord::RUNNING)}).ok());
@@ -172,8 +172,7 @@ TEST_CASE("a full disk leaves the journal as it was, a failed sync breaks it for
   disk.sync_error = absl::InternalError("fsync");
   CHECK_FALSE(journal->Append({Task(3, agent::v1::TaskRecord::RUNNING)}).ok());
   disk.sync_error = absl::OkStatus();
-  CHECK_FALSE(
-      journal->Append({Task(3, agent::v1::TaskRecord::RUNNING)}).ok());  // never tried again
+  CHECK_FALSE(journal->Append({Task(3, agent::v1::TaskRecord::RUNNING)}).ok());  // never retried
 }
 
 TEST_CASE("a newer journal is refused") {
@@ -184,7 +183,7 @@ TEST_CASE("a newer journal is refused") {
   CHECK(absl::IsFailedPrecondition(FileJournal::Open(disk, "d", {}).status()));
 }
 
-TEST_CASE("the real disk keeps a journal") {
+TEST_CASE("a journal works on a real disk") {
   testing::TemporaryDirectory directory;
   {
     auto journal = FileJournal::Open(SystemDisk(), directory.path(), {.compact_bytes = 500});

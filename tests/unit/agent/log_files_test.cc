@@ -22,7 +22,7 @@ v1::ReadLog LogOf(v1::LogStream stream, int64_t tail, const v1::LogPosition& fro
   return request;
 }
 
-// Everything that a cursor gives, streams marked where they change.
+// Everything that a cursor returns, with a mark where the stream changes.
 std::string ReadAll(LogSource& source, v1::LogStream stream, int64_t tail) {
   auto cursor = source.Open(LogOf(stream, tail));
   REQUIRE(cursor.ok());
@@ -36,14 +36,14 @@ std::string ReadAll(LogSource& source, v1::LogStream stream, int64_t tail) {
   }
 }
 
-// As ReadAll, by readers of which each takes one piece and leaves the rest to the next.
+// Like ReadAll, but a new reader continues after each piece.
 std::string ReadInTurns(LogSource& source, v1::LogStream stream, int64_t tail, size_t piece_bytes) {
   std::string out;
   for (v1::ReadLog request = LogOf(stream, tail);;) {
     auto cursor = source.Open(request);
     REQUIRE(cursor.ok());
     request = LogOf(stream, 0, (*cursor)->Next());
-    cursor = source.Open(request);  // the place that a tail begins at is known before it is read
+    cursor = source.Open(request);  // the start of a tail is known before it is read
     auto piece = (*cursor)->Read(piece_bytes);
     REQUIRE(piece.ok());
     if (piece->data.empty()) return out;
@@ -52,7 +52,7 @@ std::string ReadInTurns(LogSource& source, v1::LogStream stream, int64_t tail, s
   }
 }
 
-TEST_CASE("logs: any reader may go on where another stopped") {
+TEST_CASE("logs: any reader can continue where another stopped") {
   testing::TemporaryDirectory tasks;
   const std::string directory = tasks.path() + "/1-0-1";
   std::filesystem::create_directory(directory);
@@ -66,13 +66,13 @@ TEST_CASE("logs: any reader may go on where another stopped") {
     CHECK(ReadInTurns(files, v1::STDOUT, 0, bytes) == "a\nb\nc\nd\n");
     CHECK(ReadInTurns(files, v1::STDERR, 0, bytes) == "x\nyz\nw\n");
     CHECK(ReadInTurns(files, v1::LOG_STREAM_UNSPECIFIED, 0, bytes) == "a\nb\nx\nyz\nc\nd\nw\n");
-    // The tail of both streams begins inside stderr: what stdout has before it is not read later.
+    // The tail of both streams starts inside stderr: earlier stdout is not read later.
     CHECK(ReadInTurns(files, v1::LOG_STREAM_UNSPECIFIED, 4, bytes) == "yz\nc\nd\nw\n");
     CHECK(ReadInTurns(files, v1::STDOUT, 1, bytes) == "d\n");
   }
 }
 
-TEST_CASE("logs: who goes on late misses what rotation took, and no more") {
+TEST_CASE("logs: a late reader misses only what rotation removed") {
   testing::TemporaryDirectory tasks;
   const std::string directory = tasks.path() + "/1-0-1";
   std::filesystem::create_directory(directory);
@@ -82,7 +82,7 @@ TEST_CASE("logs: who goes on late misses what rotation took, and no more") {
   from.set_stdout_bytes(3);
   auto cursor = files.Open(LogOf(v1::STDOUT, 0, from));
   REQUIRE(cursor.ok());
-  CHECK((*cursor)->Read(100)->data.empty());  // behind the end: not there yet
+  CHECK((*cursor)->Read(100)->data.empty());  // beyond the end: not written yet
   writer.Append(OutputStream::kStdout, "0123456789", 0);
   CHECK((*cursor)->Read(2)->data == "34");
   for (int i = 0; i < 9; ++i) writer.Append(OutputStream::kStdout, "0123456789", 0);
@@ -95,7 +95,7 @@ TEST_CASE("logs: who goes on late misses what rotation took, and no more") {
   CHECK((*late)->Next().stdout_bytes() == 100 - static_cast<int64_t>(kept.size()) + 4);
 }
 
-// "MS:data ", "-:data " where the time is not known.
+// "MS:data ", or "-:data " if the time is unknown.
 std::string WithTimes(LogSource& source, v1::LogStream stream, int64_t tail) {
   v1::ReadLog request = LogOf(stream, tail);
   request.set_times(true);
@@ -110,7 +110,7 @@ std::string WithTimes(LogSource& source, v1::LogStream stream, int64_t tail) {
   }
 }
 
-TEST_CASE("logs: when output was written, in steps of 0.1 s of each stream") {
+TEST_CASE("logs: the time of output is known to 0.1 s for each stream") {
   testing::TemporaryDirectory tasks;
   const std::string directory = tasks.path() + "/1-0-1";
   std::filesystem::create_directory(directory);
@@ -138,12 +138,13 @@ TEST_CASE("logs: when output was written, in steps of 0.1 s of each stream") {
   piece = (*follower)->Read(100);
   CHECK(piece->data == "e\n");
   CHECK(piece->unix_ms == 5000);
-  // Of output that rotation took nobody asks; of an older supervisor there are no records.
+  // An older supervisor wrote no time records.
   std::filesystem::remove(directory + "/times.stdout.0");
   CHECK(WithTimes(files, v1::STDOUT, 0) == "-:abcde ");
 }
 
-TEST_CASE("logs: of a long log, times are found where a reader begins, and wherever records are") {
+TEST_CASE(
+    "logs: in a long log, times are known where a reader starts, and wherever records exist") {
   testing::TemporaryDirectory tasks;
   const std::string directory = tasks.path() + "/1-0-1";
   std::filesystem::create_directory(directory);
@@ -160,7 +161,7 @@ TEST_CASE("logs: of a long log, times are found where a reader begins, and where
   REQUIRE(cursor.ok());
   CHECK((*cursor)->Read(100)->unix_ms == 200'000 * 100);
   CHECK((*cursor)->Read(100)->unix_ms == 200'001 * 100);
-  // The first records are gone, the output is not: it comes as one piece without a time.
+  // The first records were removed, their output was not: it is one piece without a time.
   auto first = files.Open([] {
     v1::ReadLog all = LogOf(v1::STDOUT, 0);
     all.set_times(true);
@@ -197,7 +198,7 @@ TEST_CASE("logs: order between the streams, tails, rotation") {
   REQUIRE(follower.ok());
   CHECK((*follower)->Read(100)->data == "c\n");
   CHECK((*follower)->Read(100)->data.empty());
-  writer.Append(OutputStream::kStdout, "d\n", 0);  // the run that was read to its end grows
+  writer.Append(OutputStream::kStdout, "d\n", 0);  // appends to a run that was read to its end
   CHECK((*follower)->Read(100)->data == "d\n");
   writer.Append(OutputStream::kStderr, "y", 0);
   writer.Append(OutputStream::kStdout, "e", 0);
@@ -213,14 +214,14 @@ TEST_CASE("logs: order between the streams, tails, rotation") {
   CHECK(bytes <= 20);
   CHECK(ReadAll(files, v1::STDOUT, 0).size() == static_cast<size_t>(bytes));
   CHECK(ReadAll(files, v1::STDOUT, 5).size() ==
-        static_cast<size_t>(bytes));  // fewer lines than asked for
+        static_cast<size_t>(bytes));  // fewer lines than requested
   std::string rest;
   for (;;) {
     const auto piece = (*follower)->Read(100);
     if (piece->data.empty()) break;
     rest += piece->data;
   }
-  CHECK(rest.size() == static_cast<size_t>(bytes));  // what rotation took is skipped
+  CHECK(rest.size() == static_cast<size_t>(bytes));  // what rotation removed is skipped
   v1::ReadLog of_another = LogOf(v1::STDOUT, 0);
   of_another.mutable_key()->set_job_uid(2);
   CHECK(absl::IsNotFound(files.Open(of_another).status()));

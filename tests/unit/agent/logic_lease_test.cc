@@ -1,4 +1,4 @@
-// The lease of an agent while berthd is away on purpose.
+// The lease of an agent during a planned stop of berthd.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/agent/logic_world.h"
@@ -35,7 +35,7 @@ TEST_CASE("lease: a longer one keeps strict tasks, and is confirmed at once") {
   agent.runner.Take();
   AckWith(agent, 0, absl::Minutes(10));  // between two heartbeats
   CHECK(agent.runner.lease == absl::Seconds(700));
-  CHECK(agent.runner.soon_lease <= absl::Seconds(115));  // what older supervisors go by
+  CHECK(agent.runner.soon_lease <= absl::Seconds(115));  // the lease that older supervisors use
   const v1::Heartbeat confirmed = LastBeat(agent);
   CHECK(confirmed.sequence() > 0);
   CHECK(confirmed.lease().seconds() == 600);
@@ -51,7 +51,8 @@ TEST_CASE("lease: a longer one keeps strict tasks, and is confirmed at once") {
   CHECK(agent.runner.Take() == Calls{"kill 1-0-1 SIGTERM 3s LEASE_LAPSED"});
 }
 
-TEST_CASE("lease: the next ack without a longer one ends it, and the next heartbeat says so") {
+TEST_CASE(
+    "lease: the next ack without a longer one ends it, and the next heartbeat confirms that") {
   Agent agent;
   agent.Register();
   AckWith(agent, 0, absl::Minutes(10));
@@ -69,7 +70,7 @@ TEST_CASE("lease: a Welcome ends a longer one") {
   agent.RunTask(1);
   AckWith(agent, 0, absl::Minutes(10));
   agent.logic->OnDisconnected(agent.Now(), "stopped");
-  agent.Advance(absl::Seconds(60));  // connects again and again
+  agent.Advance(absl::Seconds(60));  // several reconnects
   agent.logic->OnDisconnected(agent.Now(), "refused");
   agent.Advance(absl::Seconds(3));
   agent.link.sent.clear();
@@ -79,7 +80,8 @@ TEST_CASE("lease: a Welcome ends a longer one") {
   CHECK(agent.runner.soon_lease == agent.runner.lease);
 }
 
-TEST_CASE("lease: where the supervisors cannot be told of the end, no new epoch is spoken in") {
+TEST_CASE(
+    "lease: if supervisors cannot be notified of its end, the agent does not use a new epoch") {
   Agent agent;
   agent.Register();
   AckWith(agent, 0, absl::Minutes(10));
@@ -97,7 +99,7 @@ TEST_CASE("lease: where the supervisors cannot be told of the end, no new epoch 
   CHECK(agent.logic->registered());
 }
 
-TEST_CASE("lease: an agent that starts again keeps what is left of a longer one") {
+TEST_CASE("lease: a restarted agent keeps the remainder of a longer one") {
   FakeJournal disk;
   {
     Agent first(&disk);

@@ -68,7 +68,7 @@ TEST_CASE("logs: chunks, end, follow until the task has ended, cancel, flow boun
   agent.logs.pieces = {"five\n"};
   read(3, true);
   agent.Advance(absl::Seconds(1));
-  CHECK(chunks().size() == 1);  // where it begins
+  CHECK(chunks().size() == 1);  // the start position
   v1::ServerMessage cancel;
   cancel.mutable_cancel_log()->set_request(3);
   agent.logic->OnServerMessage(agent.Now(), cancel);

@@ -42,7 +42,7 @@ TEST_CASE("an epoch that is not newer is ignored on a registered stream") {
   CHECK(agent.logic->epoch() == 7);
   agent.RunTask(1);
   agent.runner.Take();
-  agent.Welcome(7, {Key(1)});  // its forget list does not count either
+  agent.Welcome(7, {Key(1)});  // its forget list is ignored, too
   CHECK(agent.runner.Take() == Calls{});
   agent.Welcome(8);
   CHECK(agent.logic->epoch() == 8);
@@ -55,7 +55,7 @@ TEST_CASE("messages before Welcome are ignored") {
   CHECK(agent.runner.Take() == Calls{});
 }
 
-// What AgentLogic asks of whoever runs commands inside tasks.
+// Records the calls of AgentLogic to the host of commands inside tasks.
 class FakeExecs final : public ExecRunner {
  public:
   void Open(const v1::OpenExec& request) override {
@@ -69,7 +69,7 @@ class FakeExecs final : public ExecRunner {
   Calls calls;
 };
 
-TEST_CASE("commands go into tasks that run, and end with them and with the connection") {
+TEST_CASE("commands run only in running tasks, and end with them and with the connection") {
   Agent agent;
   agent.Register();
   FakeExecs execs;
@@ -83,10 +83,10 @@ TEST_CASE("commands go into tasks that run, and end with them and with the conne
   agent.Prepare(Key(1), true);
   agent.Event(Id(1), TaskEvent::Kind::kPrepared);
   agent.link.sent.clear();
-  open(1);  // it starts, and does not run yet
+  open(1);  // it is starting and does not run yet
   REQUIRE(agent.link.sent.size() == 1);
   CHECK(agent.link.sent[0].exec().end());
-  CHECK(agent.link.sent[0].exec().error() == "the task does not run");
+  CHECK(agent.link.sent[0].exec().error() == "the task is not running");
   agent.Event(Id(1), TaskEvent::Kind::kRunning);
   open(2);
   agent.Event(Id(1), TaskEvent::Kind::kExited);
@@ -94,11 +94,11 @@ TEST_CASE("commands go into tasks that run, and end with them and with the conne
   CHECK(execs.calls == Calls{"open 2", "end 1-0-1", "clear"});
 }
 
-TEST_CASE("what is wrong with the node is told when it is known, and to every server") {
+TEST_CASE("node conditions are reported once known, and to every server") {
   Agent agent;
   agent.Register();
   agent.Welcome(8);
-  CHECK(agent.link.sent.empty());  // nobody has looked yet
+  CHECK(agent.link.sent.empty());  // no check has run yet
   agent.logic->SetConditions({});
   REQUIRE(agent.link.sent.size() == 1);
   CHECK(agent.link.sent[0].has_conditions());
@@ -147,12 +147,12 @@ TEST_CASE("start_at_once starts without a Start") {
   CHECK(agent.runner.last_start.master_port() == 20001);
 }
 
-// For the server it is starting: unnamed it would be taken for lost, and replaced beside itself.
+// The server considers it starting. If Hello omitted it, the server would replace a live task.
 TEST_CASE("Hello names what is being prepared and then starts without a Start") {
   Agent agent;
   agent.Register();
   agent.Prepare(Key(1), true);
-  agent.Prepare(Key(2));  // the server will ask for it again
+  agent.Prepare(Key(2));  // the server will send this again
   agent.link.sent.clear();
   agent.logic->OnDisconnected(agent.Now(), "gone");
   agent.Advance(absl::Seconds(60));
@@ -269,7 +269,7 @@ TEST_CASE("the lease counts from when the acked heartbeat was sent") {
   CHECK(agent.runner.lease <= absl::Seconds(120));
 }
 
-TEST_CASE("a lapsed lease kills strict tasks only, and nothing strict starts until it is renewed") {
+TEST_CASE("a lapsed lease kills strict tasks only, and no strict task starts until it is renewed") {
   Agent agent;
   agent.Register();
   agent.RunTask(1);
@@ -282,7 +282,7 @@ TEST_CASE("a lapsed lease kills strict tasks only, and nothing strict starts unt
   SentReports(agent);
   agent.Advance(absl::Seconds(14));
   CHECK(agent.runner.Take() == Calls{});
-  agent.now += absl::Seconds(2);  // a Start that lay in a buffer while the machine slept
+  agent.now += absl::Seconds(2);  // a Start that was buffered while the machine slept
   agent.Start(Key(2));
   CHECK(agent.runner.Take() == Calls{"kill 1-0-1 SIGTERM 3s LEASE_LAPSED", "discard 2-0-1"});
   agent.Prepare(Key(4), true);
@@ -297,16 +297,16 @@ TEST_CASE("a lapsed lease kills strict tasks only, and nothing strict starts unt
   CHECK(refused);
 }
 
-TEST_CASE("a Welcome that would bring next to nothing of a lease is not waited for") {
+TEST_CASE("the agent does not wait for a Welcome that would leave hardly any lease") {
   Agent agent;
   agent.Begin();
   agent.Advance(absl::Seconds(7));
   CHECK(agent.link.connects == 1);
   agent.Advance(absl::Seconds(1));  // half a lease of 15 s
-  CHECK(agent.logic->last_error() == "no answer to Hello");
+  CHECK(agent.logic->last_error() == "no response to Hello");
 }
 
-TEST_CASE("the lease lapses without a connection, too") {
+TEST_CASE("the lease also lapses without a connection") {
   Agent agent;
   agent.Register();
   agent.RunTask(1);
@@ -342,7 +342,7 @@ TEST_CASE("reports are repeated after a reconnect until they are acked, in order
   CHECK(ToTaskId(reports[0].key()) == Id(1));
 }
 
-TEST_CASE("a restarted agent adopts, repeats what is unacked, and goes on with report ids") {
+TEST_CASE("a restarted agent adopts, repeats unacked reports, and continues report ids") {
   FakeJournal disk;
   uint64_t last_report = 0;
   {
@@ -353,7 +353,7 @@ TEST_CASE("a restarted agent adopts, repeats what is unacked, and goes on with r
     agent.Event(Id(2), TaskEvent::Kind::kPrepared);
     agent.Prepare(Key(4), true);
     agent.Event(Id(4),
-                TaskEvent::Kind::kPrepared);  // started, and killed before it was told to run
+                TaskEvent::Kind::kPrepared);  // started, but killed before it ran
     agent.RunTask(3);
     agent.Event(Id(3), TaskEvent::Kind::kExited, 9);
     for (const auto& report : SentReports(agent)) {
@@ -368,13 +368,12 @@ TEST_CASE("a restarted agent adopts, repeats what is unacked, and goes on with r
   agent.link.sent.clear();
   agent.Welcome();
   auto reports = SentReports(agent);
-  REQUIRE(reports.size() ==
-          3);  // the ack of 1 was not written with a sync: repeated, which is harmless
-  agent.Prepare(Key(4), true);  // at most once
+  REQUIRE(reports.size() == 3);  // the ack of 1 was not synced: repeated, which is harmless
+  agent.Prepare(Key(4), true);   // at most once
   agent.Prepare(Key(1), true);
   CHECK(agent.runner.Take() == Calls{});
   SentReports(agent);
-  agent.Event(Id(1), TaskEvent::Kind::kRunning);  // known already: no second report
+  agent.Event(Id(1), TaskEvent::Kind::kRunning);  // already known: no second report
   CHECK(SentReports(agent).empty());
   agent.Event(Id(1), TaskEvent::Kind::kExited, 0);
   reports = SentReports(agent);
@@ -385,7 +384,7 @@ TEST_CASE("a restarted agent adopts, repeats what is unacked, and goes on with r
   CHECK(agent.runner.last_launch.command_size() == 1);  // the journal kept what a start needs
 }
 
-TEST_CASE("after a reboot nothing runs and everything is reported so") {
+TEST_CASE("after a reboot nothing runs, and every task is reported as ended by the reboot") {
   FakeJournal disk;
   {
     Agent agent(&disk);
@@ -400,7 +399,7 @@ TEST_CASE("after a reboot nothing runs and everything is reported so") {
   CHECK(agent.link.sent[0].hello().tasks(0).cause() == TaskReport::AGENT_REBOOT);
 }
 
-TEST_CASE("a restart after the lease lapsed fences what it adopts") {
+TEST_CASE("a restart after the lease lapsed fences adopted tasks") {
   FakeJournal disk;
   {
     Agent agent(&disk);
@@ -434,7 +433,7 @@ TEST_CASE("Welcome forgets tasks: killed, dropped, never reported") {
   CHECK(agent.link.sent[0].hello().tasks_size() == 0);
 }
 
-TEST_CASE("devices: unknown and held ones are refused, those of a dying task are waited for") {
+TEST_CASE("devices: unknown and held ones are refused, a task waits for those of a dying task") {
   Agent agent;
   agent.Register();
   agent.Prepare(Key(1), true, true, {"gpu-0"});
@@ -455,7 +454,7 @@ TEST_CASE("devices: unknown and held ones are refused, those of a dying task are
   CHECK(agent.runner.Take() == Calls{"prepare 4-0-1 port"});
 }
 
-TEST_CASE("devices: shares of one are held together, up to the whole") {
+TEST_CASE("devices: shares of one device are held together, up to the whole") {
   Agent agent;
   agent.Register();
   agent.Prepare(Key(1), true, true, {"gpu-0"}, {500});
@@ -471,13 +470,13 @@ TEST_CASE("devices: shares of one are held together, up to the whole") {
   CHECK(absl::StrContains(reports[1].message(), "device gpu-0 is held by task"));
   agent.Kill(Key(1));
   agent.runner.Take();
-  agent.Prepare(Key(5), true, true, {"gpu-0"}, {700});  // once the first is gone
+  agent.Prepare(Key(5), true, true, {"gpu-0"}, {700});  // once the first one has ended
   CHECK(agent.runner.Take() == Calls{});
   agent.Event(Id(1), TaskEvent::Kind::kExited, 143);
   CHECK(agent.runner.Take() == Calls{"prepare 5-0-1 port"});
 }
 
-TEST_CASE("devices: more shares of one that is oversubscribed, but a whole one alone") {
+TEST_CASE("devices: an oversubscribed one holds more shares, but a whole one only alone") {
   Agent agent;
   v1::NodeInventory inventory;
   inventory.add_devices()->set_uuid("gpu-0");
@@ -518,8 +517,7 @@ TEST_CASE("devices: shares by memory are held together, too") {
   CHECK(SentReports(agent).size() == 1);
 }
 
-TEST_CASE(
-    "a full disk refuses starts and keeps exits for later, any other journal error is fatal") {
+TEST_CASE("a full disk refuses starts and defers exits, any other journal error is fatal") {
   Agent agent;
   agent.Register();
   agent.RunTask(1);
@@ -543,7 +541,7 @@ TEST_CASE(
   CHECK_FALSE(agent.logic->fatal().ok());
 }
 
-TEST_CASE("reconnects back off with jitter up to a bound and honour retry_after") {
+TEST_CASE("reconnects back off with jitter up to a bound and honor retry_after") {
   Agent agent;
   agent.Begin();
   absl::Duration longest;
@@ -564,7 +562,7 @@ TEST_CASE("reconnects back off with jitter up to a bound and honour retry_after"
   CHECK_FALSE(agent.link.connected);
 }
 
-TEST_CASE("a silent server is left: no answer to Hello, no ack of heartbeats") {
+TEST_CASE("the agent leaves a silent server: no response to Hello, no ack of heartbeats") {
   Agent agent;
   agent.Begin();
   agent.Advance(absl::Seconds(11));

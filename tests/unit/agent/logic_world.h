@@ -1,4 +1,4 @@
-// One agent's logic with fakes around it, and time in the test's hands.
+// One agent's logic with fakes around it, and a clock that the test controls.
 #ifndef BERTH_TESTS_UNIT_AGENT_LOGIC_WORLD_H_
 #define BERTH_TESTS_UNIT_AGENT_LOGIC_WORLD_H_
 
@@ -15,13 +15,13 @@ namespace berth::testing {
 
 inline v1::TaskKey Key(uint64_t uid, uint32_t attempt = 1) { return ToKey({uid, 0, attempt}); }
 inline TaskId Id(uint64_t uid, uint32_t attempt = 1) { return {uid, 0, attempt}; }
-// Of an incarnation.
+// Keys of one incarnation.
 inline TaskId IdOf(uint64_t incarnation, uint64_t uid) { return {uid, 0, 1, incarnation}; }
 inline v1::TaskKey KeyOf(uint64_t incarnation, uint64_t uid) {
   return ToKey(IdOf(incarnation, uid));
 }
 
-// One agent with time in the test's hands.
+// One agent whose clock the test controls.
 struct Agent {
   explicit Agent(FakeJournal* disk = nullptr)
       : runner(disk != nullptr ? disk : &own), journal(disk != nullptr ? *disk : own) {}
@@ -110,7 +110,7 @@ struct Agent {
     Event(Id(uid), TaskEvent::Kind::kPrepared);
     Event(Id(uid), TaskEvent::Kind::kRunning);
   }
-  // Goes forward from wake to wake, as a loop would.
+  // Advances from wake to wake, as a loop would.
   void Advance(absl::Duration by) {
     const absl::Duration end = now + by;
     while (logic->NextWake() <= end) {

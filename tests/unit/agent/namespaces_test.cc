@@ -1,5 +1,5 @@
-// What a task has of its own: processes, shared memory, the values of its variables. Without root
-// or namespaces the cases do nothing: ctest's output names them.
+// What is private to a task: processes, shared memory, the values of its variables. Without root or
+// namespaces the cases do nothing and print a warning.
 #include "clients/agent/supervisor/namespaces.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ bool Possible() {
   const bool root =
       geteuid() == 0 && getpwnam("nobody") != nullptr && getpwnam("daemon") != nullptr;
   if (root && TryNamespaces() == 0) return true;
-  WARN("no root or no namespaces here: not tested");
+  WARN("no root or no namespaces: not tested");
   return false;
 }
 
@@ -44,7 +44,7 @@ struct Nobody : Fixture {
     variable->set_name(name);
     variable->set_value(value);
   }
-  // Runs it, as a task of another job, to its end; what it wrote.
+  // Runs the script as a task of another job, to its end. Returns its output.
   std::string Ask(const std::string& script, TaskId id = kOther) {
     Start(id, script);
     Await(id, Kind::kExited);
@@ -56,7 +56,7 @@ struct Nobody : Fixture {
   }
 };
 
-TEST_CASE("tasks of one user neither see nor reach each other's processes") {
+TEST_CASE("tasks of one user neither see nor reach the processes of each other") {
   if (!Possible()) return;
   Nobody f;
   f.AddVariable("TOKEN", "s3cr3t-of-one");
@@ -76,7 +76,7 @@ TEST_CASE("tasks of one user neither see nor reach each other's processes") {
   f.End(kTask);
 }
 
-TEST_CASE("shared processes are what sharedPid asks for") {
+TEST_CASE("tasks share processes if they request sharedPid") {
   if (!Possible()) return;
   config::v1::Agent config;
   config.set_shared_pid(true);
@@ -88,7 +88,7 @@ TEST_CASE("shared processes are what sharedPid asks for") {
   f.End(kTask);
 }
 
-TEST_CASE("a command without handlers ends by SIGTERM, and orphans are reaped") {
+TEST_CASE("a command without handlers ends on SIGTERM, and orphans are reaped") {
   if (!Possible()) return;
   Nobody f;
   f.Start(kTask,
@@ -101,7 +101,7 @@ TEST_CASE("a command without handlers ends by SIGTERM, and orphans are reaped") 
   CHECK(exited.cause == v1::TaskReport::KILLED);
 }
 
-TEST_CASE("all of a task ends with its first process, and with its supervisor") {
+TEST_CASE("all processes of a task end with its first process, and with its supervisor") {
   if (!Possible()) return;
   const bool lost = GENERATE(false, true);
   config::v1::Agent config;
@@ -119,10 +119,10 @@ TEST_CASE("all of a task ends with its first process, and with its supervisor") 
   CHECK(Eventually([&] { return !Alive(hidden); }, absl::Seconds(5)));
 }
 
-TEST_CASE("tasks of one job count their processes from different numbers on") {
+TEST_CASE("the process ids of tasks of one job start at different numbers") {
   if (!Possible() || access("/proc/sys/kernel/ns_last_pid", W_OK) != 0) return;
   Nobody f;
-  // After the supervisor, and after its thread where a sanitizer gives it one.
+  // After the supervisor, and after its thread if a sanitizer adds one.
   const int first = std::stoi(f.Ask("echo $$"));
   CHECK((first == 2 || first == 3));
   f.launch.set_local_rank(3);
@@ -168,7 +168,8 @@ TEST_CASE("a command inside joins the task's processes and shared memory") {
   f.End(kTask);
 }
 
-// What processes of another user, outside of all tasks, can read of `marker` in /proc and `files`.
+// The files of /proc and of `files` in which a process of another user, outside all tasks, finds
+// `marker`.
 std::string SeenFromOutside(const std::string& marker, const std::vector<std::string>& files) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
@@ -248,7 +249,7 @@ TEST_CASE("the script of a shell is left to the shell") {
   CHECK(ShellScriptAt({}) == 0);
 }
 
-TEST_CASE("the script of a shell is found behind programs that only start it") {
+TEST_CASE("the script of a shell is found behind wrapper programs") {
   CHECK(ShellScriptAt({"/usr/bin/env", "bash", "-c", "x"}) == 3);
   CHECK(ShellScriptAt({"env", "-u", "B", "A=b", "sh", "-c", "x"}) == 6);
   CHECK(ShellScriptAt({"env", "--", "A=b", "sh", "-c", "x"}) == 5);
@@ -277,7 +278,7 @@ TEST_CASE("in a script only an escaped reference is replaced") {
   CHECK(ExpandCommand({"echo", "$A"}, {"A="}) == Words{"echo", ""});
 }
 
-TEST_CASE("tasks of one job share memory, others do not, and it goes with the last of them") {
+TEST_CASE("tasks of one job share memory, others do not, and it is removed with the last of them") {
   if (!Possible()) return;
   Nobody f;
   const TaskId second = {1, 1, 1};
@@ -292,7 +293,7 @@ TEST_CASE("tasks of one job share memory, others do not, and it goes with the la
   f.End(kTask);
   const std::string shm = f.state.path() + "/shm/1-0-0";
   CHECK(std::filesystem::exists(shm + "/files/more"));
-  CHECK(f.Ask("cat /dev/shm/mark", {1, 2, 1}) == "here\n");  // one that comes later
+  CHECK(f.Ask("cat /dev/shm/mark", {1, 2, 1}) == "here\n");  // a task that starts later
   f.End(second);
   CHECK_FALSE(std::filesystem::exists(shm));
   CHECK(f.Ask("ls -A /dev/shm; ipcs -m | grep -c nobody; true", {1, 0, 2}) == "0\n");
@@ -314,7 +315,7 @@ TEST_CASE("a task's shared memory is as large as its memory") {
   f.End(kTask);
 }
 
-TEST_CASE("shared memory outlives the agent with its tasks, and not a supervisor that is killed") {
+TEST_CASE("shared memory outlives the agent with its tasks, but not a killed supervisor") {
   if (!Possible()) return;
   Nobody f;
   f.Start(kTask, "echo here > /dev/shm/mark; sleep 1000");
@@ -330,7 +331,7 @@ TEST_CASE("shared memory outlives the agent with its tasks, and not a supervisor
   CHECK_FALSE(std::filesystem::exists(shm));
 }
 
-// One that nothing runs as: what is left is removed only then, and other tests use nobody.
+// A user without processes: leftovers are removed only then, and other tests use nobody.
 std::string QuietUser() {
   const std::vector<std::string> users = {"games", "lp", "mail", "news", "uucp", "backup", "list"};
   for (size_t i = 0; i < users.size(); ++i) {
@@ -342,7 +343,7 @@ std::string QuietUser() {
   return "nobody";
 }
 
-// Tasks with the machine's shared memory, of a user that nothing else runs as.
+// Tasks that use the machine's shared memory, of a user without other processes.
 struct Sharing : Nobody {
   Sharing()
       : Nobody([] {
@@ -357,7 +358,7 @@ struct Sharing : Nobody {
     std::filesystem::remove_all(place);
     const std::string remove =
         "for i in $(ipcs -m | awk '$3 == \"" + user + "\" {print $2}'); do ipcrm -m $i; done";
-    if (std::system(remove.c_str()) != 0) WARN("segments of " << user << " are left");
+    if (std::system(remove.c_str()) != 0) WARN("segments of user " << user << " are left");
   }
   int Segments() const {
     FILE* count = popen(("ipcs -m | grep -c ' " + user + " '").c_str(), "r");
@@ -372,7 +373,7 @@ struct Sharing : Nobody {
 };
 
 TEST_CASE(
-    "what overlapping tasks leave in the machine's shared memory goes with the last of them") {
+    "what overlapping tasks leave in the machine's shared memory is removed with the last task") {
   if (!Possible()) return;
   Sharing f;
   f.Start(kTask, f.write + "sleep 1000");
@@ -380,7 +381,7 @@ TEST_CASE(
   f.Start(kOther, "sleep 1000");
   f.Await(kOther, Kind::kRunning);
   f.End(kTask);
-  CHECK(std::filesystem::exists(f.place));  // the other one may use it
+  CHECK(std::filesystem::exists(f.place));  // the other task may use it
   CHECK(f.Segments() == 1);
   SECTION("which ends") { f.End(kOther); }
   SECTION("under the next agent") {
@@ -398,12 +399,12 @@ TEST_CASE(
   CHECK(f.Segments() == 0);
 }
 
-TEST_CASE("namespaces that are required and cannot be made stop the agent") {
+TEST_CASE("required namespaces that cannot be made stop the agent") {
   config::v1::Agent config;
   config.set_node_name("n1");
   config.set_allow_root_tasks(true);
   config.mutable_cgroups()->set_mode(config::v1::ControlGroups::OFF);
-  const TemporaryDirectory state;  // below /tmp, so that there is no /tmp of tasks' own
+  const TemporaryDirectory state;  // below /tmp, so that tasks cannot get a private /tmp
   const auto created = Isolation::Create(config, state.path());
   REQUIRE(created.ok());
   CHECK((*created)->warnings().size() == 1);

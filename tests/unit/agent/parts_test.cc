@@ -45,7 +45,7 @@ EnvironmentContext Context() {
           .task_directory = "/t"};
 }
 
-TEST_CASE("a share of a GPU, and what MPS holds it to") {
+TEST_CASE("a share of a GPU, and the limits that MPS enforces") {
   v1::TaskLaunch launch;
   launch.add_device_uuids("GPU-a");
   launch.add_device_kinds("gpu");
@@ -66,7 +66,7 @@ TEST_CASE("a share of a GPU, and what MPS holds it to") {
   env = BuildEnvironment({1, 0, 1}, launch, {}, context);
   CHECK_FALSE(env.contains("BERTH_DEVICE_SHARE"));
   CHECK_FALSE(env.contains("BERTH_DEVICE_MEMORY_BYTES"));
-  launch.add_device_memory_shares(500);  // by memory: compute is not bounded
+  launch.add_device_memory_shares(500);  // by memory: compute is not limited
   env = BuildEnvironment({1, 0, 1}, launch, {}, context);
   CHECK_FALSE(env.contains("BERTH_DEVICE_SHARE"));
   CHECK(env.at("BERTH_DEVICE_MEMORY_SHARE") == "0.500");
@@ -75,7 +75,7 @@ TEST_CASE("a share of a GPU, and what MPS holds it to") {
   CHECK(env.at("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") == "0=40960M");
 }
 
-TEST_CASE("an image's own variables give way, but for its PATH") {
+TEST_CASE("variables of an image are overridden, except its PATH") {
   v1::TaskLaunch launch = Launch();
   EnvironmentContext context = Context();
   context.image = {
@@ -141,7 +141,7 @@ TEST_CASE("the environment contract") {
   CHECK(env == expected);
 }
 
-TEST_CASE("GPUs are hidden from tasks without any, and the user's variables come last") {
+TEST_CASE("GPUs are hidden from tasks that have none, but the user's variables win") {
   v1::TaskLaunch launch = Launch();
   launch.add_env()->set_name("RANK");
   launch.mutable_env(0)->set_value("mine");
@@ -166,7 +166,7 @@ TEST_CASE("GPUs are hidden from tasks without any, and the user's variables come
   CHECK(env.at("BERTH_DEVICES_MIG") == "MIG-a");
 }
 
-TEST_CASE("members of gangs are told the interface to talk over") {
+TEST_CASE("members of gangs get the network interface to use") {
   v1::TaskLaunch launch = Launch();
   EnvironmentContext context = Context();
   context.socket_interface = "eth7";
@@ -186,7 +186,7 @@ TEST_CASE("members of gangs are told the interface to talk over") {
   config::v1::Agent config;
   config.set_address("127.0.0.1");
   CHECK(SocketInterface(config) == "lo");
-  config.set_address("192.0.2.77");  // of nobody
+  config.set_address("192.0.2.77");  // assigned to no interface
   CHECK(SocketInterface(config).empty());
   config.set_address("a-host-name");
   CHECK(SocketInterface(config).empty());
@@ -194,7 +194,7 @@ TEST_CASE("members of gangs are told the interface to talk over") {
   CHECK(SocketInterface(config) == "eth7");
 }
 
-TEST_CASE("NCCL is told the NICs of the task, and the topology of the node with its GPUs") {
+TEST_CASE("NCCL gets the task's NICs, and the node's topology with the task's GPUs") {
   v1::TaskLaunch launch = Launch();
   EnvironmentContext context = Context();
   context.nccl_topo_file = "/etc/topology.xml";
@@ -283,14 +283,14 @@ TEST_CASE("name patterns") {
   CHECK(expand("n[3-1]") == "name pattern \"n[3-1]\": \"3-1\" runs backwards");
   CHECK(expand("n[1") == "name pattern \"n[1\": \"[\" without \"]\"");
   CHECK(expand("n1]") == "name pattern \"n1]\": \"]\" without \"[\"");
-  CHECK(expand("n[a-b]") == "name pattern \"n[a-b]\": \"a-b\" is no number or range");
-  CHECK(expand("n[]") == "name pattern \"n[]\": \"\" is no number or range");
-  CHECK(expand("n[1-]") == "name pattern \"n[1-]\": \"1-\" is no number or range");
+  CHECK(expand("n[a-b]") == "name pattern \"n[a-b]\": \"a-b\" is not a number or range");
+  CHECK(expand("n[]") == "name pattern \"n[]\": \"\" is not a number or range");
+  CHECK(expand("n[1-]") == "name pattern \"n[1-]\": \"1-\" is not a number or range");
   CHECK(expand("n[0-999999999]") == "name pattern \"n[0-999999999]\": too many names");
   CHECK(expand("").find("empty") != std::string::npos);
 }
 
-TEST_CASE("configuration: defaults and what cannot work") {
+TEST_CASE("configuration: defaults and invalid values") {
   config::v1::Agent config;
   SetAgentDefaults(&config);
   CHECK(config.server() == "127.0.0.1:7070");
@@ -319,14 +319,14 @@ TEST_CASE("configuration: defaults and what cannot work") {
   config.mutable_images()->set_max_image_files(-1);
   config.mutable_images()->mutable_unpack_timeout()->set_seconds(25 * 3600);
   const std::string problems(CheckAgentConfig(config, 0).message());
-  for (const char* part :
-       {"no user no-such-user", "firstPort", "uuid same stands twice", "images.cache: must be",
-        "images.unpackTimeout: 1s..24h", "images.maxImageFiles: must not be negative"}) {
+  for (const char* part : {"no such user: no-such-user", "firstPort", "uuid same is listed twice",
+                           "images.cache: must be", "images.unpackTimeout: 1s..24h",
+                           "images.maxImageFiles: must not be negative"}) {
     CAPTURE(problems);
     CHECK(problems.find(part) != std::string::npos);
   }
   config.set_task_user("root");
-  CHECK(std::string(CheckAgentConfig(config, 0).message()).find("root needs allowRootTasks") !=
+  CHECK(std::string(CheckAgentConfig(config, 0).message()).find("root requires allowRootTasks") !=
         std::string::npos);
 }
 
@@ -341,7 +341,7 @@ TEST_CASE("simulated nodes have the devices that the file declares") {
   CHECK(inventory.devices(1).model() == "H100");
 }
 
-TEST_CASE("simulated nodes are connected as a known machine") {
+TEST_CASE("simulated nodes have the interconnect of a known machine") {
   config::v1::SimulatedNodes nodes;
   nodes.set_cpu_millis(64000);
   (*nodes.mutable_devices())["gpu"] = 8;
@@ -359,7 +359,7 @@ TEST_CASE("simulated nodes are connected as a known machine") {
   CHECK(absl::IsInvalidArgument(SimInventory("n07", nodes).status()));
 }
 
-TEST_CASE("simulated tasks run their time, fail and are refused at the given rates") {
+TEST_CASE("simulated tasks run for their time, fail and are refused at the given rates") {
   SimBehaviour behaviour;
   behaviour.failure_rate = 0.25;
   behaviour.refusal_rate = 0.5;

@@ -26,7 +26,7 @@ namespace {
 
 using namespace testing;  // NOLINT
 
-// As an agent with the usual lease.
+// The usual lease of an agent.
 void SetLease(Fixture& f, absl::Duration end) { REQUIRE(f.runner->SetLease(end, end)); }
 
 TEST_CASE("exit codes and output reach the agent") {
@@ -44,7 +44,7 @@ TEST_CASE("exit codes and output reach the agent") {
   CHECK_FALSE(std::filesystem::exists(f.state.path() + "/tasks/1-0-1"));
 }
 
-TEST_CASE("death by a signal is told") {
+TEST_CASE("death by a signal is reported") {
   Fixture f;
   f.Start(kTask, "kill -SEGV $$");
   const TaskEvent exited = f.Await(kTask, Kind::kExited);
@@ -52,7 +52,7 @@ TEST_CASE("death by a signal is told") {
   CHECK(exited.exit_code == 128 + SIGSEGV);
 }
 
-TEST_CASE("a command that is not there is an end of its own, a directory that is not there none") {
+TEST_CASE("a missing command ends the task, a missing directory refuses the start") {
   Fixture f;
   f.launch.add_command("berth-no-such-program");
   f.StartLaunch(kTask);
@@ -69,7 +69,7 @@ TEST_CASE("a command that is not there is an end of its own, a directory that is
   CHECK(event.message == "cannot enter directory /no/such/directory: No such file or directory");
 }
 
-TEST_CASE("a stop signal goes to the whole group, and may be handled") {
+TEST_CASE("a stop signal goes to the whole group, and can be handled") {
   Fixture f;
   f.Start(kTask, "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done");
   REQUIRE(Eventually([&] { return f.Log(kTask) == "ready\n"; }));
@@ -80,7 +80,7 @@ TEST_CASE("a stop signal goes to the whole group, and may be handled") {
   CHECK(f.Log(kTask) == "ready\ngot it\n");
 }
 
-TEST_CASE("SIGKILL comes after the grace, and at once with none") {
+TEST_CASE("SIGKILL comes after the grace, and at once without one") {
   Fixture f;
   f.Start(kTask, "trap '' TERM; echo ready; while :; do sleep 0.05; done");
   REQUIRE(Eventually([&] { return f.Log(kTask) == "ready\n"; }));
@@ -98,7 +98,7 @@ TEST_CASE("SIGKILL comes after the grace, and at once with none") {
   CHECK(exited.cause == v1::TaskReport::KILLED);  // the first one counts
 }
 
-TEST_CASE("nothing of a task outlives it: background children, new sessions, orphans") {
+TEST_CASE("no process of a task outlives it: background children, new sessions, orphans") {
   Fixture f;
   f.Start(kTask,
           "sleep 1000 & (setsid sh -c 'setsid sleep 1001 & echo $! ; sleep 1002' &) ; sleep 0.3; "
@@ -129,7 +129,7 @@ TEST_CASE("output is bounded by rotation") {
   CHECK(text.find("line 4999 of") != std::string::npos);
 }
 
-TEST_CASE("a task outlives the agent and is adopted, its exit code known later") {
+TEST_CASE("a task outlives the agent and is adopted, its exit code is known later") {
   Fixture f;
   const std::string gate = f.state.path() + "/gate";
   f.Start(kTask, "while [ ! -e " + gate + " ]; do sleep 0.02; done; exit 42");
@@ -139,12 +139,12 @@ TEST_CASE("a task outlives the agent and is adopted, its exit code known later")
   f.runner->Adopt(f.Record(kTask));
   f.Await(kTask, Kind::kRunning);
   f.runner->Prepare({2, 0, 1}, f.launch, true);
-  CHECK(f.Await({2, 0, 1}, Kind::kPrepared).port != port);  // still the adopted task's
+  CHECK(f.Await({2, 0, 1}, Kind::kPrepared).port != port);  // it belongs to the adopted task
   std::ofstream(gate).put('x');
   CHECK(f.Await(kTask, Kind::kExited).exit_code == 42);
 }
 
-TEST_CASE("a task that ended while no agent ran is known by its status file") {
+TEST_CASE("the end of a task without an agent is known from its status file") {
   Fixture f;
   f.Start(kTask, "exit 9");
   const pid_t supervisor = [&] {
@@ -164,18 +164,18 @@ TEST_CASE("an adopted task can be stopped") {
   f.Restart();
   f.runner->Adopt(f.Record(kTask));
   f.Await(kTask, Kind::kRunning);
-  // Not SIGINT: a shell that is about to become the command may lose it.
+  // Not SIGINT: a shell that is about to exec the command may lose it.
   f.runner->Kill(kTask, "SIGUSR1", absl::Seconds(10), v1::TaskReport::KILLED);
   CHECK(f.Await(kTask, Kind::kExited).exit_signal == SIGUSR1);
 }
 
-TEST_CASE("when the supervisor is killed the task does not run on unseen") {
+TEST_CASE("a task whose supervisor is killed does not keep running unnoticed") {
   Fixture f;
   f.Start(kTask, "sleep 1000 & setsid env -i sleep 1001 & echo $!; sleep 1002");
   const pid_t child = f.PidInLog(kTask);
   f.Await(kTask, Kind::kRunning);
   const SupervisorStatus status = f.Status(kTask);
-  SECTION("seen by the agent") {}
+  SECTION("noticed by the agent") {}
   SECTION("while no agent ran") { f.Restart(); }
   kill(static_cast<pid_t>(status.supervisor_pid), SIGKILL);
   if (f.seen.empty()) f.runner->Adopt(f.Record(kTask));
@@ -183,7 +183,8 @@ TEST_CASE("when the supervisor is killed the task does not run on unseen") {
   CHECK(exited.cause == v1::TaskReport::SUPERVISOR_LOST);
   CHECK_FALSE(Alive(static_cast<pid_t>(status.pid)));
   CHECK(KillLeftovers(TaskMarker(f.state.path() + "/tasks/1-0-1"), 0) == 0);
-  // `env -i` in a session of its own: out of reach without a PID namespace, see docs/agent.md.
+  // `env -i` in a separate session: out of reach without a PID namespace, see
+  // docs/operators/agents.md.
   if (geteuid() == 0 && TryNamespaces() == 0)
     CHECK_FALSE(Alive(child));
   else
@@ -203,14 +204,14 @@ TEST_CASE("the grace counts from the end of the lease, also for a supervisor tha
   Fixture f;
   f.launch.set_fence(true);
   f.launch.mutable_kill_grace()->set_seconds(120);          // longer than the test waits
-  SetLease(f, SystemClock().Steady() - absl::Minutes(10));  // as after a machine's sleep
+  SetLease(f, SystemClock().Steady() - absl::Minutes(10));  // as after the machine slept
   f.Start(kTask, "trap '' TERM; while :; do sleep 0.02; done");
   const TaskEvent exited = f.Await(kTask, Kind::kExited);
   CHECK(exited.exit_signal == SIGKILL);
   CHECK(exited.cause == v1::TaskReport::LEASE_LAPSED);
 }
 
-TEST_CASE("the supervisor itself keeps the lease while no agent runs") {
+TEST_CASE("the supervisor itself enforces the lease while no agent runs") {
   Fixture f;
   f.launch.set_fence(true);
   f.launch.mutable_kill_grace()->set_seconds(5);
@@ -236,7 +237,7 @@ TEST_CASE("the supervisor itself keeps the lease while no agent runs") {
   CHECK(exited.cause == v1::TaskReport::LEASE_LAPSED);
 }
 
-TEST_CASE("a supervisor keeps a longer lease, and notices when it ends before its time") {
+TEST_CASE("a supervisor keeps a longer lease, and notices if it ends early") {
   Fixture f;
   f.launch.set_fence(true);
   f.launch.mutable_kill_grace()->set_seconds(5);
@@ -253,7 +254,7 @@ TEST_CASE("a supervisor keeps a longer lease, and notices when it ends before it
   CHECK(ProcessRunner::ReadLease(f.state.path()) == begin + absl::Minutes(10));
   SetLease(f, SystemClock().Steady() + absl::Milliseconds(700));  // the usual one again
   const absl::Time ended = absl::Now() + absl::Milliseconds(700);
-  f.runner.reset();  // no agent looks after it
+  f.runner.reset();  // without an agent
   REQUIRE(Eventually([&] {
     ReadWholeFile(f.state.path() + "/tasks/1-0-1/status", &text);
     return DecodeStatus(text, &status) && status.phase == SupervisorStatus::kExited;
@@ -281,7 +282,8 @@ TEST_CASE("root is refused unless it is allowed") {
   config::v1::Agent config;
   config.set_node_name("n1");
   const auto refused = Isolation::Create(config, "/tmp");
-  CHECK(refused.status().message() == "tasks must not run as root here: allowRootTasks is not set");
+  CHECK(refused.status().message() ==
+        "tasks must not run as root on this node: allowRootTasks is not set");
 }
 
 TEST_CASE("removing an ended task does not follow its links") {

@@ -1,4 +1,4 @@
-// Real processes under real supervisors, for tests: an agent's runner in a directory of its own.
+// Real processes under real supervisors, for tests: an agent's runner in a separate directory.
 #ifndef BERTH_TESTS_UNIT_AGENT_PROCESS_WORLD_H_
 #define BERTH_TESTS_UNIT_AGENT_PROCESS_WORLD_H_
 
@@ -41,14 +41,14 @@ bool Eventually(Condition condition, absl::Duration patience = kPatience) {
   return condition();
 }
 
-// Runs: a zombie that nobody has reaped does not.
+// Whether it runs. A zombie does not.
 inline bool Alive(pid_t pid) {
   std::string stat;
   if (ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"), &stat) != 0) return false;
   return stat.substr(stat.rfind(')')).find(" Z ") == std::string::npos;
 }
 
-// The process that has the number `inside` in the PID namespace of `sibling`; 0: none.
+// The process with the number `inside` in the PID namespace of `sibling`; 0: none.
 inline pid_t PidOutside(pid_t inside, pid_t sibling) {
   const auto name_of = [](const std::string& pid) {
     std::error_code ignored;
@@ -69,13 +69,13 @@ inline pid_t PidOutside(pid_t inside, pid_t sibling) {
   return 0;
 }
 
-// The groups of a task are named after its node and its key, which other tests have, too: these are
-// of one state directory.
+// Groups of tasks are named after the node and the task, and other tests use the same names. These
+// belong to one state directory.
 inline std::string GroupParentOf(const std::string& state) {
   return "berth-test/" + std::filesystem::path(state).filename().string();
 }
 
-// What an agent leaves: the group above those of its tasks, which others' would be in, too.
+// What an agent leaves: the parent of its tasks' groups, which other agents share.
 inline void RemoveGroups(const std::string& parent) {
   std::string mountinfo;
   ReadWholeFile("/proc/self/mountinfo", &mountinfo);
@@ -85,7 +85,7 @@ inline void RemoveGroups(const std::string& parent) {
 }
 
 struct Fixture {
-  // `base`: where the state directory is made. Below /tmp tasks get no /tmp of their own.
+  // `base`: where the state directory is made. Tasks get no private /tmp if it is below /tmp.
   explicit Fixture(const std::string& base = "/tmp", config::v1::Agent with = {})
       : state(base), config(std::move(with)) {
     chmod(state.path().c_str(), 0711);
@@ -98,7 +98,7 @@ struct Fixture {
     RemoveGroups(GroupParent());
   }
   std::string GroupParent() const { return GroupParentOf(state.path()); }
-  // As a new agent process would: everything in memory is gone.
+  // As a new agent process: everything in memory is lost.
   void Restart() {
     runner.reset();
     auto created = ProcessRunner::Create(Options());
@@ -133,7 +133,7 @@ struct Fixture {
     options.context.address = "127.0.0.1";
     return options;
   }
-  // The first event of this kind that was not waited for yet.
+  // The first event of this kind that was not returned yet.
   TaskEvent Await(TaskId id, Kind kind) {
     const absl::Time end = absl::Now() + kPatience;
     while (absl::Now() < end) {
@@ -177,7 +177,7 @@ struct Fixture {
       out += piece->data;
     }
   }
-  // A process id that the task writes as a line of its output, as this process knows it.
+  // A process id that the task prints as a line of its output, translated to this namespace.
   pid_t PidInLog(TaskId id) {
     REQUIRE(Eventually([&] { return Status(id).pid != 0; }));
     return PidOutside(NamedInLog(id), static_cast<pid_t>(Status(id).pid));
@@ -209,7 +209,7 @@ struct Fixture {
 
   TemporaryDirectory state;
   std::string user;
-  config::v1::Agent config;  // the rest of it
+  config::v1::Agent config;  // the other settings
   int64_t log_file_bytes = 65536;
   int64_t min_free_bytes = 0;
   int64_t kept_output_bytes = 0;

@@ -1,5 +1,5 @@
-// What tasks leave in the machine's shared memory. Things are made by processes of a user that
-// nobody has. Without root the cases do nothing: ctest's output names them.
+// What tasks leave in the machine's shared memory. Processes of an unused user id make the objects.
+// Without root the cases do nothing and print a warning.
 #include "clients/agent/supervisor/shared_things.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ using testing::TemporaryDirectory;
 
 bool Possible() {
   if (geteuid() == 0) return true;
-  WARN("no root here: not tested");
+  WARN("no root: not tested");
   return false;
 }
 
@@ -42,7 +42,7 @@ struct World {
     SweepSharedThings(user, {});
   }
   std::string Path() const { return SharedThingsRecord::PathOf(shm, user); }
-  // In a process of the user, which ends.
+  // Runs it in a process of the user, which then ends.
   void Do(const std::function<bool()>& act) const {
     const pid_t pid = fork();
     if (pid == 0) _exit(setgid(user) == 0 && setuid(user) == 0 && act() ? 0 : 1);
@@ -61,7 +61,7 @@ struct World {
   const std::string others = mine + "-others";
 };
 
-// What the agent's unit leaves root: it may not read everybody's System V things.
+// With the capabilities of the agent's systemd unit: root may not read System V objects of others.
 void ReleaseWithoutIpcOwner(SharedThingsRecord* record) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -82,7 +82,7 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path));
 }
 
-TEST_CASE("shared things: all kinds are removed, and others' are not") {
+TEST_CASE("shared things: all kinds are removed, those of other users are not") {
   if (!Possible()) return;
   const World w;
   const std::string outside = w.state.path() + "/outside";
@@ -114,7 +114,7 @@ TEST_CASE("shared things: all kinds are removed, and others' are not") {
     ReleaseWithoutIpcOwner(&record);
     CHECK(SharedThingsOf(w.user).empty());
   }
-  SECTION("but for what another user has in it") {
+  SECTION("except what another user has in it") {
     std::ofstream(w.mine + "/a/roots") << "x";
     record.Release();
     CHECK(Exists(w.mine + "/a/roots"));
@@ -126,7 +126,7 @@ TEST_CASE("shared things: all kinds are removed, and others' are not") {
   CHECK(mq_unlink(queue.c_str()) != 0);
 }
 
-TEST_CASE("shared things: also in another user's directory, and what was there before stays") {
+TEST_CASE("shared things: also in another user's directory, but what existed before stays") {
   if (!Possible()) return;
   const World w;
   REQUIRE(mkdir(w.others.c_str(), 0700) == 0);
@@ -140,7 +140,8 @@ TEST_CASE("shared things: also in another user's directory, and what was there b
   CHECK_FALSE(Exists(w.others + "/since"));
 }
 
-TEST_CASE("shared things: the last holder removes what any left, and nobody does while one lives") {
+TEST_CASE(
+    "shared things: the last holder removes leftovers of all, and none does while one lives") {
   if (!Possible()) return;
   const World w;
   SharedThingsRecord first(w.Path(), w.user);
@@ -187,19 +188,19 @@ TEST_CASE("shared things: a record is kept while processes of the user live") {
   CHECK_FALSE(Exists(w.mine));
 }
 
-TEST_CASE("shared things: a record that was not finished, or is of another boot, says nothing") {
+TEST_CASE("shared things: an unfinished record, or one of another boot, is ignored") {
   if (!Possible()) return;
   const World w;
   w.Write(w.mine);
   SharedThingsRecord record(w.Path(), w.user);
   const std::string text = GENERATE(std::string("cut"), std::string("boot\n\0end\0", 10));
   std::ofstream(w.Path()) << text;
-  SECTION("nothing is removed by it") {
+  SECTION("it removes nothing") {
     record.Release();
     CHECK(Exists(w.mine));
     CHECK_FALSE(Exists(w.Path()));
   }
-  SECTION("the next task begins a new one") {
+  SECTION("the next task starts a new one") {
     REQUIRE(record.Hold() == 0);
     record.Release();
     CHECK(Exists(w.mine));

@@ -1,4 +1,4 @@
-// submit and apply, whole.
+// submit and apply, as whole commands.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/cli/cli_harness.h"
@@ -20,13 +20,13 @@ TEST_CASE("submit: a job that can never start is submitted, with a warning") {
   CHECK(cli.Run({"submit", "--", "true"}) == 0);
   CHECK(cli.out() == "job/n submitted\n");
   CHECK(cli.err() ==
-        "berth: warning: job/n can never start: asks for gpu 520, the limit of queue research is "
+        "berth: warning: job/n can never start: requests gpu 520, the limit of queue research is "
         "256\n");
   const auto request = cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0];
-  CHECK(request.jobs(0).spec().queue().empty());  // the server's default
+  CHECK(request.jobs(0).spec().queue().empty());  // the server chooses the default
 }
 
-TEST_CASE("submit --dry-run of several jobs tells which can never start") {
+TEST_CASE("submit --dry-run of several jobs reports which can never start") {
   Cli cli;
   v1::SubmitJobsResponse response;
   response.add_jobs()->set_name("s-0");
@@ -41,7 +41,7 @@ TEST_CASE("submit --dry-run of several jobs tells which can never start") {
   CHECK(cli.Run({"submit", "--name", "s", "--array", "0-1", "--dry-run", "--", "true"}) == 0);
   CHECK(cli.out() == "job/s-0 would be accepted (dry run)\njob/s-1 would be accepted (dry run)\n");
   CHECK(cli.err() ==
-        "berth: warning: job/? can never start: asks for gpu 520, the limit of queue research is "
+        "berth: warning: job/? can never start: requests gpu 520, the limit of queue research is "
         "256\n");
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("the quick form of submit") {
   CHECK(group.command(2) == "-o");
 }
 
-TEST_CASE("the quick form of submit: parts of a GPU, and local disk") {
+TEST_CASE("the quick form of submit: shares of a GPU, and local disk") {
   Cli cli;
   const auto asks = [&](const std::vector<std::string>& options) {
     std::vector<std::string> line = {"submit"};
@@ -114,7 +114,7 @@ groups:
   command: [a]
 )";
 
-TEST_CASE("violations of the server are told by file and line") {
+TEST_CASE("the server's violations are reported with file and line") {
   Cli cli;
   const TempFile file(kJobs);
   cli.script.Answer("SubmitJobs",
@@ -130,7 +130,7 @@ TEST_CASE("violations of the server are told by file and line") {
   CHECK(cli.err().find("berth: groups[0].replicas: must be at least 1\n") != std::string::npos);
 }
 
-TEST_CASE("a wrong manifest is told before the server is asked") {
+TEST_CASE("an invalid manifest is reported before any request") {
   Cli cli;
   const TempFile file("apiVersion: berth/v1\nkind: Job\nqueu: a\n");
   CHECK(cli.Run({"submit", file.path()}) == 4);
@@ -140,7 +140,7 @@ TEST_CASE("a wrong manifest is told before the server is asked") {
   CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
 }
 
-TEST_CASE("a Volcano manifest is submitted once what Berth cannot honour is left out") {
+TEST_CASE("a Volcano manifest is submitted once unsupported keys are ignored") {
   Cli cli;
   const TempFile file(
       "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: v}\nspec:\n  tasks:\n"
@@ -152,7 +152,7 @@ TEST_CASE("a Volcano manifest is submitted once what Berth cannot honour is left
   CHECK(cli.err() == "berth: warning: " + file.path() + ":6:51: image is ignored\n");
 }
 
-TEST_CASE("dry run only asks") {
+TEST_CASE("a dry run changes nothing") {
   Cli cli;
   const TempFile file(kJobs);
   cli.script.Answer("SubmitJobs", v1::SubmitJobsResponse());
@@ -161,7 +161,7 @@ TEST_CASE("dry run only asks") {
   CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs")[0].dry_run());
 }
 
-TEST_CASE("submit --wait tells how the job ended") {
+TEST_CASE("submit --wait reports how the job ended") {
   Cli cli;
   cli.script.Answer("SubmitJobs", Submitted("a"));
   cli.script.Answer("GetJob", MakeJob("a", v1::JOB_FAILED));
@@ -183,7 +183,7 @@ maxJobs: 5
 limit: {gpu: 8}
 )";
 
-TEST_CASE("apply makes what is missing, queues first") {
+TEST_CASE("apply creates missing objects, queues first") {
   Cli cli;
   const TempFile file(kQueueAndJob);
   cli.script.Answer("GetQueue", absl::NotFoundError("none"));
@@ -209,7 +209,7 @@ TEST_CASE("apply changes only what differs") {
   job.mutable_spec()->set_queue("q");
   job.mutable_spec()->mutable_groups(0)->set_name("w");
   job.mutable_spec()->mutable_groups(0)->set_replicas(1);
-  job.mutable_spec()->mutable_groups(0)->set_min_available(1);  // filled in by the server
+  job.mutable_spec()->mutable_groups(0)->set_min_available(1);  // the server's default
   job.mutable_spec()->mutable_groups(0)->set_command(0, "a");
   cli.script.Answer("GetJob", job);
   cli.script.Answer("UpdateJob", job);
@@ -223,7 +223,7 @@ TEST_CASE("apply changes only what differs") {
         "spec.priority");
 }
 
-TEST_CASE("apply leaves alone what is as it should be, and refuses what cannot change") {
+TEST_CASE("apply leaves unchanged objects alone, and refuses changes of immutable fields") {
   const TempFile file(
       "apiVersion: berth/v1\nkind: Job\nname: one\nqueue: q\ngroups: [{name: w, replicas: 2, "
       "command: [a]}]\n");

@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-constexpr int64_t kNow = 1'795'003'600;  // 2026-11-18 12:06:40, as FakeWorld has it
+constexpr int64_t kNow = 1'795'003'600;  // 2026-11-18 12:06:40, the time of FakeWorld
 
 void AddConstraint(const std::string& name, int64_t nodes, int64_t devices, int64_t in_order,
                    v1::GroupConstraints* group) {
@@ -77,38 +77,38 @@ v1::ExplainJobResponse Waiting() {
   answer.mutable_reservation()->add_nodes("n2");
   AddRemedy(v1::Remedy::FEWER_TASKS, "groups[0].replicas", "3",
             "3 of 8 tasks would start now (replicas and min_available 3)", true, &answer);
-  AddRemedy(v1::Remedy::OTHER_QUEUE, "queue", "vision", "queue vision could take it", false,
+  AddRemedy(v1::Remedy::OTHER_QUEUE, "queue", "vision", "queue vision could accept it", false,
             &answer);
   AddRemedy(v1::Remedy::WAIT, "", "2026-11-18T12:31:40Z", "nothing to change", false, &answer);
   answer.mutable_remedies(2)->mutable_wait_until()->set_seconds(kNow + 1500);
   return answer;
 }
 
-TEST_CASE("explain tells why, in numbers, and what would start the job") {
+TEST_CASE("explain gives the reasons in numbers, and what would start the job") {
   Cli cli;
   cli.script.Answer("ExplainJob", Waiting());
   CHECK(cli.Run({"job", "explain", "bert"}) == 0);
-  CHECK(cli.out() == R"(bert is Pending, 2nd of 5 jobs in its queue that wait.
-It waits because: needs 64 gpu, 32 free.
-Group worker (8 tasks wait, room now for 3):
+  CHECK(cli.out() == R"(bert is Pending, 2nd of 5 pending jobs in its queue.
+Reasons: needs 64 gpu, 32 free.
+Group worker (8 pending tasks, room now for 3):
   10 nodes with 36 free devices, rejected by:
   CONSTRAINT     NODES  DEVICES  IN ORDER
   ready              1        8         1
   node_selector      4       12         3
   free               6        4         3
   left               -        -         3
-  node_selector and free together bar it; the most free devices on one node: 4
+  node_selector and free together block it; the most free devices on one node: 4
 gpu is held by:
   JOB    QUEUE     AMOUNT  ENDS
   llama  vision        32  2026-11-18 12:31:40 (in 25m)
   t5     research       4  -
 Starts:
-  about 2026-11-18 12:31:40 (in 25m), between 2026-11-18 12:16:40 and 2026-11-18 13:06:40, judged by 120 jobs that ended; 1 job goes first
+  about 2026-11-18 12:31:40 (in 25m), between 2026-11-18 12:16:40 and 2026-11-18 13:06:40, based on 120 ended jobs; 1 job starts first
 Reserved:
   from 2026-11-18 12:31:40 on n1, n2
 To start it:
   groups[0].replicas: 3           3 of 8 tasks would start now (replicas and min_available 3)
-  queue: vision                   queue vision could take it; not at once
+  queue: vision                   queue vision could accept it; not immediately
   wait until 2026-11-18 12:31:40  nothing to change
 )");
   CHECK(cli.script.Requests<v1::ExplainJobRequest>("ExplainJob")[0].job() == "bert");
@@ -117,7 +117,7 @@ To start it:
   CHECK(cli.out().find("DEVICES IN ORDER") != std::string::npos);
 }
 
-TEST_CASE("what barred an action is told wherever people look") {
+TEST_CASE("every view shows why an action made no room") {
   const std::string held = "queue vision holds 32 gpu in jobs that are not preemptible";
   v1::ExplainJobResponse explained = Waiting();
   v1::RoomAsked& asked = *explained.mutable_reasons(0)->add_asked();
@@ -136,19 +136,19 @@ TEST_CASE("what barred an action is told wherever people look") {
   cli.script.Answer("ListTasks", v1::ListTasksResponse());
   cli.script.Answer("ExplainJob", explained);
   cli.script.Answer("ListQueueShares", shares);
-  const std::string said = "needs 64 gpu, 32 free; reclaim: " + held;
+  const std::string expected = "needs 64 gpu, 32 free; reclaim: " + held;
   for (const std::vector<std::string>& command : {std::vector<std::string>{"job", "list"},
                                                   {"job", "describe", "bert"},
                                                   {"job", "explain", "bert"}}) {
     CHECK(cli.Run(command) == 0);
     INFO(cli.out());
-    CHECK(cli.out().find(said) != std::string::npos);
+    CHECK(cli.out().find(expected) != std::string::npos);
   }
   CHECK(cli.Run({"queue", "shares"}) == 0);
   CHECK(cli.out().find("reclaim made no room for job bert: " + held) != std::string::npos);
 }
 
-TEST_CASE("explain a job that does not wait, or that no change helps") {
+TEST_CASE("explain of a job that is not pending, or that no change would start") {
   Cli cli;
   v1::ExplainJobResponse running;
   running.set_job("llama");
@@ -156,7 +156,7 @@ TEST_CASE("explain a job that does not wait, or that no change helps") {
   cli.script.Answer("ExplainJob", running);
   CHECK(cli.Run({"job", "explain", "llama"}) == 0);
   CHECK(cli.out() == "llama is Running: it waits for nothing.\n");
-  Cli hopeless;
+  Cli no_remedy;
   v1::ExplainJobResponse answer = Waiting();
   answer.clear_remedies();
   answer.clear_holders();
@@ -164,15 +164,16 @@ TEST_CASE("explain a job that does not wait, or that no change helps") {
   answer.set_position(11);
   answer.set_queue_jobs(11);
   answer.mutable_estimate()->Clear();
-  answer.mutable_estimate()->set_unknown("nothing that runs has a walltime");
-  hopeless.script.Answer("ExplainJob", answer);
-  CHECK(hopeless.Run({"job", "explain", "bert"}) == 0);
-  for (const char* words : {"11th of 11 jobs", "To start it:\n  no single change that is known of",
-                            "Starts:\n  cannot be said: nothing that runs has a walltime\n"}) {
-    INFO(hopeless.out());
-    CHECK(hopeless.out().find(words) != std::string::npos);
+  answer.mutable_estimate()->set_unknown("no running job has a walltime");
+  no_remedy.script.Answer("ExplainJob", answer);
+  CHECK(no_remedy.Run({"job", "explain", "bert"}) == 0);
+  for (const char* words : {"11th of 11 pending jobs",
+                            "To start it:\n  no single change is known that would start it\n",
+                            "Starts:\n  unknown: no running job has a walltime\n"}) {
+    INFO(no_remedy.out());
+    CHECK(no_remedy.out().find(words) != std::string::npos);
   }
-  CHECK(hopeless.out().find("held by") == std::string::npos);
+  CHECK(no_remedy.out().find("held by") == std::string::npos);
 }
 
 TEST_CASE("several jobs are explained one after the other, as documents for programs") {
@@ -188,7 +189,7 @@ TEST_CASE("several jobs are explained one after the other, as documents for prog
   CHECK(cli.Run({"job", "explain"}) == 2);
 }
 
-TEST_CASE("estimate in a sentence") {
+TEST_CASE("estimate prints one sentence") {
   Cli cli;
   v1::EstimateJobResponse estimate;
   cli.script.Answer("EstimateJob", estimate);
@@ -200,10 +201,10 @@ TEST_CASE("estimate in a sentence") {
   cli.script.Answer("EstimateJob", estimate);
   CHECK(cli.Run({"job", "estimate", "a", "b", "c"}) == 0);
   CHECK(cli.out() ==
-        "a does not wait\n\n"
+        "a is not pending\n\n"
         "b starts: 2026-11-18 12:31:40 (in 25m) at the latest, if all keep to their walltimes; "
-        "2 jobs go first\n\n"
-        "c starts: cannot be said: job t5 goes before it, and has no walltime\n");
+        "2 jobs start first\n\n"
+        "c starts: unknown: job t5 goes before it, and has no walltime\n");
 }
 
 constexpr char kJob[] = R"(apiVersion: berth/v1
@@ -222,7 +223,7 @@ void AddTask(const std::string& group, int32_t index, const std::string& node, i
   for (int i = 0; i < devices; ++i) task.add_device_uuids("GPU-" + std::to_string(i));
 }
 
-TEST_CASE("a dry run of one job shows where it would go") {
+TEST_CASE("a dry run of one job shows where it would be placed") {
   Cli cli;
   const TempFile file(kJob);
   v1::PlanJobResponse plan;
@@ -252,7 +253,7 @@ Starts now on 2 nodes:
   CHECK(cli.out() == "job/quick\n");
 }
 
-TEST_CASE("a plan of a job that would wait is accepted all the same") {
+TEST_CASE("a plan of a job that would stay pending succeeds") {
   Cli cli;
   const TempFile file(kJob);
   v1::PlanJobResponse waits;
@@ -278,14 +279,14 @@ TEST_CASE("a plan of a job that would wait is accepted all the same") {
   cli.script.Answer("PlanJob", exhausted);
   CHECK(cli.Run({"job", "plan", "-f", file.path()}) == 0);
   CHECK(cli.out() == R"(job/one would be accepted (dry run)
-Waits because:
+Pending because:
   needs 64 gpu, 32 free
-Kept for it:
+Reserved:
   from 2026-11-18 12:31:40 on n1
 )");
   CHECK(cli.Run({"job", "plan", "-f", file.path()}) == 0);
   CHECK(cli.out() == R"(job/one would be accepted (dry run)
-Waits for what is being released on 1 node:
+Waits for resources being released on 1 node:
   NODE  TASKS     DEVICES
   n1    worker-0        2
 Evicts:
@@ -293,10 +294,10 @@ Evicts:
   bert  vision      4  Reclaimed  it borrowed 8 gpu
 )");
   CHECK(cli.Run({"job", "plan", "-f", file.path()}) == 0);
-  CHECK(cli.out().find("cannot be said") != std::string::npos);
+  CHECK(cli.out().find("is unknown") != std::string::npos);
 }
 
-TEST_CASE("a plan over many nodes shows the first, unless asked for all") {
+TEST_CASE("a plan over many nodes shows the first ones, or all on request") {
   Cli cli;
   const TempFile file(kJob);
   v1::PlanJobResponse plan;
@@ -312,7 +313,7 @@ TEST_CASE("a plan over many nodes shows the first, unless asked for all") {
   CHECK(cli.out().find("node22") != std::string::npos);
 }
 
-TEST_CASE("what is wrong with a planned job is told by file and line") {
+TEST_CASE("errors in a planned job are reported with file and line") {
   Cli cli;
   const TempFile file(kJob);
   cli.script.Answer("PlanJob", ViolationsError(absl::StatusCode::kInvalidArgument,

@@ -1,4 +1,4 @@
-// Every command either has a form of -o or refuses it.
+// Every command either supports a format of -o or refuses it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -29,7 +29,7 @@ tier: 1
 members: [{type: NODE, exact: n1}]
 )";
 
-// What the commands are given, in files that are gone after the test.
+// The input files of the commands, removed after the test.
 struct Files {
   TempFile job{kJob};
   TempFile jobs{std::string(kJob) + "---\n" + kJob};
@@ -37,7 +37,7 @@ struct Files {
   TempFile slurm{"SwitchName=s1 Nodes=n[1-2]\n"};
 };
 
-// A line of each command, by its name; more than one where the form is made in several places.
+// One line for each command, by its name; several if different code prints the format.
 std::multimap<std::string, Words> Lines(const Files& files) {
   std::multimap<std::string, Words> lines = {
       {"apply", {"apply", "-f", files.job.path()}},
@@ -62,20 +62,22 @@ std::multimap<std::string, Words> Lines(const Files& files) {
       {"hypernode apply", {"hypernode", "apply", "-f", files.hyper_node.path()}},
       {"topology import", {"topology", "import", "--from", "slurm-conf", files.slurm.path()}},
   };
-  for (const char* alone : {"job list", "job history", "job watch", "queue list", "queue shares",
-                            "node list", "hypernode list", "topology show", "cluster info",
-                            "cluster reload", "cluster finalize", "cluster backup",
-                            "cluster pause", "cluster resume"}) {
+  for (const char* alone :
+       {"job list", "job history", "job watch", "queue list", "queue shares", "node list",
+        "hypernode list", "topology show", "cluster info", "cluster reload", "cluster finalize",
+        "cluster backup", "cluster pause", "cluster resume"}) {
     const std::string command = alone;
     const size_t blank = command.find(' ');
     lines.insert({command, {command.substr(0, blank), command.substr(blank + 1)}});
   }
   for (const char* named :
-       {"job get", "job describe", "job explain", "job estimate", "job tasks", "job logs",
-        "job wait", "job cancel", "job suspend", "job resume", "job delete", "queue get",
-        "queue describe", "queue create", "queue open", "queue close", "queue delete", "node get",
-        "node describe", "node tasks", "node cordon", "node drain", "node uncordon", "node delete",
-        "hypernode get", "hypernode describe", "hypernode create", "hypernode update",
+       {"job get",          "job describe",       "job explain",      "job estimate",
+        "job tasks",        "job logs",           "job wait",         "job cancel",
+        "job suspend",      "job resume",         "job delete",       "queue get",
+        "queue describe",   "queue create",       "queue open",       "queue close",
+        "queue delete",     "node get",           "node describe",    "node tasks",
+        "node cordon",      "node drain",         "node uncordon",    "node delete",
+        "hypernode get",    "hypernode describe", "hypernode create", "hypernode update",
         "hypernode delete", "topology describe"}) {
     const std::string command = named;
     const size_t blank = command.find(' ');
@@ -92,7 +94,7 @@ void AddLeaves(const CLI::App& app, const std::string& name, Words* leaves) {
   }
 }
 
-// "job list", as the tree has them.
+// Names as "job list".
 Words Commands() {
   Cli cli;
   std::ostringstream out, err;
@@ -160,7 +162,7 @@ bool IsYaml(const std::string& text) {
                      [](const YamlNode& one) { return one.is_map(); });
 }
 
-// A word a line.
+// One word a line.
 bool IsNames(const std::string& text) {
   return text.find(' ') == std::string::npos && text.find("\n\n") == std::string::npos &&
          !text.empty() && text[0] != '{' && text.find(':') == std::string::npos;
@@ -185,7 +187,7 @@ const std::map<std::string, Format> kFormats = {{"table", Format::kTable},
                                                 {"yaml", Format::kYaml},
                                                 {"name", Format::kName}};
 
-// "train" and "true" stand behind "--".
+// Puts "--" before "train" and "true".
 Words WithDashes(Words line) {
   if (line.back() == "train" || line.back() == "true") line.insert(line.end() - 1, "--");
   return line;
@@ -202,7 +204,7 @@ void CheckLine(const std::string& command, const Words& words, const std::string
   const std::vector<Format>& formats = *FormatsOf(command);
   if (std::find(formats.begin(), formats.end(), format) == formats.end()) {
     CHECK(code == 2);
-    CHECK(cli.err().find(command + " has no -o " + name) != std::string::npos);
+    CHECK(cli.err().find(command + " does not support -o " + name) != std::string::npos);
     CHECK(cli.out().empty());
   } else {
     CHECK(code != 2);
@@ -212,7 +214,7 @@ void CheckLine(const std::string& command, const Words& words, const std::string
 
 }  // namespace
 
-TEST_CASE("every command has a form of -o, or refuses it") {
+TEST_CASE("every command supports a format of -o, or refuses it") {
   const Files files;
   const auto lines = Lines(files);
   const Words commands = Commands();
@@ -229,7 +231,7 @@ TEST_CASE("every command has a form of -o, or refuses it") {
   }
 }
 
-TEST_CASE("documents of YAML are parted, wherever they come from") {
+TEST_CASE("YAML documents are separated in the output of every command") {
   Cli cli;
   Answers(cli.script);
   CHECK(cli.Run({"job", "cancel", "x", "y", "-o", "yaml"}) == 0);
@@ -239,7 +241,7 @@ TEST_CASE("documents of YAML are parted, wherever they come from") {
   CHECK(cli.out().find("\n---\n") != std::string::npos);
 }
 
-TEST_CASE("submit of more jobs than one call takes is one object of JSON") {
+TEST_CASE("submit prints one JSON object even if the jobs need several calls") {
   Cli cli;
   v1::SubmitJobsResponse first, second;
   for (int i = 0; i < 1000; ++i) first.add_jobs()->set_name("a");

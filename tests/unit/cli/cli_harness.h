@@ -1,4 +1,4 @@
-// Runs whole command lines against a server that answers as the test says.
+// Runs whole command lines against a server whose answers the test gives.
 #ifndef BERTH_TESTS_UNIT_CLI_CLI_HARNESS_H_
 #define BERTH_TESTS_UNIT_CLI_CLI_HARNESS_H_
 
@@ -16,7 +16,7 @@ namespace berth {
 
 class Cli {
  public:
-  // Runs `berth --server FAKE ARGUMENTS...`; out() and err() are of this run.
+  // Runs `berth --server FAKE ARGUMENTS...`. out() and err() are those of this run.
   int Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--server", server.address()});
     return RunBare(arguments);
@@ -38,14 +38,14 @@ class Cli {
   bool no_color = false;
   bool in_terminal = false;
   size_t width = 0;
-  std::string answer;  // typed when asked
+  std::string answer;  // typed at a question
 
  private:
   std::ostringstream out_;
   std::ostringstream err_;
 };
 
-// A file that is gone after the test.
+// A file that is removed after the test.
 class TempFile {
  public:
   explicit TempFile(const std::string& text) : path_(std::tmpnam(nullptr)) {

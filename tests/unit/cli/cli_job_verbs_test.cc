@@ -1,5 +1,5 @@
-// Verbs of jobs: wait of several, describe for programs, update, logs of several tasks, and formats
-// that a verb does not have.
+// Verbs of jobs: wait for several jobs, describe for programs, update, logs of several tasks, and
+// formats that a verb does not support.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -22,14 +22,14 @@ v1::WatchResponse Change(const std::string& job, v1::JobState state) {
   return response;
 }
 
-// a, then b, each asked for once before and once after the watch began, and once when it ended.
+// Jobs a and b. Each is requested before the watch starts, after it started, and once it ended.
 void TwoRunningJobs(Cli& cli) {
   for (const char* name : {"a", "b", "a", "b"})
     cli.script.Answer("GetJob", MakeJob(name, v1::JOB_RUNNING));
   cli.script.Answer("GetJob", MakeJob("x", v1::JOB_RUNNING));
 }
 
-TEST_CASE("job wait a b waits for both, and fails if one does") {
+TEST_CASE("job wait a b waits for both, and fails if one of them fails") {
   Cli cli;
   TwoRunningJobs(cli);
   cli.script.Stream<v1::WatchResponse>(
@@ -50,7 +50,7 @@ TEST_CASE("job wait --any ends with the first") {
   CHECK(cli.out() == "job/b Succeeded\n");
 }
 
-TEST_CASE("job wait tells those that have not ended in time") {
+TEST_CASE("job wait names the jobs that have not ended in time") {
   Cli cli;
   TwoRunningJobs(cli);
   cli.script.Stream<v1::WatchResponse>(
@@ -90,12 +90,12 @@ TEST_CASE("describe -o json is the job with its tasks") {
   CHECK(cli.out() == "job/a\n");
 }
 
-TEST_CASE("a format that a verb does not have is refused by name") {
+TEST_CASE("a format that a verb does not support is refused by name") {
   Cli cli;
   CHECK(cli.RunBare({"job", "logs", "a", "-o", "json"}) == 2);
-  CHECK(cli.err() == "berth: job logs has no -o json\n");
+  CHECK(cli.err() == "berth: job logs does not support -o json\n");
   CHECK(cli.RunBare({"job", "delete", "a", "-o", "yaml"}) == 2);
-  CHECK(cli.err() == "berth: job delete has no -o yaml; it has table, name\n");
+  CHECK(cli.err() == "berth: job delete does not support -o yaml; use table, name\n");
   CHECK(cli.RunBare({"version", "--client", "-o", "json"}) == 2);
   CHECK(cli.RunBare({"job", "history", "-o", "table"}) == 2);
   cli.script.Answer("DeleteJob", v1::DeleteJobResponse());
@@ -151,7 +151,7 @@ TEST_CASE("job logs of several tasks: whole lines with their names") {
   CHECK(cli.out() == "\033[34m[w-1]\033[0m 1\n\033[32m[w-2]\033[0m 1\n");
 }
 
-TEST_CASE("job logs of one task are as they are, unless a prefix is asked for") {
+TEST_CASE("job logs of one task are unchanged, unless a prefix is requested") {
   Cli cli;
   cli.script.Answer("ListTasks", Tasks(1));
   cli.script.Stream<v1::ReadLogsResponse>("ReadLogs", {Output("no newline")}, absl::OkStatus());
@@ -165,7 +165,7 @@ TEST_CASE("job logs of one task are as they are, unless a prefix is asked for") 
   CHECK(cli.script.Requests<v1::ReadLogsRequest>("ReadLogs").back().task() == "w-0");
 }
 
-TEST_CASE("job logs --timestamps: a line has the time at which it was begun") {
+TEST_CASE("job logs --timestamps: a line has the time of its first byte") {
   const bool follow = GENERATE(false, true);
   Cli cli;
   cli.script.Answer("ListTasks", Tasks(1));
@@ -201,7 +201,7 @@ TEST_CASE("job logs -f of several tasks at once") {
   CHECK_THAT(failing.out(), Contains("[w-0] x\n") && Contains("[w-1] x\n"));
 }
 
-TEST_CASE("job logs: how many tasks, and those without output") {
+TEST_CASE("job logs: the number of tasks, and tasks without output") {
   Cli cli;
   cli.script.Answer("ListTasks", Tasks(static_cast<int>(kMaxLogStreams) + 1));
   CHECK(cli.Run({"job", "logs", "a", "-f"}) == 2);
@@ -217,7 +217,7 @@ TEST_CASE("job logs: how many tasks, and those without output") {
   CHECK(waiting.Run({"job", "logs", "a", "--task", "x-*"}) == 3);
 }
 
-TEST_CASE("job exec is exec") {
+TEST_CASE("job exec equals exec") {
   Cli cli;
   CHECK(cli.RunBare({"job", "exec", "job/a"}) == 2);
   CHECK(cli.err() == "berth: exec needs a command after --\n");

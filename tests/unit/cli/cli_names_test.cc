@@ -12,7 +12,7 @@ v1::ListJobsResponse OneJob() {
   return list;
 }
 
-TEST_CASE("what -o name prints is taken by every verb") {
+TEST_CASE("every verb accepts what -o name prints") {
   Cli cli;
   cli.script.Answer("ListJobs", OneJob());
   cli.script.Answer("CancelJob", MakeJob("x", v1::JOB_CANCELLED));
@@ -37,13 +37,13 @@ TEST_CASE("what -o name prints is taken by every verb") {
   CHECK(cli.script.Requests<v1::DeleteHyperNodeRequest>("DeleteHyperNode")[0].name() == "rack");
 }
 
-TEST_CASE("a name of another type is refused, saying what is taken") {
+TEST_CASE("a name of another type is refused, with the accepted form") {
   Cli cli;
   CHECK(cli.RunBare({"job", "cancel", "queue/x"}) == 2);
-  CHECK(cli.err().find("\"queue/x\" is a queue; this takes a job: job/x or x\n") !=
+  CHECK(cli.err().find("\"queue/x\" is a queue; expected a job: job/x or x\n") !=
         std::string::npos);
   CHECK(cli.RunBare({"node", "get", "pod/x"}) == 2);
-  CHECK(cli.err().find("unknown type \"pod\"; this takes a node: node/x or x\n") !=
+  CHECK(cli.err().find("unknown type \"pod\"; expected a node: node/x or x\n") !=
         std::string::npos);
   CHECK(cli.RunBare({"job", "get", "job/"}) == 2);
   CHECK(cli.RunBare({"get", "job/x", "queue/y"}) == 2);
@@ -73,7 +73,7 @@ TEST_CASE("the verb may come first") {
   CHECK(cli.out() == "node/n1 deleted\n");
 }
 
-TEST_CASE("get of a type takes the options of its list, wherever they stand") {
+TEST_CASE("get of a type accepts the options of its list, in any position") {
   Cli cli;
   cli.script.Answer("ListJobs", OneJob());
   cli.script.Answer("ListNodes", v1::ListNodesResponse());
@@ -89,11 +89,11 @@ TEST_CASE("get of a type takes the options of its list, wherever they stand") {
   CHECK(cli.Run({"get", "jobs", "--sort", "name", "-o", "name"}) == 0);
   CHECK(cli.Run({"get", "hypernodes", "--kind", "network"}) == 0);
   CHECK(cli.script.Requests<v1::ListHyperNodesRequest>("ListHyperNodes")[0].kind() == "network");
-  CHECK(cli.Run({"get", "job", "-o", "name", "x"}) == 0);  // and a name is one still
+  CHECK(cli.Run({"get", "job", "-o", "name", "x"}) == 0);  // a name is still one object
   CHECK(cli.script.Requests<v1::GetJobRequest>("GetJob").size() == 1);
 }
 
-TEST_CASE("what -o name prints is taken as the value of an option, too") {
+TEST_CASE("an option accepts what -o name prints as its value") {
   Cli cli;
   cli.script.Answer("SubmitJobs", Submitted("n"));
   CHECK(cli.Run({"submit", "--queue", "queue/q", "--after", "job/x", "--after", "y", "--",
@@ -119,11 +119,10 @@ TEST_CASE("what -o name prints is taken as the value of an option, too") {
   CHECK(made.hyper_node().spec().members(0).exact() == "n1");
   CHECK(made.hyper_node().spec().members(1).exact() == "s");
   CHECK(cli.RunBare({"submit", "--queue", "job/q", "--", "true"}) == 2);
-  CHECK(cli.err().find("\"job/q\" is a job; this takes a queue: queue/q or q") !=
-        std::string::npos);
+  CHECK(cli.err().find("\"job/q\" is a job; expected a queue: queue/q or q") != std::string::npos);
 }
 
-TEST_CASE("a verb without a type is told what to type") {
+TEST_CASE("for a verb without a type the error suggests the full command") {
   Cli cli;
   CHECK(cli.RunBare({"info"}) == 2);
   CHECK(cli.err() == "berth: did you mean: berth cluster info\n");
@@ -147,7 +146,7 @@ TEST_CASE("a verb without a type is told what to type") {
   CHECK(cli.err() == "berth: unknown command \"jbo\"; did you mean \"job\"?\n");
 }
 
-TEST_CASE("a number out of range is told the range in words") {
+TEST_CASE("for a number out of range the error states the range") {
   Cli cli;
   CHECK(cli.RunBare({"submit", "--gpus", "0", "--", "train"}) == 2);
   CHECK(cli.err().find("--gpus: must be 1 or more, got \"0\"\n") != std::string::npos);

@@ -42,7 +42,7 @@ TEST_CASE("node describe shows how devices are connected, and which are free") {
   CHECK(cli.Run({"node", "describe", "n1"}) == 0);
   INFO(cli.out());
   CHECK_THAT(cli.out(), Contains("NUMA node 0") && Contains("CPUs 8-15") && Contains("in use"));
-  CHECK_THAT(cli.out(), !Contains("NUMA node 2"));  // no device is there
+  CHECK_THAT(cli.out(), !Contains("NUMA node 2"));  // it has no device
   CHECK_THAT(cli.out(), Contains("Links between devices:\n"
                                  "        gpu0  gpu1  nic0  STATE\n"
                                  "  gpu0  X     NV18  ?     free\n"
@@ -77,7 +77,7 @@ v1::ListTasksResponse TwoTasks() {
   return tasks;
 }
 
-TEST_CASE("what runs on a node, with its devices") {
+TEST_CASE("node describe lists the tasks on a node, with their devices") {
   Cli cli;
   cli.script.Answer("ListTasks", TwoTasks());
   CHECK(cli.Run({"node", "tasks", "node/n1"}) == 0);
@@ -104,7 +104,7 @@ std::vector<std::string> Drained(Cli& cli) {
   return names;
 }
 
-TEST_CASE("nodes are steered by names, patterns and labels") {
+TEST_CASE("node verbs accept names, patterns and labels") {
   using Names = std::vector<std::string>;
   Cli cli;
   v1::ListNodesResponse nodes;
@@ -133,7 +133,7 @@ TEST_CASE("nodes are steered by names, patterns and labels") {
   CHECK(cli.script.Requests<v1::UncordonNodeRequest>("UncordonNode").size() == 3);
 }
 
-TEST_CASE("more than one node that was matched is asked about, and every node needs --yes") {
+TEST_CASE("more than one matched node needs confirmation, and all nodes need --yes") {
   Cli cli;
   v1::ListNodesResponse nodes;
   for (const char* name : {"n1", "n2"}) nodes.add_nodes()->set_name(name);

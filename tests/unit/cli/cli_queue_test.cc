@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-TEST_CASE("queues as a tree") {
+TEST_CASE("queues are listed as a tree") {
   Cli cli;
   v1::ListQueuesResponse list;
   for (const auto& entry : std::vector<std::pair<std::string, std::string>>{
@@ -32,7 +32,7 @@ TEST_CASE("queues as a tree") {
         "  vision  Open         0        0     0  -          -\n");
 }
 
-TEST_CASE("an answer that a crash may undo is taken if asked for, with a warning") {
+TEST_CASE("queue list --unsynced accepts an answer that a crash may undo, with a warning") {
   Cli cli;
   v1::ListQueuesResponse list;
   list.add_queues()->set_name("q");
@@ -94,7 +94,7 @@ TEST_CASE("queue: max tasks and defaults are sent and described") {
   }
 }
 
-TEST_CASE("queue create and update send what is given") {
+TEST_CASE("queue create and update send the given values") {
   Cli cli;
   v1::Queue queue;
   queue.set_name("q");
@@ -178,7 +178,7 @@ v1::ListQueueSharesResponse ThreeShares() {
   return response;
 }
 
-TEST_CASE("queue describe shows what is wrong with how its jobs start") {
+TEST_CASE("queue describe shows that starts of its jobs are refused") {
   v1::Queue queue;
   queue.set_name("research");
   Cli well;
@@ -188,7 +188,7 @@ TEST_CASE("queue describe shows what is wrong with how its jobs start") {
   v1::QueueCondition& condition = *queue.mutable_status()->add_conditions();
   condition.set_kind(v1::QueueCondition::STARTS_REFUSED);
   condition.set_count(6);
-  condition.set_detail("the last 6 starts of its jobs were refused, and none runs since");
+  condition.set_detail("the last 6 starts of its jobs were refused, and none has run since");
   Cli cli;
   cli.script.Answer("GetQueue", queue);
   CHECK(cli.Run({"queue", "describe", "research"}) == 0);
@@ -221,7 +221,7 @@ TEST_CASE("queue shares: a tree with a row for each resource") {
         "research");
 }
 
-TEST_CASE("queue shares in the other forms") {
+TEST_CASE("queue shares in the other formats") {
   Cli cli;
   cli.script.Answer("ListQueueShares", ThreeShares());
   CHECK(cli.Run({"queue", "shares", "-o", "name"}) == 0);

@@ -1,4 +1,4 @@
-// Which jobs a verb is about, and job list.
+// How verbs select jobs, and job list.
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +12,7 @@ using Catch::Matchers::Contains;
 
 v1::ListJobsResponse Jobs(const std::vector<std::string>& names) {
   v1::ListJobsResponse list;
-  uint64_t uid = 100;  // newest first, as the server lists
+  uint64_t uid = 100;  // newest first, as the server lists them
   for (const std::string& name : names) {
     *list.add_jobs() = MakeJob(name, v1::JOB_RUNNING);
     list.mutable_jobs(list.jobs_size() - 1)->set_uid(uid--);
@@ -27,7 +27,7 @@ std::vector<std::string> Cancelled(Cli& cli) {
   return names;
 }
 
-TEST_CASE("a pattern stands for the jobs whose names match") {
+TEST_CASE("a pattern selects the jobs whose names match") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"train-2", "train-1", "eval"}));
   cli.script.Answer("CancelJob", MakeJob("train-2", v1::JOB_CANCELLED));
@@ -47,7 +47,7 @@ TEST_CASE("exact names need no list") {
   Cli cli;
   cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_CANCELLED));
   cli.in_terminal = true;
-  CHECK(cli.Run({"job", "cancel", "a", "job/b", "c"}) == 0);  // and no question
+  CHECK(cli.Run({"job", "cancel", "a", "job/b", "c"}) == 0);  // without confirmation
   CHECK(Cancelled(cli) == std::vector<std::string>{"a", "b", "c"});
   CHECK(cli.script.Requests<v1::ListJobsRequest>("ListJobs").empty());
 }
@@ -66,17 +66,17 @@ TEST_CASE("filters select jobs") {
   CHECK(filter.states_size() == 2);
   CHECK(filter.labels().at("team") == "a");
   CHECK_FALSE(filter.active_only());
-  // A name beside a filter must match both.
+  // A name and a filter must both match.
   CHECK(cli.Run({"job", "cancel", "a", "--queue", "q"}) == 0);
   CHECK(Cancelled(cli).back() == "a");
   CHECK(Cancelled(cli).size() == 3);
   Cli none;
   none.script.Answer("ListJobs", v1::ListJobsResponse());
-  CHECK(none.Run({"job", "cancel", "--user", "ann"}) == 0);  // as scancel -u
+  CHECK(none.Run({"job", "cancel", "--user", "ann"}) == 0);  // like scancel -u
   CHECK(none.err() == "berth: no job matches\n");
 }
 
-TEST_CASE("each verb selects among the jobs that it can be about") {
+TEST_CASE("each verb selects only among jobs in suitable states") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"a"}));
   cli.script.Answer("ResumeJob", MakeJob("a", v1::JOB_PENDING));
@@ -88,7 +88,7 @@ TEST_CASE("each verb selects among the jobs that it can be about") {
   CHECK(requests[1].filter().ended_only());
 }
 
-TEST_CASE("on a terminal more than one match is asked about") {
+TEST_CASE("on a terminal more than one match needs confirmation") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"b", "a"}));
   cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_CANCELLED));
@@ -108,7 +108,7 @@ TEST_CASE("on a terminal more than one match is asked about") {
   CHECK(Cancelled(cli).size() == 5);
 }
 
-TEST_CASE("a script is not asked, and --all alone needs --yes there") {
+TEST_CASE("a script gets no question, and --all alone needs --yes there") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"b", "a"}));
   cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_CANCELLED));
@@ -119,7 +119,7 @@ TEST_CASE("a script is not asked, and --all alone needs --yes there") {
   CHECK(Cancelled(cli).size() == 2);
 }
 
-TEST_CASE("a pattern that every name matches is --all") {
+TEST_CASE("a pattern that matches every name equals --all") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"b", "a"}));
   cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_CANCELLED));
@@ -132,28 +132,28 @@ TEST_CASE("a pattern that every name matches is --all") {
   CHECK(Cancelled(cli).empty());
   CHECK(cli.Run({"job", "cancel", "*", "--yes"}) == 0);
   CHECK(Cancelled(cli).size() == 2);
-  CHECK(cli.Run({"job", "cancel", "*", "--queue", "q"}) == 0);  // a filter chooses
-  CHECK(cli.Run({"job", "cancel", "?"}) == 0);                  // and so does this
+  CHECK(cli.Run({"job", "cancel", "*", "--queue", "q"}) == 0);  // the filter selects
+  CHECK(cli.Run({"job", "cancel", "?"}) == 0);                  // and so does this pattern
   CHECK(Cancelled(cli).size() == 6);
 }
 
-TEST_CASE("of several jobs the first error decides, and the others are done") {
+TEST_CASE("with several jobs the first error sets the exit code, and the others are processed") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"b", "a"}));
   cli.script.Answer("SuspendJob", absl::FailedPreconditionError("job \"b\" has ended"));
   cli.script.Answer("SuspendJob", MakeJob("a", v1::JOB_SUSPENDED));
   CHECK(cli.Run({"job", "suspend", "--queue", "q"}) == 1);
   CHECK(cli.out() == "job/a suspended\n");
-  CHECK_THAT(cli.err(), Contains("berth: suspend: 2 jobs, not all of them\n"));
+  CHECK_THAT(cli.err(), Contains("berth: suspend: 2 jobs, some failed\n"));
 }
 
-TEST_CASE("a verb without names and filters says how to select") {
+TEST_CASE("a verb without names and filters explains how to select") {
   Cli cli;
   CHECK(cli.RunBare({"job", "cancel"}) == 2);
-  CHECK_THAT(cli.err(), Contains("name jobs, or match them by"));
+  CHECK_THAT(cli.err(), Contains("no jobs selected: give names"));
 }
 
-TEST_CASE("job list: active ones, newest first, unless asked for others") {
+TEST_CASE("job list: active jobs, newest first, unless other options are given") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"b", "c", "a"}));
   CHECK(cli.Run({"job", "list", "-o", "name"}) == 0);
@@ -176,12 +176,12 @@ TEST_CASE("job list: active ones, newest first, unless asked for others") {
   CHECK_FALSE(requests[2].filter().active_only());
   CHECK(requests[3].filter().submitted_after().seconds() == 1'795'003'600 - 7200);
   CHECK(requests[3].filter().node() == "n1");
-  CHECK(requests[7].filter().name_pattern().empty());  // the server knows no [
+  CHECK(requests[7].filter().name_pattern().empty());  // the server does not support [
   CHECK(cli.RunBare({"job", "list", "--sort", "colour"}) == 2);
   CHECK_THAT(cli.err(), Contains("--sort: colour not in"));
 }
 
-TEST_CASE("job list --limit asks for no more pages than it takes") {
+TEST_CASE("job list --limit requests only the pages that it needs") {
   Cli cli;
   v1::ListJobsResponse page = Jobs({"b", "a"});
   page.set_next_page_token("more");
@@ -191,18 +191,18 @@ TEST_CASE("job list --limit asks for no more pages than it takes") {
   CHECK(cli.script.Requests<v1::ListJobsRequest>("ListJobs").size() == 1);
 }
 
-TEST_CASE("an empty job list says where the others are") {
+TEST_CASE("an empty job list says how to list other jobs") {
   Cli cli;
   cli.script.Answer("ListJobs", v1::ListJobsResponse());
   CHECK(cli.Run({"job", "list"}) == 0);
-  CHECK(cli.err() == "no active jobs; --all shows those that have ended, too\n");
+  CHECK(cli.err() == "no active jobs; --all also shows jobs that have ended\n");
   CHECK(cli.Run({"job", "list", "--all"}) == 0);
   CHECK(cli.err() == "no jobs\n");
   CHECK(cli.Run({"job", "list", "-o", "json"}) == 0);
   CHECK(cli.out() == "[]\n");
 }
 
-TEST_CASE("the last column of job list fits into the terminal") {
+TEST_CASE("the last column of job list fits the terminal") {
   Cli cli;
   v1::ListJobsResponse list = Jobs({"a-job-with-a-name", "b"});
   v1::JobStatus& status = *list.mutable_jobs(0)->mutable_status();
@@ -222,7 +222,7 @@ TEST_CASE("the last column of job list fits into the terminal") {
   cli.width = 250;
   CHECK(cli.Run({"job", "list"}) == 0);
   CHECK_THAT(cli.out(), Contains("\xc3\xa9nd\n"));
-  cli.width = 30;  // too narrow for all: a few words of the reason remain
+  cli.width = 30;  // too narrow for all columns: a few words of the reason remain
   CHECK(cli.Run({"job", "list"}) == 0);
   CHECK_THAT(cli.out(), Contains("xxxxxxxxxxxxx...\n"));
   cli.width = 0;  // a pipe

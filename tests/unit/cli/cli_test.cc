@@ -1,4 +1,4 @@
-// Commands that look and commands that change, whole.
+// Commands that read and commands that change, as whole commands.
 #include <catch2/catch.hpp>
 #include <map>
 #include <sstream>
@@ -22,7 +22,7 @@ v1::ListJobsResponse TwoJobs() {
   return list;
 }
 
-TEST_CASE("job list in every form") {
+TEST_CASE("job list in every format") {
   Cli cli;
   cli.script.Answer("ListJobs", TwoJobs());
   CHECK(cli.Run({"job", "list"}) == 0);
@@ -48,7 +48,7 @@ TEST_CASE("job list in every form") {
   CHECK(cli.out().find("---\napiVersion: berth/v1\nkind: Job\nname: bert\n") != std::string::npos);
 }
 
-TEST_CASE("the tasks of a job that are well: those that run and those that succeeded") {
+TEST_CASE("job list counts running and succeeded tasks as healthy") {
   Cli cli;
   v1::ListJobsResponse list;
   const auto add = [&](const std::string& name, v1::JobState state,
@@ -78,7 +78,7 @@ TEST_CASE("an empty list") {
   cli.script.Answer("ListJobs", v1::ListJobsResponse());
   CHECK(cli.Run({"job", "list"}) == 0);
   CHECK(cli.out() == "");
-  CHECK(cli.err() == "no active jobs; --all shows those that have ended, too\n");
+  CHECK(cli.err() == "no active jobs; --all also shows jobs that have ended\n");
   CHECK(cli.Run({"job", "list", "-o", "json"}) == 0);
   CHECK(cli.out() == "[]\n");
 }
@@ -92,12 +92,12 @@ TEST_CASE("filters of job list reach the server") {
   CHECK(filter.states_size() == 2);
   CHECK(filter.states(0) == v1::JOB_RUNNING);
   CHECK(filter.labels().at("x") == "1");
-  CHECK_FALSE(filter.active_only());  // the states say it
+  CHECK_FALSE(filter.active_only());  // the states imply it
   CHECK(cli.Run({"job", "list", "--state", "runing"}) == 2);
   CHECK(cli.err().find("unknown state \"runing\"; known: Pending, Held") != std::string::npos);
 }
 
-TEST_CASE("colours only on a terminal, unless NO_COLOR or --color say otherwise") {
+TEST_CASE("colors only on a terminal, unless NO_COLOR or --color decide otherwise") {
   Cli cli;
   cli.script.Answer("ListJobs", TwoJobs());
   const auto colored = [&](std::vector<std::string> arguments) {
@@ -113,7 +113,7 @@ TEST_CASE("colours only on a terminal, unless NO_COLOR or --color say otherwise"
   CHECK_FALSE(colored({"job", "list"}));
 }
 
-TEST_CASE("exit codes tell what went wrong") {
+TEST_CASE("exit codes show what went wrong") {
   struct Case {
     absl::Status status;
     int code;
@@ -139,7 +139,7 @@ TEST_CASE("exit codes tell what went wrong") {
   }
 }
 
-TEST_CASE("wrong command lines are usage errors") {
+TEST_CASE("invalid command lines are usage errors") {
   Cli cli;
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{},
@@ -165,19 +165,19 @@ TEST_CASE("wrong command lines are usage errors") {
   CHECK(cli.Run({"jbo", "list"}) == 2);
   CHECK(cli.err() == "berth: unknown command \"jbo\"; did you mean \"job\"?\n");
   CHECK(cli.Run({"--help"}) == 0);
-  CHECK(cli.out().find("Exit codes: 0 done") != std::string::npos);
+  CHECK(cli.out().find("Exit codes: 0 success") != std::string::npos);
   CHECK(cli.Run({"job", "logs", "--help"}) == 0);
   CHECK(cli.Run({"--version"}) == 0);
 }
 
-TEST_CASE("an absent server is tried for the time given, then told") {
+TEST_CASE("an absent server is retried for the given time, then reported") {
   Cli cli;
   CHECK(cli.RunBare({"--server", "127.0.0.1:1", "job", "list", "--request-timeout", "500ms"}) == 5);
   CHECK(cli.err().find("is berthd running at 127.0.0.1:1?") != std::string::npos);
   CHECK_FALSE(cli.world.sleeps.empty());
 }
 
-TEST_CASE("a server that restarts is not noticed") {
+TEST_CASE("a restart of the server goes unnoticed") {
   Cli cli;
   cli.script.Answer("ListJobs", absl::UnavailableError("restarting"));
   cli.script.Answer("ListJobs", TwoJobs());
@@ -186,7 +186,7 @@ TEST_CASE("a server that restarts is not noticed") {
   CHECK(cli.world.sleeps.size() == 1);
 }
 
-TEST_CASE("several names: each is told, the first error decides") {
+TEST_CASE("several names: each result is reported, the first error sets the exit code") {
   Cli cli;
   cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_CANCELLED));
   cli.script.Answer("CancelJob", absl::NotFoundError("job \"b\" not found"));
@@ -197,7 +197,7 @@ TEST_CASE("several names: each is told, the first error decides") {
   CHECK(cli.script.Requests<v1::CancelJobRequest>("CancelJob")[2].reason() == "wrong data");
 }
 
-TEST_CASE("a cancel says what still runs, and --wait waits for it") {
+TEST_CASE("a cancel reports what still runs, and --wait waits for it") {
   Cli cli;
   cli.script.Answer("CancelJob", MakeJob("a", v1::JOB_RUNNING));
   CHECK(cli.Run({"job", "cancel", "a", "--force"}) == 0);
@@ -216,7 +216,7 @@ TEST_CASE("a cancel says what still runs, and --wait waits for it") {
   CHECK_FALSE(cli.script.Requests<v1::CancelJobRequest>("CancelJob")[1].force());
 }
 
-TEST_CASE("a suspend says what still runs") {
+TEST_CASE("a suspend reports what still runs") {
   Cli cli;
   cli.script.Answer("SuspendJob", MakeJob("a", v1::JOB_RUNNING));
   CHECK(cli.Run({"job", "suspend", "a"}) == 0);
@@ -262,7 +262,7 @@ Priority:   0
 Starts:     0
 Retries:    0 of 0
 Submitted:  2026-11-18 12:05:55 (45s ago)
-Waits because:
+Reasons:
   needs 64 gpu, 32 free
 Groups:
   GROUP   TASKS  MIN  EACH NEEDS  STATES     COMMAND
@@ -292,7 +292,7 @@ std::vector<int> ShownRanks(const std::string& page) {
   return ranks;
 }
 
-TEST_CASE("describe shows the tasks that one looks for, and says where the others are") {
+TEST_CASE("describe shows the most relevant tasks, and how to list the others") {
   const std::vector<int> first_twenty = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,
                                          10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
   Cli cli;
@@ -306,12 +306,12 @@ TEST_CASE("describe shows the tasks that one looks for, and says where the other
 
   tasks.add_tasks()->CopyFrom(TaskIn(v1::TASK_RUNNING, 20));
   cli.script.Answer("ListTasks", tasks);
-  CHECK(cli.Run({"job", "describe", "a"}) == 0);  // the answer before was the first's
+  CHECK(cli.Run({"job", "describe", "a"}) == 0);  // the previous answer was for the first call
   CHECK(cli.Run({"job", "describe", "a"}) == 0);
   CHECK(ShownRanks(cli.out()) == first_twenty);
   CHECK(cli.out().find("\n  ... and 1 more: berth job tasks a\n") != std::string::npos);
 
-  // 3000 tasks over two pages: what failed and what waits is at the end.
+  // 3000 tasks over two pages: failed and pending ones are at the end.
   Cli large;
   large.script.Answer("GetJob", MakeJob("a", v1::JOB_RUNNING));
   v1::ListTasksResponse pages[2];
@@ -332,7 +332,7 @@ TEST_CASE("describe shows the tasks that one looks for, and says where the other
   CHECK(large.out().find("\n  ... and 2980 more: berth job tasks a\n") != std::string::npos);
 }
 
-TEST_CASE("logs are written as they come") {
+TEST_CASE("logs are written as they arrive") {
   Cli cli;
   v1::ReadLogsResponse first;
   first.set_data("one\n");
@@ -349,7 +349,7 @@ TEST_CASE("logs are written as they come") {
   CHECK(request.stream() == v1::STDERR);
 }
 
-TEST_CASE("logs go on over a restart of the server, with nothing lost and nothing twice") {
+TEST_CASE("logs continue across a restart of the server, without loss or repetition") {
   Cli cli;
   const auto answer = [](int64_t next, const std::string& data) {
     v1::ReadLogsResponse response;
@@ -387,7 +387,7 @@ v1::WatchResponse Begun(uint64_t revision) {
   return response;
 }
 
-TEST_CASE("job wait ends with the job, over a broken watch") {
+TEST_CASE("job wait ends with the job, across a broken watch") {
   for (const auto& end : {std::make_pair(v1::JOB_SUCCEEDED, 0), std::make_pair(v1::JOB_FAILED, 10),
                           std::make_pair(v1::JOB_CANCELLED, 10)}) {
     Cli cli;
@@ -400,7 +400,7 @@ TEST_CASE("job wait ends with the job, over a broken watch") {
   }
 }
 
-TEST_CASE("job wait sees a job that ended before the watch began") {
+TEST_CASE("job wait sees a job that ended before the watch started") {
   Cli cli;
   cli.script.Answer("GetJob", MakeJob("a", v1::JOB_RUNNING));
   cli.script.Answer("GetJob", MakeJob("a", v1::JOB_SUCCEEDED));
@@ -412,7 +412,7 @@ TEST_CASE("job wait sees a job that ended before the watch began") {
   CHECK(gone.Run({"job", "wait", "a"}) == 3);
 }
 
-TEST_CASE("job wait gives up after its time") {
+TEST_CASE("job wait gives up after its timeout") {
   Cli cli;
   cli.script.Answer("GetJob", MakeJob("a", v1::JOB_RUNNING));
   cli.script.Stream<v1::WatchResponse>("Watch", {Begun(5)}, absl::UnavailableError("x"));
@@ -430,7 +430,7 @@ TEST_CASE("job watch prints changes until the job ends") {
   CHECK(cli.out() == "job/a is Pending\n-  job/a  Running\n-  job/a  Failed\n");
 }
 
-TEST_CASE("job watch -o json prints objects alone") {
+TEST_CASE("job watch -o json prints only objects") {
   Cli cli;
   cli.script.Answer("GetJob", MakeJob("a", v1::JOB_PENDING));
   cli.script.Stream<v1::WatchResponse>("Watch", {Begun(5), JobChange(7, v1::JOB_FAILED)},
@@ -441,7 +441,7 @@ TEST_CASE("job watch -o json prints objects alone") {
   CHECK(std::count(out.begin(), out.end(), '\n') == 1);
 }
 
-TEST_CASE("a watched list is shown at every change") {
+TEST_CASE("a watched list is printed at every change") {
   Cli cli;
   cli.script.Answer("ListJobs", TwoJobs());
   cli.script.Answer("ListJobs", v1::ListJobsResponse());
@@ -453,7 +453,7 @@ TEST_CASE("a watched list is shown at every change") {
   CHECK(cli.script.Requests<v1::ListJobsRequest>("ListJobs").size() == 2);
 }
 
-TEST_CASE("cluster reload tells the difference") {
+TEST_CASE("cluster reload prints the difference") {
   Cli cli;
   v1::ReloadConfigResponse response;
   v1::ConfigChange& change = *response.add_changes();
@@ -474,7 +474,7 @@ TEST_CASE("cluster reload tells the difference") {
   CHECK(same.out() == "nothing has changed\n");
 }
 
-TEST_CASE("describe shows what is kept for a job and who it made room for") {
+TEST_CASE("describe shows a job's reservation and the job that it made room for") {
   Cli cli;
   v1::Job job = MakeJob("a", v1::JOB_PENDING);
   job.mutable_spec()->set_preemptible(true);
@@ -501,7 +501,7 @@ TEST_CASE("describe shows what is kept for a job and who it made room for") {
   }
 }
 
-TEST_CASE("nodes") {
+TEST_CASE("node list and node drain") {
   Cli cli;
   v1::Node node;
   node.set_name("n1");
@@ -526,7 +526,7 @@ TEST_CASE("nodes") {
   CHECK(cli.script.Requests<v1::DrainNodeRequest>("DrainNode")[0].wait_for_jobs());
 }
 
-TEST_CASE("the cluster and the versions") {
+TEST_CASE("cluster info and versions") {
   Cli cli;
   v1::ClusterInfo info;
   info.set_version("0.1.0");

@@ -1,4 +1,4 @@
-// `berth topology import`, whole.
+// `berth topology import`, as whole commands.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/cli/cli_harness.h"
@@ -50,7 +50,7 @@ std::vector<v1::ApplyHyperNodesRequest> Applied(Cli& cli) {
   return cli.script.Requests<v1::ApplyHyperNodesRequest>("ApplyHyperNodes");
 }
 
-TEST_CASE("topology import makes what there is not, and only that of its own") {
+TEST_CASE("topology import creates what is missing, and changes only its own source") {
   Cli cli;
   const TempFile file(kTree);
   cli.script.Answer("ListNodes", Nodes({"n1", "n2", "n3"}));
@@ -68,7 +68,7 @@ TEST_CASE("topology import makes what there is not, and only that of its own") {
     + node n2
     - node n9
 - old  network tier 1 leaf, 1 node
-import/slurm-conf: 2 to create, 1 to change, 1 to delete, 0 as they are
+import/slurm-conf: 2 to create, 1 to change, 1 to delete, 0 unchanged
 )");
   REQUIRE(Applied(cli).size() == 1);
   const v1::ApplyHyperNodesRequest request = Applied(cli)[0];
@@ -84,7 +84,7 @@ import/slurm-conf: 2 to create, 1 to change, 1 to delete, 0 as they are
   CHECK(request.delete_names(0) == "old");
 }
 
-TEST_CASE("a dry run asks the server whether it would, and an import twice asks nothing") {
+TEST_CASE("a dry run asks the server to validate, and a repeated import sends nothing") {
   Cli cli;
   const TempFile file("SwitchName=s0 Nodes=n1\n");
   cli.script.Answer("ListNodes", Nodes({"n2"}));
@@ -97,14 +97,14 @@ TEST_CASE("a dry run asks the server whether it would, and an import twice asks 
   CHECK(cli.Run(line) == 1);
   CHECK(cli.out() ==
         "+ s0  network tier 1 leaf, 1 node\n    + node n1\n"
-        "import/hall-a: 1 to create, 0 to change, 0 to delete, 0 as they are\n");
+        "import/hall-a: 1 to create, 0 to change, 0 to delete, 0 unchanged\n");
   CHECK(cli.err() ==
-        "berth: warning: 1 of 1 nodes are not known to the server, and join when they come: n1\n"
+        "berth: warning: 1 of 1 nodes are unknown to the server, and join when they register: n1\n"
         "berth: \"n1\" is in \"mine\" already\n");
   REQUIRE(Applied(cli).size() == 1);
   CHECK(Applied(cli)[0].validate_only());
   CHECK(cli.Run(line) == 0);
-  CHECK(cli.out() == "import/hall-a: no difference, 1 as they are\n");
+  CHECK(cli.out() == "import/hall-a: no difference, 1 unchanged\n");
   CHECK(Applied(cli).size() == 1);
 }
 
@@ -131,14 +131,14 @@ TEST_CASE("the difference as JSON, YAML and names") {
   CHECK(cli.out() == "hypernode/s0\nhypernode/old\n");
 }
 
-TEST_CASE("names in use are refused before anything is sent") {
+TEST_CASE("names in use are refused before any request to apply") {
   Cli cli;
   const TempFile file("SwitchName=mine Nodes=n1\n");
   cli.script.Answer("ListNodes", Nodes({"n1"}));
   cli.script.Answer("ListHyperNodes", Present({Leaf("mine", "", {"n7"})}));
   CHECK(cli.Run({"topology", "import", "--from", "slurm-conf", file.path()}) == 1);
   CHECK(cli.out() == "");
-  CHECK(cli.err().find("\"mine\" (made by hand)") != std::string::npos);
+  CHECK(cli.err().find("\"mine\" (created manually)") != std::string::npos);
   CHECK(Applied(cli).empty());
   cli.script.Answer("ApplyHyperNodes", v1::ApplyHyperNodesResponse());
   CHECK(cli.Run({"topology", "import", "--from", "slurm-conf", "--prefix", "x-", file.path()}) ==
@@ -146,7 +146,7 @@ TEST_CASE("names in use are refused before anything is sent") {
   CHECK(Applied(cli)[0].hyper_nodes(0).name() == "x-mine");
 }
 
-TEST_CASE("labels come from all pages of the list of nodes") {
+TEST_CASE("labels come from all pages of the node list") {
   Cli cli;
   v1::ListNodesResponse first = Nodes({"a1", "a2"});
   first.set_next_page_token("more");
@@ -158,14 +158,14 @@ TEST_CASE("labels come from all pages of the list of nodes") {
   CHECK(cli.out() ==
         "+ r-a  network tier 1 rack, 2 nodes\n    + node a[1-2]\n"
         "+ r-b  network tier 1 rack, 1 node\n    + node b1\n"
-        "import/labels: 2 to create, 0 to change, 0 to delete, 0 as they are\n");
+        "import/labels: 2 to create, 0 to change, 0 to delete, 0 unchanged\n");
   CHECK(cli.script.Requests<v1::ListNodesRequest>("ListNodes").size() == 2);
   CHECK(cli.Run({"topology", "import", "--from", "labels", "--labels", "zone,rack"}) == 0);
   CHECK(cli.out().find("+ z  network tier 2 zone, 1 hypernode\n    + hypernode z-r-b\n") !=
         std::string::npos);
 }
 
-TEST_CASE("options that take words or a file leave the files to the command") {
+TEST_CASE("options with a list or a file as value do not consume the FILE argument") {
   Cli cli;
   const TempFile tree(
       "- topology: a\n  tree: {switches: [{switch: s, nodes: n1}]}\n"
@@ -184,7 +184,7 @@ TEST_CASE("options that take words or a file leave the files to the command") {
   CHECK(cli.out().find("    + node n9\n") != std::string::npos);
 }
 
-TEST_CASE("a wrong file is told by line before the server is asked") {
+TEST_CASE("an invalid file is reported with its line before any request") {
   Cli cli;
   const TempFile file("SwitchName=a Nodes=n1\nSwitchName=b Node=n2\n");
   const std::vector<std::string> line = {"topology", "import", "--from", "slurm-conf", file.path()};
@@ -196,23 +196,23 @@ TEST_CASE("a wrong file is told by line before the server is asked") {
   CHECK(cli.script.Requests<v1::ListNodesRequest>("ListNodes").empty());
 }
 
-TEST_CASE("options that a format has no use for are refused") {
+TEST_CASE("options that a format does not use are refused") {
   Cli cli;
-  const auto told = [&](std::vector<std::string> arguments) {
+  const auto err = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"topology", "import", "--from"});
     CHECK(cli.Run(arguments) == 2);
     return cli.err();
   };
-  CHECK(told({"labels", "f"}) == "berth: --from labels takes no FILE\n");
-  CHECK(told({"slurm-conf"}) == "berth: --from slurm-conf needs a FILE\n");
-  CHECK(told({"slurm-conf", "f", "--labels", "a"}) ==
+  CHECK(err({"labels", "f"}) == "berth: --from labels takes no FILE\n");
+  CHECK(err({"slurm-conf"}) == "berth: --from slurm-conf needs a FILE\n");
+  CHECK(err({"slurm-conf", "f", "--labels", "a"}) ==
         "berth: --from slurm-conf takes no --labels\n");
-  CHECK(told({"slurm-conf", "f", "--ports", "a"}) == "berth: --from slurm-conf takes no --ports\n");
-  CHECK(told({"ufm", "f", "--topology", "a"}) == "berth: --from ufm takes no --topology\n");
-  CHECK(told({"agents", "--known-nodes"}) == "berth: --from agents takes no --known-nodes\n");
-  CHECK(told({"slrum-conf", "f"}).find("did you mean \"slurm-conf\"?") != std::string::npos);
-  CHECK(told({"ufm", "f", "--name", "A b"}).find("is no DNS label") != std::string::npos);
-  CHECK(told({"ufm", "f", "--prefix", "-"}).find("begins no DNS label") != std::string::npos);
+  CHECK(err({"slurm-conf", "f", "--ports", "a"}) == "berth: --from slurm-conf takes no --ports\n");
+  CHECK(err({"ufm", "f", "--topology", "a"}) == "berth: --from ufm takes no --topology\n");
+  CHECK(err({"agents", "--known-nodes"}) == "berth: --from agents takes no --known-nodes\n");
+  CHECK(err({"slrum-conf", "f"}).find("did you mean \"slurm-conf\"?") != std::string::npos);
+  CHECK(err({"ufm", "f", "--name", "A b"}).find("is not a DNS label") != std::string::npos);
+  CHECK(err({"ufm", "f", "--prefix", "-"}).find("cannot begin a DNS label") != std::string::npos);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ v1::ListHyperNodesResponse Tree() {
   return list;
 }
 
-TEST_CASE("topology show draws every tree with what is free") {
+TEST_CASE("topology show draws every tree with its free resources") {
   Cli cli;
   cli.script.Answer("ListHyperNodes", Tree());
   v1::ClusterInfo info;
@@ -67,7 +67,7 @@ TEST_CASE("topology show draws every tree with what is free") {
   CHECK_THAT(cli.out(), Contains("hypernode/rack-01\nhypernode/rack-02\nhypernode/spine-1\n"));
 }
 
-TEST_CASE("topology describe tells path, members, children and conflicts") {
+TEST_CASE("topology describe prints path, members, children and conflicts") {
   Cli cli;
   v1::HyperNode spine = Tree().hyper_nodes(2);
   v1::HyperNodeSpec::Member& member = *spine.mutable_spec()->add_members();
@@ -78,7 +78,7 @@ TEST_CASE("topology describe tells path, members, children and conflicts") {
   cli.script.Answer("GetHyperNode", spine);
   cli.script.Answer("ListHyperNodes", Tree());
   CHECK(cli.Run({"topology", "describe", "spine-1"}) == 0);
-  CHECK_THAT(cli.out(), Contains("Path:     spine-1\n") && Contains("Kept by:  import/slurm\n") &&
+  CHECK_THAT(cli.out(), Contains("Path:     spine-1\n") && Contains("Source:   import/slurm\n") &&
                             Contains("Members:\n  node ~ n.*\n") && Contains("rack-02  network") &&
                             Contains("Conflicts:\n  there is no node \"n9\"\n"));
   cli.script.Answer("GetHyperNode", Tree().hyper_nodes(0));
@@ -87,7 +87,7 @@ TEST_CASE("topology describe tells path, members, children and conflicts") {
   CHECK_THAT(cli.out(), Contains("spine-1 > rack-01"));
 }
 
-TEST_CASE("hypernode create, update and delete send what is given") {
+TEST_CASE("hypernode create, update and delete send the given values") {
   Cli cli;
   v1::HyperNode made = Domain("rack-1", 1, "", 0, 0, 0);
   made.set_etag("7");
@@ -111,13 +111,13 @@ TEST_CASE("hypernode create, update and delete send what is given") {
   CHECK(cli.Run({"hypernode", "update", "rack-1", "--health", "degraded", "--reason", "x"}) == 0);
   const auto update = cli.script.Requests<v1::UpdateHyperNodeRequest>("UpdateHyperNode")[0];
   CHECK(update.hyper_node().etag() == "7");
-  CHECK(update.hyper_node().spec().members_size() == 1);  // as it was
+  CHECK(update.hyper_node().spec().members_size() == 1);  // unchanged
   CHECK(update.hyper_node().spec().health() == v1::HyperNodeSpec::DEGRADED);
   CHECK(cli.Run({"hypernode", "delete", "rack-1"}) == 0);
   CHECK(cli.out() == "hypernode/rack-1 deleted\n");
 }
 
-TEST_CASE("HyperNodes are applied in one call, before all else") {
+TEST_CASE("HyperNodes are applied in one call, before everything else") {
   Cli cli;
   const TempFile file(R"(apiVersion: berth/v1
 kind: HyperNode
@@ -143,7 +143,7 @@ spec:
   CHECK(cli.out() == "hypernode/spine-1 created (dry run)\nhypernode/rack-1 created (dry run)\n");
 }
 
-TEST_CASE("what the server says about a HyperNode is told in its place") {
+TEST_CASE("the server's violations in a HyperNode are reported with their place") {
   Cli cli;
   const TempFile file(
       "apiVersion: berth/v1\nkind: HyperNode\nname: rack-1\ntier: 1\n"

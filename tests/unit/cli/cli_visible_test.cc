@@ -1,5 +1,5 @@
-// Whatever a server answers, nothing in it reaches the terminal that could move a cursor, begin a
-// line of its own, or turn text round.
+// No text of a server reaches the terminal if it could move a cursor, start a new line, or change
+// the direction of text.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -62,7 +62,7 @@ const std::vector<std::vector<std::string>> kCommands = {{"job", "list"},
 
 }  // namespace
 
-TEST_CASE("nothing that a server answers reaches a terminal raw") {
+TEST_CASE("no answer of a server reaches a terminal unescaped") {
   Cli cli;
   Answers(cli.script);
   for (const char* format : {"table", "wide", "name", "json", "yaml"}) {
@@ -92,7 +92,7 @@ TEST_CASE("errors of a server reach a terminal as text of one line") {
 
 namespace {
 
-// With every answer nasty, in all forms.
+// With hostile text in every answer, in all formats.
 void CheckAll(const std::vector<std::vector<std::string>>& commands,
               const std::vector<std::string>& formats) {
   for (const std::string& format : formats) {
@@ -120,7 +120,7 @@ groups: [{name: w, replicas: 1, command: [train]}]
 
 }  // namespace
 
-TEST_CASE("what is submitted, waited for and followed reaches a terminal as text") {
+TEST_CASE("output of submit, wait, watch and history reaches a terminal as text") {
   const TempFile one(kManifest), two(std::string(kManifest) + "---\n" + kManifest);
   CheckAll({{"submit", one.path()},
             {"submit", one.path(), "--wait"},
@@ -136,7 +136,7 @@ TEST_CASE("what is submitted, waited for and followed reaches a terminal as text
   CheckAll({{"job", "history"}}, {"", "json"});
 }
 
-TEST_CASE("job history keeps what jobs say") {
+TEST_CASE("job history keeps the messages of jobs") {
   Cli cli;
   v1::ListJobsResponse jobs;
   *jobs.add_jobs() = MakeJob("x", v1::JOB_FAILED);
@@ -146,7 +146,7 @@ TEST_CASE("job history keeps what jobs say") {
   CHECK(cli.out().find("\"a\\tb\"") != std::string::npos);
 }
 
-TEST_CASE("what is wrong with a manifest reaches a terminal in lines of its own") {
+TEST_CASE("errors in a manifest reach a terminal on separate lines") {
   const TempFile good(kManifest);
   const TempFile bad("apiVersion: berth/v1\nkind: Job\n\"x\\e[2J\\nFORGED\\u202e\": 1\n");
   for (const char* verb : {"submit", "apply"}) {

@@ -1,4 +1,4 @@
-// What berth __complete says; the shells themselves: tests/integration/completion_test.py.
+// What berth __complete prints. The shells are tested in tests/integration/completion_test.py.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/cli/cli_harness.h"
@@ -27,7 +27,7 @@ Words Complete(Cli& cli, Words words, bool with_server = true) {
   return texts;
 }
 
-TEST_CASE("completion: commands and options come from the tree of commands") {
+TEST_CASE("completion: commands and options come from the command tree") {
   Cli cli;
   CHECK(Complete(cli, {"jo"}) == Words{"job"});
   CHECK(Complete(cli, {"job", "ca"}) == Words{"cancel"});
@@ -53,7 +53,7 @@ TEST_CASE("completion: values, and files") {
   CHECK(Complete(cli, {"submit", "--gpus", "1", "--", "tra"}) == Words{":files"});
 }
 
-TEST_CASE("completion: names come from the server that the line names") {
+TEST_CASE("completion: names come from the server that the command line selects") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"llama", "llava", "bert"}));
   v1::ListQueuesResponse queues;
@@ -88,23 +88,23 @@ TEST_CASE("completion: the verb may come first") {
   CHECK(Complete(cli, {"bash", ""}).empty());
 }
 
-TEST_CASE("completion: jobs come newest first, and the server chooses those that begin so") {
+TEST_CASE("completion: jobs come newest first, and the server filters by prefix") {
   Cli cli;
   cli.script.Answer("ListJobs", Jobs({"llama", "llava"}));
-  const auto asked = [&](const std::string& word) {
+  const auto request_for = [&](const std::string& word) {
     Complete(cli, {"job", "get", word});
     return cli.script.Requests<v1::ListJobsRequest>("ListJobs").back();
   };
-  CHECK(asked("ll").order() == v1::ListJobsRequest::NEWEST_FIRST);
-  CHECK(asked("ll").filter().name_pattern() == "ll*");
-  CHECK(asked("job/a-1").filter().name_pattern() == "a-1*");
-  CHECK(asked("").filter().name_pattern().empty());
+  CHECK(request_for("ll").order() == v1::ListJobsRequest::NEWEST_FIRST);
+  CHECK(request_for("ll").filter().name_pattern() == "ll*");
+  CHECK(request_for("job/a-1").filter().name_pattern() == "a-1*");
+  CHECK(request_for("").filter().name_pattern().empty());
   for (const char* none : {"LL", "l_", "l.", "l*"})
-    CHECK(asked(none).filter().name_pattern() == "");
-  CHECK(asked(std::string(128, 'a')).filter().name_pattern() == "");
+    CHECK(request_for(none).filter().name_pattern() == "");
+  CHECK(request_for(std::string(128, 'a')).filter().name_pattern() == "");
 }
 
-TEST_CASE("completion: an unreachable server gives no names, in a second and in silence") {
+TEST_CASE("completion: an unreachable server gives no names, within a second and silently") {
   Cli cli;
   const absl::Duration begin = cli.world.environment().clock->Steady();
   CHECK(Complete(cli, {"--server", "127.0.0.1:1", "job", "get", ""}, false).empty());

@@ -9,7 +9,7 @@
 namespace berth {
 namespace {
 
-TEST_CASE("durations in two units") {
+TEST_CASE("durations have two units") {
   CHECK(HumanDuration(absl::Seconds(-5)) == "0s");
   CHECK(HumanDuration(absl::Milliseconds(900)) == "0s");
   CHECK(HumanDuration(absl::Seconds(45)) == "45s");
@@ -19,7 +19,7 @@ TEST_CASE("durations in two units") {
   CHECK(HumanDuration(absl::Hours(24 * 12 + 4)) == "12d4h");
 }
 
-TEST_CASE("quantities in three digits") {
+TEST_CASE("quantities have three digits") {
   CHECK(HumanBytes(0) == "0");
   CHECK(HumanBytes(1023) == "1023");
   CHECK(HumanBytes(int64_t{3} << 39) == "1.5Ti");
@@ -36,7 +36,7 @@ TEST_CASE("quantities in three digits") {
   CHECK(HumanResources(list) == "memory 1Ti, fpga 2, gpu 8");
 }
 
-TEST_CASE("reasons in a sentence") {
+TEST_CASE("reasons are one sentence") {
   v1::WaitReason reason;
   reason.set_code(v1::WaitReason::INSUFFICIENT_RESOURCES);
   reason.set_resource("gpu");
@@ -57,7 +57,7 @@ TEST_CASE("reasons in a sentence") {
   CHECK(HumanReason(limit) == "limit of queue research: gpu 256 (needs 520 gpu, 0 free)");
   limit.set_never(true);
   CHECK(HumanReason(limit) ==
-        "can never start: asks for gpu 520, the limit of queue research is 256");
+        "can never start: requests gpu 520, the limit of queue research is 256");
   for (int code = 1; code <= v1::WaitReason::Code_MAX; ++code) {
     v1::WaitReason any;
     any.set_code(static_cast<v1::WaitReason::Code>(code));
@@ -103,14 +103,14 @@ TEST_CASE("tables") {
   CHECK(Table({{"A"}}).Render({}) == "");
 }
 
-TEST_CASE("colours come only when asked for") {
+TEST_CASE("colors are printed only on request") {
   Table table({{"STATE"}});
   table.AddRow({{"Running", Color::kGreen}});
   CHECK(table.Render({}) == "STATE\nRunning\n");
   CHECK(table.Render({.colors = true}).find("\033[32mRunning\033[0m") != std::string::npos);
 }
 
-TEST_CASE("a table holds text that is not ASCII in any locale") {
+TEST_CASE("a table aligns text that is not ASCII in any locale") {
   const std::string before = std::setlocale(LC_CTYPE, nullptr);
   for (const char* locale : {"C", "C.UTF-8"}) {
     REQUIRE(std::setlocale(LC_CTYPE, locale) != nullptr);

@@ -1,4 +1,4 @@
-// What a new user gets wrong, and is told to write.
+// Hints for mistakes that new users make.
 #include <catch2/catch.hpp>
 
 #include "clients/cli/manifest.h"
@@ -22,13 +22,13 @@ std::string ResourceError(const std::string& keys) {
   return GroupError("resources: {" + keys + "}");
 }
 
-TEST_CASE("hints: amounts by the names of elsewhere") {
+TEST_CASE("hints: resources by the names of other systems") {
   CHECK(ResourceError("mem: 3G") ==
         "f.yaml:5:15: unknown key \"mem\": write memory: 3G (in powers of 1000) or memory: 3Gi (of "
         "1024)");
   CHECK(ResourceError("mem: 4000") ==
-        "f.yaml:5:15: unknown key \"mem\": write memory: 4000Mi, or memory: 4000Gi; a number alone "
-        "counts bytes");
+        "f.yaml:5:15: unknown key \"mem\": write memory: 4000Mi, or memory: 4000Gi; a plain "
+        "number is in bytes");
   CHECK(ResourceError("ram: 3Gi") == "f.yaml:5:15: unknown key \"ram\": write memory: 3Gi");
   CHECK(ResourceError("gpus: 1") == "f.yaml:5:15: unknown key \"gpus\": write gpu: 1");
   CHECK(ResourceError("nvidia.com/gpu: 2") ==
@@ -37,8 +37,8 @@ TEST_CASE("hints: amounts by the names of elsewhere") {
   CHECK(ResourceError("cores: 4") == "f.yaml:5:15: unknown key \"cores\": write cpu: 4");
   CHECK(ResourceError("cpus: 4") == "f.yaml:5:15: unknown key \"cpus\": write cpu: 4");
   CHECK(ResourceError("requests: {cpu: 1}") ==
-        "f.yaml:5:15: unknown key \"requests\": what a task asks for is what it may use: write its "
-        "keys here, as in cpu: 1");
+        "f.yaml:5:15: unknown key \"requests\": a task may use what it requests: write the keys "
+        "here, such as cpu: 1");
   CHECK(ErrorOf("apiVersion: berth/v1\nkind: Queue\nname: q\nlimit: {mem: 1Ti}\n") ==
         "f.yaml:4:9: unknown key \"mem\": write memory: 1Ti");
 }
@@ -54,12 +54,12 @@ TEST_CASE("hints: keys at the wrong level") {
   for (const char* key : {"image", "command", "env", "replicas", "workingDir", "resources"}) {
     CHECK(JobError(std::string(key) + ": x") ==
           "f.yaml:3:1: unknown key \"" + std::string(key) +
-              "\": it belongs to a group: write it below groups:, beside the group's name:");
+              "\": it belongs to a group: write it below groups:, next to the group's name:");
   }
   for (const char* key : {"walltime", "queue", "maxRetries", "preemptionPolicy"}) {
     CHECK(GroupError(std::string(key) + ": 1") ==
           "f.yaml:5:3: unknown key \"" + std::string(key) +
-              "\": it belongs to the job: write it at the top, beside name: and queue:");
+              "\": it belongs to the job: write it at the top, next to name: and queue:");
   }
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("hints: keys of Kubernetes, Slurm and Docker") {
         "at the top");
   CHECK(JobError("spec: {}") ==
         "f.yaml:3:1: unknown key \"spec\": a Berth manifest has none: write its keys at the top, "
-        "beside name:");
+        "next to name:");
   CHECK(JobError("time: 10") == "f.yaml:3:1: unknown key \"time\": write walltime: 1h30m");
   CHECK(JobError("partition: gpu") ==
         "f.yaml:3:1: unknown key \"partition\": Slurm's partitions are queues: write queue: gpu");
@@ -91,15 +91,15 @@ TEST_CASE("hints: keys of Kubernetes, Slurm and Docker") {
         "f.yaml:5:9: env: expected {NAME: value}; write env: {A: b=c}\n"
         "f.yaml:5:16: env: expected a map of keys, got a single value");
   CHECK(ErrorOf("apiVersion: batch/v1\nkind: Job\n") ==
-        "f.yaml:1:13: unknown apiVersion \"batch/v1\": of Kubernetes, only Volcano's kinds are "
-        "read: write apiVersion: berth/v1, kind: Job, name: and groups:, or use berth submit -- "
+        "f.yaml:1:13: unknown apiVersion \"batch/v1\": Berth reads only Volcano's Kubernetes "
+        "kinds: write apiVersion: berth/v1, kind: Job, name: and groups:, or use berth submit -- "
         "COMMAND");
   CHECK(ErrorOf("#!/bin/bash\n#SBATCH --gpus 1\nsrun a\n", "train.sh") ==
-        "train.sh:1:1: a script is no manifest; to run it, write: berth submit -- ./train.sh "
-        "(#SBATCH lines are not read: give berth's options before --)");
+        "train.sh:1:1: a script is not a manifest; to run it, write: berth submit -- ./train.sh "
+        "(#SBATCH lines are ignored: give options of berth before --)");
 }
 
-TEST_CASE("hints: times and amounts of elsewhere") {
+TEST_CASE("hints: times and amounts in the notation of other systems") {
   CHECK(JobError("walltime: 3600") ==
         "f.yaml:3:11: walltime: expected a duration such as 90s, 1h30m or 500ms, got \"3600\"; did "
         "you mean 3600s?");
@@ -115,7 +115,7 @@ TEST_CASE("hints: times and amounts of elsewhere") {
             .empty());
 }
 
-TEST_CASE("hints: a tab in the indentation is told by its place") {
+TEST_CASE("hints: a tab in the indentation is reported with its place") {
   constexpr char kTab[] = ": a tab; YAML indents with spaces";
   CHECK(JobError("groups:\n\t- name: w") == std::string("f.yaml:4:1") + kTab);
   CHECK(JobError("groups:\n- name: w\n\treplicas: 1") == std::string("f.yaml:5:1") + kTab);
@@ -136,7 +136,7 @@ std::vector<std::string> CommandOf(const std::string& command) {
   return {words.begin(), words.end()};
 }
 
-TEST_CASE("a command of one string with blanks is a shell's, words and lists stay as they are") {
+TEST_CASE("a command string with blanks runs in a shell, words and lists stay unchanged") {
   using Words = std::vector<std::string>;
   CHECK(CommandOf("command: sleep 1") == Words{"/bin/sh", "-c", "sleep 1"});
   CHECK(CommandOf("command: \"echo a | wc -c > $HOME/n\"") ==

@@ -52,7 +52,7 @@ TEST_CASE("Berth's manifests: several documents, flat") {
   CHECK(manifests[1].job.spec().groups(0).resources().devices(0).count() == 8);
 }
 
-TEST_CASE("a manifest knows where its fields stand") {
+TEST_CASE("a manifest knows the place of each field") {
   const auto manifests = Read(kBerth);
   CHECK(manifests[1].Locate("name") == "f.yaml:10:7");
   CHECK(manifests[1].Locate("spec.groups[0].replicas") == "f.yaml:15:13");
@@ -62,7 +62,7 @@ TEST_CASE("a manifest knows where its fields stand") {
   CHECK(manifests[0].Locate("spec.limit.counts[\"gpu\"]") == "f.yaml:4:14");
 }
 
-TEST_CASE("what is no manifest is refused with its place") {
+TEST_CASE("text that is not a manifest is refused with its place") {
   struct Case {
     const char* text;
     const char* error;
@@ -89,7 +89,7 @@ TEST_CASE("what is no manifest is refused with its place") {
   }
 }
 
-TEST_CASE("errors of all documents are told together") {
+TEST_CASE("errors of all documents are reported together") {
   CHECK(
       ErrorOf("apiVersion: berth/v1\nkind: Job\nx: 1\n---\napiVersion: berth/v1\nkind: "
               "Queue\nname: q\nlimits: {}\n") ==
@@ -104,7 +104,7 @@ TEST_CASE("errors of all documents are told together") {
       "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 
-TEST_CASE("a job that is written can be applied again, its status is comments") {
+TEST_CASE("a job that is written can be applied again, its status is a comment") {
   auto manifests = Read(kBerth);
   v1::Job job = manifests[1].job;
   job.set_uid(7);
@@ -232,7 +232,7 @@ labels:
 )");
 }
 
-TEST_CASE("what the server says about a Volcano job is told in its own places") {
+TEST_CASE("the server's violations in a Volcano job are reported with its own places") {
   const auto manifests = Read(kVolcano);
   CHECK(manifests[0].Locate("name") == "f.yaml:4:9");
   CHECK(manifests[0].Locate("spec.queue") == "f.yaml:9:10");
@@ -250,16 +250,14 @@ std::string VolcanoContainer(const std::string& container) {
   return VolcanoTask("template: {spec: {containers: [{" + container + "}]}}");
 }
 
-TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
+TEST_CASE("unsupported keys of Volcano are refused with their place") {
   struct Case {
     std::string text;
     const char* error;
   };
   const Case cases[] = {
       {VolcanoContainer("command: [a], image: busybox"),
-       "f.yaml:6:51: unsupported key \"image\": Berth fetches no images, and a registry's is none "
-       "of the "
-       "nodes' own; remove it or pass "
+       "f.yaml:6:51: unsupported key \"image\": Berth does not pull images; remove it or pass "
        "--ignore image"},
       {VolcanoContainer("comand: [a]"),
        "f.yaml:6:37: unsupported key \"comand\"; did you mean \"command\"?"},
@@ -286,9 +284,9 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
       {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
        "team}\nspec:\n  priorityClassName: "
        "high\n",
-       "f.yaml:3:32: Berth has no namespaces: remove it, or use a queue of its own\n"
+       "f.yaml:3:32: Berth has no namespaces: remove it, or use a separate queue\n"
        "f.yaml:4:1: \"spec.tasks\" is missing\n"
-       "f.yaml:5:22: Berth has no classes of priorities: write a number instead of \"high\""},
+       "f.yaml:5:22: Berth has no priority classes: write a number instead of \"high\""},
       {VolcanoTask("networkTopology: {}"),
        "f.yaml:6:5: unsupported key \"networkTopology\"; known: name, replicas, minAvailable, "
        "template, policies, dependsOn, partitionPolicy"},
@@ -301,7 +299,7 @@ TEST_CASE("what Berth cannot honour of Volcano is refused with its place") {
        "f.yaml:3:59: volcano.sh/preemptable must be \"true\" or \"false\", not \"maybe\""},
       {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
        "team}\nspec: {}\n",
-       "f.yaml:3:32: Berth has no namespaces: remove it, or use a queue of its own\n"
+       "f.yaml:3:32: Berth has no namespaces: remove it, or use a separate queue\n"
        "f.yaml:4:1: \"spec.tasks\" is missing"},
   };
   for (const Case& bad : cases) {
@@ -335,7 +333,7 @@ spec:
   CHECK(manifests[0].Locate("spec.priority") == "f.yaml:7:22");
 }
 
-TEST_CASE("Volcano's constraints of topology become Berth's") {
+TEST_CASE("Volcano's topology constraints become Berth's") {
   const auto manifests = Read(R"(apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
 metadata: {name: a}
@@ -354,7 +352,7 @@ spec:
   CHECK(spec.topology().highest_tier_name() == "spine");
   const v1::TopologyConstraint& partition = spec.groups(0).partition().topology();
   CHECK(partition.mode() == v1::TopologyConstraint::HARD);
-  CHECK(partition.highest_tier() == 1);  // Berth's tiers begin with 1
+  CHECK(partition.highest_tier() == 1);  // Berth's tiers start at 1
   CHECK(manifests[0].Locate("spec.topology.highest_tier_name") == "f.yaml:5:50");
   CHECK(manifests[0].Locate("spec.groups[0].partition.topology.highest_tier") == "f.yaml:11:45");
   CHECK(ErrorOf("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec:\n"
@@ -362,7 +360,7 @@ spec:
                 "[{command: [a]}]}}}]\n") == "f.yaml:5:27: mode \"firm\" is not hard or soft");
 }
 
-TEST_CASE("keys of Volcano are left out at the user's word, with a warning") {
+TEST_CASE("keys of Volcano are ignored on request, with a warning") {
   std::vector<std::string> warnings;
   const auto manifests = ReadManifests(VolcanoContainer("command: [a], image: busybox"), "f.yaml",
                                        ManifestOptions{{"image"}}, &warnings);
@@ -424,7 +422,7 @@ healthReason: "lane 3"
   CHECK(WriteManifest(manifests[0].hyper_node) == kText);
   CHECK(manifests[0].Locate("spec.members[1].regex") == "f.yaml:10:10");
   v1::HyperNode kept = manifests[0].hyper_node;
-  kept.mutable_spec()->set_kind("network");  // as the server fills it in
+  kept.mutable_spec()->set_kind("network");  // the server fills it in
   CHECK(WriteManifest(kept) == kText);
   kept.mutable_spec()->set_kind("nvlink");
   const auto again = Read(WriteManifest(kept));
@@ -453,7 +451,7 @@ TEST_CASE("a Volcano HyperNode becomes a Berth HyperNode") {
   };
   const auto manifests =
       Read(VolcanoMember("{type: HyperNode, selector: {exactMatch: {name: b}}}"));
-  CHECK(manifests[0].hyper_node.spec().tier() == 1);  // 0 is 1: Berth's tiers begin there
+  CHECK(manifests[0].hyper_node.spec().tier() == 1);  // 0 becomes 1: Berth's tiers start at 1
   CHECK(manifests[0].hyper_node.spec().tier_name() == "rack");
   CHECK(manifests[0].Locate("spec.members[0].exact") == "f.yaml:8:5");
   CHECK(members("{type: HyperNode, selector: {exactMatch: {name: b}}}") ==
@@ -472,7 +470,7 @@ TEST_CASE("a Volcano HyperNode becomes a Berth HyperNode") {
         "type: NODE label: \"rack=a,row=2\"\ntype: NODE label: \"rack=b,row=2\"\n");
 }
 
-TEST_CASE("what Berth cannot honour of a Volcano HyperNode is refused with its place") {
+TEST_CASE("unsupported keys of a Volcano HyperNode are refused with their place") {
   const auto error = [](const std::string& member) { return ErrorOf(VolcanoMember(member)); };
   CHECK(error("{type: Node}") ==
         "f.yaml:8:5: a member needs one of exactMatch, regexMatch and labelMatch");

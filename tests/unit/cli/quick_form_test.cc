@@ -1,4 +1,4 @@
-// The quick form of submit: what its options come to, and what is said of wrong ones.
+// The quick form of submit: the jobs that options make, and errors of wrong options.
 #include <catch2/catch.hpp>
 
 #include "clients/cli/array_range.h"
@@ -23,7 +23,7 @@ Words Submit(const Words& options, const Words& command = {"train"}) {
   return line;
 }
 
-TEST_CASE("quick form: places, image, user, preemption, begin") {
+TEST_CASE("quick form: placement, image, user, preemption, begin") {
   Cli cli;
   cli.script.Answer("SubmitJobs", Submitted("n"));
   CHECK(cli.Run(Submit({"--begin", "2026-12-01T10:00", "--node-selector", "zone=b",
@@ -50,7 +50,7 @@ TEST_CASE("quick form: places, image, user, preemption, begin") {
   CHECK_FALSE(LastSubmit(cli).jobs(0).spec().has_preemptible());
 }
 
-TEST_CASE("quick form: an array is a job for each index, in one call") {
+TEST_CASE("quick form: an array is one job for each index, in one call") {
   Cli cli;
   cli.script.Answer("SubmitJobs", Submitted("sweep-1"));
   CHECK(cli.Run(Submit({"--name", "sweep", "--array", "1-5:2", "-e", "A=b"})) == 0);
@@ -76,17 +76,17 @@ TEST_CASE("quick form: indexes of arrays") {
   CHECK(*ParseArrayRange("0-100:50") == Indexes{0, 50, 100});
   CHECK(ParseArrayRange("0-999")->size() == 1000);
   CHECK(ParseArrayRange("0-1000").status().message() ==
-        "more than 1000 jobs; an array is submitted whole, in one call");
+        "more than 1000 jobs; an array is submitted in one call: split it");
   CHECK(ParseArrayRange("0-9%4").status().message() ==
-        "a limit of jobs that run at a time (%4) is not built; leave it out, and give the queue a "
-        "maxRunningJobs");
+        "a limit of jobs that run at the same time (%4) is not supported; remove it and set "
+        "maxRunningJobs of the queue");
   for (const char* bad : {"", "-1", "a", "3-1", "1-", "0-9:0", "1000000", "1,,2", "5:2", "1 2"}) {
     INFO(bad);
     CHECK(absl::IsInvalidArgument(ParseArrayRange(bad).status()));
   }
 }
 
-TEST_CASE("quick form: times to begin at") {
+TEST_CASE("quick form: times for --begin") {
   const absl::TimeZone zone = absl::FixedTimeZone(3600);
   const absl::Time now = absl::FromCivil(absl::CivilSecond(2026, 11, 24, 15, 30, 20), zone);
   const auto text = [&](const char* begin) {
@@ -124,7 +124,7 @@ TEST_CASE("quick form: times to begin at") {
   }
 }
 
-TEST_CASE("quick form: what is wrong is told by its option") {
+TEST_CASE("quick form: errors name the option") {
   Cli cli;
   const auto error = [&](const Words& options) {
     CHECK(cli.Run(Submit(options)) == 2);
@@ -134,7 +134,7 @@ TEST_CASE("quick form: what is wrong is told by its option") {
   CHECK(error({"--topology", "firm:rack"}).find("berth: --topology: expected MODE:TIER") == 0);
   CHECK(error({"--topology", "hard"}).find("berth: --topology: expected MODE:TIER") == 0);
   CHECK(error({"--array", "0-9%2", "--name", "a"}).find("berth: --array: a limit of jobs") == 0);
-  CHECK(error({"--array", "0-9"}).find("berth: --array: name the array, with --name") == 0);
+  CHECK(error({"--array", "0-9"}).find("berth: --array: give the array a name with --name") == 0);
   CHECK(error({"--node-selector", "zone"}).find("--node-selector: expected KEY=VALUE") == 0);
   CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
 
@@ -162,7 +162,7 @@ TEST_CASE("quick form: what is wrong is told by its option") {
   CHECK(other.err() == "berth: --run-as: not allowed\n");
 }
 
-TEST_CASE("quick form: --dry-run -o yaml prints a manifest that submits the same") {
+TEST_CASE("quick form: --dry-run -o yaml prints a manifest that submits the same job") {
   Cli cli;
   cli.script.Answer("SubmitJobs", v1::SubmitJobsResponse());
   const Words options = {"--name",
@@ -203,7 +203,7 @@ TEST_CASE("quick form: --dry-run -o yaml prints a manifest that submits the same
   }
 }
 
-TEST_CASE("quick form: one string with blanks is a line for the shell") {
+TEST_CASE("quick form: one string with blanks runs in a shell") {
   Cli cli;
   cli.script.Answer("SubmitJobs", Submitted("n"));
   CHECK(cli.Run(Submit({}, {"echo a | wc -c"})) == 0);
@@ -212,7 +212,7 @@ TEST_CASE("quick form: one string with blanks is a line for the shell") {
   CHECK(Words(words.begin(), words.end()) == Words{"/bin/sh", "-c", "echo a | wc -c"});
 }
 
-TEST_CASE("submit of a command without -- is told how to be written") {
+TEST_CASE("submit of a command without -- explains how to write it") {
   Cli cli;
   const auto error = [&](const Words& line) {
     CHECK(cli.Run(line) == 4);
@@ -232,7 +232,7 @@ TEST_CASE("submit of a command without -- is told how to be written") {
   CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
 }
 
-TEST_CASE("submit names an unknown option, also before a word that is no file") {
+TEST_CASE("submit names an unknown option, also before a word that is not a file") {
   Cli cli;
   TempFile manifest("");
   for (const Words& line : {Words{"submit", "--ntasks", "4", "job.yaml"},
@@ -243,7 +243,7 @@ TEST_CASE("submit names an unknown option, also before a word that is no file") 
     CHECK(cli.err().find(line[1]) != std::string::npos);
     CHECK(cli.err().find("no such file") == std::string::npos);
   }
-  // Behind the command's first word options are its own.
+  // Options after the first word of the command belong to the command.
   CHECK(cli.Run({"submit", "train", "--ntasks", "4"}) == 4);
 }
 

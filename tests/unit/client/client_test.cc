@@ -34,7 +34,7 @@ v1::SubmitJobsRequest OneJob() {
   return request;
 }
 
-TEST_CASE("a submit that is tried again carries the same request_id") {
+TEST_CASE("a retried submit carries the same request_id") {
   Connected c;
   c.server.script.Answer("SubmitJobs", absl::UnavailableError("restarting"));
   c.server.script.Answer("SubmitJobs", RetryLaterError(absl::StatusCode::kResourceExhausted, "full",
@@ -57,7 +57,7 @@ TEST_CASE("a submit that is tried again carries the same request_id") {
         requests[0].request_id());
 }
 
-TEST_CASE("a request_id that the caller gave is kept") {
+TEST_CASE("a request_id of the caller is kept") {
   Connected c;
   c.server.script.Answer("SubmitJobs", v1::SubmitJobsResponse());
   v1::SubmitJobsRequest request = OneJob();
@@ -78,7 +78,7 @@ TEST_CASE("violations arrive with their paths") {
   CHECK(c.world.sleeps.empty());
 }
 
-TEST_CASE("a delete whose first answer was lost takes not found for done") {
+TEST_CASE("a delete whose first answer was lost treats not found as success") {
   Connected c;
   c.server.script.Answer("DeleteJob", absl::UnavailableError("lost"));
   c.server.script.Answer("DeleteJob", absl::NotFoundError("no such job"));
@@ -86,12 +86,12 @@ TEST_CASE("a delete whose first answer was lost takes not found for done") {
   CHECK(absl::IsNotFound(c.client->DeleteJob("a")));
 }
 
-TEST_CASE("lists go on over all pages") {
+TEST_CASE("lists continue over all pages") {
   Connected c;
   v1::ListJobsResponse first;
   first.add_jobs()->set_name("a");
   first.set_next_page_token("t");
-  v1::ListJobsResponse empty;  // a page may hold nothing and still not be the last
+  v1::ListJobsResponse empty;  // a page may be empty and still not be the last
   empty.set_next_page_token("u");
   v1::ListJobsResponse last;
   last.add_jobs()->set_name("b");
@@ -123,7 +123,7 @@ v1::WatchResponse At(uint64_t revision, const std::string& job = "") {
   return response;
 }
 
-TEST_CASE("a watch goes on after the last revision when its connection breaks") {
+TEST_CASE("a watch continues after the last revision when its connection breaks") {
   Connected c;
   c.server.script.Stream<v1::WatchResponse>("Watch", {At(10), At(11, "a")},
                                             absl::UnavailableError("restart"));
@@ -148,7 +148,7 @@ TEST_CASE("a watch goes on after the last revision when its connection breaks") 
   CHECK(requests[3].from_revision() == 12);
 }
 
-TEST_CASE("a watch ends with what is no broken connection, and after its time") {
+TEST_CASE("a watch ends on an error that is no broken connection, and after its timeout") {
   Connected c;
   c.server.script.Stream<v1::WatchResponse>("Watch", {}, absl::OutOfRangeError("aged out"));
   const auto more = [](const v1::WatchResponse&) { return true; };
@@ -175,7 +175,7 @@ v1::ReadLogsRequest LogOf(bool follow) {
   return request;
 }
 
-TEST_CASE("a log goes on behind what was read when its connection breaks") {
+TEST_CASE("a log continues after the last byte read when its connection breaks") {
   for (const bool follow : {true, false}) {
     Connected c;
     Script& script = c.server.script;
@@ -208,7 +208,7 @@ TEST_CASE("a log goes on behind what was read when its connection breaks") {
 }
 
 TEST_CASE(
-    "a log that cannot be had ends: at once, after the time-out, or where its place is not known") {
+    "a log that is unavailable ends: at once, after the timeout, or if its position is unknown") {
   const auto read = [](Connected& c, bool follow) {
     return c.client->ReadLogs(LogOf(follow), [](const v1::ReadLogsResponse&) { return true; });
   };
@@ -230,7 +230,7 @@ TEST_CASE(
   broken.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(0)}, away);
   broken.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {}, away);
   CHECK(absl::IsUnavailable(read(broken, false)));
-  // An agent of before there were places.
+  // An agent from before positions existed.
   Connected old;
   v1::ReadLogsResponse placeless = LogAt(0, "abc");
   placeless.clear_next();
@@ -239,7 +239,7 @@ TEST_CASE(
   CHECK(old.world.sleeps.empty());
 }
 
-TEST_CASE("a log that is followed waits for its server for ever, and ends when it is not wanted") {
+TEST_CASE("a followed log waits for its server without limit, and ends when the caller stops") {
   Connected c;
   c.server.script.Stream<v1::ReadLogsResponse>("ReadLogs", {LogAt(0)}, absl::UnavailableError("x"));
   for (int i = 0; i < 100; ++i) {
@@ -254,7 +254,7 @@ TEST_CASE("a log that is followed waits for its server for ever, and ends when i
   CHECK(c.world.sleeps.size() == 101);
 }
 
-// A port that takes connections and closes them at once; counts them.
+// A port that accepts connections, closes them at once, and counts them.
 class ClosingPort {
  public:
   ClosingPort() : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -285,9 +285,9 @@ class ClosingPort {
   std::thread thread_;
 };
 
-// gRPC by itself tries after 1 s and then at 2.6 s, give or take a fifth; so the third connection
-// would come after 2 s.
-TEST_CASE("a server that is not there yet is tried again soon") {
+// Without our settings gRPC retries after 1 s and then at 2.6 s, plus or minus a fifth: the third
+// connection would come after 2 s.
+TEST_CASE("a server that is not up yet is retried soon") {
   ClosingPort server;
   ClientOptions options;
   options.server = absl::StrCat("127.0.0.1:", server.port());
@@ -300,7 +300,7 @@ TEST_CASE("a server that is not there yet is tried again soon") {
   CHECK(server.connections() >= 3);
 }
 
-// gRPC looks after a connection every 5 s if nobody waits for it.
+// Without a waiting caller gRPC checks a connection every 5 s.
 TEST_CASE("a server that starts half a second late is found soon after") {
   const int port = FakeServer().port();
   ClientOptions options;
@@ -319,7 +319,7 @@ TEST_CASE("a server that starts half a second late is found soon after") {
   late.join();
 }
 
-TEST_CASE("TLS files that are not there are told at once") {
+TEST_CASE("missing TLS files are reported at once") {
   ClientOptions options;
   options.tls = {"/nonexistent/cert", "/nonexistent/key", "/nonexistent/ca"};
   CHECK(absl::IsInvalidArgument(Client::Connect(options).status()));

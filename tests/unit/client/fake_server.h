@@ -25,10 +25,10 @@
 
 namespace berth {
 
-// What the server was asked and is to answer. Thread-safe.
+// Records requests, and holds the answers that the test gives. Thread-safe.
 class Script {
  public:
-  // Answers to calls of `method`, in order; the last is given for ever.
+  // Answers to calls of `method`, in order; the last one is repeated.
   void Answer(const std::string& method, const absl::Status& status) {
     Push(method, {status, {}, {}});
   }
@@ -45,7 +45,7 @@ class Script {
     Push(method, {end, {}, parts});
   }
 
-  // Answers are given before they are on disk, to those who take such (support/unsynced.h).
+  // Answers are sent before they are durable, to clients that opt in (support/unsynced.h).
   std::atomic<bool> slow_disk = false;
 
   template <class Request>
@@ -218,7 +218,7 @@ class FakeHyperNodes : public v1::HyperNodeService::Service {
 
 class FakeServer {
  public:
-  // On a free port, or that of a server that was.
+  // On a free port, or on the port of an earlier server.
   explicit FakeServer(int port = 0) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),

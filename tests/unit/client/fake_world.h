@@ -1,4 +1,4 @@
-// A world where waiting takes no time: sleeps move the clock and are remembered.
+// A world where waiting takes no time: sleeps move the clock and are recorded.
 #ifndef BERTH_TESTS_UNIT_CLIENT_FAKE_WORLD_H_
 #define BERTH_TESTS_UNIT_CLIENT_FAKE_WORLD_H_
 

@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-TEST_CASE("an answer is given at once, whatever it is") {
+TEST_CASE("a final answer is returned at once") {
   for (const absl::Status& answer :
        {absl::OkStatus(), absl::NotFoundError("x"), absl::InvalidArgumentError("x"),
         absl::DeadlineExceededError("x"), absl::AbortedError("x"), absl::UnimplementedError("x")}) {
@@ -26,7 +26,7 @@ TEST_CASE("an answer is given at once, whatever it is") {
   }
 }
 
-TEST_CASE("what the server's state is to blame for is tried again") {
+TEST_CASE("errors that depend on the server's state are retried") {
   for (const absl::Status& answer : {absl::UnavailableError("x"), absl::ResourceExhaustedError("x"),
                                      absl::CancelledError("x")}) {
     FakeWorld world;
@@ -38,7 +38,7 @@ TEST_CASE("what the server's state is to blame for is tried again") {
   }
 }
 
-TEST_CASE("an absent server is asked again until it is there") {
+TEST_CASE("an absent server is retried until it is up") {
   FakeWorld world;
   int attempts = 0;
   const absl::Status status =
@@ -68,7 +68,7 @@ TEST_CASE("back-off is jittered over its whole range, doubles, and is bounded") 
   CHECK((low && high));
 }
 
-TEST_CASE("the server's delay is a floor") {
+TEST_CASE("the server's delay is a lower bound") {
   FakeWorld world;
   int attempts = 0;
   const absl::Status status =
@@ -82,7 +82,7 @@ TEST_CASE("the server's delay is a floor") {
   CHECK(world.sleeps[0] <= absl::Milliseconds(5100));
 }
 
-TEST_CASE("the time-out bounds all tries together, and no wait begins that would pass it") {
+TEST_CASE("the timeout bounds all attempts together, and no wait starts that would exceed it") {
   FakeWorld world;
   const absl::Duration begin = world.Steady();
   const absl::Status status = Retry(RetryPolicy(), world.environment(), absl::Seconds(3),

@@ -1,4 +1,4 @@
-// Orders by service, and rotation.
+// Order by attained service, and rotation.
 #include <catch2/catch.hpp>
 
 #include "core/model/state_editor.h"
@@ -28,7 +28,7 @@ JobShape Gpus(int gpus, Duration walltime = absl::InfiniteDuration()) {
   return shape;
 }
 
-// It is told to stop, and is gone.
+// The job must be stopping; its tasks are reported gone.
 void Stopped(TestCluster& cluster, JobId id) {
   cluster.Settle();
   REQUIRE(cluster.Tasks(id) == "L");
@@ -36,7 +36,7 @@ void Stopped(TestCluster& cluster, JobId id) {
   cluster.Settle();
 }
 
-TEST_CASE("a new job takes the room of one that has had its turn") {
+TEST_CASE("a waiting job replaces a job whose turn is over") {
   TestCluster cluster(*Policies::Create(Rotating("least_attained")));
   cluster.AddNode("n", {.gpus = 8});
   const JobId old = cluster.Submit("old", Gpus(8));
@@ -45,19 +45,19 @@ TEST_CASE("a new job takes the room of one that has had its turn") {
   const JobId young = cluster.Submit("young", Gpus(8));
   cluster.Settle();
   CHECK(cluster.Tasks(old) == "R");  // 56 min of device time: both are in the first level
-  // It is looked at again when the other one reaches the next level, and not before.
+  // The waiting job is re-evaluated when the running one reaches the next level, not before.
   CHECK(cluster.Cycle().wake_at <= cluster.now() + absl::Seconds(31));
   cluster.PassTo(cluster.now() + absl::Seconds(31));
   Stopped(cluster, old);
   CHECK(cluster.job(old).status.attained == absl::Minutes(7) + absl::Seconds(31));
-  CHECK(cluster.job(old).status.eviction.detail == "it has had its turn, by least_attained");
+  CHECK(cluster.job(old).status.eviction.detail == "it has had its turn (least_attained)");
   cluster.RunAll(young);
   CHECK(cluster.StateOf(young) == "Running");
   CHECK(cluster.StateOf(old) == "Pending");
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("a job gives way only when most of what it ran is kept") {
+TEST_CASE("a job is rotated only when checkpoints preserve most of its run") {
   TestCluster cluster(*Policies::Create(Rotating("least_attained")));
   cluster.AddNode("n", {.gpus = 8});
   const Time begin = cluster.now();
@@ -68,7 +68,7 @@ TEST_CASE("a job gives way only when most of what it ran is kept") {
   cluster.PassTo(begin + absl::Minutes(19));
   cluster.Submit("waits", Gpus(8));
   cluster.Settle();
-  CHECK(cluster.Tasks(runs) == "R");  // nothing is kept yet
+  CHECK(cluster.Tasks(runs) == "R");  // no checkpoint yet
   CHECK(cluster.Cycle().wake_at == begin + absl::Minutes(20));
   cluster.PassTo(begin + absl::Minutes(26));
   cluster.Settle();
@@ -78,7 +78,7 @@ TEST_CASE("a job gives way only when most of what it ran is kept") {
   Stopped(cluster, runs);
 }
 
-TEST_CASE("a job that makes no checkpoints is not rotated") {
+TEST_CASE("a job without checkpoints is not rotated") {
   TestCluster cluster(*Policies::Create(Rotating("least_attained")));
   cluster.AddNode("n", {.gpus = 8});
   JobShape shape = Gpus(8);
@@ -91,7 +91,7 @@ TEST_CASE("a job that makes no checkpoints is not rotated") {
   CHECK(cluster.Tasks(runs) == "R");
 }
 
-TEST_CASE("who cannot be preempted, and who is more important, stays") {
+TEST_CASE("non-preemptible jobs and jobs of higher priority are not rotated") {
   TestCluster cluster(*Policies::Create(Rotating("least_attained")));
   cluster.AddNodes("n", 2, {.gpus = 8});
   JobShape firm = Gpus(8);
@@ -107,7 +107,7 @@ TEST_CASE("who cannot be preempted, and who is more important, stays") {
   CHECK(cluster.Tasks(a) + cluster.Tasks(b) + cluster.Tasks(waits) == "RR.");
 }
 
-TEST_CASE("jobs of one level do not take turns") {
+TEST_CASE("jobs of the same level do not rotate") {
   TestCluster cluster(*Policies::Create(Rotating("least_attained")));
   cluster.AddNode("n", {.gpus = 8});
   const JobId first = cluster.Submit("first", Gpus(8));
@@ -116,20 +116,20 @@ TEST_CASE("jobs of one level do not take turns") {
   const JobId second = cluster.Submit("second", Gpus(8));
   Stopped(cluster, first);
   cluster.RunAll(second);
-  // After as long, both are in the second level.
+  // After the same service, both are in the second level.
   cluster.PassTo(cluster.now() + absl::Minutes(11));
   cluster.Settle();
   CHECK(cluster.Tasks(second) == "R");
-  // One that comes now goes before both, and then the one that has had less goes on.
+  // A new job goes before both; then the job with less service runs.
   const JobId third = cluster.Submit("third", Gpus(8));
   Stopped(cluster, second);
   cluster.RunAll(third);
   cluster.Exit(third, 0);
   cluster.Settle();
-  CHECK(cluster.Tasks(first) + cluster.Tasks(second) == "B.");  // the older of one level
+  CHECK(cluster.Tasks(first) + cluster.Tasks(second) == "B.");  // the older job of the level
 }
 
-TEST_CASE("who was stopped and waits for long is in the first level again, and has a turn") {
+TEST_CASE("a stopped job that waits long is promoted to the first level and runs") {
   TestCluster cluster(*Policies::Create(Rotating("least_attained")));
   cluster.AddNode("n", {.gpus = 8});
   const JobId first = cluster.Submit("first", Gpus(8));
@@ -142,19 +142,19 @@ TEST_CASE("who was stopped and waits for long is in the first level again, and h
   cluster.PassTo(cluster.now() + absl::Minutes(39));
   cluster.Settle();
   CHECK(cluster.Tasks(second) == "R");
-  cluster.PassTo(cluster.now() + absl::Minutes(1));  // four times as long as it has run
+  cluster.PassTo(cluster.now() + absl::Minutes(1));  // four times its run time
   Stopped(cluster, second);
   CHECK(cluster.job(first).rank == 1);
   cluster.RunAll(first);
   CHECK(cluster.StateOf(first) == "Running");
-  // By what it has had since: nobody of the first level takes its room at once.
+  // Only its service since the promotion counts: jobs of the first level do not rotate it yet.
   cluster.PassTo(cluster.now() + absl::Minutes(2));
   cluster.Submit("third", Gpus(8));
   cluster.Settle();
   CHECK(cluster.Tasks(first) == "R");
 }
 
-TEST_CASE("attained service is a fact: a restart decides the same") {
+TEST_CASE("attained service is stored: decisions are the same after a restart") {
   TestCluster cluster(*Policies::Create(Rotating("least_attained")));
   cluster.AddNode("n", {.gpus = 8});
   const JobId first = cluster.Submit("first", Gpus(8));
@@ -170,13 +170,13 @@ TEST_CASE("attained service is a fact: a restart decides the same") {
   CHECK(loaded.ageing() == cluster.state().ageing());
 }
 
-TEST_CASE("smallest area: half of what is left, and no less, is worth a stop") {
+TEST_CASE("smallest area: a job is stopped if the other has at most half the remaining work") {
   TestCluster cluster(*Policies::Create(Rotating("smallest_area")));
   cluster.AddNode("n", {.gpus = 8});
   const JobId runs = cluster.Submit("runs", Gpus(8, absl::Hours(4)));
   cluster.RunAll(runs);
   cluster.PassTo(cluster.now() + absl::Hours(1));
-  const JobId near = cluster.Submit("near", Gpus(4, absl::Hours(4)));  // 16 h, 24 h are left
+  const JobId near = cluster.Submit("near", Gpus(4, absl::Hours(4)));  // 16 h; 24 h remain
   cluster.Settle();
   CHECK(cluster.Tasks(runs) == "R");
   const JobId small = cluster.Submit("small", Gpus(4, absl::Hours(3)));  // 12 h
@@ -188,7 +188,7 @@ TEST_CASE("smallest area: half of what is left, and no less, is worth a stop") {
   CHECK(cluster.job(runs).rank < cluster.job(near).rank + 2 * kRankOctave);
 }
 
-TEST_CASE("shortest remaining: by run time alone, what has run before counted") {
+TEST_CASE("shortest remaining: compares remaining run time only, less earlier runs") {
   PolicyConfig config = Rotating("shortest_remaining");
   TestCluster cluster(*Policies::Create(config));
   cluster.AddNode("n", {.gpus = 8});
@@ -204,7 +204,7 @@ TEST_CASE("shortest remaining: by run time alone, what has run before counted") 
   CHECK(KeyOf(cluster.job(runs)) < KeyOf(cluster.job(unknown)));
 }
 
-TEST_CASE("without an order that says how jobs stand to each other nobody is rotated") {
+TEST_CASE("without a job order that supports rotation no job is rotated") {
   PolicyConfig config = Rotating("shortest_first");
   TestCluster cluster(*Policies::Create(config));
   cluster.AddNode("n", {.gpus = 8});

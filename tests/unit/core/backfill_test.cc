@@ -1,4 +1,4 @@
-// Reservations, and who may go around them.
+// Reservations, and which jobs may backfill around them.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/testing/timeline.h"
@@ -19,7 +19,7 @@ JobShape Gpus(int tasks, int gpus, Duration walltime, const std::string& queue =
 }
 
 TEST_CASE(
-    "the first blocked gang is kept a place, others go around it only if they delay nothing") {
+    "the first blocked gang gets a reservation, and jobs backfill only if they do not delay it") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 8});
@@ -50,7 +50,7 @@ TEST_CASE(
   CHECK(line.StartOf(endless) == 90);
 }
 
-TEST_CASE("a walltime that changes moves the places that are kept for others") {
+TEST_CASE("a changed walltime moves reservations") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 8});
@@ -89,7 +89,7 @@ TEST_CASE("a job that does not touch the reserved places starts, however long it
   CHECK(cluster.Where(b) == "-");
 }
 
-TEST_CASE("cpu that is reserved is counted together with what still runs then") {
+TEST_CASE("reserved cpu is added to the cpu of tasks that still run then") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.cpu = 8});
@@ -114,7 +114,7 @@ TEST_CASE("cpu that is reserved is counted together with what still runs then") 
   CHECK(line.StartOf(two) == 70);
 }
 
-TEST_CASE("devices that suit equally are counted, picky requests keep the very devices") {
+TEST_CASE("reservations count equivalent devices, restricted requests reserve specific devices") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   NodeSpec spec = testing::MakeNode("n", {.gpus = 4});
@@ -125,14 +125,14 @@ TEST_CASE("devices that suit equally are counted, picky requests keep the very d
   picky.groups[0].models = {"A100"};
   cluster.Submit("running", picky);
   line.To(0);
-  SECTION("picky") {
+  SECTION("restricted") {
     const JobId kept = cluster.Submit("kept", picky);
     const JobId other = cluster.Submit("other", Gpus(1, 2, kForever));
     line.To(0);
     CHECK(line.ReservedAt(kept) == 60);
-    CHECK(line.StartOf(other) == 0);  // on the two that do not suit `kept`
+    CHECK(line.StartOf(other) == 0);  // on the two that do not match `kept`
   }
-  SECTION("not picky") {
+  SECTION("unrestricted") {
     const JobId kept = cluster.Submit("kept", Gpus(1, 3, absl::Minutes(10)));
     const JobId two = cluster.Submit("two", Gpus(1, 2, kForever));
     const JobId one = cluster.Submit("one", Gpus(1, 1, kForever));
@@ -145,7 +145,7 @@ TEST_CASE("devices that suit equally are counted, picky requests keep the very d
   }
 }
 
-TEST_CASE("a task that asks for nothing fills anywhere, whatever is reserved") {
+TEST_CASE("a task that requests nothing backfills on any node, whatever is reserved") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.cpu = 4});
@@ -158,12 +158,12 @@ TEST_CASE("a task that asks for nothing fills anywhere, whatever is reserved") {
   CHECK(cluster.Where(zero) == "n n n n n");
 }
 
-// Times worked out by hand on 10 devices. Easy: only the head of the queue is protected.
-//   A 6 for 60, B 8 for 30, C 4 for 60, D 4 for 90, E 2 for 30, all there at 0.
-//   easy          A 0-60. B reserved 60. C 0-60 ends by then. D, E lack room. 60: B 60-90, E 60-90.
+// Schedules computed by hand for 10 devices. Easy: only the head of the queue is protected.
+//   A 6 for 60, B 8 for 30, C 4 for 60, D 4 for 90, E 2 for 30, all submitted at 0.
+//   easy          A 0-60. B reserved 60. C 0-60 ends by then. D, E must wait. 60: B 60-90, E 60-90.
 //                 90: D.
-//   conservative  the same until D, which is kept 4 from 90, and E 2 from 60 beside B.
-TEST_CASE("a schedule worked out by hand") {
+//   conservative  the same until D, which gets 4 from 90, and E 2 from 60 alongside B.
+TEST_CASE("a schedule computed by hand") {
   const BackfillMode mode = GENERATE(BackfillMode::kEasy, BackfillMode::kConservative);
   Timeline line({.mode = mode});
   TestCluster& cluster = line.cluster;
@@ -186,11 +186,11 @@ TEST_CASE("a schedule worked out by hand") {
 }
 
 // 10 devices. A 4 until 60 and B 5 until 100 run, 1 is free.
-//   C wants 6 for 10: kept from 100. D wants 9 for 10: from 110, if it is kept a place.
-//   E 1 for 105 starts at once: 1 + 6 fit at 100, and it is gone by 110.
-//   F wants 3 for 55: at 60 there is room. At 100 it fits beside C and E; it would be there until
-//   115, so it delays D, which only conservative minds.
-TEST_CASE("conservative protects every blocked job, easy the first") {
+//   C needs 6 for 10: reserved from 100. D needs 9 for 10: from 110, if it has a reservation.
+//   E 1 for 105 starts at once: 1 + 6 fit at 100, and it has ended by 110.
+//   F needs 3 for 55: at 60 there is room. At 100 it fits alongside C and E; it would run until
+//   115, so it delays D, which only conservative prevents.
+TEST_CASE("conservative protects every blocked job, easy only the first") {
   const BackfillMode mode = GENERATE(BackfillMode::kEasy, BackfillMode::kConservative);
   Timeline line({.mode = mode});
   TestCluster& cluster = line.cluster;
@@ -214,7 +214,7 @@ TEST_CASE("conservative protects every blocked job, easy the first") {
   CHECK(line.StartOf(f) == (easy ? 60 : 120));
 }
 
-TEST_CASE("equal jobs are each kept a place when all are to be") {
+TEST_CASE("when all blocked jobs get reservations, equal jobs each get one") {
   Timeline line({.mode = BackfillMode::kConservative});
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 4});
@@ -243,7 +243,7 @@ TEST_CASE("an earlier start replaces a reservation, and a lost place renews it")
   const JobId gang = cluster.Submit("gang", Gpus(2, 4, absl::Minutes(10)));
   line.To(0);
   REQUIRE(line.ReservedAt(gang) == 60);
-  SECTION("a job ended before its time") {
+  SECTION("a job ends before its walltime") {
     line.To(10);
     const JobId third = cluster.Submit("third", Gpus(1, 3, absl::Minutes(50)));
     cluster.Exit(second, 0);
@@ -253,7 +253,7 @@ TEST_CASE("an earlier start replaces a reservation, and a lost place renews it")
     line.To(30);
     CHECK(line.StartOf(gang) == 30);
   }
-  SECTION("a node left") {
+  SECTION("a node leaves") {
     cluster.Must(NodeSteered{.id = cluster.node_id("n2"), .cordoned = true, .reason = "test"});
     line.To(1);
     CHECK(line.ReservedAt(gang) == -1);
@@ -270,7 +270,7 @@ TEST_CASE("an earlier start replaces a reservation, and a lost place renews it")
   CHECK(line.StartOf(first) == 0);
 }
 
-TEST_CASE("a job that goes first takes the reservation over") {
+TEST_CASE("a job that goes first takes over the reservation") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 4});
@@ -292,7 +292,7 @@ TEST_CASE("a job that goes first takes the reservation over") {
   CHECK(line.StartOf(low) == 80);
 }
 
-TEST_CASE("a job of higher priority is not held up by a reservation of its queue") {
+TEST_CASE("a job of higher priority is not delayed by a reservation of its queue") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 4});
@@ -305,10 +305,10 @@ TEST_CASE("a job of higher priority is not held up by a reservation of its queue
   const JobId high = cluster.Submit("high", urgent);
   line.To(1);
   CHECK(line.StartOf(high) == 0);
-  CHECK(line.ReservedAt(low) == -1);  // as nothing is known to make room for it
+  CHECK(line.ReservedAt(low) == -1);  // as no known event makes room for it
 }
 
-TEST_CASE("each queue has its own reservations, up to a sum") {
+TEST_CASE("each queue has its own reservations, up to a total limit") {
   Timeline line({.reservations_per_queue = 2, .reservations = 3});
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 4});
@@ -326,7 +326,7 @@ TEST_CASE("each queue has its own reservations, up to a sum") {
   CHECK(starts == std::vector<int64_t>{60, 80, -1, 70, -1, -1});
 }
 
-TEST_CASE("a reservation counts as use of its queue from its start") {
+TEST_CASE("a reservation counts as usage of its queue from its start") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n1", {.gpus = 4, .labels = {{"part", "x"}}});
@@ -355,8 +355,8 @@ TEST_CASE("a reservation counts as use of its queue from its start") {
   CHECK(line.StartOf(big) == 60);
 }
 
-TEST_CASE("without backfill among the actions nothing is kept, and what was is given up") {
-  TestCluster cluster;  // allocate alone
+TEST_CASE("without the backfill action nothing is reserved, and old reservations are cancelled") {
+  TestCluster cluster;  // allocate only
   cluster.AddNode("n", {.gpus = 4});
   const JobId big = cluster.Submit("big", Gpus(1, 4, absl::Minutes(10)));
   cluster.Must(JobReserved{.job = big,
@@ -370,7 +370,7 @@ TEST_CASE("without backfill among the actions nothing is kept, and what was is g
   CHECK(cluster.StateOf(running) == "Pending");
 }
 
-TEST_CASE("planning wakes when a reservation starts, and settles") {
+TEST_CASE("planning wakes when a reservation starts, and then settles") {
   Timeline line;
   TestCluster& cluster = line.cluster;
   cluster.AddNode("n", {.gpus = 4});

@@ -1,4 +1,4 @@
-// Tables for consolidate: jobs move together so that a gang fits, or nobody moves.
+// Tables for consolidate: jobs move together so that a gang fits, or no job moves.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/testing/evictions.h"
@@ -31,12 +31,12 @@ TEST_CASE("consolidate: one job moves, and the gang fits") {
   Pieces contest;
   contest.Submit("big", Gang(1, 4));
   CHECK(contest.Evictions() == "nominate big: 0@n2\nrelease right: 0 for big to 0@n1\n");
-  CHECK(contest.status(contest.right).message == "moved for job big: what is free lies in pieces");
+  CHECK(contest.status(contest.right).message == "moved for job big: what is free is fragmented");
   CHECK(contest.job(contest.right).tasks[0].moves);
   CHECK(contest.status(contest.right).retries == 0);
 }
 
-TEST_CASE("consolidate: only for preemptible gangs, and only preemptible jobs move") {
+TEST_CASE("consolidate: only preemptible gangs benefit, and only preemptible jobs move") {
   Pieces contest;
   contest.Submit("big", Firm(Gang(1, 4)));
   CHECK(contest.Evictions().empty());
@@ -45,7 +45,7 @@ TEST_CASE("consolidate: only for preemptible gangs, and only preemptible jobs mo
   CHECK(firm.Evictions().empty());
 }
 
-TEST_CASE("consolidate: nobody moves where it would not help") {
+TEST_CASE("consolidate: no job moves when the gang would not fit anyway") {
   Pieces contest;
   contest.Submit("two", Gang(2, 4));
   contest.Submit("wide", Gang(7, 1));
@@ -67,30 +67,30 @@ class TwoQueuesInPieces : public Contest {
   }
 };
 
-TEST_CASE("consolidate: a queue may borrow what is free in pieces, as if it were in one") {
+TEST_CASE("consolidate: a queue may borrow fragmented free devices as if they were on one node") {
   TwoQueuesInPieces contest;
   contest.Submit("big", Gang(1, 4, "a"));  // a holds 1 and deserves 2
   CHECK(contest.Evictions() == "nominate big: 0@n1\nrelease left: 0 for big to 0@n2\n");
 }
 
-TEST_CASE("consolidate: room goes by order of service") {
+TEST_CASE("consolidate: room goes by service order") {
   TwoQueuesInPieces contest;
   contest.Submit("big", Gang(1, 4, "a"));
-  contest.Submit("first", Gang(3, 2, "b"));  // both in one cycle; b stands lower than a
+  contest.Submit("first", Gang(3, 2, "b"));  // both in one cycle; b goes before a
   CHECK(contest.Evictions() ==
         "nominate first: 0@n2 1@n1 2@n1\nrelease left: 0 for first to 0@n2\n");
 }
 
-TEST_CASE("consolidate: no losses without places") {
+TEST_CASE("consolidate: a job that fits nowhere else is not moved") {
   Contest contest(kActions);
   contest.AddNodes("n", 2, {.gpus = 4});
   contest.Run("a", Gang(1, 3));
   contest.Run("b", Gang(1, 3));
-  contest.Submit("two", Gang(1, 2));  // 2 free in pieces; a victim of 3 fits nowhere else
+  contest.Submit("two", Gang(1, 2));  // 2 free, fragmented; a victim of 3 fits nowhere else
   CHECK(contest.Evictions().empty());
 }
 
-TEST_CASE("consolidate: a job moved a moment ago stays where it is") {
+TEST_CASE("consolidate: a job that was just moved is not moved again") {
   EvictionParameters parameters;
   parameters.cooldown = absl::Minutes(1);
   Contest calm(kActions, parameters);

@@ -1,4 +1,4 @@
-// Which devices a task gets of a node that tells how they are connected.
+// Device selection on a node that reports how its devices are connected.
 #include <catch2/catch.hpp>
 
 #include "core/devices/best_set.h"
@@ -41,7 +41,7 @@ struct Laid {
   std::unique_ptr<DeviceLayout> layout;
 };
 
-TEST_CASE("link scores follow the classes, NVLink its width") {
+TEST_CASE("link scores follow the link classes, NVLink its width") {
   const std::vector<std::string> worst_first = {"?",   "SYS", "SYS+", "NODE", "PHB",
                                                 "PXB", "PIX", "NV1",  "NV2",  "NV18"};
   for (size_t i = 1; i < worst_first.size(); ++i) {
@@ -54,13 +54,13 @@ TEST_CASE("link scores follow the classes, NVLink its width") {
 
 TEST_CASE("the best worst link decides first") {
   const Laid laid(testing::Dgx1());
-  CHECK(laid.Best("01234567", 2) == "03");    // NV2, and so are others: the lowest
+  CHECK(laid.Best("01234567", 2) == "03");    // NV2, as are others: the lowest ids
   CHECK(laid.Best("0125", 2) == "12");        // NV2
   CHECK(laid.Best("01234567", 4) == "0123");  // a quad
-  CHECK(laid.Best("0156", 3) == "015");       // some pair of any three is SYS: the lowest
+  CHECK(laid.Best("0156", 3) == "015");       // any three have a SYS pair: the lowest ids
 }
 
-TEST_CASE("a quad is not broken for a pair if a loose pair will do") {
+TEST_CASE("a quad is not broken for a pair if another pair is equally good") {
   Matrix quads{.name = "quads", .gpus = 8, .rows = testing::BlockRows(8, 4, "NV4", "SYS")};
   const Laid laid(quads);
   CHECK(laid.Best("012356", 2) == "56");
@@ -69,7 +69,7 @@ TEST_CASE("a quad is not broken for a pair if a loose pair will do") {
   CHECK(laid.Best("01234567", 2) == "01");
 }
 
-TEST_CASE("of equal links those near a NIC, then in few NUMA nodes, are better") {
+TEST_CASE("of equal links, sets near a NIC are better, then sets on few NUMA nodes") {
   Matrix matrix{.name = "nic",
                 .gpus = 4,
                 .rows = {"X NV1 NV1 NV1 SYS", "NV1 X NV1 NV1 SYS", "NV1 NV1 X NV1 PIX",
@@ -81,7 +81,7 @@ TEST_CASE("of equal links those near a NIC, then in few NUMA nodes, are better")
   CHECK(laid.Best("013", 2) == "01");
 }
 
-TEST_CASE("a floor bars sets with any worse link") {
+TEST_CASE("a floor excludes sets with any worse link") {
   const Laid laid(testing::Dgx1());
   const LinkFloor nvlink{.score = LeastScore(LinkClass::kNvlink)};
   CHECK(laid.Best("01234567", 4, nvlink) == "0123");
@@ -95,7 +95,7 @@ TEST_CASE("a floor bars sets with any worse link") {
   CHECK(CountSets(laid.gpus(), pairs, 3) == 3);
 }
 
-TEST_CASE("a floor follows from the request, and says nothing of one device") {
+TEST_CASE("a floor follows from the request and ignores single devices") {
   DeviceRequest request{.kind = "gpu", .count = 2, .min_bandwidth_gbps = 400};
   CHECK(FloorOf(request).mb_per_s == 50'000);
   request.min_link = LinkClass::kPxb;
@@ -104,7 +104,7 @@ TEST_CASE("a floor follows from the request, and says nothing of one device") {
   CHECK_FALSE(FloorOf(request).any());
 }
 
-TEST_CASE("NICs: the nearest, one each, equal ones by preference") {
+TEST_CASE("NICs: the nearest to each GPU first, ties by preference") {
   const Laid laid(testing::HgxH100());
   const KindMask all = Mask("01234567");
   CHECK(Digits(NearestNics(laid.gpus(), Mask("46"), all, 2, 0)) == "46");
@@ -116,14 +116,14 @@ TEST_CASE("NICs: the nearest, one each, equal ones by preference") {
   CHECK(NearestNics(p5.gpus(), Mask("02"), (KindMask{1} << 32) - 1, 8, 0) == 0xF0F);
 }
 
-TEST_CASE("rings go along the links") {
+TEST_CASE("rings follow the links") {
   const Laid laid(testing::Dgx1());
   const std::vector<size_t> ring = RingOrder(laid.gpus(), Mask("01234567"));
   CHECK(ring == std::vector<size_t>{0, 3, 2, 1, 5, 6, 7, 4});
   CHECK(RingOrder(Laid(testing::HgxH100()).gpus(), Mask("135")) == std::vector<size_t>{1, 3, 5});
 }
 
-TEST_CASE("CPUs and memory are those of the devices' NUMA nodes, if they have enough") {
+TEST_CASE("CPUs and memory come from the devices' NUMA nodes if they have enough") {
   NodeSpec spec;
   testing::SetDevices(testing::HgxH100(), &spec);
   constexpr int64_t kGib = int64_t{1} << 30;
@@ -139,7 +139,7 @@ TEST_CASE("CPUs and memory are those of the devices' NUMA nodes, if they have en
   CHECK(near(8'000, kGib).cpus == "0-3,8-11");
   CHECK(near(8'001, kGib).cpus == "");
   CHECK(near(0, 65 * kGib).memory_nodes.empty());
-  // What others near the same devices ask for counts, what those elsewhere do does not.
+  // Requests of tasks near the same devices count; those elsewhere do not.
   DeviceSet neighbour, far;
   neighbour.Add(1);
   far.Add(7);
@@ -156,14 +156,14 @@ TEST_CASE("CPUs and memory are those of the devices' NUMA nodes, if they have en
   CHECK(near(0, 0).cpus == "");
 }
 
-TEST_CASE("lists of CPUs are counted") {
+TEST_CASE("CPU lists are counted") {
   CHECK(CountCpus("0-15,32-47") == 32);
   CHECK(CountCpus("7") == 1);
   CHECK(CountCpus("") == 0);
   for (const char* wrong : {"a", "3-1", "1,", "-1", "1-", "0-65536"}) CHECK(CountCpus(wrong) == -1);
 }
 
-TEST_CASE("topologies follow their devices into another order") {
+TEST_CASE("topologies follow their devices when these are reordered") {
   NodeSpec spec;
   testing::SetDevices({.name = "", .gpus = 3, .rows = {"X NV1 PIX", "NV1 X SYS", "PIX SYS X"}},
                       &spec);
@@ -178,12 +178,12 @@ TEST_CASE("topologies follow their devices into another order") {
   CHECK(LinkBetween(spec.topology, 3, 2, 1).link == LinkClass::kNvlink);
 }
 
-TEST_CASE("equal nodes share one layout, as long as there are any") {
+TEST_CASE("equal nodes share one layout while any of them exists") {
   TestCluster cluster;
   const auto put = [&](uint32_t id, const Matrix& matrix, uint64_t epoch) {
     NodeSpec spec = testing::MakeNode(absl::StrCat("n", id), {});
     testing::SetDevices(matrix, &spec);
-    for (Device& device : spec.devices) device.uuid += absl::StrCat("-", id);  // of its own
+    for (Device& device : spec.devices) device.uuid += absl::StrCat("-", id);  // unique
     CHECK(cluster.Try(NodeRegistered{.id = NodeId{id}, .spec = spec, .epoch = epoch}).ok());
   };
   const uint32_t first = cluster.state().next_node_id().value;
@@ -203,7 +203,7 @@ TEST_CASE("equal nodes share one layout, as long as there are any") {
   CHECK(cluster.state().interner().layout_count() == 1);
 }
 
-TEST_CASE("a node refuses a topology that is not of its devices") {
+TEST_CASE("a node rejects a topology of other devices") {
   TestCluster cluster;
   NodeSpec spec = testing::MakeNode("n", {});
   testing::SetDevices(testing::Ac922(), &spec);
@@ -219,7 +219,7 @@ TEST_CASE("a node refuses a topology that is not of its devices") {
   CHECK(put().ok());
 }
 
-// A job of one task that asks for so many GPUs, none of them connected worse.
+// A job of one task that requests `gpus` GPUs, with no link worse than `least`.
 JobId SubmitLinked(TestCluster& cluster, int gpus, LinkClass least) {
   const Queue* queue = cluster.state().FindQueue("default");
   const QueueId leaf = queue != nullptr ? queue->id : cluster.AddQueue("default");
@@ -238,7 +238,7 @@ const ConstraintCount* CountOf(const Explanation& explanation, absl::string_view
   return nullptr;
 }
 
-TEST_CASE("links that are asked for are explained, and a remedy leaves them out") {
+TEST_CASE("link requirements are explained, and a remedy drops them") {
   TestCluster cluster;
   for (uint32_t i = 0; i < 3; ++i) {
     NodeSpec spec = testing::MakeNode(absl::StrCat("n", i), {.gpus = i == 2 ? 2 : 0});
@@ -264,7 +264,7 @@ TEST_CASE("links that are asked for are explained, and a remedy leaves them out"
   CHECK(cluster.Where(fits) == "n0");
 }
 
-// A job of so many tasks, each with GPUs and NICs.
+// A job of `tasks` tasks, each with GPUs and NICs.
 JobId SubmitWithNics(TestCluster& cluster, int tasks, int gpus, int nics) {
   const Queue* queue = cluster.state().FindQueue("default");
   const QueueId leaf = queue != nullptr ? queue->id : cluster.AddQueue("default");
@@ -278,7 +278,7 @@ JobId SubmitWithNics(TestCluster& cluster, int tasks, int gpus, int nics) {
   return id;
 }
 
-// "gpu0 gpu1 nic1", on whatever node.
+// "gpu0 gpu1 nic1", on any node.
 std::string DevicesOf(const TestCluster& cluster, JobId job, size_t task = 0) {
   const Task& of = cluster.job(job).tasks[task];
   const Node& node = cluster.state().nodes().At(of.node);
@@ -324,7 +324,7 @@ TEST_CASE("a gang uses the same rails on all its nodes") {
   CHECK(DevicesOf(cluster, gang, 1) == "gpu4 gpu5 gpu6 gpu7 nic4 nic5 nic6 nic7");
 }
 
-TEST_CASE("only sets that meet the floor are room") {
+TEST_CASE("only sets that meet the floor count as room") {
   TestCluster cluster;
   AddMachine(cluster, "n1", testing::Ac922());
   AddMachine(cluster, "n2", testing::Ac922());
@@ -344,7 +344,7 @@ TEST_CASE("only sets that meet the floor are room") {
   CHECK(cluster.job(waits).status.state == JobState::kPending);
 }
 
-TEST_CASE("no such constraint is counted where no links are asked for") {
+TEST_CASE("the link constraint is not counted for jobs without link requirements") {
   TestCluster cluster;
   cluster.AddNode("n1", {.gpus = 2});
   const JobId job = cluster.Submit("j", {.groups = {{.gpus = 4}}});
@@ -353,7 +353,7 @@ TEST_CASE("no such constraint is counted where no links are asked for") {
   CHECK(CountOf(why, "links") == nullptr);
 }
 
-TEST_CASE("sets beyond the first word of devices") {
+TEST_CASE("a kind whose devices span two words of the device set") {
   KindLayout layout;
   layout.first = 60;
   layout.count = 8;

@@ -1,4 +1,4 @@
-// Tables for allocate: who gets which place, and why others do not.
+// Tables for allocate: which job gets which place, and why others wait.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/testing/cluster.h"
@@ -16,7 +16,7 @@ JobShape Gpus(int tasks, int gpus, const std::string& queue = "") {
   return {.queue = queue, .groups = {{.replicas = tasks, .gpus = gpus}}};
 }
 
-TEST_CASE("a gang is placed whole or takes nothing while it waits") {
+TEST_CASE("a gang is placed whole, or takes nothing while it is pending") {
   TestCluster cluster;
   cluster.AddNodes("n", 3, {.gpus = 2});
   const JobId gang = cluster.Submit("gang", Gpus(4, 2));
@@ -29,7 +29,7 @@ TEST_CASE("a gang is placed whole or takes nothing while it waits") {
   CHECK(cluster.status(small).starts == 1);
 }
 
-TEST_CASE("the reason of a gang that does not fit has numbers") {
+TEST_CASE("the reason why a gang does not fit has numbers") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.gpus = 2});
   const JobId first = cluster.Submit("first", Gpus(2, 1));
@@ -42,10 +42,10 @@ TEST_CASE("the reason of a gang that does not fit has numbers") {
   CHECK(why[0].resource == "gpu");
   CHECK(why[0].needed == 8 * kWhole);
   CHECK(why[0].free == 6 * kWhole);
-  CHECK(why[0].detail == "3 of 4 tasks fit now");
+  CHECK(why[0].detail == "3 of 4 tasks fit");
 }
 
-TEST_CASE("what can never fit is told apart from what does not fit now") {
+TEST_CASE("a job that can never fit is distinguished from one that does not fit now") {
   TestCluster cluster;
   cluster.AddNodes("n", 3, {.gpus = 4});
   const JobId wide = cluster.Submit("wide", Gpus(1, 5));
@@ -64,7 +64,7 @@ TEST_CASE("what can never fit is told apart from what does not fit now") {
   CHECK(cluster.Why(none)[0].resource == "cpu");
 }
 
-TEST_CASE("higher priority first, then in order of submission") {
+TEST_CASE("higher priority first, then submission order") {
   TestCluster cluster;
   cluster.AddNodes("n", 2, {.gpus = 1});
   JobShape urgent = Gpus(1, 1);
@@ -88,7 +88,7 @@ TEST_CASE("a job that does not fit lets others go first") {
   CHECK(cluster.Where(small) == "n1");
 }
 
-TEST_CASE("limits hold at every level of the queue tree") {
+TEST_CASE("limits apply at every level of the queue tree") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.gpus = 4});
   cluster.AddQueue("org", {.limit = {{"gpu", 6}}});
@@ -115,7 +115,7 @@ TEST_CASE("limits hold at every level of the queue tree") {
   CHECK(parent[0].free == 2 * kWhole);
 }
 
-TEST_CASE("max_running_jobs bounds the whole subtree") {
+TEST_CASE("max_running_jobs limits the whole subtree") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.gpus = 4});
   cluster.AddQueue("org", {.max_running_jobs = 2});
@@ -136,7 +136,7 @@ TEST_CASE("max_running_jobs bounds the whole subtree") {
   CHECK(cluster.Where(b1) == "n1");
 }
 
-TEST_CASE("a closed queue starts nothing, also when an ancestor is closed") {
+TEST_CASE("a closed queue starts nothing, nor does a queue below a closed one") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, {.gpus = 4});
   cluster.AddQueue("org");
@@ -152,7 +152,7 @@ TEST_CASE("a closed queue starts nothing, also when an ancestor is closed") {
   CHECK(cluster.Where(job) == "n1");
 }
 
-TEST_CASE("best fit: fewest free devices, then least free cpu, then id") {
+TEST_CASE("best fit: fewest free devices, then least free cpu, then lowest id") {
   struct Row {
     const char* name;
     int gpus;
@@ -176,7 +176,7 @@ TEST_CASE("best fit: fewest free devices, then least free cpu, then id") {
   CHECK(cluster.Where(job) == row.where);
 }
 
-TEST_CASE("devices are the lowest that suit, models that do not match send it on") {
+TEST_CASE("the lowest matching devices are chosen, and nodes without matching models are skipped") {
   TestCluster cluster;
   cluster.AddNode("a", {.gpus = 4, .model = "A100"});
   cluster.AddNode("h", {.gpus = 8, .model = "H100"});
@@ -190,7 +190,7 @@ TEST_CASE("devices are the lowest that suit, models that do not match send it on
   CHECK(cluster.job(h100).tasks[0].devices.bits[0] == 7);
 }
 
-TEST_CASE("uuid lists, least memory and denied models choose devices") {
+TEST_CASE("uuid lists, minimum memory and denied models restrict devices") {
   TestCluster cluster;
   cluster.AddNode("n", {.gpus = 4, .gpu_memory_gib = 40});
   JobSpec spec = testing::MakeJob("j", cluster.AddQueue("q"), Gpus(1, 1));
@@ -221,7 +221,7 @@ TEST_CASE("uuid lists, least memory and denied models choose devices") {
   }
 }
 
-TEST_CASE("taints keep out what does not tolerate them") {
+TEST_CASE("tasks that do not tolerate a taint stay off the node") {
   struct Row {
     Toleration toleration;
     bool fits;
@@ -235,7 +235,7 @@ TEST_CASE("taints keep out what does not tolerate them") {
   CHECK((cluster.Where(job) == "n") == row.fits);
 }
 
-TEST_CASE("node selector: all labels, and no excluded node") {
+TEST_CASE("node selector: all labels must match, and excluded nodes are skipped") {
   TestCluster cluster;
   cluster.AddNode("n1", {.labels = {{"zone", "a"}, {"disk", "ssd"}}});
   cluster.AddNode("n2", {.labels = {{"zone", "a"}}});
@@ -249,7 +249,7 @@ TEST_CASE("node selector: all labels, and no excluded node") {
   CHECK(cluster.Where(excluding) == "n2");
 }
 
-TEST_CASE("cordoned, silent and draining nodes take nothing new") {
+TEST_CASE("cordoned, silent and draining nodes accept no new tasks") {
   TestCluster cluster;
   cluster.AddNodes("n", 3);
   cluster.Must(NodeSteered{.id = cluster.node_id("n1"), .cordoned = true});
@@ -278,7 +278,7 @@ TEST_CASE("an elastic gang starts with its minimum and grows when there is room"
   CHECK(cluster.Where(elastic) == "n1 n2 n3 n4");
 }
 
-TEST_CASE("among equals, minimums come before growth") {
+TEST_CASE("among equal jobs, minimums come before growth") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.gpus = 1});
   const JobId elastic =
@@ -301,7 +301,7 @@ TEST_CASE("growth stops at the queue's limit and does not block the job") {
   CHECK(cluster.Why(elastic).empty());
 }
 
-TEST_CASE("a gang of several groups needs all of them, and the job's minimum on top") {
+TEST_CASE("a gang of several groups needs the minimum of each group and the minimum of the job") {
   TestCluster cluster;
   cluster.AddNodes("n", 3, {.gpus = 2});
   JobShape shape{.groups = {{.name = "master", .replicas = 1, .gpus = 1},
@@ -313,7 +313,7 @@ TEST_CASE("a gang of several groups needs all of them, and the job's minimum on 
   CHECK(Describe(cluster.state(), plan.decisions[0]) == "gang j: 0@n1/1 1@n1/2 2@n2/1 3@n2/2");
 }
 
-TEST_CASE("a blocked class costs nothing until something could help") {
+TEST_CASE("a blocked class is not re-evaluated until something could help") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, {.gpus = 1});
   const JobId first = cluster.Submit("first", Gpus(1, 1));
@@ -361,7 +361,7 @@ TEST_CASE("the same state gives the same plan, byte for byte") {
   CHECK(plan(false) == plan(true));
 }
 
-TEST_CASE("who goes first does not depend on where the budget falls") {
+TEST_CASE("the service order does not depend on where the budget ends") {
   const auto outcome = [](uint64_t budget) {
     TestCluster cluster;
     cluster.AddNodes("n", 6, {.cpu = 16, .gpus = 4});
@@ -381,17 +381,17 @@ TEST_CASE("who goes first does not depend on where the budget falls") {
   for (uint64_t budget : {0u, 1u, 2u, 3u, 7u, 20u, 100u}) CHECK(outcome(budget) == whole);
 }
 
-TEST_CASE("one gang always finishes, whatever the budget") {
+TEST_CASE("one gang is always completed, whatever the budget") {
   TestCluster cluster;
   cluster.AddNodes("n", 20, {.gpus = 1});
   const JobId gang = cluster.Submit("g", Gpus(20, 1));
-  const Plan looked = cluster.Cycle(1);  // the lifecycle stage looks at the new job
+  const Plan first = cluster.Cycle(1);  // the lifecycle stage handles the new job
   const Plan plan = cluster.Cycle(1);
   CHECK(cluster.StateOf(gang) == "Binding");
-  CHECK(looked.counters.work + plan.counters.work > 20);
+  CHECK(first.counters.work + plan.counters.work > 20);
 }
 
-// ---- Policies from outside the tree
+// ---- External policies
 
 class LeastIdLast final : public NodeScore {
  public:
@@ -411,7 +411,7 @@ class YoungestFirst final : public JobOrder {
   }
 };
 
-TEST_CASE("registered policies take part, unknown and repeated names are errors") {
+TEST_CASE("registered policies are used, and unknown or repeated names are errors") {
   static const bool registered = [] {
     using Score = std::unique_ptr<NodeScore>;
     using Order = std::unique_ptr<JobOrder>;
@@ -449,20 +449,20 @@ TEST_CASE("registered policies take part, unknown and repeated names are errors"
   config.actions = {"teleport"};
   const auto bad = Policies::Create(config);
   CHECK(bad.status().message() ==
-        "unknown action \"teleport\" (there are allocate, backfill, consolidate, expire_gangs, "
-        "preempt, reclaim, rotate); filter \"taints\" twice; unknown filter \"gone\" (there are "
-        "node_selector, resources/devices, taints)");
+        "unknown action \"teleport\" (known: allocate, backfill, consolidate, expire_gangs, "
+        "preempt, reclaim, rotate); filter \"taints\" is listed twice; unknown filter \"gone\" "
+        "(known: node_selector, resources/devices, taints)");
 }
 
-TEST_CASE("an order in which an action would never do anything is refused") {
+TEST_CASE("an action order in which one action could never do anything is rejected") {
   const auto refused = [](std::vector<std::string> actions) {
     PolicyConfig config;
     config.actions = std::move(actions);
     return std::string(Policies::Create(config).status().message());
   };
   CHECK(refused({"preempt"}) ==
-        "action \"preempt\" would never do anything: it makes room for jobs that an action before "
-        "it found to lack room; put \"allocate\" or \"backfill\" before it");
+        "action \"preempt\" would never do anything: it makes room for jobs for which an earlier "
+        "action found none; put \"allocate\" or \"backfill\" before it");
   CHECK(refused({"reclaim", "allocate"}).find("\"reclaim\" would never") != std::string::npos);
   CHECK(refused({"expire_gangs", "consolidate", "preempt"}).find("\"consolidate\" would never") !=
         std::string::npos);

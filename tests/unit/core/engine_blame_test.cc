@@ -1,5 +1,4 @@
-// Whom a start that came to nothing counts against: a node is cordoned for what speaks against the
-// node, and never for what one user does.
+// Blame for a failed start: a node is cordoned for its own faults, never for what one user does.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -49,7 +48,7 @@ JobId SubmitWith(TestCluster& cluster, const std::string& name, Duration prepare
 
 // ---- prepareTimeout
 
-TEST_CASE("a prepareTimeout that no node can keep fails its job by name, no node is blamed") {
+TEST_CASE("an impossible prepareTimeout fails its job with a message and blames no node") {
   TestCluster cluster;
   cluster.AddNodes("n", 3);
   for (int number = 0; number < 8; ++number) {
@@ -67,7 +66,7 @@ TEST_CASE("a prepareTimeout that no node can keep fails its job by name, no node
   }
 }
 
-TEST_CASE("a node that prepares nothing in the default time is blamed") {
+TEST_CASE("a node that prepares nothing within the default time is blamed") {
   TestCluster cluster;
   cluster.AddNodes("n", 2);
   const JobId job = SubmitWith(cluster, "j", kDefaultPrepareTimeout);
@@ -80,10 +79,9 @@ TEST_CASE("a node that prepares nothing in the default time is blamed") {
         "worker-0 was not prepared within 1m (prepareTimeout) on n1");
 }
 
-// ---- What is nobody's fault
+// ---- Failures that are the fault of neither node nor job
 
-TEST_CASE(
-    "an image that is not unpacked in time blames no node, and the next attempt may find it") {
+TEST_CASE("an image not unpacked in time blames no node, and the next attempt may find it") {
   TestCluster cluster;
   cluster.AddNodes("n", 2);
   for (int number = 0; number < 6; ++number) {
@@ -117,7 +115,7 @@ TEST_CASE("an image with a prepareTimeout below the default is the job's own fau
   CHECK(NoNodeIsBlamed(cluster));
 }
 
-TEST_CASE("what is nobody's fault is tried elsewhere first, waited for, and given up by name") {
+TEST_CASE("what is nobody's fault is retried elsewhere, then later, then fails the job") {
   TestCluster cluster;
   cluster.AddNodes("n", 3);
   const JobId job = cluster.Submit("j", Gang(1));
@@ -129,8 +127,8 @@ TEST_CASE("what is nobody's fault is tried elsewhere first, waited for, and give
   }
   CHECK(cluster.Tasks(job) == ".");
   CHECK(cluster.Why(job).at(0).code == WaitCode::kNodesBackingOff);
-  CHECK(cluster.Why(job).at(0).detail.find("3 nodes are left out until ") != std::string::npos);
-  const JobId other = cluster.Submit("other", Gang(1));  // they are there for others
+  CHECK(cluster.Why(job).at(0).detail.find("3 nodes are excluded until ") != std::string::npos);
+  const JobId other = cluster.Submit("other", Gang(1));  // the nodes accept other jobs
   cluster.Settle();
   CHECK(cluster.Where(other) == "n1");
   cluster.RunAll(other);
@@ -146,7 +144,7 @@ TEST_CASE("what is nobody's fault is tried elsewhere first, waited for, and give
   CHECK(NoNodeIsBlamed(cluster));
 }
 
-TEST_CASE("members of one gang: whose node is at fault is blamed, whose is not is left out") {
+TEST_CASE("members of one gang: a node at fault is blamed, other nodes are only excluded") {
   TestCluster cluster;
   cluster.AddNodes("n", 4);
   const JobId job = cluster.Submit("j", Gang(2));
@@ -164,7 +162,7 @@ TEST_CASE("members of one gang: whose node is at fault is blamed, whose is not i
   CHECK(cluster.Where(job) == "n3 n4");
 }
 
-// ---- How many tasks a node takes
+// ---- Task limit of a node
 
 struct Full {
   explicit Full(int nodes, int32_t most) {
@@ -184,7 +182,7 @@ testing::JobShape AskingForNothing(int tasks, Strategy strategy = Strategy::kDef
   return shape;
 }
 
-TEST_CASE("a node gets no more tasks than it takes, whatever they ask for, the rest waits") {
+TEST_CASE("a node gets no more tasks than its limit, whatever they request, and the rest wait") {
   Full full(2, 5);
   TestCluster& cluster = full.cluster;
   std::vector<JobId> jobs;
@@ -201,7 +199,7 @@ TEST_CASE("a node gets no more tasks than it takes, whatever they ask for, the r
   CHECK(why.resource == "tasks");
   CHECK(why.needed == kWhole);
   CHECK(why.free == 0);
-  CHECK(why.detail == "0 of 1 tasks fit now: 2 nodes have as many tasks as a node takes");
+  CHECK(why.detail == "0 of 1 tasks fit: 2 nodes are at the limit of tasks per node");
   REQUIRE(CheckConsistency(cluster.state()).ok());
   cluster.RunAll(jobs[3]);
   cluster.Exit(jobs[3], 0);
@@ -212,10 +210,10 @@ TEST_CASE("a node gets no more tasks than it takes, whatever they ask for, the r
             .Try(TasksBound{.job = jobs[11],
                             .gang = true,
                             .placements = {{.task = 0, .node = cluster.node_id("n1")}}})
-            .message() == "node n1 (1) has as many tasks as it may");
+            .message() == "node n1 (1) is at its limit of tasks");
 }
 
-TEST_CASE("a gang is laid over nodes by how many tasks they take") {
+TEST_CASE("a gang is placed by the task limits of its nodes") {
   const Strategy strategy = GENERATE(Strategy::kBinpack, Strategy::kSpread, Strategy::kColocate);
   Full full(3, 4);
   TestCluster& cluster = full.cluster;
@@ -233,8 +231,8 @@ TEST_CASE("a gang is laid over nodes by how many tasks they take") {
         "all matching nodes together, even empty, hold 12 of 13 tasks of group worker");
 }
 
-// Else one user's tasks that ask for nothing would keep everybody from the GPUs.
-TEST_CASE("a node full of tasks that ask for nothing can be made free for a job that goes first") {
+// Otherwise tasks of one user that request nothing could block the GPUs for everyone.
+TEST_CASE("a job of higher priority evicts from a node full of tasks that request nothing") {
   testing::Contest contest({"allocate", "preempt"});
   NodeSpec spec = testing::MakeNode("n1", {.gpus = 8});
   spec.max_tasks = 3;
@@ -247,13 +245,13 @@ TEST_CASE("a node full of tasks that ask for nothing can be made free for a job 
   CHECK(contest.Evictions() == "nominate high: 0@n1\nrelease idle3: 0 for high\n");
   CHECK(contest.state().full_nodes().size() == 1);
   contest.Advance(kSecond);
-  CHECK(contest.Tasks(high) == ".");  // it waits there, and keeps its place
+  CHECK(contest.Tasks(high) == ".");  // it is nominated there, and keeps its place
   contest.Leave();
   CHECK(contest.Tasks(high) == "B");
   REQUIRE(CheckConsistency(contest.state()).ok());
 }
 
-TEST_CASE("a node without a bound takes any number of tasks") {
+TEST_CASE("a node without a task limit accepts any number of tasks") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId job = cluster.Submit("j", AskingForNothing(5000));
@@ -262,7 +260,7 @@ TEST_CASE("a node without a bound takes any number of tasks") {
   CHECK(cluster.StateOf(job) == "Binding");
 }
 
-// ---- How many jobs speak against a node
+// ---- Number of jobs that count against a node
 
 TEST_CASE("two jobs that take turns never cordon a node, five different ones do") {
   TestCluster cluster;

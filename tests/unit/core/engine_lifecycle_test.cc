@@ -1,4 +1,4 @@
-// Tables for the lifecycle stage: what follows from reports, requests and the time.
+// Tables for the lifecycle stage: reactions to reports, requests and time.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/testing/running.h"
@@ -39,7 +39,7 @@ TEST_CASE("a gang starts when all members are prepared, and runs when all run") 
   CHECK(cluster.status(job).start == cluster.now());
 }
 
-TEST_CASE("growth starts on its own") {
+TEST_CASE("growth tasks start independently") {
   Running run({.groups = {{.replicas = 3, .min_available = 1, .cpu = 40}}}, 2);
   CHECK(run.Tasks() == "RR.");
   run.cluster.AddNode("n9");
@@ -49,7 +49,7 @@ TEST_CASE("growth starts on its own") {
   CHECK(run.Tasks() == "RRS");
 }
 
-TEST_CASE("a refusal sends the gang back without a retry, and its node backs off") {
+TEST_CASE("a refusal requeues the gang without a retry, and its node backs off") {
   TestCluster cluster;
   cluster.AddNodes("n", 3);
   const JobId job = cluster.Submit("j", Gang(2));
@@ -87,7 +87,7 @@ TEST_CASE("a member that is not prepared in time blames its node") {
   CHECK(cluster.Where(job) == "n1 n3");
 }
 
-TEST_CASE("a refused growth task leaves the rest alone") {
+TEST_CASE("a refused growth task does not affect the other tasks") {
   Running run({.groups = {{.replicas = 2, .min_available = 1, .cpu = 40}}}, 1);
   run.cluster.AddNodes("m", 1);
   run.cluster.Settle();
@@ -112,7 +112,7 @@ TEST_CASE("all tasks succeeded: the job succeeded") {
   CHECK(run.cluster.Settle().empty());
 }
 
-TEST_CASE("a failure without retries fails the job, after the others are gone") {
+TEST_CASE("a failure without retries fails the job once the other tasks are gone") {
   Running run(Gang(4));
   run.cluster.Exit(run.job, 3, 137);
   CHECK(run.State() == "Completing");
@@ -123,7 +123,7 @@ TEST_CASE("a failure without retries fails the job, after the others are gone") 
   CHECK(run.Message() == "worker-3 exited with 137 on n4");
 }
 
-TEST_CASE("failures restart the job while retries are left, with growing back-off") {
+TEST_CASE("failures restart the job while retries remain, with growing back-off") {
   JobShape shape = Gang(2);
   shape.max_retries = 2;
   Running run(shape);
@@ -148,7 +148,7 @@ TEST_CASE("failures restart the job while retries are left, with growing back-of
   CHECK(run.Message() == "worker-1 exited with 1 on n2; all 2 retries are used");
 }
 
-TEST_CASE("cancel: stops what runs, then Cancelled, before the start at once") {
+TEST_CASE("cancel: stops running tasks, then Cancelled, or at once before the start") {
   Running run(Gang(2));
   run.cluster.Must(JobCancelled{.id = run.job, .reason = "mistake"});
   run.cluster.Settle();
@@ -177,7 +177,7 @@ TEST_CASE("cancel while members leave for a restart: none of them runs again") {
   CHECK(run.State() == "Cancelled");
 }
 
-TEST_CASE("an ended job is deleted after its time to live, not while others wait for it") {
+TEST_CASE("an ended job is deleted after its time to live, unless others depend on it") {
   TestCluster cluster;
   cluster.AddNodes("n", 1);
   JobShape shape = Gang(1);
@@ -209,14 +209,14 @@ TEST_CASE("walltime used up") {
     CHECK(run.State() == "Failed");
     CHECK(run.Message() == "walltime of 1h used up");
   }
-  SECTION("does as a policy says") {
+  SECTION("follows a policy") {
     shape.policies = {On(PolicyEvent::kTimeout, PolicyAction::kComplete)};
     Running run(shape);
     run.cluster.Advance(absl::Hours(1));
     run.cluster.GoneAll(run.job);
     CHECK(run.State() == "Succeeded");
   }
-  SECTION("later, if the policy waits") {
+  SECTION("later, if the policy has a delay") {
     shape.policies = {On(PolicyEvent::kTimeout, PolicyAction::kAbort, {}, absl::Minutes(5))};
     Running run(shape);
     run.cluster.Advance(absl::Hours(1));
@@ -234,7 +234,7 @@ TEST_CASE("walltime used up") {
 
 // ---- Holding
 
-TEST_CASE("dependencies hold a job, let it go, or fail it") {
+TEST_CASE("dependencies hold a job, release it, or fail it") {
   struct Row {
     DependencyCondition condition;
     const char* first_ends;
@@ -272,7 +272,7 @@ TEST_CASE("dependencies hold a job, let it go, or fail it") {
   CHECK(cluster.StateOf(second) == row.second);
 }
 
-TEST_CASE("a chain of dependencies falls together") {
+TEST_CASE("a chain of dependencies fails together") {
   TestCluster cluster;
   cluster.AddNodes("n", 1);
   const JobId first = cluster.Submit("first", Gang(1));
@@ -288,7 +288,7 @@ TEST_CASE("a chain of dependencies falls together") {
   CHECK(cluster.status(JobId{2}).message == "cannot start any more: job first failed");
 }
 
-TEST_CASE("a start time holds a job, and the plan says when to wake") {
+TEST_CASE("a start time holds a job, and the plan has the wake-up time") {
   TestCluster cluster;
   cluster.AddNodes("n", 1);
   JobShape shape = Gang(1);
@@ -317,7 +317,7 @@ TEST_CASE("submitted on hold: Held until it is resumed") {
   CHECK(cluster.StateOf(job) == "Binding");
 }
 
-TEST_CASE("suspend stops a running job and resume starts it again, with no retry used") {
+TEST_CASE("suspend stops a running job and resume restarts it without using a retry") {
   Running run(Gang(2));
   run.cluster.Must(JobSuspended{.id = run.job});
   run.cluster.Settle();
@@ -332,7 +332,7 @@ TEST_CASE("suspend stops a running job and resume starts it again, with no retry
   CHECK(run.cluster.status(run.job).retries == 0);
 }
 
-TEST_CASE("what succeeded in an elastic group does not run again after a suspension") {
+TEST_CASE("succeeded tasks of an elastic group do not run again after a suspension") {
   Running run({.groups = {{.replicas = 3, .min_available = 1, .cpu = 40}}});
   run.cluster.Exit(run.job, 0);
   run.cluster.Must(JobSuspended{.id = run.job});
@@ -346,7 +346,7 @@ TEST_CASE("what succeeded in an elastic group does not run again after a suspens
   CHECK(run.cluster.status(run.job).starts == 2);
 }
 
-TEST_CASE("suspended when all has succeeded and only a delayed action was left") {
+TEST_CASE("suspend and resume when all tasks have succeeded and only a delayed action is pending") {
   JobShape shape = Gang(1);
   shape.policies = {
       On(PolicyEvent::kTaskCompleted, PolicyAction::kComplete, {}, absl::Seconds(10))};
@@ -360,7 +360,7 @@ TEST_CASE("suspended when all has succeeded and only a delayed action was left")
   CHECK(run.State() == "Succeeded");
 }
 
-TEST_CASE("resumed while its members still leave: starts again when they are gone") {
+TEST_CASE("resumed while its members are still being released: restarts when they are gone") {
   Running run(Gang(2));
   run.cluster.Must(JobSuspended{.id = run.job});
   run.cluster.Settle();

@@ -69,7 +69,7 @@ TEST_CASE("every action on a failure") {
   }
 }
 
-TEST_CASE("exit codes select, a signal counts as 128 more, the first match decides") {
+TEST_CASE("exit codes select, a signal counts as 128 plus its number, the first match decides") {
   JobShape shape = Gang(2);
   shape.max_retries = 5;
   shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore, {3, 4}),
@@ -91,13 +91,13 @@ TEST_CASE("exit codes select, a signal counts as 128 more, the first match decid
     CHECK(run.State() == "Completing");
     CHECK(run.Message() == "worker-0 exited with 137 on n1");
   }
-  SECTION("any other") {
+  SECTION("any other exit code") {
     run.cluster.Exit(run.job, 0, 1);
     CHECK(run.State() == "Restarting");
   }
 }
 
-TEST_CASE("group policies come before the job's") {
+TEST_CASE("group policies override the policies of the job") {
   JobShape shape = Gang(2);
   shape.groups[0].policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kIgnore)};
   shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kAbort)};
@@ -137,7 +137,7 @@ TEST_CASE("Any does not mean completion") {
   CHECK(run.State() == "Succeeded");
 }
 
-TEST_CASE("an action after a delay, failures of one moment use one retry") {
+TEST_CASE("delayed action: simultaneous failures use one retry") {
   JobShape shape{.groups = {{.replicas = 3, .cpu = 40}}, .max_retries = 1};
   shape.policies = {
       On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask, {}, absl::Seconds(30))};
@@ -157,7 +157,7 @@ TEST_CASE("an action after a delay, failures of one moment use one retry") {
   CHECK(run.State() == "Completing");
 }
 
-TEST_CASE("many tasks failing at once are one step, not one each") {
+TEST_CASE("many tasks that fail at once are handled in one step") {
   JobShape shape{.groups = {{.replicas = 200, .cpu = 1}}, .max_retries = 1};
   shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask)};
   Running run(shape);
@@ -170,7 +170,7 @@ TEST_CASE("many tasks failing at once are one step, not one each") {
 
 // ---- Nodes
 
-TEST_CASE("a lost node restarts the gang without a retry, once it is fenced") {
+TEST_CASE("a lost node restarts the gang without a retry once it is fenced") {
   Running run(Gang(3));
   const NodeId lost = run.cluster.node_id("n2");
   run.cluster.Must(NodeSilenced{.id = lost});
@@ -187,7 +187,7 @@ TEST_CASE("a lost node restarts the gang without a retry, once it is fenced") {
   CHECK(run.cluster.status(run.job).retries == 0);
 }
 
-TEST_CASE("a node that comes back with its tasks after the restart was decided") {
+TEST_CASE("a node returns with its tasks after the restart was decided") {
   Running run(Gang(2));
   const NodeId lost = run.cluster.node_id("n2");
   run.cluster.Must(NodeSilenced{.id = lost});
@@ -212,7 +212,7 @@ TEST_CASE("an elastic job keeps running without the lost task") {
   CHECK(run.cluster.Where(run.job) == "n1 n2 n4");
 }
 
-TEST_CASE("NodeLost with a delay is dropped when the node comes back in time") {
+TEST_CASE("NodeLost with a delay is dropped when the node returns in time") {
   JobShape shape = Gang(2);
   shape.policies = {On(PolicyEvent::kNodeLost, PolicyAction::kRestartJob, {}, absl::Seconds(20))};
   Running run(shape);
@@ -229,7 +229,7 @@ TEST_CASE("NodeLost with a delay is dropped when the node comes back in time") {
     run.cluster.Advance(absl::Seconds(30));
     CHECK(run.Tasks() == "RR");
   }
-  SECTION("not in time") {
+  SECTION("too late") {
     run.cluster.Advance(absl::Seconds(20));
     CHECK(run.Tasks() == "?L");
     CHECK(run.State() == "Restarting");
@@ -253,7 +253,7 @@ TEST_CASE("on_node_loss: keep waits for the node, replace_now does not") {
     run.cluster.Settle();
     CHECK(run.Tasks() == "RR");
   }
-  SECTION("keep, but suspended and resumed after the fence: nothing starts beside what lives on") {
+  SECTION("keep, suspended and resumed after the fence: no task starts while the old one may run") {
     shape.on_node_loss = NodeLossPolicy::kKeep;
     Running run(shape);
     const NodeId lost = run.cluster.node_id("n2");
@@ -266,8 +266,8 @@ TEST_CASE("on_node_loss: keep waits for the node, replace_now does not") {
     run.cluster.GoneAll(run.job);
     CHECK(run.Tasks() == ".?");
     CHECK(run.cluster.Why(run.job).at(0).detail ==
-          "node n2 is lost, and what the job keeps there may still run: it waits for the node, or "
-          "to be cancelled");
+          "node n2 is lost, and the job's tasks there may still run: it waits until the node "
+          "returns or the job is cancelled");
     run.cluster.Must(NodeRegistered{
         .id = lost, .spec = run.cluster.node("n2").spec, .epoch = 2, .agent_id = "n2"});
     run.cluster.Settle();
@@ -295,8 +295,7 @@ TEST_CASE("on_node_loss: keep waits for the node, replace_now does not") {
   }
 }
 
-TEST_CASE(
-    "a gang that keeps its members starts whole, though all of its nodes fall silent before") {
+TEST_CASE("a gang that keeps its members starts whole, although all its nodes fell silent before") {
   TestCluster cluster;
   cluster.AddNodes("n", 2, {.cpu = 64});
   cluster.AddQueue("default");
@@ -327,9 +326,9 @@ TEST_CASE(
   CHECK(cluster.job(job).tasks[1].state == TaskState::kStarting);
 }
 
-// What is planned ahead must be what Apply makes of it: the kept member is there until its node
-// says that it is gone.
-TEST_CASE("a gang that begins again waits for the member that a lost node keeps") {
+// The plan must match what Apply does: the kept member exists until its node reports that it is
+// gone.
+TEST_CASE("a restarting gang waits for the member that a lost node keeps") {
   TestCluster cluster;
   cluster.AddNodes("n", 3, {.cpu = 64});
   cluster.AddQueue("default");
@@ -352,7 +351,7 @@ TEST_CASE("a gang that begins again waits for the member that a lost node keeps"
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("members whose nodes fall silent while they are stopped are no members of the gang") {
+TEST_CASE("members whose nodes fall silent while they are stopped no longer belong to the gang") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.cpu = 64});
   cluster.AddQueue("default");
@@ -372,10 +371,10 @@ TEST_CASE("members whose nodes fall silent while they are stopped are no members
   CHECK(falls_silent("n3") == "Restarting");
   CHECK(falls_silent("n4") == "Restarting");
   cluster.Advance(2 * kSecond);
-  CHECK(cluster.StateOf(job) == "Restarting");  // nothing ever ran, so no walltime is used up
+  CHECK(cluster.StateOf(job) == "Restarting");  // no task ran, so no walltime is used up
 }
 
-TEST_CASE("a gang that loses all members to a policy before they start goes on being bound") {
+TEST_CASE("a gang that loses all members to a policy before they start remains Binding") {
   TestCluster cluster;
   cluster.AddNodes("n", 2, {.cpu = 64});
   cluster.AddQueue("default");
@@ -393,7 +392,7 @@ TEST_CASE("a gang that loses all members to a policy before they start goes on b
   CHECK(cluster.StateOf(job) == "Binding");
 }
 
-TEST_CASE("a lost node explains the failures that come with it") {
+TEST_CASE("failures that come with a lost node count as node loss") {
   JobShape shape = Gang(2);
   shape.max_retries = 1;
   Running run(shape);
@@ -416,7 +415,7 @@ TEST_CASE("a draining node: its jobs leave and start elsewhere") {
   CHECK(run.cluster.status(run.job).retries == 0);
 }
 
-TEST_CASE("a draining node takes only the surplus of an elastic job") {
+TEST_CASE("a draining node stops only the surplus of an elastic job") {
   Running run({.groups = {{.replicas = 3, .min_available = 2, .cpu = 40}}}, 4);
   run.cluster.Must(
       NodeSteered{.id = run.cluster.node_id("n1"), .cordoned = true, .draining = true});

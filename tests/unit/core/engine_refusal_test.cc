@@ -1,4 +1,4 @@
-// Starts that were refused: by the node's fault, or for what the job brought along.
+// Refused starts: by the node's fault, or by the job's own fault.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -32,9 +32,9 @@ bool NoNodeIsBlamed(const TestCluster& cluster) {
   return none;
 }
 
-// ---- What the job brought along
+// ---- The job's own fault
 
-TEST_CASE("a job's own fault is tried on one other node, then the job fails, no node is blamed") {
+TEST_CASE("a job's own fault is retried on one other node, then fails the job and blames no node") {
   TestCluster cluster;
   cluster.AddNodes("n", 3);
   const JobId job = cluster.Submit("j", Gang(1));
@@ -52,7 +52,7 @@ TEST_CASE("a job's own fault is tried on one other node, then the job fails, no 
   CHECK(NoNodeIsBlamed(cluster));
 }
 
-TEST_CASE("retries do not help a job that brought along what is wrong") {
+TEST_CASE("retries do not help a job whose own fault is refused") {
   TestCluster cluster;
   cluster.AddNodes("n", 2);
   testing::JobShape shape = Gang(1);
@@ -66,7 +66,7 @@ TEST_CASE("retries do not help a job that brought along what is wrong") {
   CHECK(cluster.StateOf(job) == "Failed");
 }
 
-TEST_CASE("where no other node can take it, the same one is asked once more after a while") {
+TEST_CASE("if no other node can run the job, the same node is tried once more after a while") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId job = cluster.Submit("j", Gang(1));
@@ -80,10 +80,10 @@ TEST_CASE("where no other node can take it, the same one is asked once more afte
   CHECK(why[0].code == WaitCode::kNodesBackingOff);
   CHECK(why[0].nodes == 1);
   CHECK(why[0].until == cluster.now() + absl::Seconds(5));
-  CHECK(why[0].detail.find("1 node is left out until ") != std::string::npos);
+  CHECK(why[0].detail.find("1 node is excluded until ") != std::string::npos);
   CHECK(why[0].detail.find("after refusing this job: worker-0: cannot enter /typo") !=
         std::string::npos);
-  const JobId other = cluster.Submit("other", Gang(1));  // the node is there for others
+  const JobId other = cluster.Submit("other", Gang(1));  // the node accepts other jobs
   cluster.Settle();
   CHECK(cluster.Where(other) == "n1");
   cluster.RunAll(other);
@@ -98,7 +98,7 @@ TEST_CASE("where no other node can take it, the same one is asked once more afte
   CHECK(cluster.status(job).message == "worker-0: cannot enter /typo (refused by n1)");
 }
 
-TEST_CASE("a gang that two nodes refuse at once for its own fault fails at once, as a whole") {
+TEST_CASE("a gang that several nodes refuse at once for its own fault fails at once, as a whole") {
   TestCluster cluster;
   cluster.AddNodes("n", 4);
   const JobId job = cluster.Submit("j", Gang(4));
@@ -124,10 +124,10 @@ TEST_CASE("members that one node refuses at once are one incident") {
   CHECK(cluster.Where(job) == "n2 n2 n2");
   cluster.RunAll(job);
   CHECK(cluster.StateOf(job) == "Running");
-  CHECK(cluster.status(job).refusals == Refusals{});  // it ran: that counts no more
+  CHECK(cluster.status(job).refusals == Refusals{});  // it ran, which resets the count
 }
 
-TEST_CASE("of two faults at once each is answered: the node's blames it, the job's counts") {
+TEST_CASE("two simultaneous faults: the node's blames the node, the job's counts against the job") {
   TestCluster cluster;
   cluster.AddNodes("n", 2);
   const JobId job = cluster.Submit("j", Gang(2));
@@ -142,7 +142,7 @@ TEST_CASE("of two faults at once each is answered: the node's blames it, the job
   CHECK(cluster.status(job).message == "worker-1: cannot enter /typo (refused by n2)");
 }
 
-TEST_CASE("a task beyond the minimum that is refused never ends the job, it grows more slowly") {
+TEST_CASE("a refused task above the minimum never ends the job, but slows its growth") {
   Running run({.groups = {{.name = "worker", .replicas = 2, .min_available = 1, .cpu = 40}}}, 1);
   run.cluster.AddNodes("m", 2);
   const Duration waits[] = {kSecond, 2 * kSecond, 4 * kSecond, 8 * kSecond};
@@ -176,7 +176,7 @@ TEST_CASE("a group that starts later fails the job by its own fault") {
   CHECK(run.Message().find("later-0: cannot enter /typo (refused by ") == 0);
 }
 
-TEST_CASE("a job that was cancelled, or that is told to stop, is not judged by a refusal") {
+TEST_CASE("refusals do not count for a cancelled or stopping job") {
   TestCluster cluster;
   cluster.AddNodes("n", 2);
   const JobId job = cluster.Submit("j", Gang(1));
@@ -190,7 +190,7 @@ TEST_CASE("a job that was cancelled, or that is told to stop, is not judged by a
 
 // ---- The node's fault
 
-TEST_CASE("back-off doubles with each refusal, one job alone never cordons a node") {
+TEST_CASE("back-off doubles with each refusal, and one job alone never cordons a node") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId job = cluster.Submit("j", Gang(1));
@@ -214,7 +214,7 @@ TEST_CASE("back-off doubles with each refusal, one job alone never cordons a nod
   CHECK_FALSE(cluster.node("n1").status.cordoned);
 }
 
-TEST_CASE("refusing several jobs in a row cordons the node, and whoever runs there goes on") {
+TEST_CASE("refusing several jobs in a row cordons the node, and running tasks continue") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId healthy = cluster.Submit("healthy", {.groups = {{.cpu = 1}}});
@@ -238,7 +238,7 @@ TEST_CASE("refusing several jobs in a row cordons the node, and whoever runs the
   CHECK(cluster.status(healthy).starts == 1);
 }
 
-TEST_CASE("what a node refuses while it backs off is of the same incident") {
+TEST_CASE("refusals during back-off belong to the same incident") {
   TestCluster cluster;
   cluster.AddNode("n1");
   std::vector<JobId> jobs;
@@ -258,7 +258,7 @@ TEST_CASE("what a node refuses while it backs off is of the same incident") {
   CHECK_FALSE(cluster.node("n1").status.cordoned);
 }
 
-TEST_CASE("a node is trusted again once a task runs there, not when it has prepared one") {
+TEST_CASE("a node is trusted again once a task runs there, not when a task is prepared") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId job = cluster.Submit("j", Gang(1));
@@ -266,7 +266,7 @@ TEST_CASE("a node is trusted again once a task runs there, not when it has prepa
   Refuse(cluster, job, 0, false, "cannot fork");
   cluster.Settle();
   cluster.Advance(kSecond);
-  const bool starts_at_once = GENERATE(false, true);  // a task alone reports no PREPARED
+  const bool starts_at_once = GENERATE(false, true);  // a task that is no gang reports no PREPARED
   if (!starts_at_once) cluster.PrepareAll(job);
   CHECK(cluster.node("n1").status.refusals == 1);
   CHECK(cluster.node("n1").status.refusal == "cannot fork");
@@ -276,8 +276,8 @@ TEST_CASE("a node is trusted again once a task runs there, not when it has prepa
   CHECK(cluster.node("n1").status.refusal.empty());
 }
 
-// A gang of one member on n1 and one on n2, of which n1 refuses its member at Start: prolog,
-// control group and namespaces come after PREPARED.
+// A gang with one member on n1 and one on n2. n1 refuses its member at Start: prolog, control
+// group and namespaces come after PREPARED.
 void RefuseAtStart(TestCluster& cluster, JobId gang) {
   cluster.Settle();
   REQUIRE(cluster.Where(gang) == "n1 n2");
@@ -289,7 +289,7 @@ void RefuseAtStart(TestCluster& cluster, JobId gang) {
   cluster.GoneAll(gang);
 }
 
-TEST_CASE("the back-off of a node that refuses members of gangs at Start doubles, too") {
+TEST_CASE("the back-off of a node that refuses gang members at Start doubles, too") {
   TestCluster cluster;
   cluster.AddNodes("n", 2);
   const JobId gang = cluster.Submit("j", Gang(2));
@@ -321,7 +321,7 @@ TEST_CASE("five gangs that a node refuses at Start cordon it") {
   CHECK_FALSE(cluster.node("n2").status.cordoned);
 }
 
-TEST_CASE("a gang whose members a node refuses one after the other is charged once") {
+TEST_CASE("a gang whose members a node refuses one by one is charged once") {
   TestCluster cluster;
   cluster.AddNode("n1");
   const JobId gang =
@@ -337,7 +337,7 @@ TEST_CASE("a gang whose members a node refuses one after the other is charged on
   CHECK(cluster.node("n1").status.refusals == 1);
 }
 
-// A job of which one member runs, and twenty that its node had lost are bound again.
+// A job with one running member. Twenty members that its node had lost are bound again.
 struct Restarted : Running {
   static testing::JobShape Shape(int min_available) {
     return {
@@ -363,17 +363,17 @@ struct Restarted : Running {
   }
 };
 
-TEST_CASE("members of a running job that a node refuses one after the other are charged once") {
+TEST_CASE("members of a running job that a node refuses one by one are charged once") {
   CHECK(Restarted(21).RefuseOneByOne(false).starts == 1);
   CHECK(Restarted(21).RefuseOneByOne(true).own == 1);
   CHECK(Restarted(1).RefuseOneByOne(false).spare == 1);
   CHECK(Restarted(1).RefuseOneByOne(true).spare == 1);
 }
 
-TEST_CASE("while a running job waits after refusals, what was sent out before is not charged") {
+TEST_CASE("while a running job backs off after refusals, starts already sent are not charged") {
   Restarted run(21);
   const JobId other = run.cluster.Submit("other", Gang(1));
-  for (uint32_t task = 1; task <= 20; ++task) {  // each time the node is blamed by another job, too
+  for (uint32_t task = 1; task <= 20; ++task) {  // another job blames the node each time, too
     Refuse(run.cluster, run.job, task, false, "why");
     run.cluster.Settle();
     run.cluster.Must(NodeRefused{.id = run.cluster.node_id("n1"),
@@ -387,7 +387,7 @@ TEST_CASE("while a running job waits after refusals, what was sent out before is
 }
 
 TEST_CASE(
-    "starts that nodes refuse again and again are waited for, longer each time, then given up") {
+    "starts that nodes refuse repeatedly are retried with growing back-off, then fail the job") {
   TestCluster cluster;
   cluster.AddNodes("n", 40);
   const JobId job = cluster.Submit("j", Gang(1));
@@ -397,7 +397,7 @@ TEST_CASE(
     REQUIRE(cluster.Tasks(job) == "B");
     Refuse(cluster, job, 0, false, "cannot fork");
     cluster.Settle();
-    if (start <= 2) continue;  // elsewhere, at once
+    if (start <= 2) continue;  // on another node, at once
     CHECK(cluster.StateOf(job) == "Restarting");
     const Duration wait = std::min(kSecond * (int64_t{1} << (start - 3)), absl::Minutes(5));
     CHECK(cluster.status(job).hold_until == cluster.now() + wait);
@@ -414,7 +414,7 @@ TEST_CASE(
   CHECK(cluster.status(job).message.find("worker-0: cannot fork (refused by n") == 0);
 }
 
-TEST_CASE("while nodes back off the reason says so: how many, until when, after whom and why") {
+TEST_CASE("while nodes back off the reason says how many, until when, for which job, and why") {
   TestCluster cluster;
   cluster.AddNodes("n", 3);
   const JobId job = cluster.Submit("j", Gang(3));
@@ -428,7 +428,7 @@ TEST_CASE("while nodes back off the reason says so: how many, until when, after 
   CHECK(why[0].job == job);
   CHECK(why[0].until == cluster.now() + kSecond);
   CHECK(why[0].detail ==
-        absl::StrCat("0 of 3 tasks fit now: 3 nodes are backing off until ",
+        absl::StrCat("0 of 3 tasks fit: 3 nodes are backing off until ",
                      absl::FormatTime("%H:%M:%S", why[0].until, absl::UTCTimeZone()),
                      " UTC, after refusing this job: cannot fork"));
   const JobId other = cluster.Submit("other", Gang(1));
@@ -440,9 +440,9 @@ TEST_CASE("while nodes back off the reason says so: how many, until when, after 
   CHECK(cluster.Tasks(job) == "BBB");
 }
 
-// ---- What a job that ran says
+// ---- Messages of jobs that ran
 
-TEST_CASE("the job's message says what its agent said, and names want of memory") {
+TEST_CASE("the job's message quotes its agent, and names lack of memory") {
   const int asked_gib = GENERATE(2, 0);
   Running run(testing::JobShape{.groups = {{.name = "worker", .cpu = 4, .memory_gib = asked_gib}}});
   run.cluster.Must(TaskReported{.task = {run.job, 0},
@@ -457,7 +457,7 @@ TEST_CASE("the job's message says what its agent said, and names want of memory"
                                       asked_gib == 0 ? "" : ": it asked for 2Gi", " (exit 137)"));
 }
 
-TEST_CASE("a command that is not there is named in the job's message") {
+TEST_CASE("a missing command is named in the job's message") {
   Running run(Gang(1));
   run.cluster.Must(TaskReported{.task = {run.job, 0},
                                 .attempt = 1,

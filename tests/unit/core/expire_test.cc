@@ -12,7 +12,7 @@ using testing::Firm;
 using testing::Gang;
 using testing::JobShape;
 
-// A gang of two that restarts single tasks, one a node; its second node is gone for new tasks.
+// A gang of two that restarts single tasks, one a node; its second node accepts no new tasks.
 struct Crippled : Contest {
   Crippled() : Contest({"allocate", "expire_gangs"}) {
     AddNodes("n", 2, {.gpus = 1});
@@ -28,7 +28,7 @@ struct Crippled : Contest {
   JobId job_id;
 };
 
-TEST_CASE("expire: a gang below its minimum for longer than its grace starts again") {
+TEST_CASE("expire: a gang below its minimum for longer than its grace restarts") {
   Crippled contest;
   const Time short_since = contest.state().short_jobs().begin()->first;
   CHECK(contest.Cycle().wake_at == short_since + absl::Minutes(5));
@@ -44,7 +44,7 @@ TEST_CASE("expire: a gang below its minimum for longer than its grace starts aga
   CHECK(contest.StateOf(contest.job_id) == "Pending");
 }
 
-TEST_CASE("expire: in time there is room again, and nothing happens") {
+TEST_CASE("expire: nothing happens if there is room again in time") {
   Crippled contest;
   contest.Advance(absl::Minutes(4));
   contest.Must(NodeSteered{.id = contest.node_id("n2")});
@@ -55,7 +55,7 @@ TEST_CASE("expire: in time there is room again, and nothing happens") {
   CHECK(contest.StateOf(contest.job_id) == "Running");
 }
 
-TEST_CASE("expire: fewer than all, but no fewer than the minimum, is well") {
+TEST_CASE("expire: a gang below its full size, but not below its minimum, keeps running") {
   Contest contest({"allocate", "expire_gangs"});
   contest.AddNodes("n", 2, {.gpus = 1});
   const JobId id = contest.Submit("elastic", Elastic(1, 3, 1));

@@ -1,5 +1,5 @@
-// Dry runs, constraints counted, remedies and estimates. What holds for any state: the property
-// tests of tests/property/explain_property_test.cc.
+// Dry runs, constraint counts, remedies and estimates. Properties that hold for any state are in
+// tests/property/explain_property_test.cc.
 #include "core/engine/explain.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ JobSpec Spec(TestCluster& cluster, const std::string& name, const JobShape& shap
   return MakeJob(name, cluster.queue_id(queue), shape);
 }
 
-// Checks as well that nothing remains of it.
+// Also checks that the dry run leaves no trace.
 DryRunResult Try(TestCluster& cluster, const std::string& name, const JobShape& shape) {
   const JobSpec spec = Spec(cluster, name, shape);
   const uint64_t before = Fingerprint(cluster.state());
@@ -46,7 +46,7 @@ std::string Places(const TestCluster& cluster, const std::vector<Placement>& pla
 
 JobShape Gpus(int tasks, int gpus) { return {.groups = {{.replicas = tasks, .gpus = gpus}}}; }
 
-TEST_CASE("dry run: what it says is what a submit gets") {
+TEST_CASE("dry run: predicts what a submit gets") {
   TestCluster cluster;
   cluster.AddNodes("n", 3, {.gpus = 8});
   cluster.RunAll(cluster.Submit("a", Gpus(1, 5)));
@@ -61,7 +61,7 @@ TEST_CASE("dry run: what it says is what a submit gets") {
   }
 }
 
-TEST_CASE("dry run: why it would wait") {
+TEST_CASE("dry run: why the job would wait") {
   TestCluster cluster;
   cluster.AddNodes("n", 2, {.gpus = 8});
   cluster.RunAll(cluster.Submit("a", Gpus(1, 5)));
@@ -74,8 +74,8 @@ TEST_CASE("dry run: why it would wait") {
   CHECK(result.blockers[0].free == 11 * kWhole);
 }
 
-// Others are tried in it as well, and what did not fit beside it may fit without it.
-TEST_CASE("dry run: those that found no room in it are tried again") {
+// The dry run also tries other jobs. A job that did not fit with the tried one may fit without it.
+TEST_CASE("dry run: jobs that found no room during it are tried again") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, {.gpus = 8});
   const JobId other = cluster.Submit("a", Gpus(1, 8));
@@ -86,7 +86,7 @@ TEST_CASE("dry run: those that found no room in it are tried again") {
   CHECK(cluster.Where(other) == "n1");
 }
 
-TEST_CASE("dry run: a job like those that are known to be blocked") {
+TEST_CASE("dry run: a job of a class that is known to be blocked") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, {.gpus = 8});
   cluster.RunAll(cluster.Submit("a", Gpus(1, 8)));
@@ -98,7 +98,7 @@ TEST_CASE("dry run: a job like those that are known to be blocked") {
   CHECK(cluster.Why(blocked).at(0).code == WaitCode::kInsufficientResources);
 }
 
-TEST_CASE("dry run: whom it would evict, and where it would wait") {
+TEST_CASE("dry run: which jobs it would evict, and where it would wait") {
   TestCluster cluster(PoliciesWith({"allocate", "preempt"}));
   cluster.AddNodes("n", 1, {.gpus = 8});
   JobShape low = Gpus(1, 8);
@@ -138,7 +138,7 @@ TEST_CASE("dry run: held jobs, unknown devices, refusals") {
   CHECK(absl::IsAlreadyExists(refused.status()));
 }
 
-TEST_CASE("dry run: a dependency that cannot be met any more") {
+TEST_CASE("dry run: a dependency that can no longer be met") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, {.gpus = 8});
   const JobId failed = cluster.Submit("a", Gpus(1, 1));
@@ -168,7 +168,7 @@ const ConstraintCount& Named(const GroupConstraints& counts, const std::string& 
 
 // 6 nodes: n1 is cordoned, n2 and n3 lack the label, n4 has another model, n5 is in use, n6 has 4
 // GPUs free.
-TEST_CASE("explain: nodes that each constraint takes away, alone and in order") {
+TEST_CASE("explain: nodes that each constraint excludes, alone and in order") {
   TestCluster cluster;
   for (int i = 1; i <= 6; ++i) {
     testing::NodeShape shape{.gpus = 8};
@@ -207,7 +207,7 @@ TEST_CASE("explain: nodes that each constraint takes away, alone and in order") 
   CHECK(counts.nodes_left == 0);
   CHECK(counts.tasks_left == 0);
   CHECK(counts.largest_block == 4);
-  // Without the cordon n1 would hold one of two; without the labels n2 and n3 both.
+  // Without the cordon n1 would hold one of the two tasks; without the labels n2 and n3 both.
   CHECK(counts.blocking == std::vector<std::string>{"node_selector", "free"});
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("explain: a job that does not wait") {
   CHECK(why.remedies.empty());
 }
 
-TEST_CASE("explain: places in the queue") {
+TEST_CASE("explain: positions in the queue") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, {.gpus = 8});
   cluster.RunAll(cluster.Submit("a", Gpus(1, 8)));
@@ -290,7 +290,7 @@ TEST_CASE("explain: fewer tasks, another model, another queue") {
   CHECK(queue->queue == cluster.queue_id("large"));
 }
 
-TEST_CASE("explain: a task larger than any node is told what a node has") {
+TEST_CASE("explain: for a task larger than any node, the largest size that a node has") {
   TestCluster cluster;
   cluster.AddNodes("n", 2, {.gpus = 8});
   cluster.RunAll(cluster.Submit("a", Gpus(2, 8)));
@@ -305,7 +305,7 @@ TEST_CASE("explain: a task larger than any node is told what a node has") {
   CHECK_FALSE(why.remedies[0].starts_now);  // all are in use
 }
 
-TEST_CASE("explain: smaller tasks stay within a quota that bars larger ones") {
+TEST_CASE("explain: smaller tasks stay within a quota that larger ones exceed") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.cpu = 64, .gpus = 8});
   cluster.AddQueue("limited", {.limit = {{"gpu", 10}}});
@@ -331,23 +331,23 @@ TEST_CASE("explain: smaller tasks stay within a quota that bars larger ones") {
     JobShape shape{.queue = queue, .groups = std::move(groups)};
     return shape;
   };
-  // 7 of 10 are left: 3 each.
+  // 7 of 10 remain: 3 each.
   auto remedy = smaller(in("limited", {{.replicas = 2, .gpus = 4}}), WaitCode::kQueueLimit);
   REQUIRE(remedy.has_value());
   CHECK(remedy->text == "gpu");
   CHECK(remedy->value == 3);
   CHECK(remedy->starts_now);
-  // Beside the other group, which takes 5 of the 7; that one itself cannot be small enough.
+  // With the other group, which takes 5 of the 7; that group itself cannot be small enough.
   remedy = smaller(in("limited", {{.replicas = 2, .gpus = 4}, {.name = "b", .gpus = 5}}),
                    WaitCode::kQueueLimit);
   REQUIRE(remedy.has_value());
   CHECK(remedy->group == 0);
   CHECK(remedy->value == 1);
-  // What is deserved bounds jobs that are not preemptible.
+  // Deserved limits jobs that are not preemptible.
   remedy = smaller(in("owner", {{.replicas = 1, .gpus = 8}}), WaitCode::kNonPreemptibleQuota);
   REQUIRE(remedy.has_value());
   CHECK(remedy->value == 6);
-  // 32 in all, 3 in use, 8 kept: 21 are left.
+  // 32 in all, 3 in use, 8 guaranteed to others: 21 remain.
   remedy = smaller(in("default", {{.replicas = 4, .gpus = 6}}), WaitCode::kGuaranteeKept);
   REQUIRE(remedy.has_value());
   CHECK(remedy->value == 5);
@@ -356,7 +356,7 @@ TEST_CASE("explain: smaller tasks stay within a quota that bars larger ones") {
       smaller(in("limited", {{.replicas = 8, .gpus = 1}}), WaitCode::kQueueLimit).has_value());
 }
 
-TEST_CASE("explain: shorter than until what is reserved, or waiting until then") {
+TEST_CASE("explain: a walltime that ends before the reservation, or waiting until it ends") {
   TestCluster cluster(PoliciesWith({"allocate", "backfill"}));
   cluster.AddNodes("n", 2, {.gpus = 8});
   JobShape hour = Gpus(1, 8);
@@ -383,7 +383,7 @@ TEST_CASE("explain: shorter than until what is reserved, or waiting until then")
   CHECK(why.estimate.jobs_before == 1);
 }
 
-TEST_CASE("estimate: scaled by what jobs that ended used of their walltimes") {
+TEST_CASE("estimate: scaled by the share of their walltimes that ended jobs used") {
   TestCluster cluster(PoliciesWith({"allocate", "backfill"}));
   cluster.AddNodes("n", 1, {.gpus = 8});
   JobShape hour = Gpus(1, 8);
@@ -403,7 +403,7 @@ TEST_CASE("estimate: scaled by what jobs that ended used of their walltimes") {
   CHECK(estimate.unknown.empty());
 }
 
-TEST_CASE("estimate: where a limit keeps jobs waiting, those before it in the queue come first") {
+TEST_CASE("estimate: where a limit keeps jobs pending, jobs ahead in the queue come first") {
   TestCluster cluster(PoliciesWith({"allocate", "backfill"}));
   cluster.AddQueue("q", {.limit = {{"gpu", 8}}});
   cluster.AddNodes("n", 3, {.gpus = 8});
@@ -420,7 +420,7 @@ TEST_CASE("estimate: where a limit keeps jobs waiting, those before it in the qu
   CHECK(estimate.latest == cluster.now() + absl::Hours(2));
 }
 
-TEST_CASE("estimate: it is said why none can be made") {
+TEST_CASE("estimate: reports why none can be made") {
   TestCluster cluster(PoliciesWith({"allocate", "backfill"}));
   cluster.AddNodes("n", 1, {.gpus = 8});
   cluster.RunAll(cluster.Submit("a", Gpus(1, 8)));
@@ -430,12 +430,12 @@ TEST_CASE("estimate: it is said why none can be made") {
   const auto of = [&](JobId id) {
     return EstimateStart(cluster.state(), cluster.policies(), id, cluster.now()).unknown;
   };
-  CHECK(of(job) == "nothing that runs has a walltime");
-  CHECK_THAT(of(behind), Catch::Contains("job b goes before it"));
+  CHECK(of(job) == "no running job has a walltime");
+  CHECK_THAT(of(behind), Catch::Contains("job b is ahead of it"));
 }
 
-// The last job of a shape is deleted while its class is blocked: nothing is left to wake.
-TEST_CASE("a blocked job that is deleted is not missed when room comes") {
+// The last job of a shape is deleted while its class is blocked: no job remains to wake.
+TEST_CASE("deleting a blocked job is safe when room becomes free later") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, {.gpus = 8});
   const JobId running = cluster.Submit("a", Gpus(1, 8));

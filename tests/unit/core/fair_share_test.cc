@@ -1,4 +1,4 @@
-// Tables for the division of fair shares, from the rules in core/engine/fair_share.h.
+// Tables for the division of fair shares, by the rules in core/engine/fair_share.h.
 #include "core/engine/fair_share.h"
 
 #include <catch2/catch.hpp>
@@ -26,19 +26,19 @@ TEST_CASE("filling: proportions, caps, remainders") {
   CHECK(Got(0, {{5, 1}}) == "0: 0");
   CHECK(Got(10, {{5, 1}, {3, 1}}) == "8: 5 3");
   CHECK(Got(10, {{9, 1}, {9, 1}}) == "10: 5 5");
-  CHECK(Got(10, {{9, 3}, {9, 1}}) == "10: 8 2");  // 7.5 : 2.5, the odd one to the older
+  CHECK(Got(10, {{9, 3}, {9, 1}}) == "10: 8 2");  // 7.5 : 2.5, the odd one goes to the older
   CHECK(Got(10, {{9, 1}, {9, 3}}) == "10: 3 7");  // likewise
   CHECK(Got(10, {{9, 1}, {9, 1}, {9, 1}}) == "10: 4 3 3");
   CHECK(Got(11, {{9, 1}, {9, 1}, {9, 1}}) == "11: 4 4 3");
   CHECK(Got(10, {{9, 2}, {9, 5}, {9, 2}}) == "10: 2 6 2");  // 2.2 5.6 2.2: the largest fraction
-  CHECK(Got(10, {{2, 1}, {9, 1}, {9, 1}}) == "10: 2 4 4");  // what one cannot take, others do
+  CHECK(Got(10, {{2, 1}, {9, 1}, {9, 1}}) == "10: 2 4 4");  // others take what one cannot use
   CHECK(Got(10, {{9, 0}, {4, 1}}) == "4: 0 4");             // weight 0 takes nothing
   CHECK(Got(7, {{1, 1}, {2, 1}, {3, 1}, {9, 1}}) == "7: 1 2 2 2");
   CHECK(Got(INT64_MAX, {{INT64_MAX, 65'535}, {INT64_MAX, 65'535}}) ==
         absl::StrCat(INT64_MAX, ": ", INT64_MAX / 2 + 1, " ", INT64_MAX / 2));
 }
 
-TEST_CASE("filling by whole units, but for caps that are none") {
+TEST_CASE("filling by whole units, except for fractional caps") {
   const auto got = [](int64_t amount, std::vector<Claim> claims) {
     std::string text = absl::StrCat(Fill(amount, claims, 10), ":");
     for (const Claim& claim : claims) absl::StrAppend(&text, " ", claim.got);
@@ -51,7 +51,7 @@ TEST_CASE("filling by whole units, but for caps that are none") {
   CHECK(got(99, {{33, 1}, {33, 1}, {34, 1}}) == "99: 33 33 33");
 }
 
-// Queues of one cluster of 16 GPUs, with what they wait for.
+// Queues of one cluster of 16 GPUs, with their demand.
 class Shares {
  public:
   explicit Shares(int gpus = 16) { cluster_.AddNode("n", {.cpu = 1000, .gpus = gpus}); }
@@ -82,7 +82,7 @@ class Shares {
     const FairShares shares = Now();
     const ResourceKind gpu = *cluster_.state().interner().FindKind("gpu");
     std::string text;
-    cluster_.state().queues().ForEach([&](QueueId id, const class Queue& queue) {
+    cluster_.state().queues().ForEach([&](QueueId id, const struct Queue& queue) {
       if (id == kRootQueue) return;
       absl::StrAppend(&text, text.empty() ? "" : ", ", queue.spec.name, " ",
                       AmountText(what(shares.At(id))[gpu], kWhole));
@@ -103,11 +103,11 @@ TEST_CASE("without deserved: weighted proportion") {
   CHECK(Shares().Queue("a", {.limit = Gpu(3)}, 20).Queue("b", {}, 20).Text() == "a 3, b 13");
 }
 
-TEST_CASE("with deserved: each up to it, then the surplus") {
+TEST_CASE("with deserved: each queue up to its deserved, then the surplus") {
   CHECK(
       Shares().Queue("a", {.deserved = Gpu(10)}, 20).Queue("b", {.deserved = Gpu(4)}, 20).Text() ==
       "a 11, b 5");
-  CHECK(Shares()  // borrowed while the owner does not ask
+  CHECK(Shares()  // borrowed while the owner has no demand
             .Queue("a", {.deserved = Gpu(10)}, 1)
             .Queue("b", {.deserved = Gpu(4)}, 20)
             .Text() == "a 1, b 15");
@@ -125,36 +125,36 @@ TEST_CASE("with deserved: each up to it, then the surplus") {
             .Text() == "a 3, b 5");
 }
 
-TEST_CASE("a guarantee is set aside without demand") {
+TEST_CASE("a guarantee is set aside even without demand") {
   CHECK(Shares().Queue("a", {.guarantee = Gpu(6)}, 0).Queue("b", {}, 20).Text() == "a 6, b 10");
   CHECK(Shares()
             .Queue("a", {.deserved = Gpu(4), .guarantee = Gpu(6)}, 8)
             .Queue("b", {.deserved = Gpu(10)}, 20)
             .Text() == "a 6, b 10");
-  CHECK(Shares()  // also for a child of an ancestor that guarantees nothing itself
+  CHECK(Shares()  // also for a child of a queue without a guarantee
             .Queue("org", {}, 0)
             .Queue("a", {.parent = "org", .guarantee = Gpu(5)}, 0)
             .Queue("b", {}, 20)
             .Text() == "org 5, a 5, b 11");
 }
 
-TEST_CASE("deserved sums above what there is are scaled, with a warning") {
+TEST_CASE("deserved sums above the capacity are scaled, with a warning") {
   Shares shares;
   shares.Queue("a", {.deserved = Gpu(24)}, 30).Queue("b", {.deserved = Gpu(8)}, 30);
   CHECK(shares.Text() == "a 12, b 4");
   CHECK(shares.Deserved() == "a 12, b 4");
   CHECK(shares.Now().At(shares.cluster().queue_id("a")).deserved_scaled);
 
-  Shares guaranteed;  // what is guaranteed is not scaled
+  Shares guaranteed;  // guarantees are not scaled
   guaranteed.Queue("a", {.deserved = Gpu(14), .guarantee = Gpu(6)}, 30)
       .Queue("b", {.deserved = Gpu(12)}, 30);
   CHECK(guaranteed.Text() == "a 10, b 6");
 
-  Shares too_much;  // unless the guarantees alone are more
+  Shares too_much;  // unless the guarantees alone exceed the capacity
   too_much.Queue("a", {.guarantee = Gpu(24)}, 0).Queue("b", {.guarantee = Gpu(8)}, 3);
   CHECK(too_much.Text() == "a 12, b 4");
 
-  Shares idle;  // nobody has to give way while the other does not ask
+  Shares idle;  // no queue must give way while the other has no demand
   idle.Queue("a", {.deserved = Gpu(16)}, 2).Queue("b", {.deserved = Gpu(16)}, 30);
   CHECK(idle.Text() == "a 2, b 14");
   CHECK(idle.Deserved() == "a 8, b 8");
@@ -176,7 +176,7 @@ TEST_CASE("children divide what their parent got") {
   CHECK_FALSE(shares.Now().At(shares.cluster().queue_id("org")).deserved_scaled);
 }
 
-TEST_CASE("what is divided: ready nodes, cordoned ones included") {
+TEST_CASE("ready nodes are divided, including cordoned ones") {
   Shares shares(4);
   shares.Queue("a", {}, 20);
   shares.cluster().AddNode("m", {.gpus = 8});
@@ -187,7 +187,7 @@ TEST_CASE("what is divided: ready nodes, cordoned ones included") {
   CHECK(shares.Text() == "a 4");
 }
 
-TEST_CASE("each resource on its own") {
+TEST_CASE("each resource is divided separately") {
   TestCluster cluster;
   cluster.AddNode("n", {.cpu = 8, .gpus = 8});
   cluster.AddQueue("a");
@@ -216,7 +216,7 @@ TEST_CASE("borrowed and lent") {
   CHECK(all[1].allocated[gpu] == 1 * kWhole);
   CHECK(all[1].borrowed[gpu] == 0);
   CHECK(all[1].lent[gpu] ==
-        6 * kWhole);  // b uses 6 beyond its own; a could lend 8: not its guarantee
+        6 * kWhole);  // b uses 6 beyond its deserved 6; a can lend 8, all but its guarantee
   CHECK(all[2].allocated[gpu] == 12 * kWhole);
   CHECK(all[2].borrowed[gpu] == 6 * kWhole);
   CHECK(all[2].lent[gpu] == 0);
@@ -239,15 +239,15 @@ TEST_CASE("only parents with changed input are divided again") {
   };
   CHECK(refresh() == 3);
   CHECK(refresh() == 0);
-  cluster.Cycle();  // binding does not change what is asked for
+  cluster.Cycle();  // binding does not change demand
   CHECK(refresh() == 0);
   cluster.Submit("more", {.queue = "x1"});
   CHECK(refresh() == 2);  // root and x
   cluster.AddNode("m", {.gpus = 8});
-  CHECK(refresh() == 3);  // what x and y may promise is measured by the capacity too
+  CHECK(refresh() == 3);  // what x and y may promise depends on the capacity, too
 }
 
-TEST_CASE("the past: who used more gets less of the surplus, until it is forgotten") {
+TEST_CASE("usage history: the heavier user gets less of the surplus until the usage decays") {
   Shares shares;
   shares.Queue("a", {}, 0).Queue("b", {}, 0);
   TestCluster& cluster = shares.cluster();
@@ -259,7 +259,7 @@ TEST_CASE("the past: who used more gets less of the surplus, until it is forgott
   demand("b");
   StateEditor editor(cluster.state());
   editor.SetQueueUsage(cluster.queue_id("a"), {{"gpu", 8 * 1024 * kWhole}});  // half of the cluster
-  CHECK(shares.Text() == "a 8, b 8");  // without a half-life, the past is past
+  CHECK(shares.Text() == "a 8, b 8");  // without a half-life, past usage does not count
   shares.parameters.half_life = absl::Hours(1);
   CHECK(shares.Text() == "a 5, b 11");  // 0.5 + (0.5 - 0.5) : 0.5 + (0.5 - 0) = 1 : 2
   shares.parameters.usage_weight = 0;
@@ -269,7 +269,7 @@ TEST_CASE("the past: who used more gets less of the surplus, until it is forgott
   CHECK(shares.Text() == "a 0, b 16");
   cluster.Must(JobCancelled{.id = cluster.state().FindJob("j-b")->id});
   cluster.Settle();
-  CHECK(shares.Text() == "a 16, b 0");  // nothing is left over for that
+  CHECK(shares.Text() == "a 16, b 0");  // no surplus is left to divide by usage
 }
 
 // ---- The usage stage
@@ -296,7 +296,7 @@ TEST_CASE("usage is charged every 64th of a half-life, and only while there is a
   const JobId job = cluster.Submit("j", {.queue = "q", .groups = {{.cpu = 0, .gpus = 8}}});
   cluster.RunAll(job);
   CHECK(cluster.state().usage_charged() == cluster.now());
-  CHECK(UsageOf(cluster, "q") == 0);  // the clock started when the first job was about to start
+  CHECK(UsageOf(cluster, "q") == 0);  // the clock started just before the first job
   CHECK(cluster.Cycle().wake_at == cluster.now() + absl::Seconds(10));
   cluster.Advance(absl::Seconds(9));
   CHECK(cluster.state().usage_charged() == cluster.now() - absl::Seconds(9));
@@ -318,7 +318,7 @@ TEST_CASE("without a half-life nothing is charged") {
   CHECK(cluster.state().usage_charged() == absl::InfinitePast());
 }
 
-TEST_CASE("a team that waited catches up with one that had everything") {
+TEST_CASE("a queue that waited catches up with one that used everything") {
   TestCluster cluster(*Policies::Create(Remembering(absl::Seconds(100))));
   cluster.AddNode("n", {.cpu = 1000, .gpus = 8});
   std::map<std::string, int> served;
@@ -328,7 +328,7 @@ TEST_CASE("a team that waited catches up with one that had everything") {
     return id;
   };
   std::vector<JobId> running;
-  const auto round = [&] {  // everything ends; who is next?
+  const auto round = [&] {  // all running jobs end; which start next?
     for (JobId id : running) cluster.Exit(id, 0);
     running.clear();
     cluster.Advance(absl::Seconds(10));

@@ -1,4 +1,4 @@
-// Tasks that were never bound take no memory, and planning in vain leaves none behind.
+// Tasks that were never bound take no memory, and failed planning leaves none behind.
 #include "core/model/job_tasks.h"
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ Task Running() {
   return task;
 }
 
-TEST_CASE("tasks of a job: what is in its initial state is not stored", "[model]") {
+TEST_CASE("tasks of a job: tasks in their initial state are not stored", "[model]") {
   JobTasks tasks;
   tasks.Reset(10'000);
   CHECK(tasks.size() == 10'000);
@@ -36,7 +36,7 @@ TEST_CASE("tasks of a job: what is in its initial state is not stored", "[model]
   CHECK(tasks.stored() == 0);
 }
 
-TEST_CASE("tasks of a job: one task, a block that is not full, and copies", "[model]") {
+TEST_CASE("tasks of a job: one task, a partly filled block, and copies", "[model]") {
   JobTasks tasks;
   CHECK(tasks.size() == 1);
   tasks.Reset(1);
@@ -56,7 +56,7 @@ TEST_CASE("tasks of a job: one task, a block that is not full, and copies", "[mo
   CHECK(running == 1);
 }
 
-TEST_CASE("a job that waits holds no tasks, also after it was tried", "[model]") {
+TEST_CASE("a pending job stores no tasks, even after planning tried it", "[model]") {
   TestCluster cluster;
   cluster.AddNodes("n", 3, {.gpus = 8});
   const JobId small = cluster.Submit("small", {.groups = {{.replicas = 2, .gpus = 8}}});
@@ -71,7 +71,7 @@ TEST_CASE("a job that waits holds no tasks, also after it was tried", "[model]")
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("queues count the tasks of jobs that have not ended, and bound them", "[model]") {
+TEST_CASE("queues count the tasks of jobs that have not ended, and limit them", "[model]") {
   TestCluster cluster;
   cluster.AddQueue("org", {.max_tasks = 10});
   cluster.AddQueue("a", {.parent = "org"});
@@ -97,7 +97,7 @@ TEST_CASE("queues count the tasks of jobs that have not ended, and bound them", 
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("a job beyond a limit above its queue is told that it can never start", "[model]") {
+TEST_CASE("a job beyond a limit above its queue is reported as never able to start", "[model]") {
   TestCluster cluster;
   cluster.AddQueue("org", {.limit = {{"gpu", 16}}});
   cluster.AddQueue("a", {.parent = "org", .limit = {{"gpu", 32}}});

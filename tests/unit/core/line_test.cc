@@ -1,4 +1,4 @@
-// The line of a queue, and how far jobs in it are overtaken.
+// The line of a queue, and how far its jobs are overtaken.
 #include "core/model/line.h"
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ JobShape Gpus(int gpus, Duration walltime) {
   return {.groups = {{.gpus = gpus}}, .walltime = walltime};
 }
 
-// Seconds of the whole cluster.
+// Seconds of the whole cluster, as work.
 int64_t Whole(int64_t seconds) { return seconds * 1'000'000; }
 
 const Queue& QueueOf(const TestCluster& cluster) { return *cluster.state().FindQueue("default"); }
@@ -43,12 +43,12 @@ TEST_CASE("work is the expected run times the dominant share of the cluster") {
   CHECK(work("cpu", {.groups = {{.cpu = 16, .gpus = 1}}, .walltime = absl::Seconds(8)}) ==
         Whole(2));
   CHECK(work("unknown", Gpus(8, absl::InfiniteDuration())) == Whole(3600));
-  CHECK(work("endless", Gpus(8, absl::Hours(10'000))) == kMostWork);
+  CHECK(work("endless", Gpus(8, absl::Hours(10'000))) == kMaxWork);
   CHECK(work("too much", Gpus(80, absl::Seconds(5))) == Whole(5));
   CHECK(work("nothing", {.groups = {{.cpu = 0}}, .walltime = absl::Milliseconds(1)}) == 1);
 }
 
-TEST_CASE("a job is overtaken by what came after it and has left the line") {
+TEST_CASE("a job is overtaken by later jobs that have left the line") {
   TestCluster cluster(*Policies::Create(ShortestFirst(/*overtaking=*/0)));
   cluster.AddNode("n", {.gpus = 8});
   cluster.RunAll(cluster.Submit("full", Gpus(8, absl::Seconds(50))));
@@ -66,7 +66,7 @@ TEST_CASE("a job is overtaken by what came after it and has left the line") {
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("the longest line is forgotten as others come") {
+TEST_CASE("the longest line decays as jobs arrive") {
   TestCluster cluster(*Policies::Create(ShortestFirst()));
   cluster.AddNode("n", {.gpus = 8});
   cluster.Submit("large", Gpus(8, absl::Seconds(3000)));
@@ -77,7 +77,7 @@ TEST_CASE("the longest line is forgotten as others come") {
   CHECK(QueueOf(cluster).longest_line == before - Whole(300) / kLineMemory);
 }
 
-TEST_CASE("a job on hold comes into the line when it is released") {
+TEST_CASE("a held job joins the line when it is released") {
   TestCluster cluster(*Policies::Create(ShortestFirst()));
   cluster.AddNode("n", {.gpus = 8});
   JobShape held = Gpus(8, absl::Seconds(100));
@@ -86,15 +86,15 @@ TEST_CASE("a job on hold comes into the line when it is released") {
   cluster.Settle();
   CHECK(cluster.StateOf(id) == "Held");
   cluster.RunAll(cluster.Submit("full", Gpus(8, absl::Seconds(500))));
-  CHECK(CameBefore(cluster.job(id)) == 0);
+  CHECK(WorkBefore(cluster.job(id)) == 0);
   cluster.Must(JobSuspended{.id = id, .suspended = false});
   cluster.Settle();
   CHECK(cluster.StateOf(id) == "Pending");
-  CHECK(CameBefore(cluster.job(id)) == Whole(600));
+  CHECK(WorkBefore(cluster.job(id)) == Whole(600));
   CHECK(LineLevelOf(QueueOf(cluster), cluster.job(id), 50) == 0);
 }
 
-TEST_CASE("levels follow how far a job was overtaken, and the last goes before all") {
+TEST_CASE("levels follow how far a job was overtaken, and the last level goes first") {
   Queue queue;
   Job job;
   queue.longest_line = 1000;
@@ -111,8 +111,8 @@ TEST_CASE("levels follow how far a job was overtaken, and the last goes before a
   CHECK(level(int64_t{1} << 62) == kLineLevels);
 }
 
-// One job of ten hours, and always shorter ones beside it.
-TEST_CASE("a long job is overtaken so far and no further") {
+// One job of ten hours among a steady stream of shorter ones.
+TEST_CASE("a long job is overtaken only up to the limit") {
   TestCluster cluster(*Policies::Create(ShortestFirst()));
   cluster.AddNode("n", {.gpus = 8});
   JobId running = cluster.Submit("s0", Gpus(8, absl::Hours(1)));
@@ -127,12 +127,12 @@ TEST_CASE("a long job is overtaken so far and no further") {
     if (cluster.job(long_job).status.starts == 0) cluster.RunAll(next);
     running = next;
   }
-  // 5 % of a line of 11 h is half an hour: after three hours it is taken for 10 h / 2^5.
+  // 5 % of a line of 11 h is half an hour: after three hours it counts as 10 h / 2^5.
   CHECK(passed >= 2);
   CHECK(passed <= 4);
 }
 
-TEST_CASE("without walltimes and predictions jobs go by age") {
+TEST_CASE("without walltimes and predictions jobs are ordered by age") {
   TestCluster cluster(*Policies::Create(ShortestFirst()));
   cluster.AddNode("n", {.gpus = 8});
   cluster.RunAll(cluster.Submit("full", Gpus(8, absl::InfiniteDuration())));
@@ -144,7 +144,7 @@ TEST_CASE("without walltimes and predictions jobs go by age") {
   CHECK(KeyOf(cluster.job(known)) < KeyOf(cluster.job(first)));
 }
 
-// Whatever happens: every rank is what a fresh start gives.
+// Whatever happens, every rank equals that after a restart.
 TEST_CASE("ranks of overtaken jobs are the same after a restart") {
   for (uint32_t seed = 1; seed <= 6; ++seed) {
     INFO("seed " << seed);
@@ -187,7 +187,7 @@ TEST_CASE("ranks of overtaken jobs are the same after a restart") {
       }
       REQUIRE(CheckConsistency(cluster.state()).ok());
     }
-    CHECK(raised > 10);  // else this would say less than it seems
+    CHECK(raised > 10);  // otherwise the test proves little
   }
 }
 

@@ -1,4 +1,4 @@
-// Which GPU is to be divided anew, and how.
+// Which GPU is reconfigured, and how.
 #include "core/engine/mig_division.h"
 
 #include <catch2/catch.hpp>
@@ -99,7 +99,7 @@ class MigCluster : public TestCluster {
   const Policies policies = testing::PoliciesWith({"allocate"});
 };
 
-TEST_CASE("a GPU is divided for what waits, if its node allows it") {
+TEST_CASE("a GPU is reconfigured for pending jobs if its node allows it") {
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {kSevenfold}});
   CHECK(cluster.Text().empty());
@@ -110,10 +110,10 @@ TEST_CASE("a GPU is divided for what waits, if its node allows it") {
   cluster.Settle();
   CHECK(cluster.Text().empty());
   CHECK_THAT(MigNote(cluster.state(), cluster.job(job)),
-             Catch::Matchers::Contains("no node with GPUs in MIG mode lets them be divided anew"));
+             Catch::Matchers::Contains("no node allows its GPUs in MIG mode to be reconfigured"));
   cluster.Add("n1", {.gpus = {kSevenfold}, .held = true});
   cluster.Settle();
-  CHECK(MigNote(cluster.state(), cluster.job(job)) == "a GPU of node n1 is being divided anew");
+  CHECK(MigNote(cluster.state(), cluster.job(job)) == "a GPU of node n1 is being reconfigured");
   CHECK(cluster.Text() == "n1-gpu-0: 3g.40gb@0 3g.40gb@4");
   cluster.Add("n1", {.gpus = {kHalves}});
   cluster.Settle();
@@ -121,7 +121,7 @@ TEST_CASE("a GPU is divided for what waits, if its node allows it") {
   CHECK(cluster.Text().empty());
 }
 
-TEST_CASE("a GPU in MIG mode that is not divided at all is") {
+TEST_CASE("a GPU in MIG mode without instances is configured") {
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {{}}});
   cluster.Ask("j", {"1g.10gb"});
@@ -129,7 +129,7 @@ TEST_CASE("a GPU in MIG mode that is not divided at all is") {
         "n1-gpu-0: 1g.10gb@0 1g.10gb@1 1g.10gb@2 1g.10gb@3 1g.10gb@4 1g.10gb@5 1g.10gb@6");
 }
 
-TEST_CASE("a GPU that is in use, or kept for someone, is left alone") {
+TEST_CASE("a GPU that is in use or reserved is not reconfigured") {
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {kSevenfold, kSevenfold}});
   const JobId user = cluster.Ask("user", {"1g.10gb"});
@@ -154,7 +154,7 @@ TEST_CASE("a GPU that is in use, or kept for someone, is left alone") {
   CHECK_FALSE(IsIdle(DevicesReserved(cluster.state()), *cluster.state().FindNode("n1"), gpus[0]));
 }
 
-TEST_CASE("where a task would not fit for other reasons, nothing is divided") {
+TEST_CASE("no GPU is reconfigured where a task would not fit for other reasons") {
   MigCluster cluster;
   cluster.Add("small", {.gpus = {kSevenfold}, .cpu = 1});
   cluster.Add("other", {.gpus = {kSevenfold}, .labels = {{"zone", "b"}}});
@@ -165,7 +165,7 @@ TEST_CASE("where a task would not fit for other reasons, nothing is divided") {
   CHECK(cluster.Text() == "good-gpu-0: 1g.10gb@0 1g.10gb@1 1g.10gb@2 1g.10gb@3 3g.40gb@4");
 }
 
-TEST_CASE("a look ends with its tries, and the next goes on, who was looked for in vain waits") {
+TEST_CASE("a search stops when its tries are used up and resumes there, and a failed class rests") {
   MigCluster cluster;
   for (const char* name : {"a", "b", "c"}) cluster.Add(name, {.gpus = {kSevenfold}, .cpu = 1});
   cluster.Add("d", {.gpus = {kSevenfold}});
@@ -192,28 +192,28 @@ TEST_CASE("a look ends with its tries, and the next goes on, who was looked for 
   CHECK(tries == 96);
 }
 
-TEST_CASE("instances that there are count, and divisions that are under way") {
+TEST_CASE("existing instances count, as do reconfigurations in progress") {
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {kHalves}});
   cluster.Add("n2", {.gpus = {kSevenfold}});
   cluster.Add("n3", {.gpus = {kSevenfold}});
-  cluster.Ask("j", {"3g.40gb"}, 1, 4);  // two of four have room
+  cluster.Ask("j", {"3g.40gb"}, 1, 4);  // there is room for two of four
   const auto first = cluster.Next();
   REQUIRE(first.has_value());
   CHECK(first->gpu == "n2-gpu-0");
   CHECK(first->layout == std::vector<MigPart>{{"3g.40gb", 0}, {"3g.40gb", 4}});
-  CHECK_FALSE(cluster.Next({*first}).has_value());  // that will do
+  CHECK_FALSE(cluster.Next({*first}).has_value());  // the one in progress suffices
   cluster.Ask("k", {"7g.80gb"});
   CHECK(cluster.Text({*first}) == "n3-gpu-0: 7g.80gb@0");
 }
 
-TEST_CASE("what is left of a GPU is for those behind, what those before want stays") {
+TEST_CASE("the rest of a GPU serves later jobs, while instances for earlier jobs stay") {
   const std::vector<std::string> thirds(3, "2g.20gb");
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {thirds}});
   cluster.RunAll(cluster.Ask("user", {"2g.20gb"}));
   cluster.Add("n2", {.gpus = {thirds}});
-  cluster.Ask("first", {"2g.20gb"}, 1, 6, 2);  // has room once the other has ended
+  cluster.Ask("first", {"2g.20gb"}, 1, 6, 2);  // gets room once the other has ended
   cluster.Ask("second", {"3g.40gb"}, 1, 1, 1);
   CHECK(cluster.Text().empty());
   MigCluster hopeless;
@@ -228,7 +228,7 @@ TEST_CASE("what is left of a GPU is for those behind, what those before want sta
   CHECK(other.Text() == "n1-gpu-0: 1g.10gb@0 1g.10gb@1 2g.20gb@2 3g.40gb@4");
 }
 
-TEST_CASE("of several profiles any will do, a profile of another GPU will not") {
+TEST_CASE("any of several profiles is accepted, a profile of another GPU is not") {
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {kSevenfold}});
   cluster.Ask("other", {"3g.20gb"});
@@ -237,7 +237,7 @@ TEST_CASE("of several profiles any will do, a profile of another GPU will not") 
   CHECK(cluster.Text() == "n1-gpu-0: 4g.40gb@0 1g.10gb@4 1g.10gb@5 1g.10gb@6");
 }
 
-TEST_CASE("a job that does not ask for instances is told nothing of them") {
+TEST_CASE("a job that requests no instances gets no MIG note") {
   MigCluster cluster;
   cluster.Add("n1", {.gpus = {kSevenfold}, .divides = false});
   const JobId job = cluster.Submit("j", {.groups = {{.gpus = 1}}});

@@ -1,4 +1,4 @@
-// How GPUs can be divided, against what NVIDIA publishes of it.
+// How GPUs can be partitioned, compared with what NVIDIA publishes.
 #include "core/devices/mig_geometry.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// What NVML tells of them.
+// Names and memory as NVML reports them.
 const MigGeometry& A100() { return *MigGeometryOf("NVIDIA A100-SXM4-40GB", 40536 * kMiB); }
 const MigGeometry& H100() { return *MigGeometryOf("NVIDIA H100 80GB HBM3", 81559 * kMiB); }
 
@@ -23,33 +23,33 @@ std::string Names(const std::vector<MigPart>& parts) {
   });
 }
 
-// Whether one after the other can be made where it is.
+// Whether the parts can be created in this order, each at its place.
 bool Valid(const MigGeometry& geometry, const std::vector<MigPart>& parts) {
-  std::vector<MigPart> there;
+  std::vector<MigPart> placed;
   for (const MigPart& part : parts) {
-    const std::vector<MigPart> fit = MigPartsBeside(geometry, there);
+    const std::vector<MigPart> fit = MigPartsBeside(geometry, placed);
     if (std::find(fit.begin(), fit.end(), part) == fit.end()) return false;
-    there.push_back(part);
+    placed.push_back(part);
   }
   return true;
 }
 
 // All sets of instances to which nothing can be added, as the compute slices of their profiles,
-// largest first: "4g 2g 1g". `names`: of these profiles only.
+// largest first: "4g 2g 1g". Only profiles in `names`.
 void Maximal(const MigGeometry& geometry, const std::set<std::string>& names,
-             std::vector<MigPart>& there, std::set<std::string>* found) {
+             std::vector<MigPart>& placed, std::set<std::string>* found) {
   bool any = false;
-  for (const MigPart& part : MigPartsBeside(geometry, there)) {
+  for (const MigPart& part : MigPartsBeside(geometry, placed)) {
     if (!names.contains(part.profile)) continue;
     any = true;
-    if (!there.empty() && part.start < there.back().start) continue;  // in order of starts
-    there.push_back(part);
-    Maximal(geometry, names, there, found);
-    there.pop_back();
+    if (!placed.empty() && part.start < placed.back().start) continue;  // ordered by start
+    placed.push_back(part);
+    Maximal(geometry, names, placed, found);
+    placed.pop_back();
   }
   if (any) return;
   std::vector<std::string> parts;
-  for (const MigPart& part : there) parts.push_back(part.profile.substr(0, 2));
+  for (const MigPart& part : placed) parts.push_back(part.profile.substr(0, 2));
   std::sort(parts.rbegin(), parts.rend());
   found->insert(absl::StrJoin(parts, " "));
 }
@@ -98,19 +98,19 @@ TEST_CASE("profiles, their slices and numbers are the published ones") {
   }
 }
 
-TEST_CASE("as many instances of one profile fit as are published") {
+TEST_CASE("the number of instances of one profile that fit is the published one") {
   for (const MigProfile& profile : H100().profiles) {
-    std::vector<MigPart> there;
+    std::vector<MigPart> placed;
     for (bool more = true; more;) {
       more = false;
-      for (const MigPart& part : MigPartsBeside(H100(), there)) {
+      for (const MigPart& part : MigPartsBeside(H100(), placed)) {
         if (part.profile != profile.name || more) continue;
-        there.push_back(part);
+        placed.push_back(part);
         more = true;
       }
     }
     INFO(profile.name);
-    CHECK(static_cast<int>(there.size()) == profile.most);
+    CHECK(static_cast<int>(placed.size()) == profile.most);
   }
 }
 
@@ -127,11 +127,11 @@ TEST_CASE("placements on an empty GPU are those that nvidia-smi mig -lgipp print
   CHECK(starts == printed);
 }
 
-// The guide's figure of A100, without the profiles that came later.
-TEST_CASE("what can be made of an A100 is what its figure shows") {
+// The A100 figure of NVIDIA's guide, without profiles added later.
+TEST_CASE("the possible partitions of an A100 are those in NVIDIA's figure") {
   std::set<std::string> found;
-  std::vector<MigPart> there;
-  Maximal(A100(), {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}, there, &found);
+  std::vector<MigPart> placed;
+  Maximal(A100(), {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"}, placed, &found);
   const std::set<std::string> figure = {
       "7g",          "4g 3g",          "4g 2g 1g",          "4g 1g 1g 1g",         "3g 3g",
       "3g 2g 1g",    "3g 1g 1g 1g",    "3g 2g 2g",          "3g 2g 1g 1g",         "3g 1g 1g 1g 1g",
@@ -139,19 +139,19 @@ TEST_CASE("what can be made of an A100 is what its figure shows") {
   CHECK(found == figure);
 }
 
-TEST_CASE("what fits beside others overlaps none of them") {
-  // The guide: a 3g instance finds no place behind 1g, 1g and 2g that lie badly.
+TEST_CASE("parts that still fit overlap no existing part") {
+  // From NVIDIA's guide: a 3g instance finds no place after badly placed 1g, 1g and 2g.
   const std::vector<MigPart> bad = {{"1g.5gb", 6}, {"1g.5gb", 0}, {"2g.10gb", 4}};
   const std::vector<MigPart> fit = MigPartsBeside(A100(), bad);
   CHECK(std::none_of(fit.begin(), fit.end(), [](const MigPart& p) { return p.profile[0] == '3'; }));
   CHECK(Names(fit) ==
         "1g.5gb@1 1g.5gb@2 1g.5gb@3 1g.5gb+me@1 1g.5gb+me@2 1g.5gb+me@3 1g.10gb@2 2g.10gb@2");
   CHECK(MigPartsBeside(A100(), std::vector<MigPart>{{"7g.40gb", 0}}).empty());
-  // Room in memory is no room in compute: of 4g and 3g nothing is left.
+  // Room in memory is no room in compute: 4g and 3g leave nothing.
   CHECK(MigPartsBeside(A100(), std::vector<MigPart>{{"4g.20gb", 0}, {"3g.20gb", 4}}).empty());
 }
 
-TEST_CASE("a layout serves the first demand first, and divides the rest") {
+TEST_CASE("a layout serves the first demand first, and partitions the rest") {
   const auto layout = [](std::vector<MigDemand> demand) {
     const std::vector<MigPart> parts = BestMigLayout(H100(), demand);
     CHECK(Valid(H100(), parts));
@@ -172,10 +172,10 @@ TEST_CASE("a layout serves the first demand first, and divides the rest") {
   const std::string sevenfold =
       "1g.10gb@0 1g.10gb@1 1g.10gb@2 1g.10gb@3 1g.10gb@4 1g.10gb@5 1g.10gb@6";
   CHECK(layout({}) == sevenfold);
-  CHECK(layout({{"2g.10gb", 2}}) == sevenfold);  // of another GPU
+  CHECK(layout({{"2g.10gb", 2}}) == sevenfold);  // a profile of another GPU
 }
 
-TEST_CASE("a GPU that is not known is not guessed at") {
+TEST_CASE("no geometry is guessed for an unknown GPU") {
   CHECK(MigGeometryOf("NVIDIA GB200", 185000 * kMiB) == nullptr);
   CHECK(MigGeometryOf("NVIDIA GH200 480GB", 97871 * kMiB) == nullptr);
   CHECK(MigGeometryOf("NVIDIA A100X", 81251 * kMiB) == nullptr);

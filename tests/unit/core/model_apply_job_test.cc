@@ -18,7 +18,7 @@ struct Fixture : World {
   }
 };
 
-TEST_CASE_METHOD(Fixture, "a submitted job waits, and its queue knows", "[model]") {
+TEST_CASE_METHOD(Fixture, "a submitted job is pending, and its queue counts it", "[model]") {
   spec.priority = 7;
   spec.labels = {{"team", "a"}};
   const JobId id = Submit(spec);
@@ -39,7 +39,7 @@ TEST_CASE_METHOD(Fixture, "a submitted job waits, and its queue knows", "[model]
   CHECK(state.unsettled().contains(id));
 }
 
-TEST_CASE_METHOD(Fixture, "what waits in an ended job counts no more", "[model]") {
+TEST_CASE_METHOD(Fixture, "pending tasks of an ended job no longer count", "[model]") {
   const JobId id = Submit(spec);
   REQUIRE(SetState(id, JobState::kHeld).ok());
   CHECK(queue(q).held_jobs == 1);
@@ -60,7 +60,7 @@ TEST_CASE_METHOD(Fixture, "what waits in an ended job counts no more", "[model]"
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "requests are recorded, and asking twice changes nothing", "[model]") {
+TEST_CASE_METHOD(Fixture, "requests are recorded, and repeating one changes nothing", "[model]") {
   const JobId id = Submit(spec);
   REQUIRE(Try(JobSuspended{id, true}).ok());
   CHECK(job(id).status.suspended);
@@ -73,7 +73,8 @@ TEST_CASE_METHOD(Fixture, "requests are recorded, and asking twice changes nothi
   CHECK(job(id).labels.at("a") == "b");
 }
 
-TEST_CASE_METHOD(Fixture, "a walltime may change while a job waits and while it runs", "[model]") {
+TEST_CASE_METHOD(Fixture, "a walltime may change while a job is pending and while it runs",
+                 "[model]") {
   spec.walltime = absl::Hours(1);
   const JobId id = Submit(spec);
   REQUIRE(Try(JobUpdated{id, 0, {}, absl::Hours(3)}).ok());
@@ -100,14 +101,14 @@ TEST_CASE_METHOD(Fixture, "a walltime may change while a job waits and while it 
   // It has run for 30 minutes.
   CHECK(absl::IsFailedPrecondition(Try(JobUpdated{id, 0, {}, absl::Minutes(30)})));
   CHECK(absl::IsInvalidArgument(Try(JobUpdated{id, 0, {}, absl::ZeroDuration()})));
-  REQUIRE(Try(JobUpdated{id, 1, {}}).ok());  // says nothing of it
+  REQUIRE(Try(JobUpdated{id, 1, {}}).ok());  // no walltime in the update
   ends_at(status.start + absl::Hours(9));
   REQUIRE(Try(JobUpdated{id, 1, {}, absl::InfiniteDuration()}).ok());
   CHECK(state.planned_ends().empty());
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "a cancel by force ends what is on silent nodes, and nothing else",
+TEST_CASE_METHOD(Fixture, "a forced cancel ends tasks on silent nodes, and nothing else",
                  "[model]") {
   const NodeId other = AddNode("other", 4);
   spec.on_node_loss = NodeLossPolicy::kKeep;
@@ -128,7 +129,7 @@ TEST_CASE_METHOD(Fixture, "a cancel by force ends what is on silent nodes, and n
   CHECK(CheckConsistency(state).ok());
 }
 
-// What a task is that a cancel by force has given up.
+// The state of a task that a forced cancel has given up.
 void CheckGivenUp(const Fixture& world, JobId id, uint32_t index) {
   const Task& task = world.task(id, index);
   CHECK(task.state == TaskState::kFailed);
@@ -138,8 +139,7 @@ void CheckGivenUp(const Fixture& world, JobId id, uint32_t index) {
   CHECK(CheckConsistency(world.state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "a cancel by force holds for nodes that fall silent after it",
-                 "[model]") {
+TEST_CASE_METHOD(Fixture, "a forced cancel applies to nodes that fall silent after it", "[model]") {
   const NodeId other = AddNode("other", 4);
   spec.on_node_loss = GENERATE(NodeLossPolicy::kFence, NodeLossPolicy::kKeep);
   const JobId id = Submit(spec);
@@ -148,7 +148,7 @@ TEST_CASE_METHOD(Fixture, "a cancel by force holds for nodes that fall silent af
 
   SECTION("force, then silence") {
     REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
-    const bool released = GENERATE(false, true);  // in one turn, or the lifecycle came between
+    const bool released = GENERATE(false, true);  // whether the lifecycle stage ran in between
     if (released) {
       REQUIRE(Try(TasksReleased{id, {0, 1}, false, ReleaseReason::kCancelled}).ok());
     }
@@ -157,7 +157,7 @@ TEST_CASE_METHOD(Fixture, "a cancel by force holds for nodes that fall silent af
     CHECK(node(n).tasks.empty());
     CHECK(task(id, 1).state == (released ? TaskState::kReleasing : TaskState::kRunning));
   }
-  SECTION("silence, force, silence of a second node") {
+  SECTION("silence, force, then silence of a second node") {
     REQUIRE(Try(NodeSilenced{n}).ok());
     REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
     CheckGivenUp(*this, id, 0);
@@ -166,7 +166,7 @@ TEST_CASE_METHOD(Fixture, "a cancel by force holds for nodes that fall silent af
     CheckGivenUp(*this, id, 1);
     CHECK(job(id).occupying == 0);
   }
-  SECTION("a restart that was on its way does not happen") {
+  SECTION("a pending restart does not happen") {
     REQUIRE(Try(TasksReleased{id, {0}, true, ReleaseReason::kRestart}).ok());
     REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
     REQUIRE(Try(NodeSilenced{n}).ok());
@@ -174,20 +174,20 @@ TEST_CASE_METHOD(Fixture, "a cancel by force holds for nodes that fall silent af
   }
 }
 
-TEST_CASE_METHOD(Fixture, "in a log of before a silent node's forced task waits for the fence",
+TEST_CASE_METHOD(Fixture, "old logs: a forced task on a silent node waits for the fence",
                  "[model]") {
   const JobId id = Submit(spec);
   REQUIRE(Bind(id, {{0, n, Devices({0})}, {1, n, Devices({1})}}).ok());
   REQUIRE(Try(JobCancelled{id, "stop now", true}).ok());
   REQUIRE(Try(NodeSilenced{.id = n, .ends_forced = false}).ok());
   CHECK(task(id, 0).state == TaskState::kLost);
-  REQUIRE(Try(JobCancelled{id, "again", true}).ok());  // repeated, it ends what is lost by then
+  REQUIRE(Try(JobCancelled{id, "again", true}).ok());  // repeated, it ends tasks lost by then
   CheckGivenUp(*this, id, 0);
   CheckGivenUp(*this, id, 1);
   CHECK(job(id).status.message == "stop now");
 }
 
-TEST_CASE_METHOD(Fixture, "a job waited for stays, and its end unsettles those that wait",
+TEST_CASE_METHOD(Fixture, "a job that others depend on stays, and its end unsettles those jobs",
                  "[model]") {
   const JobId first = Submit(spec);
   spec.name = "k";
@@ -197,16 +197,17 @@ TEST_CASE_METHOD(Fixture, "a job waited for stays, and its end unsettles those t
   StateEditor(state).Settle(second);
   End(first);
   CHECK(state.unsettled().contains(second));
-  CHECK(Try(JobDeleted{first}).message() == "job j (1) is still waited for by job k (2)");
+  CHECK(Try(JobDeleted{first}).message() == "job j (1) is still a dependency of job k (2)");
   StateEditor(state).Settle(first);
   REQUIRE(Bind(second, {{0, n, Devices({0})}, {1, n, Devices({1})}}).ok());
-  CHECK(state.Dependents(first).empty());  // it has started: the dependency is done with
+  CHECK(state.Dependents(first).empty());  // it has started, so the dependency is dropped
   CHECK(state.unsettled().contains(first));
   REQUIRE(Try(JobDeleted{first}).ok());
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "job events are refused with a reason, and change nothing", "[model]") {
+TEST_CASE_METHOD(Fixture, "invalid job events are rejected with a reason, and change nothing",
+                 "[model]") {
   const JobId id = Submit(spec);
   REQUIRE(Bind(id, {{0, n, Devices({0})}, {1, n, Devices({1})}}).ok());
   JobSpec over_spec = JobOf("over", q, {GroupOfGpus("w", 1, 0)});
@@ -242,7 +243,7 @@ TEST_CASE_METHOD(Fixture, "job events are refused with a reason, and change noth
   const std::vector<Row> rows = {
       {JobSubmitted{JobId{3}, spec}, C::kFailedPrecondition, "the next job is 4, not 3"},
       {JobSubmitted{JobId{kLastJobId.value + 1}, spec}, C::kFailedPrecondition,
-       "job uids end with 9007199254740991"},
+       "job uids end at 9007199254740991"},
       {submitted([](JobSpec& s) { s.name = ""; }), C::kInvalidArgument, "a job needs a name"},
       {submitted([](JobSpec& s) { s.name = "j"; }), C::kAlreadyExists, "job j exists"},
       {submitted([](JobSpec& s) { s.queue = QueueId{77}; }), C::kNotFound, "job new: no queue 77"},
@@ -251,7 +252,7 @@ TEST_CASE_METHOD(Fixture, "job events are refused with a reason, and change noth
       {submitted([&](JobSpec& s) { s.queue = closed; }), C::kFailedPrecondition,
        "queue closed (3) is closed"},
       {submitted([&](JobSpec& s) { s.queue = full; }), C::kResourceExhausted,
-       "queue full (4) has as many jobs as it may: 1"},
+       "queue full (4) is at its limit of 1 jobs"},
       {submitted([](JobSpec& s) { s.groups.clear(); }), C::kInvalidArgument,
        "job new has no groups"},
       {submitted([](JobSpec& s) { s.groups[0].min_available = 3; }), C::kInvalidArgument,
@@ -272,11 +273,11 @@ TEST_CASE_METHOD(Fixture, "job events are refused with a reason, and change noth
       {submitted([](JobSpec& s) {
          s.groups[0].depends_on = {{3, GroupCondition::kRunning}};
        }),
-       C::kInvalidArgument, "group w depends on group 3, which is not there"},
+       C::kInvalidArgument, "group w depends on group 3, which does not exist"},
       {submitted([](JobSpec& s) {
          s.groups[0].depends_on = {{0, GroupCondition::kRunning}};
        }),
-       C::kInvalidArgument, "group w depends on itself in a circle"},
+       C::kInvalidArgument, "group w depends on itself in a cycle"},
       {submitted([&](JobSpec& s) {
          s.dependencies = {{JobId{99}, DependencyCondition::kAfterOk}};
        }),
@@ -289,11 +290,11 @@ TEST_CASE_METHOD(Fixture, "job events are refused with a reason, and change noth
       {JobDeleted{id}, C::kFailedPrecondition, "job j (1) has not ended: Binding"},
       {JobStatusChanged{over, {}}, C::kFailedPrecondition, "job over (2) has ended: Succeeded"},
       {status_of([](JobStatus& s) { s.starts = 0; }), C::kFailedPrecondition,
-       "job j (1): starts, suspended and cancelled have events of their own"},
+       "job j (1): starts, suspended and cancelled have separate events"},
       {status_of([](JobStatus& s) { s.suspended = true; }), C::kFailedPrecondition,
-       "job j (1): starts, suspended and cancelled have events of their own"},
+       "job j (1): starts, suspended and cancelled have separate events"},
       {status_of([](JobStatus& s) { s.cancelled = true; }), C::kFailedPrecondition,
-       "job j (1): starts, suspended and cancelled have events of their own"},
+       "job j (1): starts, suspended and cancelled have separate events"},
       {status_of([](JobStatus& s) { s.state = JobState::kFailed; }), C::kFailedPrecondition,
        "job j (1) cannot be Failed with 2 tasks on nodes"},
       {status_of([](JobStatus& s) { s.state = JobState::kCompleting; }), C::kFailedPrecondition,
@@ -309,7 +310,7 @@ TEST_CASE_METHOD(Fixture, "job events are refused with a reason, and change noth
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE("groups that depend on each other in a circle are refused", "[model]") {
+TEST_CASE("groups that depend on each other in a cycle are rejected", "[model]") {
   World world;
   JobSpec spec = JobOf("j", world.AddQueue("q"),
                        {GroupOfGpus("a", 1, 0), GroupOfGpus("b", 1, 0), GroupOfGpus("c", 1, 0)});
@@ -319,10 +320,10 @@ TEST_CASE("groups that depend on each other in a circle are refused", "[model]")
   spec.name = "k";
   spec.groups[2].depends_on = {{0, GroupCondition::kRunning}};
   CHECK(world.Try(JobSubmitted{world.state.next_job_id(), spec}).message() ==
-        "group a depends on itself in a circle");
+        "group a depends on itself in a cycle");
 }
 
-TEST_CASE("resource kinds beyond the bound are refused as a whole", "[model]") {
+TEST_CASE("resource kinds beyond the maximum are rejected as a whole", "[model]") {
   World world;
   const QueueId q = world.AddQueue("q");
   JobSpec spec = JobOf("j", q, {GroupOfGpus("w", 1, 0)});

@@ -39,7 +39,7 @@ TEST_CASE_METHOD(Fixture, "a registered node offers its healthy devices", "[mode
   CHECK(state.free().Has(m));
 }
 
-TEST_CASE_METHOD(Fixture, "silence makes tasks lost, and a return makes them what they were",
+TEST_CASE_METHOD(Fixture, "silence makes tasks lost, and a return restores their state",
                  "[model]") {
   const JobId runs = Running("runs", NodeLossPolicy::kFence, 2);
   const JobId stops = Running("stops", NodeLossPolicy::kFence, 3);
@@ -74,10 +74,10 @@ TEST_CASE_METHOD(Fixture, "fencing ends lost tasks according to the job's policy
   CHECK(State(fence) == TaskState::kFailed);
   CHECK(task(fence, 0).end_cause == EndCause::kNodeLost);
   CHECK(State(keep) == TaskState::kLost);
-  CHECK(State(stops) == TaskState::kPending);  // it was to be requeued once gone
+  CHECK(State(stops) == TaskState::kPending);  // to be requeued once gone
   CHECK(node(n).tasks.size() == 1);
 
-  // What is kept there can only be given up, not stopped.
+  // A kept task there can only be given up, not stopped.
   REQUIRE(Try(TasksReleased{keep, {0}, false, ReleaseReason::kCancelled}).ok());
   CHECK(State(keep) == TaskState::kFailed);
   CHECK(task(keep, 0).end_cause == EndCause::kStopped);
@@ -86,7 +86,8 @@ TEST_CASE_METHOD(Fixture, "fencing ends lost tasks according to the job's policy
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "what is kept is not run again before its node says that it is gone") {
+TEST_CASE_METHOD(Fixture,
+                 "a kept task does not run again before its node reports that it is gone") {
   const JobId before = Running("before", NodeLossPolicy::kKeep, 0);  // released before the silence
   const JobId after = Running("after", NodeLossPolicy::kKeep, 1);    // and after the fence
   REQUIRE(Try(TasksReleased{before, {0}, true, ReleaseReason::kSuspended}).ok());
@@ -99,13 +100,13 @@ TEST_CASE_METHOD(Fixture, "what is kept is not run again before its node says th
   }
   CHECK(CheckConsistency(state).ok());
   REQUIRE(Try(TasksReleased{after, {0}, false, ReleaseReason::kCancelled}).ok());
-  CHECK(State(after) == TaskState::kFailed);  // nothing of it is to run any more
+  CHECK(State(after) == TaskState::kFailed);  // none of its tasks is to run again
   REQUIRE(Register(NodeWith("n", 4)).ok());
   CHECK(State(before) == TaskState::kReleasing);
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "tasks follow their devices when the list changes", "[model]") {
+TEST_CASE_METHOD(Fixture, "tasks follow their devices when the device list changes", "[model]") {
   const JobId id = Running("j", NodeLossPolicy::kFence, 2);
   const JobId other = Running("k", NodeLossPolicy::kFence, 3);
   NodeSpec spec = NodeWith("n", 4);
@@ -124,7 +125,7 @@ TEST_CASE_METHOD(Fixture, "tasks follow their devices when the list changes", "[
   CHECK(device_of(id).uuid == "n-2");
   CHECK_FALSE(device_of(id).unhealthy);
   CHECK(device_of(other).uuid == "n-3");
-  CHECK(device_of(other).unhealthy);  // kept as long as it is used
+  CHECK(device_of(other).unhealthy);  // kept while it is used
   const ResourceKind gpu = *state.interner().FindKind("gpu");
   CHECK(node(n).capacity[gpu] == 2 * kWhole);
   CHECK(FreeOf(node(n))[gpu] == kWhole);  // n-0
@@ -132,11 +133,11 @@ TEST_CASE_METHOD(Fixture, "tasks follow their devices when the list changes", "[
 
   REQUIRE(Report(other, 0, ReportState::kExited).ok());
   REQUIRE(Register(spec).ok());
-  CHECK(node(n).spec.devices.size() == 2);  // forgotten now
+  CHECK(node(n).spec.devices.size() == 2);  // removed now
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "operators and refusals keep a node from new tasks", "[model]") {
+TEST_CASE_METHOD(Fixture, "cordons and refusals keep new tasks off a node", "[model]") {
   CHECK(state.free().Has(n));
   REQUIRE(Try(NodeSteered{n, true, false, "bad fan"}).ok());
   CHECK_FALSE(state.free().Has(n));
@@ -144,7 +145,7 @@ TEST_CASE_METHOD(Fixture, "operators and refusals keep a node from new tasks", "
   REQUIRE(Try(NodeSteered{n, false, true, ""}).ok());
   CHECK_FALSE(state.free().Has(n));
   REQUIRE(Try(NodeRefused{n, 3, now + absl::Seconds(60), {}, ""}).ok());
-  REQUIRE(Try(NodeSteered{n, false, false, ""}).ok());  // trusted again, back-off forgotten
+  REQUIRE(Try(NodeSteered{n, false, false, ""}).ok());  // trusted again, back-off reset
   CHECK(node(n).status.refusals == 0);
   CHECK(state.free().Has(n));
 
@@ -173,7 +174,8 @@ TEST_CASE_METHOD(Fixture, "a node that starts to drain unsettles its jobs", "[mo
   CHECK(state.unsettled().contains(id));
 }
 
-TEST_CASE_METHOD(Fixture, "node events are refused with a reason, and change nothing", "[model]") {
+TEST_CASE_METHOD(Fixture, "invalid node events are rejected with a reason, and change nothing",
+                 "[model]") {
   Running("j", NodeLossPolicy::kKeep, 0);
   const NodeId lost = AddNode("lost", 0);
   REQUIRE(Try(NodeSilenced{lost}).ok());
@@ -215,7 +217,7 @@ TEST_CASE_METHOD(Fixture, "node events are refused with a reason, and change not
       {registered(n, NodeWith("n", 4), 1), C::kFailedPrecondition,
        "node n (1): the next epoch is 2, not 1"},
       {NodeSilenced{NodeId{77}}, C::kNotFound, "no node 77"},
-      {NodeSilenced{lost}, C::kFailedPrecondition, "node lost (2) is silent already"},
+      {NodeSilenced{lost}, C::kFailedPrecondition, "node lost (2) is already silent"},
       {NodeFenced{n}, C::kFailedPrecondition, "node n (1) is not silent"},
       {NodeFenced{lost}, C::kFailedPrecondition, "node lost (2) is not silent"},
       {NodeSteered{NodeId{77}, true, false, ""}, C::kNotFound, "no node 77"},

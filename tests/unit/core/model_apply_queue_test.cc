@@ -5,7 +5,7 @@
 namespace berth {
 namespace {
 
-// Every refusal: the event, and the message it must give.
+// Every rejected event, and its message.
 struct Refusal {
   EventBody event;
   absl::StatusCode code;
@@ -31,7 +31,7 @@ QueueSpec Spec(const std::string& name, QueueId parent, std::vector<NamedAmount>
   return spec;
 }
 
-TEST_CASE("a queue has the limit of each resource that it names", "[model]") {
+TEST_CASE("a queue has a limit for each resource that it names", "[model]") {
   World world;
   const QueueId team = world.AddQueue("team", kRootQueue, {{"cpu", 8000}, {"gpu", 16}});
   const Queue& queue = world.queue(team);
@@ -45,7 +45,7 @@ TEST_CASE("a queue has the limit of each resource that it names", "[model]") {
   CHECK_FALSE(world.state.Open(team));
 }
 
-TEST_CASE("limits hold at every level of the tree, for what is asked", "[model]") {
+TEST_CASE("limits apply at every level of the tree to requested resources", "[model]") {
   World world;
   const QueueId org = world.AddQueue("org", kRootQueue, {{"cpu", 3000}});
   const QueueId team = world.AddQueue("team", org, {{"gpu", 4 * kWhole}});
@@ -59,7 +59,7 @@ TEST_CASE("limits hold at every level of the tree, for what is asked", "[model]"
   const JobId job = world.Submit(JobOf("j", team, {GroupOfGpus("w", 1, 3)}));
   REQUIRE(world.Bind(job, {{0, node, Devices({0, 1, 2})}}).ok());
   CHECK(world.queue(org).allocated[kCpu] == 1000);
-  // Lowered below usage: what runs goes on, what asks for more of it waits.
+  // Lowered below usage: running tasks continue, requests for more wait.
   REQUIRE(world.Try(QueueUpdated{team, Spec("team", org, {{"gpu", 2 * kWhole}})}).ok());
   Resources gpu;
   gpu[*world.state.interner().FindKind("gpu")] = 1;
@@ -68,7 +68,7 @@ TEST_CASE("limits hold at every level of the tree, for what is asked", "[model]"
   CHECK(world.state.WithinLimits(team, request));
 }
 
-TEST_CASE("queue events are refused with a reason, and change nothing", "[model]") {
+TEST_CASE("invalid queue events are rejected with a reason, and change nothing", "[model]") {
   World world;
   const QueueId org = world.AddQueue("org");
   const QueueId team = world.AddQueue("team", org);
@@ -91,8 +91,7 @@ TEST_CASE("queue events are refused with a reason, and change nothing", "[model]
        {QueueCreated{next, Spec("x", org, {{"b", 1}, {"a", 1}})}, C::kInvalidArgument,
         "queue x: resources must be sorted by name, each once (a)"},
        {QueueCreated{next, Spec("x", org, many)}, C::kResourceExhausted,
-        "resource \"r22\" would be one more than the 16 kinds of resources that a cluster can "
-        "have"},
+        "resource \"r22\" exceeds the limit of 16 kinds of resources per cluster"},
        {QueueUpdated{QueueId{77}, Spec("x", org)}, C::kNotFound, "no queue 77"},
        {QueueUpdated{team, Spec("other", org)}, C::kInvalidArgument,
         "queue team (2): name and parent cannot change"},
@@ -105,7 +104,7 @@ TEST_CASE("queue events are refused with a reason, and change nothing", "[model]
        {QueueDeleted{team}, C::kFailedPrecondition, "queue team (2) has 1 jobs"}});
 }
 
-TEST_CASE("a deleted queue's name is free again, its id is not", "[model]") {
+TEST_CASE("a deleted queue's name can be reused, its id cannot", "[model]") {
   World world;
   const QueueId first = world.AddQueue("team");
   REQUIRE(world.Try(QueueDeleted{first}).ok());

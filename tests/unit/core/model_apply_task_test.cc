@@ -14,7 +14,7 @@ struct Fixture : World {
   JobId id = Submit(JobOf("j", q, {GroupOfGpus("w", 2, 1)}));
 
   void BindBoth() { REQUIRE(Bind(id, {{0, n, Devices({0})}, {1, n, Devices({3})}}).ok()); }
-  // Brings task 0 into the state by events alone.
+  // Brings task 0 into the state, by events only.
   void Bring(TaskState to, bool requeue = true) {
     if (to == TaskState::kPending) return;
     BindBoth();
@@ -37,7 +37,7 @@ struct Fixture : World {
   }
 };
 
-TEST_CASE_METHOD(Fixture, "binding takes what the tasks ask for", "[model]") {
+TEST_CASE_METHOD(Fixture, "binding allocates what the tasks request", "[model]") {
   BindBoth();
   const ResourceKind gpu = *state.interner().FindKind("gpu");
   CHECK(node(n).allocated[gpu] == 2 * kWhole);
@@ -53,7 +53,7 @@ TEST_CASE_METHOD(Fixture, "binding takes what the tasks ask for", "[model]") {
   CHECK(state.free().total()[kCpu] == 62'000);
 }
 
-TEST_CASE_METHOD(Fixture, "a task goes its way and leaves what it held", "[model]") {
+TEST_CASE_METHOD(Fixture, "a task passes through its states and frees its resources", "[model]") {
   BindBoth();
   REQUIRE(Report(id, 0, ReportState::kPrepared).ok());
   REQUIRE(Try(TasksStarted{id, {0}}).ok());
@@ -79,7 +79,7 @@ TEST_CASE_METHOD(Fixture, "every report in every state", "[model]") {
   struct Row {
     S from;
     R report;
-    std::optional<S> to;  // nullopt: refused
+    std::optional<S> to;  // nullopt: rejected
   };
   const Row row = GENERATE(
       Row{S::kPending, R::kPrepared, {}}, Row{S::kPending, R::kExited, {}},
@@ -109,7 +109,7 @@ TEST_CASE_METHOD(Fixture, "every report in every state", "[model]") {
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "why an attempt ended decides whose fault it was", "[model]") {
+TEST_CASE_METHOD(Fixture, "the cause of an attempt's end decides whose fault it was", "[model]") {
   struct Row {
     ExitCause cause;
     int32_t code;
@@ -131,7 +131,8 @@ TEST_CASE_METHOD(Fixture, "why an attempt ended decides whose fault it was", "[m
   CHECK(task(id, 0).exit_code == row.code);
 }
 
-TEST_CASE_METHOD(Fixture, "a released task ends as it was told", "[model]") {
+TEST_CASE_METHOD(Fixture, "a released task ends in the state that the release requested",
+                 "[model]") {
   SECTION("not to run again") {
     Bring(TaskState::kReleasing, false);
     REQUIRE(Report(id, 0, ReportState::kExited, 143, ExitCause::kKilled).ok());
@@ -144,7 +145,7 @@ TEST_CASE_METHOD(Fixture, "a released task ends as it was told", "[model]") {
     CHECK(task(id, 0).state == TaskState::kPending);
     CHECK(task(id, 0).end_cause == EndCause::kStopped);
   }
-  SECTION("the last word counts") {
+  SECTION("the last release counts") {
     Bring(TaskState::kReleasing, true);
     REQUIRE(Try(TasksReleased{id, {0}, false, ReleaseReason::kCancelled}).ok());
     REQUIRE(Report(id, 0, ReportState::kExited, 143, ExitCause::kKilled).ok());
@@ -167,7 +168,7 @@ TEST_CASE_METHOD(Fixture, "a released task ends as it was told", "[model]") {
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "what a task said last is kept until its next attempt", "[model]") {
+TEST_CASE_METHOD(Fixture, "a task's last message is kept until its next attempt", "[model]") {
   Bring(TaskState::kBound);
   TaskReported report;
   report.task = {id, 0};
@@ -184,21 +185,21 @@ TEST_CASE_METHOD(Fixture, "what a task said last is kept until its next attempt"
   CHECK(state.TaskMessage({id, 0}).empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a node's refusals are forgotten once a task runs there", "[model]") {
+TEST_CASE_METHOD(Fixture, "a node's refusals are cleared once a task runs there", "[model]") {
   Bring(TaskState::kBound);
   REQUIRE(Try(NodeRefused{n, 3, now + absl::Seconds(4), JobId{7}, "cannot fork"}).ok());
   TaskReported report;
   report.task = {id, 0};
   report.attempt = 1;
   report.state = ReportState::kPrepared;
-  SECTION("not when it has prepared one") {
+  SECTION("not when a task is prepared") {
     REQUIRE(Try(report).ok());
     CHECK(node(n).status.refusals == 3);
     CHECK(node(n).status.backoff_until == now + absl::Seconds(4));
     report.state = ReportState::kRunning;
     REQUIRE(Try(report).ok());
   }
-  SECTION("in a log of before when it had prepared one") {
+  SECTION("old logs: already when a task is prepared") {
     report.trust_at_running = false;
     REQUIRE(Try(report).ok());
   }
@@ -209,7 +210,7 @@ TEST_CASE_METHOD(Fixture, "a node's refusals are forgotten once a task runs ther
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "in a log of before a task that runs says nothing of its node",
+TEST_CASE_METHOD(Fixture, "old logs: a running task does not clear its node's refusals",
                  "[model]") {
   Bring(TaskState::kBound);
   REQUIRE(Try(NodeRefused{n, 3, now + absl::Seconds(4), JobId{7}, "cannot fork"}).ok());
@@ -222,7 +223,7 @@ TEST_CASE_METHOD(Fixture, "in a log of before a task that runs says nothing of i
   CHECK(node(n).status.refusals == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "reports of other attempts and unknown tasks are refused", "[model]") {
+TEST_CASE_METHOD(Fixture, "reports of other attempts and unknown tasks are rejected", "[model]") {
   Bring(TaskState::kRunning);
   TaskReported report;
   report.task = {id, 0};
@@ -236,7 +237,7 @@ TEST_CASE_METHOD(Fixture, "reports of other attempts and unknown tasks are refus
   CHECK(Try(report).code() == absl::StatusCode::kNotFound);
 }
 
-TEST_CASE_METHOD(Fixture, "bindings are looked at again in full", "[model]") {
+TEST_CASE_METHOD(Fixture, "bindings are fully checked again", "[model]") {
   const JobId other = Submit(JobOf("other", q, {GroupOfGpus("w", 1, 2)}));
   REQUIRE(Bind(other, {{0, n, Devices({0, 1})}}).ok());
   NodeSpec sick = NodeWith("sick", 1);
@@ -247,8 +248,8 @@ TEST_CASE_METHOD(Fixture, "bindings are looked at again in full", "[model]") {
   const NodeId small_id = AddNode(small);
   const NodeId cordoned = AddNode("cordoned", 1);
   REQUIRE(Try(NodeSteered{cordoned, true, false, ""}).ok());
-  const NodeId tired = AddNode("tired", 1);
-  REQUIRE(Try(NodeRefused{tired, 1, now + absl::Seconds(1), {}, ""}).ok());
+  const NodeId backoff = AddNode("backoff", 1);
+  REQUIRE(Try(NodeRefused{backoff, 1, now + absl::Seconds(1), {}, ""}).ok());
   struct Row {
     JobId job;
     std::vector<Placement> placements;
@@ -261,17 +262,19 @@ TEST_CASE_METHOD(Fixture, "bindings are looked at again in full", "[model]") {
       {other, {{0, n, Devices({2, 3})}}, "task w-0 of job other (2) is Bound and cannot be bound"},
       {id, {{0, NodeId{77}, Devices({2})}}, "no node 77"},
       {id, {{0, cordoned, Devices({0})}}, "node cordoned (4) takes no tasks now"},
-      {id, {{0, tired, Devices({0})}}, "node tired (5) takes no tasks now"},
-      {id, {{0, n, Devices({1})}}, "node n (1): a device is in use or kept for another task"},
-      {id, {{0, n, Devices({4})}}, "node n (1) does not have these devices, or not well"},
-      {id, {{0, sick_id, Devices({0})}}, "node sick (2) does not have these devices, or not well"},
-      {id, {{0, n, {}}}, "node n (1): 1 devices of kind gpu are asked for, 0 given"},
-      {id, {{0, n, Devices({2, 3})}}, "node n (1): 1 devices of kind gpu are asked for, 2 given"},
-      {id, {{0, small_id, Devices({0})}}, "node small (3): cpu asked for 1000, free 999"},
-      // The second sees what the first took; the first is undone.
+      {id, {{0, backoff, Devices({0})}}, "node backoff (5) takes no tasks now"},
+      {id, {{0, n, Devices({1})}}, "node n (1): a device is in use or reserved by another task"},
+      {id, {{0, n, Devices({4})}}, "node n (1) lacks these devices, or they are unhealthy"},
+      {id,
+       {{0, sick_id, Devices({0})}},
+       "node sick (2) lacks these devices, or they are unhealthy"},
+      {id, {{0, n, {}}}, "node n (1): 1 devices of kind gpu requested, 0 given"},
+      {id, {{0, n, Devices({2, 3})}}, "node n (1): 1 devices of kind gpu requested, 2 given"},
+      {id, {{0, small_id, Devices({0})}}, "node small (3): cpu requested 1000, free 999"},
+      // The second counts what the first took; the first is undone.
       {id,
        {{0, n, Devices({2})}, {1, n, Devices({2})}},
-       "node n (1): a device is in use or kept for another task"},
+       "node n (1): a device is in use or reserved by another task"},
       {id,
        {{0, n, Devices({2})}, {0, n, Devices({3})}},
        "task w-0 of job j (1) is Bound and cannot be bound"},
@@ -284,7 +287,7 @@ TEST_CASE_METHOD(Fixture, "bindings are looked at again in full", "[model]") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "bindings keep the rules of the queues", "[model]") {
+TEST_CASE_METHOD(Fixture, "bindings obey the rules of the queues", "[model]") {
   const std::vector<Placement> both = {{0, n, Devices({0})}, {1, n, Devices({1})}};
   QueueSpec spec;
   spec.name = "q";
@@ -299,13 +302,13 @@ TEST_CASE_METHOD(Fixture, "bindings keep the rules of the queues", "[model]") {
     REQUIRE(Try(QueueUpdated{q, spec}).ok());
     const JobId other = Submit(JobOf("other", q, {GroupOfGpus("w", 1, 0)}));
     REQUIRE(Bind(other, {{0, n, {}}}).ok());
-    CHECK(Bind(id, both).message() == "queue q (1) runs as many jobs as it may: 1");
+    CHECK(Bind(id, both).message() == "queue q (1) is at its limit of 1 running jobs");
   }
   SECTION("closed") {
     REQUIRE(Try(QueueOpened{kRootQueue, false}).ok());
     CHECK(Bind(id, both).message() == "queue root (0) is closed: job j (1) cannot start");
   }
-  SECTION("closed, but the job runs already") {
+  SECTION("closed, but the job already runs") {
     REQUIRE(Bind(id, {{0, n, Devices({0})}}).ok());
     REQUIRE(Try(QueueOpened{q, false}).ok());
     CHECK(Bind(id, {{1, n, Devices({1})}}, false).ok());
@@ -320,7 +323,7 @@ TEST_CASE_METHOD(Fixture, "bindings keep the rules of the queues", "[model]") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "decisions about tasks are refused in other states", "[model]") {
+TEST_CASE_METHOD(Fixture, "decisions about tasks are rejected in other states", "[model]") {
   Bring(TaskState::kRunning);  // task 1 is Bound
   struct Row {
     EventBody event;

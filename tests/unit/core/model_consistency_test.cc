@@ -1,5 +1,4 @@
-// CheckConsistency finds what stands in an index and should not: an entry of before, or a second
-// one.
+// CheckConsistency finds index entries that should not exist: stale ones and duplicates.
 #include <catch2/catch.hpp>
 #include <functional>
 
@@ -11,13 +10,13 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// No editor would make such a state.
+// No editor would produce such a state.
 template <class Index>
 Index& Forced(const Index& index) {
   return const_cast<Index&>(index);
 }
 
-// Two nodes; on the first one of two tasks is being released.
+// Two nodes; one of the two tasks on the first node is being released.
 struct Releasing : World {
   Releasing() {
     REQUIRE(Try(TasksBound{job, true, {{0, first, Devices({0})}, {1, first, Devices({1})}}}).ok());
@@ -33,27 +32,27 @@ struct Releasing : World {
   const JobId job = Submit(JobOf("j", queue, {GroupOfGpus("w", 2, 1)}));
 };
 
-TEST_CASE("consistency: stale entries of what is free once released") {
+TEST_CASE("consistency: stale entries of the index of nodes free after release") {
   Releasing world;
   auto& soon = Forced(world.state.free().soon());
   const FreeIndex::Key now = *soon.begin();
   std::string found;
-  SECTION("the node under what it had before, too") {
+  SECTION("an additional entry of the node under its old key") {
     soon.insert({now.room + 1, now.node});
-    found = "what is free once released lists 2 nodes, not 1";
+    found = "free after release lists 2 nodes, not 1";
   }
-  SECTION("the node under what it had before, alone") {
+  SECTION("only an entry of the node under its old key") {
     soon.erase(now);
     soon.insert({now.room + 1, now.node});
-    found = "what is free once released of node n0";
+    found = "free after release of node n0";
   }
   SECTION("a node on which nothing is being released") {
     soon.insert({FreeIndex::Room(3, 1), world.second});
-    found = "what is free once released lists 2 nodes, not 1";
+    found = "free after release lists 2 nodes, not 1";
   }
-  SECTION("a node that is none") {
+  SECTION("a node that does not exist") {
     soon.insert({FreeIndex::Room(3, 1), NodeId{99}});
-    found = "what is free once released lists 2 nodes, not 1";
+    found = "free after release lists 2 nodes, not 1";
   }
   const absl::Status status = CheckConsistency(world.state);
   CHECK_THAT(std::string(status.message()), Contains(found));
@@ -67,7 +66,7 @@ TEST_CASE("consistency: stale entries of the free index") {
   CHECK_FALSE(CheckConsistency(world.state).ok());
 }
 
-TEST_CASE("consistency: times that belong to nothing") {
+TEST_CASE("consistency: times without an owner") {
   Releasing world;
   std::string found;
   SECTION("a timer") {

@@ -50,7 +50,7 @@ TEST_CASE("IdMap keeps pointers through insertions and other erasures", "[model]
   CHECK(IdsOf(map) == std::vector<uint64_t>{1});
 }
 
-TEST_CASE("IdMap takes an id again after its chunk was freed", "[model]") {
+TEST_CASE("IdMap accepts an id again after its chunk was freed", "[model]") {
   Map map;
   map.Insert(JobId{300}, "old");
   map.Erase(JobId{300});
@@ -59,8 +59,8 @@ TEST_CASE("IdMap takes an id again after its chunk was freed", "[model]") {
   CHECK(map.Insert(JobId{300}, "new") == "new");
 }
 
-// A directory that reached from the first id to the last would take all memory.
-TEST_CASE("IdMap bridges leaps of ids", "[model]") {
+// A directory from the first id to the last would use up all memory.
+TEST_CASE("IdMap handles large gaps between ids", "[model]") {
   Map map;
   const uint64_t far = uint64_t{29'636'532'633'600}, farther = far + (uint64_t{1} << 40);
   const std::vector<uint64_t> ids = {1, 700, far, far + 1, far + 300, farther, kLastJobId.value};
@@ -88,8 +88,8 @@ TEST_CASE("IdMap bridges leaps of ids", "[model]") {
   CHECK(IdsOf(map).empty());
 }
 
-// As a simple map does, whatever comes.
-TEST_CASE("IdMap is a map", "[model]") {
+// For random operations it equals a simple map.
+TEST_CASE("IdMap behaves like a map", "[model]") {
   Map map;
   std::map<uint64_t, std::string> simple;
   uint64_t state = 7;

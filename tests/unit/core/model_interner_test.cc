@@ -6,8 +6,7 @@
 namespace berth {
 namespace {
 
-TEST_CASE("resource kinds: cpu and memory are fixed, others follow, and there is an end",
-          "[model]") {
+TEST_CASE("resource kinds: cpu and memory are fixed, others follow, up to a maximum", "[model]") {
   Interner interner;
   CHECK(interner.FindKind("cpu") == kCpu);
   CHECK(interner.FindKind("memory") == kMemory);
@@ -22,11 +21,10 @@ TEST_CASE("resource kinds: cpu and memory are fixed, others follow, and there is
   const absl::Status full = interner.CanAddKinds({"last", "too-many"});
   CHECK(full.code() == absl::StatusCode::kResourceExhausted);
   CHECK(std::string(full.message()) ==
-        "resource \"too-many\" would be one more than the 16 kinds of resources that a cluster can "
-        "have");
+        "resource \"too-many\" exceeds the limit of 16 kinds of resources per cluster");
 }
 
-TEST_CASE("a shape's resources are the sum of what it asks for", "[model]") {
+TEST_CASE("a shape's resources are the sum of its requests", "[model]") {
   Interner interner;
   GroupSpec group = GroupOfGpus("w", 2, 4);
   group.shape.extended = {{"license", 3}};
@@ -57,13 +55,13 @@ TEST_CASE("equal jobs share one template, and the last one frees it", "[model]")
   CHECK(interner.shapes().size() == 1);
   interner.ReleaseTemplate(second);
   CHECK(interner.shapes().empty());
-  // Never given to another shape.
+  // Never reused for another shape.
   const JobTemplate* again = interner.AcquireTemplate({GroupOfGpus("w", 1, 8)}, {});
   CHECK(again->groups[0].shape != shape);
   interner.ReleaseTemplate(again);
 }
 
-TEST_CASE("tasks of several groups are numbered through", "[model]") {
+TEST_CASE("tasks of several groups are numbered consecutively", "[model]") {
   Interner interner;
   const JobTemplate* shared =
       interner.AcquireTemplate({GroupOfGpus("a", 3, 0), GroupOfGpus("b", 2, 1)}, {});

@@ -11,7 +11,7 @@ struct Fixture : World {
   JobId id = Submit(JobOf("j", q, {GroupOfGpus("w", 1, 1)}));
 };
 
-TEST_CASE_METHOD(Fixture, "loading gives the state that folding gave", "[model]") {
+TEST_CASE_METHOD(Fixture, "loading gives the same state as folding", "[model]") {
   REQUIRE(Bind(id, {{0, n, Devices({2})}}).ok());
   JobSpec spec = JobOf("later", q, {GroupOfGpus("w", 2, 1)});
   spec.start_after = now + absl::Seconds(100);
@@ -26,11 +26,12 @@ TEST_CASE_METHOD(Fixture, "loading gives the state that folding gave", "[model]"
   CHECK(again.TakeDirty().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "an untouched pending job needs no look after loading", "[model]") {
+TEST_CASE_METHOD(Fixture, "an untouched pending job needs no lifecycle step after loading",
+                 "[model]") {
   CHECK(Reload(state).unsettled().empty());
 }
 
-TEST_CASE("records that contradict each other are refused", "[model]") {
+TEST_CASE("records that contradict each other are rejected", "[model]") {
   ClusterState state;
   StateEditor editor(state);
   QueueSpec team;
@@ -42,7 +43,7 @@ TEST_CASE("records that contradict each other are refused", "[model]") {
   CHECK(message(editor.LoadJob(JobId{1}, job, At(1), 1)) == "job 1: no queue 1");
   REQUIRE(editor.LoadQueue(q, team, true, 1).ok());
   CHECK(message(editor.LoadQueue(QueueId{2}, team, true, 1)) ==
-        "queue 2 (team): its id or name is already there");
+        "queue 2 (team): its id or name already exists");
   team.name = "child";
   team.parent = QueueId{9};
   CHECK(message(editor.LoadQueue(QueueId{2}, team, true, 1)) == "queue 2: no parent queue 9");
@@ -50,13 +51,13 @@ TEST_CASE("records that contradict each other are refused", "[model]") {
 
   REQUIRE(editor.LoadNode(NodeId{1}, NodeWith("n", 2), {}, 1).ok());
   CHECK(message(editor.LoadNode(NodeId{2}, NodeWith("n", 2), {}, 1)) ==
-        "node 2 (n): its id or name is already there");
+        "node 2 (n): its id or name already exists");
   CHECK(message(editor.LoadNode(NodeId{2}, NodeWith("m", 129), {}, 1)) ==
         "node 2: too many devices");
 
   REQUIRE(editor.LoadJob(JobId{1}, job, At(1), 1).ok());
   CHECK(message(editor.LoadJob(JobId{2}, job, At(1), 1)) ==
-        "job 2 (j): its id or name is already there");
+        "job 2 (j): its id or name already exists");
   CHECK(message(editor.LoadJobStatus(JobId{7}, {}, 0, {}, 1)) == "job status 7: no such job");
 
   Task task;
@@ -79,14 +80,14 @@ TEST_CASE("records that contradict each other are refused", "[model]") {
   moving.next_node = NodeId{1};
   moving.next_devices = Devices({1});
   CHECK(message(editor.LoadTask({JobId{1}, 1}, moving, "")) ==
-        "task 1 of job 1: it moves and is not released to run again");
+        "task 1 of job 1: it moves but is not released to run again");
   moving.moves = false;
   CHECK(message(editor.LoadTask({JobId{1}, 1}, moving, "")) == "task 1 of job 1: no node 5");
   Task lost;
   lost.state = TaskState::kLost;
   lost.node = NodeId{1};
   CHECK(message(editor.LoadTask({JobId{1}, 1}, lost, "")) ==
-        "task 1 of job 1: it is lost and was on no node before");
+        "task 1 of job 1: it is lost but was not on a node before");
   CHECK(message(editor.LoadNextIds(JobId{1}, NodeId{5}, QueueId{5}, HyperNodeId{1})) ==
         "an id is larger than the last one given out");
   REQUIRE(editor.LoadNextIds(JobId{10}, NodeId{5}, QueueId{5}, HyperNodeId{1}).ok());

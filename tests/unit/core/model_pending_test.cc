@@ -1,4 +1,4 @@
-// What jobs ask for, and the classes of those that ask for the same.
+// Demand of jobs, and the classes of jobs with equal demand.
 #include <catch2/catch.hpp>
 
 #include "core/model/pending_index.h"
@@ -33,7 +33,7 @@ struct Fixture : World {
   std::string Needs(JobId id) const { return Text(NeedsOf(job(id))); }
 };
 
-TEST_CASE_METHOD(Fixture, "a gang asks for its minimums at once, then for one at a time",
+TEST_CASE_METHOD(Fixture, "a gang requests its minimums at once, then one task at a time",
                  "[model]") {
   const JobId id = Submit(spec);
   CHECK(Needs(id) == "gang 0:3 1:1");
@@ -52,7 +52,7 @@ std::vector<std::string> Texts(const std::vector<JobNeeds>& all) {
   return texts;
 }
 
-TEST_CASE_METHOD(Fixture, "what any group may give is divided in all ways, the first groups first",
+TEST_CASE_METHOD(Fixture, "the free part of the minimum is divided in all ways, first groups first",
                  "[model]") {
   using Ways = std::vector<std::string>;
   const JobId id = Submit(spec);
@@ -68,7 +68,7 @@ TEST_CASE_METHOD(Fixture, "what any group may give is divided in all ways, the f
   CHECK(Texts(DivisionsOf(job(any))) == Ways{"gang 0:2", "gang 0:1 1:1", "gang 1:2"});
 }
 
-TEST_CASE_METHOD(Fixture, "of many ways some are tried, both ends among them", "[model]") {
+TEST_CASE_METHOD(Fixture, "of many divisions some are tried, including both ends", "[model]") {
   JobSpec large = JobOf("l", q, {GroupOfGpus("a", 500, 0), GroupOfGpus("b", 500, 0)});
   for (GroupSpec& group : large.groups) group.min_available = 0;
   large.min_available = 400;
@@ -89,7 +89,7 @@ TEST_CASE_METHOD(Fixture, "of many ways some are tried, both ends among them", "
   CHECK(Text(few.back()) == "gang 1:400");
 }
 
-TEST_CASE_METHOD(Fixture, "of many small groups each is tried as the first", "[model]") {
+TEST_CASE_METHOD(Fixture, "with many small groups, each is tried first once", "[model]") {
   std::vector<GroupSpec> groups;
   for (int g = 0; g < 64; ++g) {
     groups.push_back(GroupOfGpus("g" + std::to_string(g), 1, 0));
@@ -104,7 +104,7 @@ TEST_CASE_METHOD(Fixture, "of many small groups each is tried as the first", "[m
   for (const JobNeeds& needs : all) CHECK(needs.groups.size() == 32);
 }
 
-TEST_CASE_METHOD(Fixture, "a gang of any tasks waits for those that are still being stopped",
+TEST_CASE_METHOD(Fixture, "a gang of any tasks waits for tasks that are still being stopped",
                  "[model]") {
   for (GroupSpec& group : spec.groups) group.min_available = 0;
   const JobId id = Submit(spec);  // any 4 of 7
@@ -112,14 +112,14 @@ TEST_CASE_METHOD(Fixture, "a gang of any tasks waits for those that are still be
   REQUIRE(SetState(id, JobState::kRunning).ok());
   REQUIRE(Try(TasksReleased{.job = id, .tasks = {0, 1, 2, 4, 5, 6}, .requeue = true}).ok());
   REQUIRE(SetState(id, JobState::kPending).ok());
-  CHECK(Needs(id) == "nothing");  // only one task waits yet
+  CHECK(Needs(id) == "nothing");  // only one task is pending so far
   for (uint32_t t : {0u, 1u}) REQUIRE(Report(id, t, ReportState::kExited, 143).ok());
   CHECK(Needs(id) == "nothing");
   REQUIRE(Report(id, 2, ReportState::kExited, 143).ok());
   CHECK(Needs(id) == "gang 0:4");
 }
 
-TEST_CASE_METHOD(Fixture, "a member that is lost to a running gang is asked for again", "[model]") {
+TEST_CASE_METHOD(Fixture, "a running gang requests a lost member again", "[model]") {
   const JobId id = Submit(spec);
   Place(id, {0, 1, 2, 4});
   REQUIRE(SetState(id, JobState::kRunning).ok());
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(Fixture, "a member that is lost to a running gang is asked for 
   CHECK(Needs(id) == "gang 1:1");
 }
 
-TEST_CASE_METHOD(Fixture, "succeeded members count", "[model]") {
+TEST_CASE_METHOD(Fixture, "succeeded members count towards the minimum", "[model]") {
   const JobId id = Submit(spec);
   Place(id, {0, 1, 2, 4});
   REQUIRE(SetState(id, JobState::kRunning).ok());
@@ -152,7 +152,7 @@ TEST_CASE_METHOD(Fixture, "a pending gang waits for members that are still being
   CHECK(Needs(id) == "gang 0:2");
 }
 
-TEST_CASE_METHOD(Fixture, "only jobs that may be placed ask", "[model]") {
+TEST_CASE_METHOD(Fixture, "only jobs that may be placed have demand", "[model]") {
   const JobId id = Submit(spec);
   for (JobState s : {JobState::kHeld, JobState::kRestarting, JobState::kSuspended}) {
     REQUIRE(SetState(id, s).ok());
@@ -169,14 +169,15 @@ TEST_CASE_METHOD(Fixture, "only jobs that may be placed ask", "[model]") {
   CHECK(Needs(id) == "nothing");
 }
 
-TEST_CASE_METHOD(Fixture, "a group opens when those before it run or have completed", "[model]") {
+TEST_CASE_METHOD(Fixture, "a group opens when the groups it depends on run or have completed",
+                 "[model]") {
   spec.groups[1].depends_on = {{0, GroupCondition::kRunning}};
   spec.min_available = 3;
   const JobId id = Submit(spec);
   CHECK(Needs(id) == "gang 0:2");
   Place(id, {0, 1});
   REQUIRE(SetState(id, JobState::kRunning).ok());
-  CHECK(Needs(id) == "any 0:1");  // b's minimum is missing, but b is closed: a may grow meanwhile
+  CHECK(Needs(id) == "any 0:1");  // b's minimum is missing, but b is closed: a may grow
   CHECK_FALSE(GroupOpen(job(id), 1));
   CHECK(Bind(id, {{4, n, {}}}).message() == "task b-0 of job j (1): its group waits for another");
   REQUIRE(Report(id, 0, ReportState::kRunning).ok());
@@ -225,7 +226,7 @@ TEST_CASE_METHOD(Fixture, "equal jobs form one class, by priority and then age",
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "a blocked class stays aside until something could help", "[model]") {
+TEST_CASE_METHOD(Fixture, "a blocked class is skipped until something could help", "[model]") {
   const JobSpec one = JobOf("first", q, {GroupOfGpus("w", 1, 0)});
   const JobId runs = Submit(one);
   Place(runs, {0});
@@ -240,7 +241,7 @@ TEST_CASE_METHOD(Fixture, "a blocked class stays aside until something could hel
     CHECK(state.pending().ready().empty());
   };
   block();
-  two.name = "third";  // an equal job does not open it
+  two.name = "third";  // an equal job does not unblock it
   Submit(two);
   CHECK(state.pending().ready().empty());
   CHECK(state.pending().Class(c).blocked->needed == 4);

@@ -1,4 +1,4 @@
-// Ranks: given when attempts are bound, never twice among those that occupy a node.
+// Ranks are assigned when attempts are bound, and are unique among tasks that occupy a node.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -7,7 +7,7 @@
 namespace berth {
 namespace {
 
-// Two elastic groups of four, at least two of each; n has room for all. Tasks 0-3 are a's, 4-7 b's.
+// Two elastic groups of four, at least two of each; n has room for all. a has tasks 0-3, b 4-7.
 struct Fixture : World {
   QueueId q = AddQueue("q");
   NodeId n = AddNode("n", 8);
@@ -25,7 +25,7 @@ struct Fixture : World {
     REQUIRE(Bind(id, placements, gang).ok());
   }
   void StartGang() { Place({0, 1, 4, 5}, true); }
-  // Tells it to stop, to run again; it occupies until it is gone.
+  // The task is to stop and run again; it occupies its node until it is gone.
   void Release(uint32_t task) {
     REQUIRE(Try(TasksReleased{id, {task}, true, ReleaseReason::kRestart}).ok());
   }
@@ -40,21 +40,22 @@ struct Fixture : World {
 };
 using Ints = std::vector<int>;
 
-TEST_CASE_METHOD(Fixture, "ranks: a gang is numbered from 0 on", "[model]") {
+TEST_CASE_METHOD(Fixture, "ranks: a gang is numbered from 0", "[model]") {
   StartGang();
   CHECK(RanksOf({0, 1, 4, 5}) == Ints{0, 1, 2, 3});
 }
 
-TEST_CASE_METHOD(Fixture, "ranks: what joins in the middle moves nobody", "[model]") {
+TEST_CASE_METHOD(Fixture, "ranks: a task that joins in the middle changes no other rank",
+                 "[model]") {
   StartGang();
-  Place({2}, false);  // a-2, behind a-1 and before b-0
+  Place({2}, false);  // a-2, which follows a-1 and precedes b-0
   Place({6}, false);
   Place({3}, false);
   CHECK(RanksOf({0, 1, 4, 5}) == Ints{0, 1, 2, 3});
   CHECK(RanksOf({2, 6, 3}) == Ints{4, 5, 6});
 }
 
-TEST_CASE_METHOD(Fixture, "ranks: a replaced member gets the number that it left", "[model]") {
+TEST_CASE_METHOD(Fixture, "ranks: a replaced member gets the free number", "[model]") {
   StartGang();
   Release(4);
   Gone(4);
@@ -62,7 +63,7 @@ TEST_CASE_METHOD(Fixture, "ranks: a replaced member gets the number that it left
   CHECK(RanksOf({0, 1, 4, 5}) == Ints{0, 1, 2, 3});
   Release(0);
   Gone(0);
-  Place({2}, false);  // a newcomer before it is back: the gang needs a member 0
+  Place({2}, false);  // a new task before 0 returns: the gang needs a rank 0
   Place({0}, false);
   CHECK(RanksOf({2, 1, 4, 5, 0}) == Ints{0, 1, 2, 3, 4});
 }
@@ -87,12 +88,12 @@ TEST_CASE_METHOD(Fixture, "ranks: a silent member keeps its number", "[model]") 
   CHECK(RanksOf({0, 1, 4, 5, 2}) == Ints{0, 1, 2, 3, 4});
 }
 
-TEST_CASE_METHOD(Fixture, "ranks: a new gang does not count what the old one leaves behind",
+TEST_CASE_METHOD(Fixture, "ranks: a new gang does not count remaining tasks of the old one",
                  "[model]") {
   StartGang();
   Place({2}, false);
   for (uint32_t task : {0u, 1u, 2u, 4u, 5u}) Release(task);
-  for (uint32_t task : {2u, 4u, 5u}) Gone(task);  // a-0 and a-1 linger
+  for (uint32_t task : {2u, 4u, 5u}) Gone(task);  // a-0 and a-1 remain
   REQUIRE(SetState(id, JobState::kRestarting).ok());
   REQUIRE(SetState(id, JobState::kPending).ok());
   Place({2, 3, 4, 5}, true);
@@ -102,7 +103,7 @@ TEST_CASE_METHOD(Fixture, "ranks: a new gang does not count what the old one lea
   CHECK(RanksOf({0}) == Ints{4});
 }
 
-TEST_CASE_METHOD(Fixture, "ranks: kept through an attempt, over a restart of the server, too",
+TEST_CASE_METHOD(Fixture, "ranks: kept during an attempt and across a restart of the server",
                  "[model]") {
   StartGang();
   Place({2}, false);

@@ -1,4 +1,4 @@
-// Amounts as people read them, and what is in use of devices.
+// Amounts as people read them, and the use of devices.
 #include <catch2/catch.hpp>
 
 #include "core/model/resources.h"
@@ -44,7 +44,7 @@ TEST_CASE("shares of devices add up, whole ones do not") {
   CHECK(use == Whole(0) + Share(1, 500));
 }
 
-TEST_CASE("room for more") {
+TEST_CASE("capacity for more") {
   const DeviceUse use = Whole(0) + Share(1, 600) + Share(2, 600) + Share(2, 400);
   CHECK(use.HasRoomFor({}));
   CHECK(use.HasRoomFor(Whole(3)));
@@ -56,7 +56,7 @@ TEST_CASE("room for more") {
   CHECK_FALSE(use.HasRoomFor(Share(0, 1)));
 }
 
-TEST_CASE("a whole device clashes with any other use of it, shares do not") {
+TEST_CASE("a whole device conflicts with any other use of it, shares do not") {
   const DeviceUse use = Whole(0) + Share(1, 900);
   CHECK_FALSE(use.Clashes(Share(1, 900)));
   CHECK_FALSE(use.Clashes(Whole(2)));

@@ -1,4 +1,4 @@
-// Timers, dirt, revisions, the free index.
+// Timers, dirty records, revisions, the free index.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/model_world.h"
@@ -13,7 +13,7 @@ struct Fixture : World {
   Time Due(JobId id) const { return NextDue(job(id), absl::InfinitePast()); }
 };
 
-TEST_CASE_METHOD(Fixture, "the next due time is the earliest of all that can come", "[model]") {
+TEST_CASE_METHOD(Fixture, "the next due time is the earliest of all possible ones", "[model]") {
   const JobId id = Submit(spec);
   CHECK(Due(id) == absl::InfiniteFuture());
   CHECK(state.timers().empty());
@@ -32,7 +32,7 @@ TEST_CASE_METHOD(Fixture, "the next due time is the earliest of all that can com
   CHECK(with(running) == At(130));
   CHECK(with([&](Job& j) {
           running(j);
-          j.status.state = JobState::kRestarting;  // the clock of this start has stopped
+          j.status.state = JobState::kRestarting;  // no walltime runs any more
         }) == absl::InfiniteFuture());
   CHECK(with([&](Job& j) {
           running(j);
@@ -43,7 +43,7 @@ TEST_CASE_METHOD(Fixture, "the next due time is the earliest of all that can com
           j.status.state = JobState::kFailed;
           j.status.end = At(10);
           j.ttl_after_finished = absl::Seconds(5);
-          j.start_after = At(12);  // means nothing any more
+          j.start_after = At(12);  // no longer relevant
         }) == At(15));
 }
 
@@ -62,7 +62,7 @@ TEST_CASE_METHOD(Fixture, "members that are not prepared in time are due, oldest
   CHECK(state.timers().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "time that passes unsettles what is due, once", "[model]") {
+TEST_CASE_METHOD(Fixture, "when time passes, due jobs are unsettled once", "[model]") {
   spec.start_after = now + absl::Seconds(10);
   const JobId id = Submit(spec);
   StateEditor(state).Settle(id);
@@ -71,13 +71,13 @@ TEST_CASE_METHOD(Fixture, "time that passes unsettles what is due, once", "[mode
   CHECK(state.timers().size() == 1);
   StateEditor(state).PassTime(now + absl::Seconds(10));
   CHECK(state.unsettled().contains(id));
-  CHECK(state.timers().empty());     // whatever the lifecycle stage makes of it: no busy loop
-  StateEditor(state).PassTime(now);  // never back
+  CHECK(state.timers().empty());     // whatever the lifecycle stage does: no busy loop
+  StateEditor(state).PassTime(now);  // time never goes back
   CHECK(state.passed_time() == now + absl::Seconds(10));
   CHECK(CheckConsistency(state).ok());
 }
 
-TEST_CASE_METHOD(Fixture, "what changed is dirty until it is taken, and is stamped", "[model]") {
+TEST_CASE_METHOD(Fixture, "changes are dirty until they are taken, and get a revision", "[model]") {
   Dirty dirty = state.TakeDirty();
   CHECK(dirty.queues == std::vector<QueueId>{q});
   CHECK(dirty.nodes == std::vector<NodeId>{n});
@@ -94,7 +94,7 @@ TEST_CASE_METHOD(Fixture, "what changed is dirty until it is taken, and is stamp
   CHECK(node(n).revision == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "tentative edits leave no dirt", "[model]") {
+TEST_CASE_METHOD(Fixture, "tentative edits mark nothing dirty", "[model]") {
   const JobId id = Submit(spec);
   StateEditor(state).Settle(id);
   state.TakeDirty();

@@ -1,4 +1,4 @@
-// HyperNodes as facts: the tree, who is in it, what Apply refuses.
+// HyperNodes as facts: the tree, its members, and what Apply rejects.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/model_world.h"
@@ -44,7 +44,7 @@ void CheckWhole(const World& world) {
   CHECK(Fingerprint(Reload(world.state)) == Fingerprint(world.state));
 }
 
-TEST_CASE("HyperNodes are linked by name, whichever comes first", "[model]") {
+TEST_CASE("HyperNodes are linked by name, in any order of creation", "[model]") {
   World world;
   const HyperNodeId spine = Make(world, Domain("spine", 2, {"rack-b", "rack-a"}));
   const HyperNodeId b = Make(world, Domain("rack-b", 1));
@@ -59,7 +59,7 @@ TEST_CASE("HyperNodes are linked by name, whichever comes first", "[model]") {
   CHECK(world.state.hyper_nodes().At(b).parent == HyperNodeId{});
   REQUIRE(world.Try(HyperNodeDeleted{spine}).ok());
   CHECK(world.state.hyper_nodes().At(a).parent == HyperNodeId{});
-  CHECK(world.state.next_hyper_node_id() == HyperNodeId{4});  // never used twice
+  CHECK(world.state.next_hyper_node_id() == HyperNodeId{4});  // never reused
   CheckWhole(world);
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("a node is in at most one HyperNode of a kind", "[model]") {
   CheckWhole(world);
 }
 
-TEST_CASE("versions tell when topology is another", "[model]") {
+TEST_CASE("version numbers change when the topology changes", "[model]") {
   World world;
   const NodeId node = world.AddNode("n", 1);
   uint64_t version = world.state.topology_version(), members = world.state.members_version();
@@ -103,18 +103,18 @@ TEST_CASE("versions tell when topology is another", "[model]") {
   CHECK(moved(true));
   REQUIRE(world.Try(NodesJoined{rack, {node}}).ok());
   CHECK(moved(false));
-  HyperNodeSpec ill = Domain("rack", 1);
-  ill.health = DomainHealth::kDegraded;
-  REQUIRE(world.Try(HyperNodeChanged{rack, ill}).ok());
+  HyperNodeSpec degraded = Domain("rack", 1);
+  degraded.health = DomainHealth::kDegraded;
+  REQUIRE(world.Try(HyperNodeChanged{rack, degraded}).ok());
   CHECK(moved(false));
-  ill.members = {{.text = "n"}};
-  REQUIRE(world.Try(HyperNodeChanged{rack, ill}).ok());
+  degraded.members = {{.text = "n"}};
+  REQUIRE(world.Try(HyperNodeChanged{rack, degraded}).ok());
   CHECK(moved(true));
   REQUIRE(world.Try(HyperNodeDeleted{rack}).ok());
   CHECK(moved(true));
 }
 
-TEST_CASE("what is wrong with a HyperNode is refused by name, and nothing changes", "[model]") {
+TEST_CASE("an invalid HyperNode is rejected with its name, and nothing changes", "[model]") {
   World world;
   const NodeId node = world.AddNode("n", 1);
   const HyperNodeId rack = Make(world, Domain("rack", 1));
@@ -150,11 +150,11 @@ TEST_CASE("what is wrong with a HyperNode is refused by name, and nothing change
   CHECK(refusal(NodesJoined{pod, {}}) == "no nodes to join or leave a HyperNode");
   CHECK(refusal(NodesJoined{pod, {node, node}}) == "nodes must be ascending, each once");
   CHECK(refusal(NodesJoined{pod, {NodeId{7}}}) == "no node 7");
-  CHECK(refusal(NodesJoined{rack, {node}}) == "node n (1) is in HyperNode rack (1) already");
+  CHECK(refusal(NodesJoined{rack, {node}}) == "node n (1) is already in HyperNode rack (1)");
   CHECK(refusal(NodesLeft{pod, {node}}) == "node n (1) is not in HyperNode pod (2)");
 }
 
-TEST_CASE("what a job asks of topology is kept, and looked at", "[model]") {
+TEST_CASE("a job's topology constraints are stored and validated", "[model]") {
   World world;
   const QueueId q = world.AddQueue("q", kRootQueue);
   JobSpec spec = JobOf("j", q, {GroupOfGpus("w", 4, 1)});
@@ -175,12 +175,13 @@ TEST_CASE("what a job asks of topology is kept, and looked at", "[model]") {
   };
   JobSpec wrong = JobOf("k", q, {GroupOfGpus("w", 1, 1)});
   wrong.topology.highest_tier = 1;
-  CHECK(refusal(wrong) == "job k: what a topology asks for needs a mode");
+  CHECK(refusal(wrong) == "job k: a topology constraint needs a mode");
   wrong.topology = Within(TopologyMode::kHard, 1, "rack");
-  CHECK(refusal(wrong) == "job k: a topology names its tier by number or by name, not both");
+  CHECK(refusal(wrong) ==
+        "job k: a topology constraint names its tier by number or by name, not both");
   wrong.topology = Within(TopologyMode::kHard, 1);
   wrong.topology.patience = absl::Minutes(1);
-  CHECK(refusal(wrong) == "job k: patience must not be negative, and is for soft topologies");
+  CHECK(refusal(wrong) == "job k: patience must not be negative, and needs a soft topology");
   wrong.topology = {};
   wrong.groups[0].partition_topology.mode = TopologyMode::kSoft;
   CHECK(refusal(wrong) == "group w of job k: a topology of partitions needs partitions");
@@ -189,7 +190,7 @@ TEST_CASE("what a job asks of topology is kept, and looked at", "[model]") {
   CHECK(refusal(wrong) == "group w of job k: communication must be 0 to 16000, not -1");
 }
 
-TEST_CASE("jobs that differ in topology share nothing", "[model]") {
+TEST_CASE("jobs with different topology share nothing", "[model]") {
   Interner interner;
   const TopologyConstraint hard = Within(TopologyMode::kHard, 1);
   const GroupSpec group = GroupOfGpus("w", 1, 1);

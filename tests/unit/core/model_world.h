@@ -1,5 +1,5 @@
-// A state that moves by events alone, for tests of the model: no planner. Builders give small valid
-// values to change.
+// A state changed by events only, for tests of the model: no planner. Builders give small valid
+// values to modify.
 #ifndef BERTH_TESTS_UNIT_CORE_MODEL_WORLD_H_
 #define BERTH_TESTS_UNIT_CORE_MODEL_WORLD_H_
 
@@ -111,7 +111,7 @@ struct World {
   const Queue& queue(QueueId id) const { return state.queues().At(id); }
 };
 
-// The state that loading this one's facts gives, as storage would hand them over.
+// The state that results from loading this one's facts, as storage returns them.
 inline ClusterState Reload(const ClusterState& state) {
   ClusterState loaded;
   StateEditor editor(loaded);

@@ -1,4 +1,4 @@
-// What is remembered of nodes makes searches shorter and changes nothing else.
+// Node marks make searches shorter and change nothing else.
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
@@ -15,7 +15,7 @@ using testing::JobShape;
 using testing::NodeShape;
 using testing::TestCluster;
 
-// Three models, two zones, some tainted; differently much in use.
+// Three models, two zones, some tainted.
 void AddFleet(TestCluster& cluster, int nodes, Dice& dice) {
   static const char* const kModels[] = {"A100", "H100", "H200"};
   const int first = static_cast<int>(cluster.state().nodes().size());
@@ -49,15 +49,15 @@ int MarkedNodes(const ClusterState& state) {
   return marked;
 }
 
-// Every shape is searched for so often that it gets its mark.
+// Every shape is searched for often enough to get a mark.
 void CompareSearches(TestCluster& cluster, StateEditor& editor) {
-  NodeSearch remembers(cluster.state(), cluster.policies(), nullptr, &editor);
+  NodeSearch marked(cluster.state(), cluster.policies(), nullptr, &editor);
   for (int round = 0; round < 30; ++round) {
     for (ShapeId shape : Shapes(cluster.state())) {
-      NodeSearch forgets(cluster.state(), cluster.policies());
+      NodeSearch unmarked(cluster.state(), cluster.policies());
       uint64_t work = 0, other_work = 0;
-      const std::optional<Found> found = remembers.Best(shape, &work);
-      const std::optional<Found> other = forgets.Best(shape, &other_work);
+      const std::optional<Found> found = marked.Best(shape, &work);
+      const std::optional<Found> other = unmarked.Best(shape, &other_work);
       REQUIRE(found.has_value() == other.has_value());
       CHECK(work == other_work);
       if (!found.has_value()) continue;
@@ -67,17 +67,17 @@ void CompareSearches(TestCluster& cluster, StateEditor& editor) {
   }
 }
 
-// The same from the top: the jobs that wait are to be spread.
+// The same from the emptiest node: the pending jobs use the spread strategy.
 void CompareSpreading(TestCluster& cluster, StateEditor& editor) {
-  NodeSearch remembers(cluster.state(), cluster.policies(), nullptr, &editor);
+  NodeSearch marked(cluster.state(), cluster.policies(), nullptr, &editor);
   for (int round = 0; round < 30; ++round) {
     cluster.state().jobs().ForEach([&](JobId, const Job& job) {
       if (job.pending_class == ClassId{}) return;
-      NodeSearch forgets(cluster.state(), cluster.policies());
+      NodeSearch unmarked(cluster.state(), cluster.policies());
       uint64_t work = 0, other_work = 0;
       const Seeker seeker{.job = job, .window = {}, .last = {}};
-      const std::optional<Found> found = remembers.Best(seeker, &work);
-      const std::optional<Found> other = forgets.Best(seeker, &other_work);
+      const std::optional<Found> found = marked.Best(seeker, &work);
+      const std::optional<Found> other = unmarked.Best(seeker, &other_work);
       REQUIRE(found.has_value() == other.has_value());
       CHECK(work == other_work);
       if (found.has_value()) CHECK(found->node == other->node);
@@ -85,7 +85,7 @@ void CompareSpreading(TestCluster& cluster, StateEditor& editor) {
   }
 }
 
-TEST_CASE("so does a search that begins with the emptiest node") {
+TEST_CASE("a search from the emptiest node gives the same result with and without marks") {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     Dice dice(seed);
     TestCluster cluster;
@@ -102,7 +102,7 @@ TEST_CASE("so does a search that begins with the emptiest node") {
   }
 }
 
-TEST_CASE("a search finds the same node, for the same work, with what is remembered and without") {
+TEST_CASE("a search finds the same node, for the same work, with and without marks") {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     Dice dice(seed);
     TestCluster cluster;
@@ -117,7 +117,7 @@ TEST_CASE("a search finds the same node, for the same work, with what is remembe
   }
 }
 
-TEST_CASE("nodes that come, change or leave are told apart as they are then") {
+TEST_CASE("marks follow nodes that are added, changed or removed") {
   Dice dice(7);
   TestCluster cluster;
   AddFleet(cluster, 20, dice);
@@ -140,7 +140,7 @@ TEST_CASE("nodes that come, change or leave are told apart as they are then") {
   CompareSearches(cluster, editor);
 }
 
-TEST_CASE("more kinds of demands than there are marks take turns") {
+TEST_CASE("more shapes than marks share the marks in turn") {
   TestCluster cluster;
   for (int n = 0; n < 80; ++n) {
     cluster.AddNode(absl::StrCat("n", n), {.labels = {{"number", absl::StrCat(n)}}});
@@ -154,7 +154,7 @@ TEST_CASE("more kinds of demands than there are marks take turns") {
   CHECK(MarkedNodes(cluster.state()) > 0);
 }
 
-TEST_CASE("other policies remember nothing of what these did") {
+TEST_CASE("marks of other policies are not reused") {
   Dice dice(3);
   TestCluster cluster;
   AddFleet(cluster, 20, dice);

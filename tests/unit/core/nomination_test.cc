@@ -1,4 +1,4 @@
-// Places that jobs wait for while others are still being released there.
+// Nominations: places that jobs wait for while other tasks are still being released there.
 #include <catch2/catch.hpp>
 
 #include "core/model/state_editor.h"
@@ -22,7 +22,7 @@ std::string Nominated(const TestCluster& cluster, JobId id) {
   return where;
 }
 
-// n1 is held by `old`, which is being stopped; n2 is free.
+// n1 is used by `old`, which is being stopped; n2 is free.
 struct HalfFreed {
   HalfFreed() {
     cluster.AddNodes("n", 2, {.gpus = 4});
@@ -36,14 +36,14 @@ struct HalfFreed {
   JobId old;
 };
 
-TEST_CASE("a gang that fits on what is being released is nominated as a whole, then bound") {
+TEST_CASE("a gang that fits on resources being released is nominated as a whole, then bound") {
   HalfFreed test;
   TestCluster& cluster = test.cluster;
   const JobId gang = cluster.Submit("gang", Gpus(2, 4));
   const JobId small = cluster.Submit("small", Gpus(1, 1));
   cluster.Settle();
   CHECK(Nominated(cluster, gang) == "n1 n2");
-  CHECK(cluster.Where(small) == "-");  // n2 is free, and kept
+  CHECK(cluster.Where(small) == "-");  // n2 is free, but kept for the gang
   CHECK(cluster.status(gang).starts == 0);
   cluster.GoneAll(test.old);
   CHECK(cluster.Where(gang) == "n1 n2");
@@ -52,21 +52,21 @@ TEST_CASE("a gang that fits on what is being released is nominated as a whole, t
   CHECK(cluster.Where(small) == "-");
 }
 
-TEST_CASE("free places are taken before those being released") {
+TEST_CASE("free places are used before places being released") {
   HalfFreed test;
   const JobId one = test.cluster.Submit("one", Gpus(1, 4));
   test.cluster.Settle();
   CHECK(test.cluster.Where(one) == "n2");
 }
 
-TEST_CASE("what does not fit on what is being released either is not nominated") {
+TEST_CASE("a job that does not fit even on resources being released is not nominated") {
   HalfFreed test;
   const JobId gang = test.cluster.Submit("gang", Gpus(3, 4));
   test.cluster.Settle();
   CHECK(Nominated(test.cluster, gang) == "- - -");
 }
 
-TEST_CASE("room that is being released is promised once") {
+TEST_CASE("resources being released are promised only once") {
   HalfFreed test;
   const JobId first = test.cluster.Submit("first", Gpus(2, 4));
   const JobId second = test.cluster.Submit("second", Gpus(2, 2));
@@ -81,14 +81,14 @@ TEST_CASE("a nomination ends when its place is no longer possible") {
   const JobId gang = cluster.Submit("gang", Gpus(2, 4));
   cluster.Settle();
   REQUIRE(Nominated(cluster, gang) == "n1 n2");
-  SECTION("its node takes no tasks any more") {
+  SECTION("its node no longer accepts tasks") {
     cluster.Must(NodeSteered{.id = cluster.node_id("n2"), .cordoned = true, .reason = "test"});
     cluster.Settle();
     CHECK(Nominated(cluster, gang) == "- -");
     CHECK(cluster.StateOf(gang) == "Pending");
     CHECK(cluster.Why(gang).size() == 1);
   }
-  SECTION("a device is not well") {
+  SECTION("a device is unhealthy") {
     NodeSpec spec = cluster.node("n2").spec;
     spec.devices[0].unhealthy = true;
     cluster.Must(
@@ -96,7 +96,7 @@ TEST_CASE("a nomination ends when its place is no longer possible") {
     cluster.Settle();
     CHECK(Nominated(cluster, gang) == "- -");
   }
-  SECTION("it waits for any place again, and gets it") {
+  SECTION("the job waits for any place again, and gets one") {
     cluster.Must(NodeSteered{.id = cluster.node_id("n2"), .cordoned = true, .reason = "test"});
     cluster.AddNode("n3", {.gpus = 4});
     cluster.Settle();
@@ -105,7 +105,7 @@ TEST_CASE("a nomination ends when its place is no longer possible") {
   }
 }
 
-TEST_CASE("a moved gang comes back together") {
+TEST_CASE("a moved gang is bound as a whole") {
   TestCluster cluster;
   cluster.AddNodes("n", 4, {.gpus = 4});
   const JobId gang = cluster.Submit("gang", Gpus(2, 4));
@@ -124,13 +124,13 @@ TEST_CASE("a moved gang comes back together") {
       .moves_to = {{0, cluster.node_id("n3"), all}, {1, cluster.node_id("n4"), all}}});
   cluster.Report(gang, 0, ReportState::kExited, 143);
   cluster.Cycle();
-  CHECK(cluster.Tasks(gang)[0] != 'B');  // the other is still where it was
+  CHECK(cluster.Tasks(gang)[0] != 'B');  // the other task still occupies its old node
   cluster.Report(gang, 1, ReportState::kExited, 143);
   cluster.Settle();
   CHECK(cluster.Where(gang) == "n3 n4");
 }
 
-TEST_CASE("a nominated job that is held gives its places up") {
+TEST_CASE("a nominated job that is held gives up its places") {
   HalfFreed test;
   TestCluster& cluster = test.cluster;
   const JobId gang = cluster.Submit("gang", Gpus(2, 4));
@@ -151,7 +151,7 @@ JobId RunsAndStops(TestCluster* cluster, const std::string& name, int share) {
   return id;
 }
 
-TEST_CASE("of a shared device a nominated part is bound beside what others wait for") {
+TEST_CASE("on a shared device a nominated task is bound next to shares that other jobs wait for") {
   TestCluster cluster;
   cluster.AddNode("n", {.gpus = 1, .tasks_per_gpu = 4});
   const JobId x = RunsAndStops(&cluster, "x", 400), y = RunsAndStops(&cluster, "y", 500);
@@ -159,7 +159,7 @@ TEST_CASE("of a shared device a nominated part is bound beside what others wait 
   cluster.Settle();
   REQUIRE(Nominated(cluster, a) == "n");
   REQUIRE(Nominated(cluster, b) == "n");
-  cluster.GoneAll(y);  // 400 are still there, and 800 are waited for
+  cluster.GoneAll(y);  // 400 are still in use, and 800 are nominated
   cluster.Settle();
   CHECK(CheckConsistency(cluster.state()).ok());
   const auto bound = [&](JobId id) { return cluster.job(id).tasks[0].state == TaskState::kBound; };
@@ -171,7 +171,7 @@ TEST_CASE("of a shared device a nominated part is bound beside what others wait 
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("no more tasks share a device than may, while others are being released") {
+TEST_CASE("a device never exceeds its task limit while other tasks are being released") {
   TestCluster cluster;
   cluster.AddNode("n", {.gpus = 1, .tasks_per_gpu = 2});
   const JobId x = RunsAndStops(&cluster, "x", 300), y = RunsAndStops(&cluster, "y", 300);

@@ -1,4 +1,4 @@
-// Predicted run times, by values worked out by hand.
+// Predicted run times, compared with values computed by hand.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -14,7 +14,7 @@ RunRequest Cpus(int64_t walltime_s, int64_t cpus) {
   return {.walltime_s = walltime_s, .devices = 0, .cpu_millis = 1000 * cpus};
 }
 
-// Adds runs and hands out numbers.
+// Adds runs under consecutive ids.
 struct History {
   std::vector<RunId> Ran(const std::string& user, RunRequest request, int64_t seconds) {
     return runs.Add(runs.next(), {.user = user, .request = request, .run_ms = seconds * kSecond});
@@ -25,7 +25,7 @@ struct History {
   RunHistory runs;
 };
 
-TEST_CASE("logarithms in 1/65536 are those of the mathematicians") {
+TEST_CASE("FixedLog2 equals the exact logarithm to within 2/65536") {
   CHECK(FixedLog2(0) == 0);
   CHECK(FixedLog2(1) == 0);
   CHECK(FixedLog2(2) == 1 << kLogBits);
@@ -37,38 +37,38 @@ TEST_CASE("logarithms in 1/65536 are those of the mathematicians") {
   }
 }
 
-TEST_CASE("without any run nothing is known") {
+TEST_CASE("without any run nothing is predicted") {
   const History history;
   CHECK_FALSE(history.For("ann", Cpus(100, 1)).Known());
   CHECK(history.For("ann", Cpus(100, 1)) == RunPrediction{});
 }
 
-TEST_CASE("one run says all") {
+TEST_CASE("with a single run, the prediction equals it") {
   History history;
   history.Ran("ann", Cpus(100, 1), 20);
   CHECK(history.For("ann", Cpus(100, 1)) == RunPrediction{20, 20, 20, 20});
 }
 
-// The newer run weighs 4 * 3, the older 0.9 of that; each is half of the others' 1. Of 23.8 in all:
-// (12.5 * 100 + 11.3 * 10) / 23.8 = 57.3;  23.8 / (12.5 / 100 + 11.3 / 10) = 18.96.
-TEST_CASE("newer runs count more, and short ones draw the harmonic mean down") {
+// The newer run weighs 4 * 3, the older 0.9 of that, and both share the walltime's weight of 1.
+// Of 23.8: (12.5 * 100 + 11.3 * 10) / 23.8 = 57.3;  23.8 / (12.5 / 100 + 11.3 / 10) = 18.96.
+TEST_CASE("newer runs count more, and short ones lower the harmonic mean") {
   History history;
   history.Ran("ann", Cpus(1000, 1), 10);
   history.Ran("ann", Cpus(1000, 1), 100);
   CHECK(history.For("ann", Cpus(1000, 1)) == RunPrediction{58, 19, 10, 100});
 }
 
-// Of walltime 500: 0.5 * 3, newest. Of 4 CPUs: 0.9 * 4 / (1 + ln 4) = 1.509, and alone of this
-// walltime, so 1 more. (1.5 * 100 + 2.509 * 200) / 4.009 = 162.6, in steps of 8 from 128 on: 168.
+// Of walltime 500: 0.5 * 3, newest. Of 4 CPUs: 0.9 * 4 / (1 + ln 4) = 1.509, and as the only run of
+// this walltime 1 more. (1.5 * 100 + 2.509 * 200) / 4.009 = 162.6, in steps of 8 from 128 on: 168.
 // 4.009 / (1.5 / 100 + 2.509 / 200) = 145.5.
-TEST_CASE("what asked for something else counts less") {
+TEST_CASE("runs with other requests count less") {
   History history;
   history.Ran("ann", Cpus(1000, 4), 200);
   history.Ran("ann", Cpus(500, 1), 100);
   CHECK(history.For("ann", Cpus(1000, 1)) == RunPrediction{168, 146, 100, 200});
 }
 
-TEST_CASE("of a user without runs, others' count by walltime, or in proportion to it") {
+TEST_CASE("for a user without runs, others' runs count by walltime, or in proportion to it") {
   History history;
   history.Ran("ann", Cpus(100, 1), 50);
   CHECK(history.For("bob", Cpus(100, 8)) == RunPrediction{50, 50, 50, 50});
@@ -76,29 +76,29 @@ TEST_CASE("of a user without runs, others' count by walltime, or in proportion t
   CHECK(history.For("bob", Cpus(1000, 8)) == RunPrediction{512, 500, 500, 500});
 }
 
-TEST_CASE("nothing is predicted above the walltime, however long like jobs ran") {
+TEST_CASE("no prediction exceeds the walltime, however long similar jobs ran") {
   History history;
   history.Ran("ann", Cpus(0, 1), 3000);
   CHECK(history.For("ann", Cpus(30, 1)) == RunPrediction{30, 30, 30, 30});
   CHECK(history.For("ann", Cpus(5, 1)) == RunPrediction{5, 5, 5, 5});
 }
 
-TEST_CASE("jobs without walltime are predicted by what ran") {
+TEST_CASE("jobs without walltime are predicted from earlier runs") {
   History history;
   history.Ran("ann", Cpus(0, 1), 600);
   CHECK(history.For("ann", Cpus(0, 1)).harmonic_s == 600);
   CHECK(history.For("bob", Cpus(0, 4)).harmonic_s == 600);
-  // One with a walltime is like it to an eighth; alone of its own walltime it is not scaled.
+  // A job with a walltime is similar to an eighth; the only one of its walltime, it is not scaled.
   CHECK(history.For("bob", Cpus(60, 4)).harmonic_s == 60);
 }
 
-TEST_CASE("devices are the size of jobs that have them, and make a job unlike one without") {
+TEST_CASE("devices give the size of a job, and a job with devices is unlike one without") {
   History history;
   const RunRequest one{.walltime_s = 1000, .devices = 1000, .cpu_millis = 4000};
   const RunRequest eight{.walltime_s = 1000, .devices = 8000, .cpu_millis = 4000};
   history.Ran("ann", Cpus(1000, 4), 10);
   history.Ran("ann", one, 700);
-  // 12 * 700 of its own like, 0.9 * 4 / 8 * 10 of those without, 0.5 of each: 664.1 of 13.45.
+  // 12 * 700 of similar runs, 0.9 * 4 / 8 * 10 of those without, 0.5 of each: 664.1 of 13.45.
   CHECK(history.For("ann", one).expected_s == 672);
   // 4 / (1 + ln 8) = 1.299 of 700, 0.45 of 10, 0.5 of each: 460.9 of 2.749.
   CHECK(history.For("ann", eight).expected_s == 464);
@@ -109,8 +109,8 @@ TEST_CASE("runs beyond the last 60 of a user, 50 of a walltime and 50 of all are
   for (int64_t i = 0; i < 60; ++i) CHECK(history.Ran("ann", Cpus(100, 1), 20).empty());
   CHECK(history.Ran("ann", Cpus(100, 1), 20) == std::vector<RunId>{RunId{1}});
   CHECK(history.runs.size() == 60);
-  // Bob's first is among the last 50 of its walltime until so many came after it, and then among
-  // his last 60.
+  // Bob's first run is among the last 50 of its walltime until 50 more came, and then among his
+  // last 60.
   history.Ran("bob", Cpus(100, 1), 99);
   for (int64_t i = 0; i < 200; ++i) history.Ran("ann", Cpus(100, 1), 20);
   CHECK(history.runs.Find(RunId{62}) != nullptr);
@@ -118,7 +118,7 @@ TEST_CASE("runs beyond the last 60 of a user, 50 of a walltime and 50 of all are
   CHECK(history.runs.Find(RunId{62}) == nullptr);
 }
 
-TEST_CASE("there are never more runs than the bound, and the oldest go first") {
+TEST_CASE("the number of runs never exceeds the maximum, and the oldest are dropped first") {
   History history;
   const auto many = static_cast<int64_t>(RunHistory::kMaxRuns);
   for (int64_t i = 1; i <= many; ++i) history.Ran(std::to_string(i), Cpus(i, 1), 1);
@@ -127,7 +127,7 @@ TEST_CASE("there are never more runs than the bound, and the oldest go first") {
   CHECK(history.runs.size() == RunHistory::kMaxRuns);
 }
 
-TEST_CASE("the kept runs alone, taken in again in order, give the same history") {
+TEST_CASE("adding the kept runs again in order gives the same history") {
   History history;
   for (int64_t i = 0; i < 2000; ++i) {
     history.Ran(std::to_string(i * 7 % 13), Cpus(100 * (1 + i * 5 % 11), 1 + i % 4), 1 + i % 90);

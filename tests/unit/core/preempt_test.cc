@@ -1,4 +1,4 @@
-// Tables for preempt: who goes for whom inside a queue.
+// Tables for preempt: which jobs are evicted for which inside a queue.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/testing/evictions.h"
@@ -14,7 +14,7 @@ using testing::JobShape;
 
 const std::vector<std::string> kActions = {"allocate", "preempt"};
 
-TEST_CASE("preempt: a job of higher priority takes the room of a less important one") {
+TEST_CASE("preempt: a job of higher priority evicts a job of lower priority") {
   Contest contest(kActions);
   contest.AddNodes("n", 2, {.gpus = 8});
   const JobId low = contest.Run("low", Gang(2, 8));
@@ -26,7 +26,7 @@ TEST_CASE("preempt: a job of higher priority takes the room of a less important 
   CHECK(contest.job(high).tasks[0].state == TaskState::kNominated);
 }
 
-TEST_CASE("preempt: not those of equal or higher priority, not those that are not preemptible") {
+TEST_CASE("preempt: jobs of equal or higher priority and non-preemptible jobs are not evicted") {
   Contest contest(kActions);
   contest.AddNodes("n", 3, {.gpus = 8});
   contest.Run("equal", Gang(1, 8, "", 5));
@@ -36,7 +36,7 @@ TEST_CASE("preempt: not those of equal or higher priority, not those that are no
   CHECK(contest.Evictions().empty());
 }
 
-TEST_CASE("preempt: not jobs of other queues") {
+TEST_CASE("preempt: jobs of other queues are not evicted") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 8});
   contest.AddQueue("a");
@@ -65,7 +65,7 @@ TEST_CASE("preempt: lowest priority first, then least loss, then the younger") {
   CHECK(contest.Evictions() == "nominate h4: 0@n4\nrelease mean: 0 for h4\n");
 }
 
-TEST_CASE("preempt: a recent checkpoint makes a long run cheap") {
+TEST_CASE("preempt: a recent checkpoint makes a long run cheap to evict") {
   Contest contest(kActions);
   contest.AddNodes("n", 2, {.gpus = 2});
   JobShape checkpoints = Gang(1, 2);
@@ -92,7 +92,7 @@ TEST_CASE("preempt: surplus tasks before whole gangs, highest index first") {
   CHECK(contest.Tasks(elastic) == "RRLL");
 }
 
-TEST_CASE("preempt: an elastic job goes whole rather than below its minimum") {
+TEST_CASE("preempt: an elastic job is evicted whole rather than shrunk below its minimum") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 4});
   const JobId elastic = contest.Run("elastic", Elastic(2, 4, 1));
@@ -102,7 +102,7 @@ TEST_CASE("preempt: an elastic job goes whole rather than below its minimum") {
   CHECK(contest.Tasks(elastic) == "LLLL");
 }
 
-TEST_CASE("preempt: what is free and what is being released counts too") {
+TEST_CASE("preempt: free resources and resources being released count too") {
   Contest contest(kActions);
   contest.AddNodes("n", 3, {.gpus = 2});
   contest.Run("a", Gang(1, 2));
@@ -113,12 +113,12 @@ TEST_CASE("preempt: what is free and what is being released counts too") {
   const JobId high = contest.Submit("high", Gang(3, 2, "", 5));
   CHECK(contest.Evictions() == "nominate high: 0@n1 1@n2 2@n3\nrelease a: 0 for high\n");
   const JobId next = contest.Submit("next", Gang(1, 2, "", 9));
-  CHECK(contest.Evictions().empty());  // nominated jobs are nobody's victims
+  CHECK(contest.Evictions().empty());  // nominated jobs are never victims
   CHECK(contest.job(high).tasks[0].state == TaskState::kNominated);
   CHECK(contest.StateOf(next) == "Pending");
 }
 
-TEST_CASE("preempt: what is being released suffices, and nobody goes") {
+TEST_CASE("preempt: no eviction if resources being released suffice") {
   Contest contest(kActions);
   contest.AddNodes("n", 2, {.gpus = 2});
   contest.Run("a", Gang(1, 2));
@@ -128,7 +128,7 @@ TEST_CASE("preempt: what is being released suffices, and nobody goes") {
   CHECK(contest.Evictions() == "nominate high: 0@n2\n");
 }
 
-TEST_CASE("preempt: nobody goes for a gang that would not fit anyway") {
+TEST_CASE("preempt: no eviction for a gang that would not fit anyway") {
   Contest contest(kActions);
   contest.AddNodes("n", 2, {.gpus = 2});
   contest.Run("firm", Firm(Gang(1, 2)));
@@ -138,7 +138,7 @@ TEST_CASE("preempt: nobody goes for a gang that would not fit anyway") {
   CHECK(contest.Evictions().empty());
 }
 
-TEST_CASE("preempt: within the queue's limit, room is made by those who hold it") {
+TEST_CASE("preempt: at the queue's limit, victims are jobs of that queue") {
   Contest contest(kActions);
   contest.AddNodes("n", 4, {.gpus = 2});
   contest.AddQueue("a", {.limit = {{"gpu", 4}}});
@@ -164,9 +164,9 @@ TEST_CASE("preempt: a victim that fits elsewhere is moved") {
   CHECK(contest.StateOf(low) != "Restarting");
 }
 
-// b is owed 6 of 16, but finds no three nodes with 2 free. With 12 a would hold more than its 10,
-// and b would take them all back.
-TEST_CASE("preempt: nobody is stopped so that the queue borrows what another waits for") {
+// b is owed 6 of 16, but finds no three nodes with 2 free. With 12, a would hold more than its 10,
+// and b would reclaim all of it.
+TEST_CASE("preempt: no job is stopped so that the queue borrows resources that another waits for") {
   Contest contest(kActions);
   contest.AddNodes("n", 4, {.gpus = 4});
   contest.AddQueue("a", {.deserved = {{"gpu", 10}}});
@@ -175,11 +175,11 @@ TEST_CASE("preempt: nobody is stopped so that the queue borrows what another wai
   const JobId owed = contest.Submit("owed", Gang(3, 2, "b"));
   contest.Submit("wide", Gang(3, 4, "a", 5));
   CHECK(contest.Evictions().empty());
-  SECTION("within the share it may") {
+  SECTION("within its share the queue may preempt") {
     contest.Submit("high", Gang(2, 4, "a", 5));
     CHECK(contest.Evictions() == "nominate high: 0@n1 1@n2\nrelease low: 0 1 2 for high\n");
   }
-  SECTION("once nobody waits for it it may, and is looked at again for that") {
+  SECTION("once no job waits for the resources it may, and the job is re-evaluated for that") {
     contest.Must(JobCancelled{.id = owed});
     contest.Settle();
     contest.Advance(absl::Seconds(10));
@@ -187,7 +187,7 @@ TEST_CASE("preempt: nobody is stopped so that the queue borrows what another wai
   }
 }
 
-TEST_CASE("preempt: min_runtime protects, and the job is looked at again when it ends") {
+TEST_CASE("preempt: min_runtime protects, and the pending job is re-evaluated when it ends") {
   EvictionParameters parameters = testing::Unprotected();
   parameters.min_runtime = absl::Minutes(10);
   Contest contest(kActions, parameters);
@@ -201,7 +201,7 @@ TEST_CASE("preempt: min_runtime protects, and the job is looked at again when it
   CHECK(contest.state().releasing().size() == 1);
 }
 
-TEST_CASE("preempt: a more important job of a parked class is looked at at once") {
+TEST_CASE("preempt: a job of higher priority in a parked class is evaluated at once") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 2});
   contest.Run("low", Gang(1, 2, "", 1));
@@ -220,7 +220,7 @@ TEST_CASE("preempt: a parked class costs nothing") {
   CHECK(contest.Cycle().counters.work == 0);
 }
 
-TEST_CASE("preempt: all jobs of a class get theirs in one cycle, one plan each") {
+TEST_CASE("preempt: all jobs of a class get places in one cycle, one plan each") {
   Contest contest(kActions);
   contest.AddNodes("n", 4, {.gpus = 2});
   for (const char* name : {"a", "b", "c", "d"}) contest.Run(name, Gang(1, 2));
@@ -234,7 +234,7 @@ TEST_CASE("preempt: all jobs of a class get theirs in one cycle, one plan each")
   CHECK(contest.state().releasing().size() == 4);
 }
 
-TEST_CASE("preempt: a victim that finished by itself meanwhile stays finished") {
+TEST_CASE("preempt: a victim that finished by itself in the meantime stays finished") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 2});
   const JobId low = contest.Run("low", Gang(1, 2));
@@ -245,7 +245,7 @@ TEST_CASE("preempt: a victim that finished by itself meanwhile stays finished") 
   CHECK(contest.StateOf(low) == "Succeeded");
 }
 
-TEST_CASE("preempt: growth takes room task by task, too") {
+TEST_CASE("preempt: growth preempts task by task, too") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 4});
   const JobId high = contest.Run("high", Gang(1, 1, "", 5));

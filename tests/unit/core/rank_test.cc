@@ -1,4 +1,4 @@
-// Ranks, ageing, and what is recorded of runs.
+// Job ranks, ageing, and the recording of runs.
 #include <catch2/catch.hpp>
 
 #include "core/engine/explain.h"
@@ -27,7 +27,7 @@ JobShape Gpus(int gpus, Duration walltime, const std::string& user = "") {
   return shape;
 }
 
-// It starts at once, and ends by itself after that.
+// The job starts at once, and ends by itself after `run`.
 JobId Ran(TestCluster& cluster, const std::string& name, const JobShape& shape, Duration run) {
   const JobId id = cluster.Submit(name, shape);
   cluster.RunAll(id);
@@ -36,7 +36,7 @@ JobId Ran(TestCluster& cluster, const std::string& name, const JobShape& shape, 
   return id;
 }
 
-TEST_CASE("a run is recorded with its end, and predicts what comes later") {
+TEST_CASE("a run is recorded when it ends, and predicts later jobs") {
   TestCluster cluster(*Policies::Create(Predicting()));
   cluster.AddNode("n", {.gpus = 8});
   const JobId before = cluster.Submit("before", Gpus(9, absl::Hours(10), "ann"));
@@ -54,7 +54,7 @@ TEST_CASE("a run is recorded with its end, and predicts what comes later") {
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("nothing is recorded unless predictions are on, nor of what never ran") {
+TEST_CASE("nothing is recorded without predictions, nor for jobs that never ran") {
   PolicyConfig config = Predicting();
   TestCluster on(*Policies::Create(config));
   on.AddNode("n", {.gpus = 8});
@@ -91,7 +91,7 @@ TEST_CASE("a cancelled job that ran is recorded for as long as it ran") {
   CHECK(cluster.state().run_history().Find(RunId{1})->run_ms == 7000);
 }
 
-TEST_CASE("the rank is the weighted logarithm of what is asked for and predicted") {
+TEST_CASE("the rank is the weighted logarithm of requested and predicted run time") {
   PolicyConfig config = Predicting();
   config.shortest_first.requested_weight = 500;
   config.shortest_first.expected_weight = 250;
@@ -105,7 +105,7 @@ TEST_CASE("the rank is the weighted logarithm of what is asked for and predicted
   CHECK(cluster.job(known).rank == 8 * 1000 * (int64_t{1} << 16));
 }
 
-TEST_CASE("ranks are the same after a restart, and so is what is decided") {
+TEST_CASE("ranks are the same after a restart, and so are decisions") {
   TestCluster cluster(*Policies::Create(Predicting()));
   cluster.AddNode("n", {.gpus = 8});
   Ran(cluster, "past", Gpus(8, absl::Hours(10), "ann"), absl::Seconds(50));
@@ -130,7 +130,7 @@ TEST_CASE("ranks are the same after a restart, and so is what is decided") {
   CHECK(CheckConsistency(loaded).ok());
 }
 
-TEST_CASE("that a job ages is a moment at which planning wakes") {
+TEST_CASE("planning wakes at the moment a job ages") {
   PolicyConfig config = Predicting();
   config.shortest_first.age = absl::Minutes(30);
   TestCluster cluster(*Policies::Create(config));
@@ -152,7 +152,7 @@ TEST_CASE("that a job ages is a moment at which planning wakes") {
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("with other policies jobs go by age again, and back") {
+TEST_CASE("other policies restore order by age, and ranks return with the policy") {
   TestCluster cluster(*Policies::Create(Predicting()));
   cluster.AddNode("n", {.gpus = 8});
   cluster.RunAll(cluster.Submit("full", Gpus(8, absl::Hours(1))));
@@ -173,7 +173,7 @@ TEST_CASE("with other policies jobs go by age again, and back") {
   CHECK(CheckConsistency(cluster.state()).ok());
 }
 
-TEST_CASE("an order before it that is total leaves ranks no say") {
+TEST_CASE("a total order before shortest_first leaves ranks unused") {
   PolicyConfig config = Predicting();
   config.job_orders = {"priority_then_submit", "shortest_first"};
   TestCluster cluster(*Policies::Create(config));
@@ -185,7 +185,7 @@ TEST_CASE("an order before it that is total leaves ranks no say") {
   CHECK(cluster.job(first).rank == 0);
 }
 
-TEST_CASE("estimate: by how long those that run, and those before it, are expected to") {
+TEST_CASE("estimate: from the expected run times of running jobs and of jobs ahead") {
   PolicyConfig config = Predicting();
   config.job_orders = {"priority_then_submit"};
   TestCluster cluster(*Policies::Create(config));

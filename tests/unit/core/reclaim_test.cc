@@ -14,7 +14,7 @@ using testing::JobShape;
 
 const std::vector<std::string> kActions = {"allocate", "reclaim"};
 
-// 8 GPUs on one node, queue b holds them in pieces.
+// 8 GPUs on one node. Queue b borrows all of them with `pieces` jobs.
 struct Borrowed : Contest {
   explicit Borrowed(int pieces, const testing::QueueShape& a = {},
                     const testing::QueueShape& b = {})
@@ -28,7 +28,7 @@ struct Borrowed : Contest {
   }
 };
 
-TEST_CASE("reclaim: a queue takes back its fair share, and not more") {
+TEST_CASE("reclaim: a queue takes back its fair share, and no more") {
   Borrowed contest(8);
   for (const char* name : {"a1", "a2", "a3"}) contest.Submit(name, Gang(1, 2, "a"));
   contest.Settle();
@@ -38,7 +38,7 @@ TEST_CASE("reclaim: a queue takes back its fair share, and not more") {
   CHECK(contest.Evictions().empty());
 }
 
-TEST_CASE("reclaim: the youngest of equal loss goes, and is told for whom and why") {
+TEST_CASE("reclaim: the youngest of equal loss is evicted, and its message says for whom and why") {
   Borrowed contest(4);
   contest.Submit("a1", Gang(1, 2, "a"));
   CHECK(contest.Evictions() == "nominate a1: 0@n1\nrelease b3: 0 for a1\n");
@@ -46,7 +46,7 @@ TEST_CASE("reclaim: the youngest of equal loss goes, and is told for whom and wh
         "evicted for job a1: queue a is entitled to what queue b borrowed");
 }
 
-TEST_CASE("reclaim: a queue that is alone asks nobody again and again, until another has jobs") {
+TEST_CASE("reclaim: a queue that is alone is not re-evaluated until another queue has jobs") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 8});
   contest.AddNodes("m", 1, {.gpus = 2});
@@ -59,11 +59,11 @@ TEST_CASE("reclaim: a queue that is alone asks nobody again and again, until ano
   contest.Run("b1", Gang(1, 2, "b"));
   contest.Submit("b2", Gang(1, 8, "b"));  // more than its share
   contest.Settle();
-  // Shares follow demand: both queues' jobs ask again.
+  // Shares follow demand: the jobs of both queues are re-evaluated.
   CHECK(contest.Cycle().wake_at <= contest.now() + absl::Seconds(10));
 }
 
-TEST_CASE("reclaim: one large borrower does not keep others from their share") {
+TEST_CASE("reclaim: one large borrower does not keep other queues from their share") {
   Borrowed contest(1);  // one gang of 8: without it b holds nothing
   contest.Submit("a1", Gang(1, 4, "a"));
   CHECK(contest.Evictions() == "nominate a1: 0@n1\nrelease b0: 0 for a1\n");
@@ -71,15 +71,15 @@ TEST_CASE("reclaim: one large borrower does not keep others from their share") {
   CHECK(contest.Evictions().empty());  // 8 is more than b's share: it is not taken back
 }
 
-TEST_CASE("reclaim: what is deserved is delivered, however large the pieces") {
+TEST_CASE("reclaim: deserved resources are delivered, however large the victims") {
   Borrowed contest(1, {.deserved = {{"gpu", 4}}}, {.deserved = {{"gpu", 4}}});
   contest.Submit("a1", Gang(1, 4, "a"));
   CHECK(contest.Evictions() == "nominate a1: 0@n1\nrelease b0: 0 for a1\n");
   contest.Leave();
-  CHECK(contest.Evictions().empty());  // and b, with nothing, does not take it back
+  CHECK(contest.Evictions().empty());  // and b, which holds nothing, does not take it back
 }
 
-TEST_CASE("reclaim: beyond what it deserves only down to fair shares") {
+TEST_CASE("reclaim: above deserved, only down to fair shares") {
   Borrowed contest(8, {.deserved = {{"gpu", 2}}}, {.deserved = {{"gpu", 2}}});
   contest.Submit("a1", Gang(1, 2, "a"));
   contest.Submit("a2", Gang(1, 2, "a"));
@@ -88,7 +88,7 @@ TEST_CASE("reclaim: beyond what it deserves only down to fair shares") {
   CHECK(contest.state().releasing().size() == 4);
 }
 
-TEST_CASE("reclaim: jobs that are not preemptible neither give nor take beyond deserved") {
+TEST_CASE("reclaim: non-preemptible jobs neither lose nor take resources beyond deserved") {
   Borrowed contest(4, {.deserved = {{"gpu", 2}}}, {.deserved = {{"gpu", 6}}});
   contest.Submit("firm", Firm(Gang(1, 4, "a")));
   CHECK(contest.Evictions().empty());
@@ -104,20 +104,20 @@ TEST_CASE("reclaim: jobs that are not preemptible neither give nor take beyond d
   CHECK(other.Evictions().empty());
 }
 
-TEST_CASE("reclaim: a queue that is not reclaimable keeps what it borrowed") {
+TEST_CASE("reclaim: a queue that is not reclaimable keeps borrowed resources") {
   Borrowed contest(4, {}, {.reclaimable = false});
   contest.Submit("a1", Gang(1, 2, "a"));
   CHECK(contest.Evictions().empty());
 }
 
-TEST_CASE("reclaim: weights decide who is above") {
+TEST_CASE("reclaim: weights decide which queue is above its share") {
   Borrowed contest(8, {.weight = 1}, {.weight = 3});
   for (const char* name : {"a1", "a2", "a3"}) contest.Submit(name, Gang(1, 1, "a"));
   contest.Settle();
   CHECK(contest.state().releasing().size() == 2);
 }
 
-TEST_CASE("reclaim: siblings are compared where ancestors first differ") {
+TEST_CASE("reclaim: siblings are compared where the ancestors first differ") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 8});
   contest.AddQueue("x");
@@ -132,7 +132,7 @@ TEST_CASE("reclaim: siblings are compared where ancestors first differ") {
         "nominate new: 0@n1\nrelease x2: 0 for new\nrelease x3: 0 for new\n");
 }
 
-TEST_CASE("reclaim: least entitled first, each gives down to its share") {
+TEST_CASE("reclaim: least entitled queue first, each down to its share") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 12});
   for (const char* name : {"a", "b", "c"}) contest.AddQueue(name);
@@ -144,7 +144,7 @@ TEST_CASE("reclaim: least entitled first, each gives down to its share") {
         "release c5: 0 for want\nrelease c6: 0 for want\n");
 }
 
-TEST_CASE("reclaim: surplus of elastic jobs is enough where it is") {
+TEST_CASE("reclaim: only surplus tasks are evicted if they suffice") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 8});
   contest.AddQueue("a");
@@ -157,12 +157,12 @@ TEST_CASE("reclaim: surplus of elastic jobs is enough where it is") {
   CHECK(contest.Evictions().empty());  // growth is not entitled to more
 }
 
-TEST_CASE("reclaim: only what the job asks for is compared") {
+TEST_CASE("reclaim: only requested resources are compared") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.cpu = 8, .gpus = 8});
   contest.AddQueue("a");
   contest.AddQueue("b");
-  // b is above its share of cpu only; a asks for GPUs, which b does not hold too many of.
+  // b is above its share of cpu only; a requests GPUs, of which b does not hold too many.
   JobShape cpus{.queue = "b", .groups = {{.cpu = 8, .gpus = 4}}};
   cpus.preemptible = true;
   contest.Run("cpus", cpus);
@@ -171,7 +171,7 @@ TEST_CASE("reclaim: only what the job asks for is compared") {
   CHECK(contest.Evictions().empty());
 }
 
-TEST_CASE("reclaim: a hundred nodes, one gang of each queue") {
+TEST_CASE("reclaim: a large gang reclaims from many small jobs") {
   Contest contest(kActions);
   contest.AddNodes("n", 20, {.gpus = 8});
   contest.AddQueue("a");
@@ -185,7 +185,7 @@ TEST_CASE("reclaim: a hundred nodes, one gang of each queue") {
   CHECK(TallyOf(contest.job(gang)).Nominated() == 10);
 }
 
-TEST_CASE("reclaim: looked at again when the own queue holds less") {
+TEST_CASE("reclaim: a job is re-evaluated when its own queue holds less") {
   Borrowed contest(4);
   const JobId a1 = contest.Submit("a1", Gang(1, 4, "a"));
   contest.Settle();
@@ -197,7 +197,7 @@ TEST_CASE("reclaim: looked at again when the own queue holds less") {
   contest.Must(JobCancelled{.id = a1});
   contest.Settle();
   contest.Leave();
-  CHECK(contest.Where(a2) == "n1 n1");  // what a1 left is enough: nobody else goes
+  CHECK(contest.Where(a2) == "n1 n1");  // a1's resources suffice: no other job is evicted
   CHECK(contest.StateOf(contest.state().FindJob("b0")->id) == "Running");
 }
 

@@ -1,4 +1,4 @@
-// Tables for who is served next, and for what the queues let a job have.
+// Tables for the service order, and for the resources that queues allow a job.
 #include "core/engine/service_order.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ JobShape Gpus(const std::string& queue, int gpus, int tasks = 1) {
       .queue = queue, .groups = {{.replicas = tasks, .cpu = 0, .gpus = gpus}}, .preemptible = true};
 }
 
-// Names of the jobs in the order in which they were bound, "a1 b1 a1+" with + for growth.
+// Names of jobs in the order in which they were bound, "a1 b1 a1+" with + for growth.
 std::string Served(TestCluster& cluster, uint64_t budget = TestCluster::kNoBudget) {
   std::string text;
   for (const EventBody& decision : cluster.Settle(budget)) {
@@ -56,7 +56,7 @@ TEST_CASE("turns follow weights") {
   CHECK(Served(cluster) == "b1 a1 b2 b3 a2 b4 b5 a3 b6 b7 a4 b8");
 }
 
-TEST_CASE("who is not over its fair share goes first, whatever the priorities") {
+TEST_CASE("queues within their fair share go first, whatever the priorities") {
   TestCluster cluster = OneNode(8);
   cluster.AddQueue("a", {.deserved = Gpu(4), .priority = 9});
   cluster.AddQueue("b", {.deserved = Gpu(4)});
@@ -67,7 +67,7 @@ TEST_CASE("who is not over its fair share goes first, whatever the priorities") 
   CHECK(Served(cluster) == "b1");
 }
 
-TEST_CASE("then who stays within deserved with the job") {
+TEST_CASE("then queues that stay within deserved with the job") {
   TestCluster cluster = OneNode(8);
   cluster.AddQueue("a", {.deserved = Gpu(1), .priority = 9});
   cluster.AddQueue("b", {.deserved = Gpu(4)});
@@ -87,14 +87,14 @@ TEST_CASE("then higher queue priority, at every level") {
   CHECK(Served(cluster) == "y2 y1 x1");
 }
 
-TEST_CASE("a cpu job is not late for its queue's gpus") {
+TEST_CASE("a cpu job does not wait because its queue is over its share of gpus") {
   TestCluster cluster;
   cluster.AddNode("n", {.cpu = 4, .gpus = 8});
   cluster.AddQueue("a", {.deserved = Gpu(1), .priority = 1});
   cluster.AddQueue("b", {.deserved = Gpu(4)});
   cluster.Submit("a1", Gpus("a", 6));
   cluster.Settle();
-  cluster.Submit("b0", Gpus("b", 4));  // a is over its share of gpus now, and not of cpu
+  cluster.Submit("b0", Gpus("b", 4));  // a is now over its share of gpus, but not of cpu
   cluster.Submit("a2", {.queue = "a", .groups = {{.replicas = 4, .cpu = 1}}});
   cluster.Submit("b2", {.queue = "b", .groups = {{.replicas = 4, .cpu = 1}}});
   cluster.Settle();
@@ -118,7 +118,7 @@ TEST_CASE("in a leaf: priority, deadline, gangs before growth, older") {
   CHECK(Served(cluster) == "urgent due later elastic plain elastic+ elastic+");
 }
 
-TEST_CASE("growth takes its turn task by task between queues") {
+TEST_CASE("growth takes turns task by task between queues") {
   TestCluster cluster = OneNode(6);
   cluster.AddQueue("a");
   cluster.AddQueue("b");
@@ -130,7 +130,7 @@ TEST_CASE("growth takes its turn task by task between queues") {
   CHECK(Served(cluster) == "a b a+ b+ a+ b+");
 }
 
-TEST_CASE("users of a fair queue take turns, of another they do not") {
+TEST_CASE("users of a fair queue take turns, users of other queues do not") {
   const auto fairness = GENERATE(UserFairness::kDrf, UserFairness::kNone);
   TestCluster cluster = OneNode(4);
   cluster.AddQueue("q", {.user_fairness = fairness});
@@ -143,7 +143,7 @@ TEST_CASE("users of a fair queue take turns, of another they do not") {
         (fairness == UserFairness::kDrf ? "ann1 bob1 ann2 bob2" : "ann1 ann2 ann3 bob1"));
 }
 
-TEST_CASE("a job's priority goes before fairness between users") {
+TEST_CASE("job priority overrides fairness between users") {
   TestCluster cluster = OneNode(2);
   cluster.AddQueue("q", {.user_fairness = UserFairness::kDrf});
   for (const char* name : {"bob1", "ann1", "ann2"}) {
@@ -155,7 +155,7 @@ TEST_CASE("a job's priority goes before fairness between users") {
   CHECK(Served(cluster) == "ann1 ann2");
 }
 
-TEST_CASE("fifo_strict: the head of the line blocks its queue, and no other") {
+TEST_CASE("fifo_strict: the head of the queue blocks its queue, and no other") {
   TestCluster cluster = OneNode(4);
   cluster.AddQueue("line", {.order = QueueOrder::kFifoStrict});
   cluster.AddQueue("other");
@@ -170,11 +170,11 @@ TEST_CASE("fifo_strict: the head of the line blocks its queue, and no other") {
   CHECK(cluster.Why(small)[0].job == big);
   CHECK(cluster.Why(small)[0].queue == cluster.queue_id("line"));
 
-  SECTION("also for jobs that come later") {
+  SECTION("also for later jobs") {
     cluster.Submit("late", Gpus("line", 1));
     CHECK(Served(cluster).empty());
   }
-  SECTION("a job of higher priority stands before the head") {
+  SECTION("a job of higher priority goes before the head") {
     JobShape urgent = Gpus("line", 1);
     urgent.priority = 1;
     cluster.Submit("urgent", urgent);
@@ -195,7 +195,7 @@ TEST_CASE("fifo_strict: the head of the line blocks its queue, and no other") {
   }
 }
 
-TEST_CASE("fifo_strict: a head that its queue's limit blocks, blocks the line too") {
+TEST_CASE("fifo_strict: a head blocked by its queue's limit blocks the queue too") {
   TestCluster cluster = OneNode(8);
   cluster.AddQueue("line", {.limit = Gpu(3), .order = QueueOrder::kFifoStrict});
   const JobId big = cluster.Submit("big", Gpus("line", 4));
@@ -207,7 +207,7 @@ TEST_CASE("fifo_strict: a head that its queue's limit blocks, blocks the line to
   CHECK(Served(cluster) == "small");
 }
 
-TEST_CASE("fifo_strict: growth that does not fit holds nobody up") {
+TEST_CASE("fifo_strict: growth that does not fit blocks no job") {
   TestCluster cluster = OneNode(4);
   cluster.AddQueue("line", {.order = QueueOrder::kFifoStrict});
   JobShape elastic = Gpus("line", 3, 2);
@@ -265,7 +265,7 @@ TEST_CASE("a non-preemptible job starts when one of its queue has ended") {
   CHECK(cluster.Where(second) == "n");
 }
 
-TEST_CASE("a guarantee is not used by others even while idle") {
+TEST_CASE("other queues cannot use a guarantee, even while it is idle") {
   TestCluster cluster = OneNode(8);
   cluster.AddQueue("a");
   cluster.AddQueue("b", {.guarantee = Gpu(3)});
@@ -285,7 +285,7 @@ TEST_CASE("a guarantee is not used by others even while idle") {
   CHECK(cluster.Where(fits) == "n");
 }
 
-TEST_CASE("what is guaranteed below another queue is kept too") {
+TEST_CASE("guarantees below other queues are kept too") {
   TestCluster cluster = OneNode(8);
   cluster.AddQueue("org");
   cluster.AddQueue("b", {.parent = "org", .guarantee = Gpu(3)});
@@ -313,7 +313,7 @@ TEST_CASE("a guarantee inside a limited parent is kept within that limit") {
   CHECK(cluster.Why(six)[0].limit == 8 * kWhole);
 }
 
-TEST_CASE("with less capacity than guarantees, owners still use what is there") {
+TEST_CASE("if guarantees exceed the capacity, their owners still use what is there") {
   TestCluster cluster = OneNode(4);
   cluster.AddQueue("a", {.guarantee = Gpu(4)});
   cluster.AddQueue("b", {.guarantee = Gpu(4)});
@@ -322,7 +322,7 @@ TEST_CASE("with less capacity than guarantees, owners still use what is there") 
   CHECK(Served(cluster) == "a1 b1");
 }
 
-TEST_CASE("a deleted queue's guarantee is free for others") {
+TEST_CASE("a deleted queue's guarantee becomes free for others") {
   TestCluster cluster = OneNode(4);
   cluster.AddQueue("a");
   cluster.AddQueue("b", {.guarantee = Gpu(4)});
@@ -332,9 +332,9 @@ TEST_CASE("a deleted queue's guarantee is free for others") {
   CHECK(Served(cluster) == "a1");
 }
 
-// ---- As other actions use it
+// ---- Use by other actions
 
-TEST_CASE("with gangs that lack room, the order says who is the first of these") {
+TEST_CASE("among gangs that lack room, the order returns the first") {
   TestCluster cluster = OneNode(4);
   cluster.AddQueue("a");
   cluster.AddQueue("b", {.priority = 1});
@@ -359,7 +359,7 @@ TEST_CASE("with gangs that lack room, the order says who is the first of these")
   REQUIRE(head.has_value());
   CHECK(head->job == b_big);
   CHECK(head->short_of_room);
-  CHECK(order.Next()->job == b_big);  // again, until told otherwise
+  CHECK(order.Next()->job == b_big);  // again, until it is skipped
   order.Skip(*head);
   head = order.Next();
   REQUIRE(head.has_value());
@@ -368,7 +368,7 @@ TEST_CASE("with gangs that lack room, the order says who is the first of these")
   CHECK_FALSE(order.Next().has_value());
 }
 
-// What stands behind allocate under this name may let others go around; this one does not.
+// A backfill action after allocate may let other jobs start first; this one does not.
 class NoBackfill final : public Action {
  public:
   absl::string_view name() const override { return "backfill"; }
@@ -401,7 +401,7 @@ TEST_CASE("with backfill configured, allocate overtakes no gang that lacks room"
   CHECK(Served(cluster).empty());
   JobShape urgent = Gpus("b", 1);
   urgent.priority = 1;
-  cluster.Submit("b-urgent", urgent);  // goes before it, so does not overtake
+  cluster.Submit("b-urgent", urgent);  // goes before the gang, so does not overtake it
   CHECK(Served(cluster) == "b-urgent");
 }
 
@@ -411,7 +411,7 @@ TEST_CASE("with backfill configured, a gang over its queue's limit is not overta
   cluster.AddQueue("b", {.limit = Gpu(3), .priority = 1});
   cluster.Submit("b-first", Gpus("b", 1));
   cluster.Submit("b-over", Gpus("b", 3));
-  cluster.Submit("b-small", Gpus("b", 1));  // would have it wait for longer
+  cluster.Submit("b-small", Gpus("b", 1));  // would make the gang wait longer
   CHECK(Served(cluster) == "b-first");
 }
 

@@ -1,11 +1,11 @@
-// What a share takes of a device, by memory, by oversubscription, and when its node changes.
+// What a share uses of a device: by memory, by oversubscription, and when its node changes.
 #include <catch2/catch.hpp>
 
 #include "core/devices/share_counter.h"
 #include "core/model/state_editor.h"
 #include "tests/unit/core/model_world.h"
 
-// What is left out is meant to be empty.
+// Omitted fields are meant to be empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace berth {
@@ -34,15 +34,15 @@ DeviceRequest Share(int32_t share, int64_t gib = 0) {
           .min_memory_bytes = gib * kGib};
 }
 
-TEST_CASE("a share by memory is rounded up, and follows the device") {
+TEST_CASE("a share by memory is rounded up, and depends on the device") {
   CHECK(ShareOn(Gpu(80), ByMemory(20)) == 250);
   CHECK(ShareOn(Gpu(40), ByMemory(20)) == 500);
   CHECK(ShareOn(Gpu(20), ByMemory(20)) == 1000);
   CHECK(ShareOn(Gpu(80), ByMemory(1)) == 13);  // 12.5
   CHECK(ShareOn(Gpu(80, 400), ByMemory(20)) == 250);
-  CHECK(SuitsByMake(Gpu(20), ByMemory(20)));
-  CHECK_FALSE(SuitsByMake(Gpu(19), ByMemory(20)));
-  CHECK_FALSE(SuitsByMake(Gpu(0), ByMemory(20)));
+  CHECK(MatchesMake(Gpu(20), ByMemory(20)));
+  CHECK_FALSE(MatchesMake(Gpu(19), ByMemory(20)));
+  CHECK_FALSE(MatchesMake(Gpu(0), ByMemory(20)));
   DeviceRequest most = ByMemory(0);
   most.min_memory_bytes = kMaxAmount;
   Device huge = Gpu(0);
@@ -50,7 +50,7 @@ TEST_CASE("a share by memory is rounded up, and follows the device") {
   CHECK(ShareOn(huge, most) == 1000);
 }
 
-TEST_CASE("who agrees to oversubscription takes less, never less than its memory") {
+TEST_CASE("a share that agrees to oversubscription uses less, but never less than its memory") {
   CHECK(ShareOn(Gpu(80, 200), Share(500)) == 250);
   CHECK(ShareOn(Gpu(80, 300), Share(500)) == 167);
   CHECK(ShareOn(Gpu(80, 1000), Share(1)) == 1);
@@ -60,10 +60,10 @@ TEST_CASE("who agrees to oversubscription takes less, never less than its memory
   DeviceRequest firm = Share(500);
   firm.oversubscribe = false;
   CHECK(ShareOn(Gpu(80, 200), firm) == 500);
-  CHECK_FALSE(SuitsByMake(Gpu(80, 400), Share(500, 41)));  // the part has 40
+  CHECK_FALSE(MatchesMake(Gpu(80, 400), Share(500, 41)));  // the share has 40
 }
 
-TEST_CASE("compute capabilities are read and written") {
+TEST_CASE("compute capabilities are parsed and printed") {
   CHECK(ComputeCapabilityFrom("9.0") == 900);
   CHECK(ComputeCapabilityFrom("12.1") == 1201);
   CHECK(ComputeCapabilityFrom("8") == 800);
@@ -75,17 +75,17 @@ TEST_CASE("compute capabilities are read and written") {
   CHECK(ComputeCapabilityText(1201) == "12.1");
   CHECK(ComputeCapabilityText(0).empty());
   DeviceRequest request{.kind = "gpu", .count = 1, .min_compute_capability = 800};
-  CHECK(SuitsByMake(Gpu(80), request));
+  CHECK(MatchesMake(Gpu(80), request));
   request.min_compute_capability = 901;
-  CHECK_FALSE(SuitsByMake(Gpu(80), request));
+  CHECK_FALSE(MatchesMake(Gpu(80), request));
 }
 
-TEST_CASE("memory counts as the part of the smallest device that suits") {
+TEST_CASE("memory counts as a share of the smallest matching device") {
   World world;
-  NodeSpec small = NodeWith("small", 1), large = NodeWith("large", 1), dumb = NodeWith("dumb", 1);
+  NodeSpec small = NodeWith("small", 1), large = NodeWith("large", 1), bare = NodeWith("bare", 1);
   small.devices[0].memory_bytes = 40 * kGib;
   large.devices[0].memory_bytes = 80 * kGib;
-  for (NodeSpec* spec : {&small, &large, &dumb}) spec->devices[0].max_tasks = 4;
+  for (NodeSpec* spec : {&small, &large, &bare}) spec->devices[0].max_tasks = 4;
   JobSpec job;
   job.groups = {GroupOfGpus("g", 1, 1)};
   job.groups[0].shape.devices[0] = ByMemory(20);
@@ -93,9 +93,9 @@ TEST_CASE("memory counts as the part of the smallest device that suits") {
     ShareCounter(world.state).Count(&job);
     return job.groups[0].shape.devices[0].share;
   };
-  CHECK(counted() == 1000);  // none is known
+  CHECK(counted() == 1000);  // no such device is known
   world.AddNode(large);
-  world.AddNode(dumb);
+  world.AddNode(bare);
   CHECK(counted() == 250);
   world.AddNode(small);
   CHECK(counted() == 500);
@@ -106,8 +106,8 @@ TEST_CASE("memory counts as the part of the smallest device that suits") {
   CHECK(counted() == 123);
 }
 
-// Running tasks stay where they are; the sums follow what the device is now.
-TEST_CASE("a device that is oversubscribed no longer has more given out than there is") {
+// Running tasks stay where they are; the sums follow the current device.
+TEST_CASE("a device may be overcommitted when its oversubscription ends") {
   World world;
   NodeSpec spec = NodeWith("n0", 1);
   spec.devices[0].max_tasks = 4;

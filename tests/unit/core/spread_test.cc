@@ -1,4 +1,4 @@
-// Greatest skew over places: which count, and what they hold.
+// Greatest skew over places: which places count, and how many tasks they hold.
 #include "core/engine/spread.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ int64_t GpusOf(const TestCluster& cluster, NodeId node) {
 
 }  // namespace
 
-TEST_CASE("places that hold nothing, or take nothing, do not count") {
+TEST_CASE("places that cannot hold tasks or do not accept them do not count") {
   TestCluster cluster;
   cluster.AddNode("big", {.gpus = 8});
   cluster.AddNode("small", {.gpus = 1});
@@ -48,7 +48,7 @@ TEST_CASE("without a tree there are no HyperNodes to spread over") {
   CHECK(places.Most(1) == 0);
 }
 
-// Whatever the order of nodes, a gang gets as many tasks as the rule allows, and not one more.
+// Whatever the order of nodes, a gang gets exactly as many tasks as the rule allows.
 TEST_CASE("a gang is placed if and only if the places hold it with that skew") {
   for (const int32_t skew : {1, 2, 3}) {
     for (const int first : {1, 4, 7}) {

@@ -1,4 +1,4 @@
-// How tasks are laid out over nodes: strategies, and groups near to and apart from each other.
+// How tasks are placed on nodes: strategies, and affinity and anti-affinity of groups.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/testing/cluster.h"
@@ -26,7 +26,7 @@ TEST_CASE("binpack fills the tightest node, spread takes the emptiest, lowest id
   CHECK(cluster.Where(spread) == "big four big four");
 }
 
-TEST_CASE("the group's strategy goes before the job's, the job's before the queue's") {
+TEST_CASE("the group's strategy overrides the job's, which overrides the queue's") {
   struct Row {
     Strategy queue, job, group;
     const char* where;
@@ -48,7 +48,7 @@ TEST_CASE("the group's strategy goes before the job's, the job's before the queu
   CHECK(cluster.Where(job) == row.where);
 }
 
-TEST_CASE("tasks without devices prefer nodes without devices, spread or not") {
+TEST_CASE("tasks without devices prefer nodes without devices, with or without spread") {
   const Strategy strategy = GENERATE(Strategy::kBinpack, Strategy::kSpread, Strategy::kColocate);
   TestCluster cluster;
   cluster.AddNode("gpu", {.cpu = 64, .gpus = 8});
@@ -88,7 +88,7 @@ TEST_CASE("colocate takes the tightest node that holds all, else the one that ho
   }
 }
 
-TEST_CASE("a group apart from itself has one task a node, a gang too large for that waits") {
+TEST_CASE("a group apart from itself gets one task per node, and a gang too large for that waits") {
   TestCluster cluster;
   cluster.AddNodes("n", 3, {.gpus = 8});
   JobShape shape = Laid(3, 1, Strategy::kDefault);
@@ -101,7 +101,7 @@ TEST_CASE("a group apart from itself has one task a node, a gang too large for t
   CHECK(cluster.Where(four) == "- - - -");
 }
 
-TEST_CASE("groups apart from each other share no node, whichever says so") {
+TEST_CASE("groups apart from each other share no node, whichever of them requests it") {
   const bool first_says = GENERATE(true, false);
   TestCluster cluster;
   cluster.AddNodes("n", 2, {.gpus = 4});
@@ -114,7 +114,7 @@ TEST_CASE("groups apart from each other share no node, whichever says so") {
 }
 
 TEST_CASE(
-    "a group near another goes to a node that has one of its tasks, though it is listed first") {
+    "a group near another goes to a node with one of its tasks, although it is listed first") {
   TestCluster cluster;
   cluster.AddNodes("small", 1, {.cpu = 4});
   cluster.AddNode("large", {.cpu = 64});
@@ -125,7 +125,7 @@ TEST_CASE(
   CHECK(cluster.Where(job) == "large large large");
 }
 
-TEST_CASE("selectors and excluded nodes hold with every strategy") {
+TEST_CASE("selectors and excluded nodes apply with every strategy") {
   const Strategy strategy = GENERATE(Strategy::kBinpack, Strategy::kSpread, Strategy::kColocate);
   TestCluster cluster;
   cluster.AddNode("a", {.gpus = 4, .labels = {{"zone", "x"}}});

@@ -1,4 +1,4 @@
-// Others go for a gang that a hard constraint keeps in one domain; and room is kept for it.
+// Evictions for a gang that a hard constraint keeps in one domain, and its reservations.
 #include "tests/unit/core/testing/evictions.h"
 #include "tests/unit/core/testing/fabric.h"
 
@@ -32,7 +32,7 @@ std::string Evictions(Fabric& fabric) {
   return text;
 }
 
-TEST_CASE("victims are of one domain: that where most is free already") {
+TEST_CASE("all victims are in one domain: the one with most room already") {
   Fabric fabric(Evicting({"allocate", "preempt"}));
   fabric.AddRacks(3, 3, {.gpus = 4});
   for (const char* node : {"r1n1", "r1n2", "r1n3", "r2n1", "r3n1", "r3n2"}) {
@@ -42,26 +42,26 @@ TEST_CASE("victims are of one domain: that where most is free already") {
   CHECK(Evictions(fabric) == "nominate gang: 0@r2n1 1@r2n2 2@r2n3\nrelease fill-4: 0 for gang\n");
 }
 
-TEST_CASE("nobody goes where no domain can hold the gang") {
+TEST_CASE("no eviction where no domain can hold the gang") {
   Fabric fabric(Evicting({"allocate", "consolidate", "preempt"}));
   fabric.AddRacks(2, 3, {.gpus = 4});
   for (const char* node : {"r1n1", "r2n1"}) fabric.Occupy(node, 4, Low());
-  SECTION("too large for any") {
+  SECTION("too large for any domain") {
     fabric.Ask("gang", Hard("rack"), Whole(4), High());
     CHECK(Evictions(fabric).empty());
   }
-  SECTION("who is there may not be evicted") {
+  SECTION("the tasks there may not be evicted") {
     for (const char* node : {"r1n2", "r2n2"}) fabric.Occupy(node, 4);
     fabric.Ask("gang", Hard("rack"), Whole(3), High());
     CHECK(Evictions(fabric).empty());
   }
 }
 
-TEST_CASE("a lower tier goes before fewer victims of a higher one") {
+TEST_CASE("a lower tier is preferred to fewer victims at a higher one") {
   Fabric fabric(Evicting({"allocate", "preempt"}));
   fabric.AddRacks(4, 2, {.gpus = 4});
   fabric.AddAbove("p", 2, "pod", "r", 2);
-  // r1 and r2 have one node free each: the pod has two with nobody's help.
+  // r1 and r2 have one node free each: the pod has two without evictions.
   for (const char* node : {"r1n1", "r2n1", "r3n1", "r3n2", "r4n1", "r4n2"}) {
     fabric.Occupy(node, 4, Low());
   }
@@ -93,7 +93,7 @@ TEST_CASE("reclaim takes from one domain") {
   CHECK(fabric.state().releasing().size() == 2);
 }
 
-TEST_CASE("consolidation moves others out of one domain") {
+TEST_CASE("consolidation moves jobs out of one domain") {
   Fabric fabric(Evicting({"allocate", "consolidate"}));
   fabric.AddRacks(2, 2, {.gpus = 4});
   JobShape half = Low();
@@ -105,7 +105,7 @@ TEST_CASE("consolidation moves others out of one domain") {
   CHECK(Evictions(fabric) == "nominate gang: 0@r2n1 1@r2n2\nrelease c: 0 for gang to 0@r1n1\n");
 }
 
-TEST_CASE("with a victim that spans racks, only one rack's share is needed") {
+TEST_CASE("of a victim that spans racks, only the tasks in one rack are needed") {
   Fabric fabric(Evicting({"allocate", "preempt"}));
   fabric.AddRacks(2, 2, {.gpus = 4});
   JobShape elastic = Low();
@@ -118,7 +118,7 @@ TEST_CASE("with a victim that spans racks, only one rack's share is needed") {
   CHECK(Evictions(fabric) == "nominate gang: 0@r2n1 1@r2n2\nrelease wide: 2 3 for gang\n");
 }
 
-TEST_CASE("a partitioned gang evicts only what gives room for whole partitions") {
+TEST_CASE("a partitioned gang evicts only tasks that make room for whole partitions") {
   Fabric fabric(Evicting({"allocate", "preempt"}));
   fabric.AddRacks(3, 3, {.gpus = 4});
   for (const char* node : {"r1n1", "r2n1", "r2n2"}) fabric.Occupy(node, 4, Low());
@@ -127,7 +127,7 @@ TEST_CASE("a partitioned gang evicts only what gives room for whole partitions")
   spec.groups[0].partition_size = 2;
   spec.groups[0].partition_topology = Hard("rack");
   fabric.SubmitSpec(spec);
-  // r1 has room for one partition, r2 and r3 for half a one each: in all for four tasks.
+  // r1 has room for one partition, r2 and r3 for half of one each: four tasks in all.
   CHECK(Evictions(fabric) ==
         "nominate gang: 0@r1n2 1@r1n3 2@r2n2 3@r2n3\nrelease fill-3: 0 for gang\n");
 }
@@ -146,7 +146,7 @@ TEST_CASE("a reservation is for the first moment at which one domain has room") 
   fabric.Occupy("r2n1", 4, Until(20));
   fabric.Occupy("r1n2", 4, Until(50));
   fabric.Occupy("r2n2", 4, Until(30));
-  // By minute 20 two nodes are free, but of two racks.
+  // By minute 20 two nodes are free, but in two racks.
   const JobId gang = fabric.Ask("gang", Hard("rack"), Whole(2), Until(60));
   const JobId any = fabric.Ask("any", Soft(), Whole(1), Until(25));
   const JobId late = fabric.Ask("late", Soft(), Whole(1), Until(15));
@@ -162,9 +162,9 @@ TEST_CASE("a reservation is for the first moment at which one domain has room") 
   (void)late;
 }
 
-TEST_CASE("many ends that help no domain do not use up the trials of a reservation") {
+TEST_CASE("many ends that help no domain do not use up the tries of a reservation") {
   Fabric fabric(Backfilling());
-  // 150 racks of two nodes: the first of each ends early, one by one; only one rack as a whole.
+  // 150 racks of two nodes: the first of each ends early, one by one; only one rack becomes free.
   fabric.AddRacks(150, 2, {.gpus = 1});
   JobShape shape;
   for (int r = 1; r <= 150; ++r) {
@@ -180,7 +180,7 @@ TEST_CASE("many ends that help no domain do not use up the trials of a reservati
   CHECK(absl::ToInt64Minutes(found->second.start - fabric.now()) == 400);
 }
 
-TEST_CASE("room in a domain that is kept for others is not taken") {
+TEST_CASE("room in a domain that is reserved for others is not taken") {
   Fabric fabric(Backfilling());
   fabric.AddRacks(2, 2, {.gpus = 4});
   fabric.Occupy("r1n1", 4, Until(10));
@@ -197,7 +197,7 @@ TEST_CASE("room in a domain that is kept for others is not taken") {
   CHECK(fabric.Where(third) == "r1n2");
 }
 
-TEST_CASE("patience: the wished tier is waited for if it comes in time") {
+TEST_CASE("patience: a job waits for the preferred tier if it is free in time") {
   Fabric fabric(Backfilling());
   fabric.AddRacks(2, 2, {.gpus = 4});
   fabric.Occupy("r1n1", 4, Until(5));
@@ -208,7 +208,7 @@ TEST_CASE("patience: the wished tier is waited for if it comes in time") {
     CHECK(fabric.Tasks(gang) == "..");
     CHECK(fabric.Why(gang)[0].code == WaitCode::kWaitsForBetterTier);
     CHECK(fabric.state().reservations().empty());
-    // It lasts longer than was said.
+    // It lasts longer than predicted.
     fabric.Advance(absl::Minutes(4));
     CHECK(fabric.Tasks(gang) == "..");
     fabric.Exit(fabric.state().FindJob("fill-1")->id, 0);
@@ -219,7 +219,7 @@ TEST_CASE("patience: the wished tier is waited for if it comes in time") {
     fabric.Settle();
     CHECK(fabric.Racks(gang) == "r1 r2");
   }
-  SECTION("it does not come") {
+  SECTION("the tier never becomes free") {
     const JobId gang = fabric.Ask("gang", Soft("rack", absl::Minutes(10)), Whole(2));
     fabric.Settle();
     REQUIRE(fabric.Tasks(gang) == "..");
@@ -228,14 +228,14 @@ TEST_CASE("patience: the wished tier is waited for if it comes in time") {
     fabric.Settle();
     CHECK(fabric.Tasks(gang) == "BB");
   }
-  SECTION("the tier is free: no waiting") {
+  SECTION("the tier is free: the job does not wait") {
     const JobId gang = fabric.Ask("gang", Soft("rack", absl::Minutes(10)), Whole(1));
     fabric.Settle();
     CHECK(fabric.Where(gang) == "r1n2");
   }
 }
 
-TEST_CASE("a nomination whose domain is no more is given up") {
+TEST_CASE("a nomination whose domain no longer exists is cancelled") {
   Fabric fabric(Evicting({"allocate", "preempt"}));
   fabric.AddRacks(2, 2, {.gpus = 4});
   for (const char* node : {"r1n1", "r1n2"}) fabric.Occupy(node, 4, Low());

@@ -31,7 +31,7 @@ std::string NameOf(const Fabric& fabric, HyperNodeId id) {
   return fabric.state().hyper_nodes().At(id).spec.name;
 }
 
-TEST_CASE("which domains fit how much, and the wider tier that would do") {
+TEST_CASE("which domains hold how many tasks, and the wider tier that would hold all") {
   Fabric fabric;
   fabric.AddRacks(4, 4, {.gpus = 4});
   fabric.AddAbove("p", 2, "pod", "r", 2);
@@ -69,11 +69,11 @@ TEST_CASE("which domains fit how much, and the wider tier that would do") {
   const Remedy* fewer = Find(explanation, RemedyKind::kFewerTasks);
   REQUIRE(fewer != nullptr);
   CHECK(fewer->value == 3);
-  // Nothing of it remains.
+  // The dry run leaves no trace.
   CHECK(fabric.Settle().empty());
 }
 
-TEST_CASE("of a gang that no rack could hold, topology takes all nodes away") {
+TEST_CASE("if no rack could hold a gang, topology excludes all nodes") {
   Fabric fabric;
   fabric.AddRacks(2, 2, {.gpus = 4});
   fabric.AddNode("loose", {.gpus = 4});
@@ -93,7 +93,7 @@ TEST_CASE("of a gang that no rack could hold, topology takes all nodes away") {
   CHECK(soft->starts_now);
 }
 
-TEST_CASE("constraints of groups and partitions are told apart") {
+TEST_CASE("constraints of groups and partitions are reported separately") {
   Fabric fabric;
   fabric.AddRacks(2, 3, {.gpus = 4});
   for (const char* node : {"r1n1", "r2n1", "r2n2"}) fabric.Occupy(node, 4);
@@ -114,7 +114,7 @@ TEST_CASE("constraints of groups and partitions are told apart") {
   CHECK(soft == nullptr);  // there are three nodes for four tasks
 }
 
-TEST_CASE("nested: a partition that no rack can hold, though the cluster could") {
+TEST_CASE("nested: no rack can hold a partition, although the cluster could") {
   Fabric fabric;
   fabric.AddRacks(2, 3, {.gpus = 4});
   for (const char* node : {"r1n1", "r2n1"}) fabric.Occupy(node, 4);

@@ -1,4 +1,4 @@
-// Where gangs with a topology constraint go.
+// Placement of gangs with a topology constraint.
 #include "tests/unit/core/testing/fabric.h"
 
 namespace berth {
@@ -36,7 +36,7 @@ TEST_CASE("a gang goes to the tightest domain of the lowest tier") {
   CHECK(fabric.Racks(four) == "r2");
 }
 
-TEST_CASE("a hard constraint waits where no domain has room, and says which comes nearest") {
+TEST_CASE("a hard constraint waits where no domain has room, and reports the best domain") {
   Fabric fabric = Small();
   for (const char* node : {"r1n1", "r2n1", "r2n2", "r3n1", "r4n1"}) fabric.Occupy(node, 4);
   const JobId gang = fabric.Ask("gang", Hard("rack"), Whole(4));
@@ -51,7 +51,8 @@ TEST_CASE("a hard constraint waits where no domain has room, and says which come
   CHECK(why[0].free == 12 * kWhole);
 }
 
-TEST_CASE("what no domain of the tier could ever hold is never placed, with the alternatives") {
+TEST_CASE(
+    "a gang that no domain of the tier could ever hold is never placed, with the alternatives") {
   Fabric fabric = Small();
   const JobId gang = fabric.Ask("gang", Hard("rack"), Whole(6));
   fabric.Settle();
@@ -68,7 +69,7 @@ TEST_CASE("what no domain of the tier could ever hold is never placed, with the 
   CHECK(fabric.Why(kind)[0].code == WaitCode::kNeverFits);
 }
 
-TEST_CASE("a hard constraint of a higher tier still takes the lowest") {
+TEST_CASE("a hard constraint of a higher tier still takes the lowest possible tier") {
   Fabric fabric = Small();
   const JobId four = fabric.Ask("four", Hard("pod"), Whole(4));
   const JobId eight = fabric.Ask("eight", Hard("pod"), Whole(8));
@@ -78,19 +79,19 @@ TEST_CASE("a hard constraint of a higher tier still takes the lowest") {
   CHECK(fabric.Racks(eight) == "r3 r4");
 }
 
-TEST_CASE("a soft constraint takes the lowest tier that fits, at last the root") {
+TEST_CASE("a soft constraint takes the lowest tier that fits, finally the root") {
   Fabric fabric = Small();
   const JobId two = fabric.Ask("two", Soft("rack"), Whole(2));
   const JobId ten = fabric.Ask("ten", Soft("rack"), Whole(10));
   fabric.Settle();
   CHECK(fabric.TierOf(two) == 1);
   CHECK(fabric.TierOf(ten) == 1000);
-  // The pod that holds most, and of the racks that hold the rest the tightest.
+  // The pod that holds most, and the tightest of the racks that hold the rest.
   CHECK(fabric.Tasks(ten) == "BBBBBBBBBB");
   CHECK(fabric.Racks(ten) == "r1 r3 r4");
 }
 
-TEST_CASE("soft without HyperNodes of the kind is no constraint") {
+TEST_CASE("a soft constraint without HyperNodes of its kind has no effect") {
   Fabric fabric;
   fabric.AddNodes("n", 2, {.gpus = 4});
   const JobId gang = fabric.Ask("gang", Soft(), Whole(2));
@@ -98,14 +99,14 @@ TEST_CASE("soft without HyperNodes of the kind is no constraint") {
   CHECK(fabric.Where(gang) == "n1 n2");
 }
 
-TEST_CASE("over several domains, as few of each tier as can be are touched") {
+TEST_CASE("over several domains, as few as possible of each tier are used") {
   Fabric fabric;
   fabric.AddRacks(6, 4, {.gpus = 4});
   fabric.AddAbove("p", 2, "pod", "r", 3);
   fabric.Occupy("r1n1", 4);
   fabric.Occupy("r2n1", 4);
   fabric.Occupy("r2n2", 4);
-  // p1 has 3 + 2 + 4, p2 has 12: 9 go to p1, all of it; 5 more to two racks of p2.
+  // p1 has 3 + 2 + 4, p2 has 12: 9 use all of p1; 5 more go to two racks of p2.
   const JobId nine = fabric.Ask("nine", Hard("pod"), Whole(9));
   const JobId five = fabric.Ask("five", Hard("pod"), Whole(5));
   fabric.Settle();
@@ -124,7 +125,7 @@ TEST_CASE("the tightest rack takes the rest") {
   CHECK(fabric.Racks(six) == "r1 r2");
 }
 
-TEST_CASE("degraded domains come last, or are left out") {
+TEST_CASE("degraded domains come last, or are excluded") {
   PolicyConfig config;
   config.actions = {"allocate"};
   SECTION("avoid") {
@@ -167,7 +168,7 @@ TEST_CASE("partitions are placed whole, each in one domain") {
   const JobId parts = fabric.SubmitSpec(spec);
   fabric.Settle();
   CHECK(fabric.Racks(parts) == "r1 r2");
-  // Racks of 0, 1, 3, 4: of partitions of 3 there is room for 2, not 3.
+  // Racks of 0, 1, 3, 4: for partitions of 3 there is room for 2, not 3.
   spec.name = "more";
   spec.groups[0].replicas = spec.groups[0].min_available = spec.min_available = 9;
   const JobId more = fabric.SubmitSpec(spec);
@@ -197,7 +198,7 @@ TEST_CASE("partitions in racks, the group in a pod") {
   CHECK(rack(0) != rack(3));
 }
 
-TEST_CASE("groups of one job each in a rack of its own") {
+TEST_CASE("each of several groups of a job goes to one rack") {
   Fabric fabric = Small();
   JobShape shape;
   shape.groups = {{.name = "a", .replicas = 3, .gpus = 4}, {.name = "b", .replicas = 4, .gpus = 4}};
@@ -208,7 +209,7 @@ TEST_CASE("groups of one job each in a rack of its own") {
   CHECK(fabric.Racks(two) == "r1 r2");
 }
 
-TEST_CASE("the group with heavier communication chooses first") {
+TEST_CASE("the group with heavier communication is placed first") {
   for (const bool heavy : {false, true}) {
     Fabric fabric;
     fabric.AddRacks(2, 4, {.gpus = 4});
@@ -228,7 +229,7 @@ TEST_CASE("the group with heavier communication chooses first") {
   }
 }
 
-TEST_CASE("kinds of constraints may differ: an nvlink clique inside a rack") {
+TEST_CASE("constraints may have different kinds: an nvlink clique inside a rack") {
   Fabric fabric;
   fabric.AddRacks(2, 4, {.gpus = 4});
   const auto ids = [&](std::vector<std::string> names) {
@@ -246,7 +247,7 @@ TEST_CASE("kinds of constraints may differ: an nvlink clique inside a rack") {
   CHECK(fabric.Where(gang) == "r2n2 r2n3 r2n4");
 }
 
-TEST_CASE("a node in no domain holds nothing of a hard constraint") {
+TEST_CASE("a node in no domain holds no task of a hard constraint") {
   Fabric fabric;
   fabric.AddNodes("loose", 2, {.gpus = 4});
   fabric.AddRacks(1, 1, {.gpus = 4});
@@ -282,7 +283,7 @@ TEST_CASE("a replacement stays in the domain of its gang, or waits") {
   CHECK(fabric.Where(gang) == "r1n1 r1n2 r1n3");
 }
 
-TEST_CASE("where the tree was changed under a gang, its replacement goes where the rest is") {
+TEST_CASE("if the tree changed under a gang, its replacement goes where the others are") {
   Fabric fabric = Small();
   JobSpec spec = fabric.SpecFor("gang", Hard("rack"), Whole(2));
   spec.groups[0].policies = {
@@ -296,11 +297,11 @@ TEST_CASE("where the tree was changed under a gang, its replacement goes where t
   fabric.Must(NodesJoined{.domain = r2, .nodes = {fabric.node_id("r1n1")}});
   fabric.Exit(gang, 1, 1);
   fabric.Advance(absl::Minutes(1));
-  CHECK(fabric.TierOf(gang) == 2);  // p1 holds what runs
+  CHECK(fabric.TierOf(gang) == 2);  // p1 holds the running tasks
   CHECK(fabric.Tasks(gang).find('.') == std::string::npos);
 }
 
-TEST_CASE("an elastic gang grows inside its domain only") {
+TEST_CASE("an elastic gang grows only inside its domain") {
   Fabric fabric = Small();
   GroupShape group = Whole(6);
   group.min_available = 2;
@@ -314,7 +315,7 @@ TEST_CASE("an elastic gang grows inside its domain only") {
   CHECK(fabric.Racks(wide) == "r2 r3");
 }
 
-TEST_CASE("strategies at the level of nodes") {
+TEST_CASE("strategies at node level") {
   const auto run = [](Strategy strategy) {
     Fabric fabric;
     fabric.AddRacks(1, 3, {.gpus = 4});
@@ -331,7 +332,7 @@ TEST_CASE("strategies at the level of nodes") {
   CHECK(run(Strategy::kColocate) == "r1n3 r1n3 r1n3 r1n3 r1n1");
 }
 
-TEST_CASE("one node for all, where one has room") {
+TEST_CASE("one node for all tasks, if one has room") {
   Fabric fabric;
   fabric.AddRacks(1, 3, {.gpus = 4});
   fabric.Occupy("r1n1", 2);
@@ -341,7 +342,7 @@ TEST_CASE("one node for all, where one has room") {
   CHECK(fabric.Where(gang) == "r1n3 r1n3 r1n3");
 }
 
-TEST_CASE("apart and near inside a domain") {
+TEST_CASE("groups apart and near, inside a domain") {
   Fabric fabric;
   fabric.AddRacks(2, 3, {.gpus = 4});
   fabric.Occupy("r1n1", 4);
@@ -353,12 +354,12 @@ TEST_CASE("apart and near inside a domain") {
   spec.groups[1].near_groups = {0};
   const JobId gang = fabric.SubmitSpec(spec);
   fabric.Settle();
-  // r1 has two nodes only, though six tasks would have room.
+  // r1 has only two free nodes, although six tasks would fit.
   CHECK(fabric.Racks(gang) == "r2");
   CHECK(fabric.Tasks(gang) == "BBBBBB");
 }
 
-TEST_CASE("near and apart by domains: affinity_tier") {
+TEST_CASE("groups near and apart by domain: affinity_tier") {
   Fabric fabric = Small();
   JobShape shape;
   shape.groups = {{.name = "a", .replicas = 2, .gpus = 4}, {.name = "b", .replicas = 2, .gpus = 4}};
@@ -379,7 +380,7 @@ TEST_CASE("near and apart by domains: affinity_tier") {
   CHECK((rack(3) == rack(0) || rack(3) == rack(1)));
 }
 
-TEST_CASE("equal jobs with other constraints do not share a verdict") {
+TEST_CASE("equal jobs with different constraints do not share a verdict") {
   Fabric fabric = Small();
   const JobId never = fabric.Ask("never", Hard("rack"), Whole(6));
   const JobId pod = fabric.Ask("pod", Hard("pod"), Whole(6));

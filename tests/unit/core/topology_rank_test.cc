@@ -1,4 +1,4 @@
-// Ranks of gangs follow the tree: neighbours in rank are neighbours in the cluster.
+// Task ranks follow the tree: neighbours in rank are neighbours in the cluster.
 #include <map>
 #include <set>
 
@@ -27,7 +27,7 @@ std::string Nodes(const Fabric& fabric, JobId id) {
   });
 }
 
-// How often the ring 0, 1, .. n-1, 0 goes from one domain of at most that tier to another.
+// How often the ring 0, 1, .. n-1, 0 passes from one domain of at most that tier to another.
 int Crossings(const Fabric& fabric, const std::vector<NodeId>& nodes, int tier) {
   const TopologyTree tree(fabric.state(), "network");
   int crossings = 0;
@@ -60,7 +60,7 @@ TEST_CASE("the ring crosses each tier as seldom as the nodes allow") {
     if (dice.Chance(30)) fabric.AddNode("loose", {.gpus = 4});
     const int each = dice.Between(1, 2), tasks = dice.Between(1, 10);
     const JobId id = fabric.Submit("gang", {.groups = {{.replicas = tasks, .gpus = each}}});
-    // Anywhere, in any order: ranks do not rest on how they were placed.
+    // Any nodes, in any order: ranks do not depend on the order of placement.
     const Job& job = fabric.job(id);
     TasksBound bound{.job = id, .gang = true, .placements = {}};
     std::map<NodeId, int> used;
@@ -83,7 +83,7 @@ TEST_CASE("the ring crosses each tier as seldom as the nodes allow") {
   }
 }
 
-TEST_CASE("with equally many tasks on each node, rank i and i + k use the same device") {
+TEST_CASE("with equally many tasks on each node, ranks i and i + k use the same device") {
   Fabric fabric;
   fabric.AddRacks(2, 2, {.gpus = 4});
   const JobId id = fabric.Ask("gang", Soft(), {.replicas = 16, .gpus = 1});
@@ -120,7 +120,7 @@ TEST_CASE("partitions stay whole") {
   CHECK(ByRank(fabric.job(id)) == std::vector<uint32_t>{4, 3, 5, 1, 0, 2});
 }
 
-TEST_CASE("groups keep their order, and a later one begins where the one before ended") {
+TEST_CASE("groups keep their order, and a later group continues where the previous ended") {
   Fabric fabric;
   fabric.AddRacks(3, 2, {.gpus = 2});
   testing::JobShape shape;

@@ -1,4 +1,4 @@
-// The layout of HyperNodes: depth first, by name, ranges for all that is below.
+// The layout of HyperNodes: depth first, by name, with ranges for everything below.
 #include "core/topology/tree.h"
 #include "tests/unit/core/testing/fabric.h"
 
@@ -57,7 +57,7 @@ TEST_CASE("a tree lists domains and nodes depth first, by name") {
   CHECK(tree.Find(fabric.state().FindHyperNode("rack-2")->id) == 3);
 }
 
-TEST_CASE("each kind is a tree of its own over all nodes") {
+TEST_CASE("each kind has a separate tree over all nodes") {
   Fabric fabric;
   fabric.AddRacks(2, 2);
   fabric.AddDomain("nv", 1, "clique", {}, {fabric.node_id("r1n2"), fabric.node_id("r2n1")},
@@ -68,7 +68,7 @@ TEST_CASE("each kind is a tree of its own over all nodes") {
   CHECK(Nodes(fabric, nvlink.NodesBelow(1)) == "r1n2 r2n1");
 }
 
-TEST_CASE("trees are made anew when HyperNodes or nodes change, and only then") {
+TEST_CASE("trees are rebuilt when HyperNodes or nodes change, and only then") {
   Fabric fabric;
   TopologyTrees trees;
   fabric.AddRacks(1, 2);

@@ -1,4 +1,4 @@
-// What can never fit is told so, and keeps nobody waiting.
+// Jobs that can never fit are reported as such, and block no other job.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/core/testing/cluster.h"
@@ -26,8 +26,8 @@ TEST_CASE("a gang whose groups fit alone, but never together") {
   CHECK(cluster.StateOf(fits) == "Binding");
 }
 
-// Counted as half a GPU each, shares that agree to oversubscription take a quarter.
-TEST_CASE("shares that take less than they are counted as are not said never to fit together") {
+// Counted as half a GPU each, shares that agree to oversubscription use a quarter.
+TEST_CASE("shares that take less than they count are not reported as never fitting together") {
   TestCluster cluster;
   cluster.AddQueue("default");
   NodeSpec node = testing::MakeNode("n1", {.gpus = 1});
@@ -57,7 +57,7 @@ TEST_CASE("shares that take less than they are counted as are not said never to 
   CHECK(cluster.StateOf(second) == "Binding");
 }
 
-TEST_CASE("in a strict queue, a job that can never fit keeps nobody waiting") {
+TEST_CASE("in a strict queue, a job that can never fit blocks no other job") {
   TestCluster cluster;
   cluster.AddQueue("q", {.order = QueueOrder::kFifoStrict});
   cluster.AddNodes("n", 1, {.gpus = 8});

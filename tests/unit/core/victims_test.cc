@@ -1,4 +1,4 @@
-// What becomes of places that jobs wait for, of what is evicted, and what units a job is made of.
+// Nominated places, evicted jobs, and the units that a job consists of.
 #include <catch2/catch.hpp>
 
 #include "core/engine/transaction.h"
@@ -52,7 +52,7 @@ TEST_CASE("units: surplus of the job is no more than every group has") {
   CHECK(UnitsOf(contest, id) == "5 loses 0, rest 0 1 2 3 4 loses 0");
 }
 
-TEST_CASE("units: none of what is not preemptible, nominated, being released or lost") {
+TEST_CASE("units: no unit of tasks that are non-preemptible, nominated, being released or lost") {
   Contest contest({"allocate"});
   contest.AddNodes("n", 2, {.gpus = 4});
   CHECK(UnitsOf(contest, contest.Run("firm", Firm(Gang(1, 1)))).empty());
@@ -65,7 +65,7 @@ TEST_CASE("units: none of what is not preemptible, nominated, being released or 
   CHECK(UnitsOf(contest, grows).empty());
 }
 
-TEST_CASE("units: protected for their age") {
+TEST_CASE("units: protection by run time and cooldown") {
   EvictionParameters parameters;
   parameters.min_runtime = absl::Minutes(5);
   parameters.cooldown = absl::Minutes(2);
@@ -82,12 +82,12 @@ TEST_CASE("units: protected for their age") {
   contest.Must(JobStatusChanged{.job = id, .status = status});
   contest.Leave();
   contest.RunAll(id);
-  CHECK(UnitsOf(contest, id, parameters).empty());  // placed again a moment ago
+  CHECK(UnitsOf(contest, id, parameters).empty());  // just placed again
   contest.Advance(absl::Minutes(2));
   CHECK(UnitsOf(contest, id, parameters) == "rest 0 loses 120");
 }
 
-// ---- Places that jobs wait for
+// ---- Nominated places
 
 struct Waiting : Contest {
   Waiting() : Contest({"allocate", "preempt"}) {
@@ -101,7 +101,7 @@ struct Waiting : Contest {
   JobId high;
 };
 
-TEST_CASE("places waited for are given up when the job is suspended or cancelled") {
+TEST_CASE("nominated places are given up when the job is suspended or cancelled") {
   Waiting suspended;
   suspended.Must(JobSuspended{.id = suspended.high});
   suspended.Settle();
@@ -115,7 +115,7 @@ TEST_CASE("places waited for are given up when the job is suspended or cancelled
   CHECK(cancelled.state().nominated_jobs().empty());
 }
 
-TEST_CASE("places waited for are given up, all of them, when one is none any more") {
+TEST_CASE("all nominated places are given up when one becomes impossible") {
   Waiting cordoned;
   cordoned.Must(NodeSteered{.id = cordoned.node_id("n2"), .cordoned = true});
   cordoned.Settle();
@@ -155,7 +155,7 @@ struct Moved : Contest {
   JobId low;
 };
 
-TEST_CASE("a move that is given up leaves the index of nodes as it was") {
+TEST_CASE("a cancelled move leaves the index of nodes unchanged") {
   Contest contest({"allocate", "preempt"});
   contest.AddNodes("n", 2, {.gpus = 4});
   const JobId low = contest.Run("low", Gang(1, 2));
@@ -172,10 +172,10 @@ TEST_CASE("a move that is given up leaves the index of nodes as it was") {
   const absl::Status consistent = CheckConsistency(contest.state());
   INFO(consistent);
   CHECK(consistent.ok());
-  CHECK(contest.state().free().soon().empty());  // nothing leaves
+  CHECK(contest.state().free().soon().empty());  // no task is being released
 }
 
-TEST_CASE("a moved gang waits for its new place once it has gone") {
+TEST_CASE("a moved gang waits for its new place once it has left") {
   Moved contest;
   contest.Report(contest.low, 0, ReportState::kExited, 143, ExitCause::kKilled);
   contest.Cycle();
@@ -183,7 +183,7 @@ TEST_CASE("a moved gang waits for its new place once it has gone") {
   CHECK(contest.job(contest.low).tasks[0].node == contest.node_id("n2"));
 }
 
-TEST_CASE("a moved gang whose new place is none any more waits for any") {
+TEST_CASE("a moved gang whose new place becomes impossible waits for any place") {
   Moved contest;
   contest.Must(NodeSteered{.id = contest.node_id("n2"), .cordoned = true});
   contest.Cycle();
@@ -191,7 +191,7 @@ TEST_CASE("a moved gang whose new place is none any more waits for any") {
   CHECK(contest.Tasks(contest.low) == "L");
 }
 
-TEST_CASE("a moved gang that is cancelled moves nowhere") {
+TEST_CASE("a moved gang that is cancelled is not placed") {
   Moved contest;
   contest.Must(JobCancelled{.id = contest.low});
   contest.Settle();
@@ -216,14 +216,14 @@ struct HalfLent : Contest {
   JobId runs, owed, late;
 };
 
-TEST_CASE("what a cycle has bound, it does not stop") {
+TEST_CASE("a cycle does not stop a task that it has bound") {
   HalfLent contest({"allocate", "reclaim"}, 2);
   CHECK(contest.Evictions() == "nominate owed: 0@n1\nrelease runs: 0 for owed\n");
   CHECK(contest.Tasks(contest.late) == "B");
 }
 
-TEST_CASE("what was just bound may be stopped a moment later") {
-  HalfLent contest({"allocate", "reclaim"}, 4);  // with it, the other alone does not suffice
+TEST_CASE("a task just bound may be stopped a moment later") {
+  HalfLent contest({"allocate", "reclaim"}, 4);  // with late bound, evicting runs does not suffice
   CHECK(contest.Evictions().empty());
   REQUIRE(contest.Tasks(contest.late) == "B");
   const Plan plan = contest.Cycle();
@@ -233,7 +233,7 @@ TEST_CASE("what was just bound may be stopped a moment later") {
         "nominate owed: 0@n1\nrelease runs: 0 for owed\nrelease late: 0 for owed\n");
 }
 
-TEST_CASE("nobody goes around a gang for which others are stopped in the same cycle") {
+TEST_CASE("no job overtakes a gang for which others are stopped in the same cycle") {
   HalfLent contest({"allocate", "backfill", "reclaim"}, 4);
   CHECK(contest.Evictions() == "nominate owed: 0@n1\nrelease runs: 0 for owed\n");
   CHECK(contest.Tasks(contest.late) == ".");
@@ -241,7 +241,7 @@ TEST_CASE("nobody goes around a gang for which others are stopped in the same cy
   CHECK(contest.Tasks(contest.owed) == "B");
 }
 
-// The work of one cycle in which so many jobs of one GPU each reclaim one of 64.
+// The work of one cycle in which `jobs` jobs of one GPU each reclaim one of 64 GPUs.
 uint64_t WorkOfReclaims(int jobs) {
   Contest contest({"allocate", "reclaim"});
   contest.AddNodes("n", 8, {.gpus = 8});
@@ -260,13 +260,13 @@ uint64_t WorkOfReclaims(int jobs) {
   return 0;
 }
 
-TEST_CASE("each of many reclaims in one cycle looks at what concerns it, not at those before it") {
+TEST_CASE("the work of each reclaim does not depend on the number of reclaims before it") {
   const uint64_t few = WorkOfReclaims(8), many = WorkOfReclaims(32);
   INFO(few << " and " << many);
   CHECK(many < 4 * few + few / 2);
 }
 
-TEST_CASE("room in sum, but below no limit: a gang waits there until its queues may hold it") {
+TEST_CASE("enough room, but at a queue limit: a gang is nominated until its queues may hold it") {
   Contest contest({"allocate", "reclaim"});
   contest.AddNode("n1", {.gpus = 8, .model = "A100"});
   contest.AddNode("n2", {.gpus = 8, .model = "H100"});
@@ -287,7 +287,7 @@ TEST_CASE("room in sum, but below no limit: a gang waits there until its queues 
   CHECK(contest.Tasks(owed) == "B");
 }
 
-TEST_CASE("a gang of which some finished while it was being stopped runs again as a whole") {
+TEST_CASE("a gang with members that finished while being stopped restarts as a whole") {
   Contest contest({"allocate", "preempt"});
   contest.AddNodes("n", 2, {.gpus = 1});
   const JobId low = contest.Run("low", Gang(2, 1));

@@ -1,4 +1,4 @@
-// The choice of devices on recorded machines, against a look at every set. Fixtures: as in
+// The choice of devices on recorded machines, compared with an exhaustive search. Fixtures: see
 // fixture_test.cc.
 #include "core/devices/best_set.h"
 
@@ -21,7 +21,7 @@ namespace {
 using testing::Members;
 using testing::NaiveBestSet;
 
-// As the node registers it, in the core's order.
+// The devices as the node registers them, in the core's order.
 NodeSpec SpecOf(const discovery::Machine& machine) {
   config::v1::Agent config;
   AddDiscovered(machine, &config);

@@ -1,4 +1,4 @@
-// Dividing a GPU by NVML: a shared library of our own, loaded and asked as the real one is.
+// Dividing a GPU through NVML: with a fake shared library, loaded and called like the real one.
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ constexpr char kSevenfold[] =
     "1g.10gb 0 1 1\n1g.10gb 1 2 1\n1g.10gb 2 3 1\n1g.10gb 3 4 1\n"
     "1g.10gb 4 5 1\n1g.10gb 5 6 1\n1g.10gb 6 7 1\n";
 
-// GPU 2 of the fake driver, divided like this.
+// GPU 2 of the fake driver, divided into these instances.
 class Divided {
  public:
   explicit Divided(const char* instances) {
@@ -39,7 +39,7 @@ class Divided {
     return DivideGpu(**nvml, uuid, parts);
   }
 
-  // "UUID PROFILE" of what a look finds, by lines.
+  // The instances that discovery finds, one "UUID PROFILE" a line.
   std::string Found() {
     Machine machine;
     JoinNvmlLibrary(BERTH_FAKE_NVML_LIBRARY, &machine);
@@ -54,7 +54,7 @@ class Divided {
   std::string state_;
 };
 
-TEST_CASE("a divided GPU is divided anew") {
+TEST_CASE("a divided GPU is divided again") {
   Divided gpu(kSevenfold);
   CHECK_THAT(gpu.Found(), Contains("MIG-fake-30001 1g.10gb") && Contains("MIG-fake-30007 1g.10gb"));
   REQUIRE(gpu.Divide({{"3g.40gb", 0}, {"3g.40gb", 4}}).ok());
@@ -70,25 +70,25 @@ TEST_CASE("a GPU in MIG mode that is not divided is divided") {
   CHECK(gpu.Found() == "MIG-fake-30020 7g.80gb");
 }
 
-TEST_CASE("what is left of a division that was cut off is cleared") {
-  // The second instance has no compute instance: no look shows it, but it takes its place.
+TEST_CASE("leftovers of an interrupted division are cleared") {
+  // The second instance has no compute instance: it is not reported, but it occupies its place.
   Divided gpu("3g.40gb 0 1 1\n3g.40gb 4 2 0\n");
   CHECK(gpu.Found() == "MIG-fake-30001 3g.40gb");
   REQUIRE(gpu.Divide({{"2g.20gb", 4}}).ok());
   CHECK(gpu.Found() == "MIG-fake-30020 2g.20gb");
 }
 
-TEST_CASE("nothing is destroyed when what is in the way can be seen before") {
+TEST_CASE("no instance is destroyed if the obstacle is visible before") {
   Divided gpu(kSevenfold);
   const std::string before = gpu.Found();
   const auto refused = [&](const absl::Status& status, const char* why) {
     CHECK_THAT(std::string(status.message()), Contains(why));
     CHECK(gpu.Found() == before);
   };
-  refused(gpu.Divide({{"3g.40gb", 0}}, "GPU-fake-9"), "NVML shows no GPU GPU-fake-9");
+  refused(gpu.Divide({{"3g.40gb", 0}}, "GPU-fake-9"), "NVML reports no GPU GPU-fake-9");
   refused(gpu.Divide({{"3g.40gb", 0}}, "GPU-fake-1"), "GPU-fake-1 is not in MIG mode");
   refused(gpu.Divide({{"3g.20gb", 0}}), "has no profile 3g.20gb; it has: 1g.10gb, 2g.20gb, 3g");
-  refused(gpu.Divide({{"3g.40gb", 0}, {"3g.40gb", 2}}), "has no place for 3g.40gb@2");
+  refused(gpu.Divide({{"3g.40gb", 0}, {"3g.40gb", 2}}), "has no placement 3g.40gb@2");
   gpu.Tell("busy 2 1");
   refused(gpu.Divide({{"3g.40gb", 0}}), "is in use: instance MIG-fake-30001 has 1 processes");
   gpu.Tell("busy 2 0\nstuck 2 1");
@@ -97,16 +97,16 @@ TEST_CASE("nothing is destroyed when what is in the way can be seen before") {
   CHECK(gpu.Divide({{"3g.40gb", 0}}).ok());
 }
 
-TEST_CASE("a driver that gives up half way leaves what it made") {
+TEST_CASE("a driver that fails half way leaves the instances that it created") {
   Divided gpu(kSevenfold);
   gpu.Tell("room 2 1");
   const absl::Status status = gpu.Divide({{"3g.40gb", 0}, {"3g.40gb", 4}});
   CHECK_THAT(std::string(status.message()),
-             Contains("GPU GPU-fake-3: making 3g.40gb@4: Insufficient Resources"));
+             Contains("GPU GPU-fake-3: creating 3g.40gb@4: Insufficient Resources"));
   CHECK(gpu.Found() == "MIG-fake-30020 3g.40gb");
 }
 
-TEST_CASE("a driver that is too old to divide says so") {
+TEST_CASE("a driver that is too old to divide is reported") {
   Divided gpu("");
   const absl::Status status =
       gpu.Divide({{"3g.40gb", 0}}, "GPU-fake-3", BERTH_FAKE_NVML_OLD_LIBRARY);
@@ -114,7 +114,7 @@ TEST_CASE("a driver that is too old to divide says so") {
   CHECK_THAT(std::string(status.message()), Contains("the driver is too old"));
 }
 
-TEST_CASE("the probe divides, in bounds of time, and passes on what went wrong") {
+TEST_CASE("the probe divides within a timeout, and passes on errors") {
   Divided gpu(kSevenfold);
   const auto divide = [](std::vector<GpuPart> parts, absl::Duration timeout = absl::Seconds(20)) {
     return RunDivision(BERTH_PROBE, BERTH_FAKE_NVML_LIBRARY, "GPU-fake-3", parts, timeout);
@@ -128,12 +128,12 @@ TEST_CASE("the probe divides, in bounds of time, and passes on what went wrong")
   const absl::Status late = divide({{"7g.80gb", 0}}, absl::Seconds(1));
   CHECK(absl::IsDeadlineExceeded(late));
   CHECK_THAT(std::string(late.message()), Contains("GPU-fake-3: not divided after 1s"));
-  CHECK(gpu.Found().empty());  // it was cut off after it had cleared the GPU
+  CHECK(gpu.Found().empty());  // it was interrupted after it had cleared the GPU
   CHECK(absl::IsNotFound(RunDivision(BERTH_PROBE, "/nonexistent/libnvidia-ml.so.1", "GPU-fake-3",
                                      {{"7g.80gb", 0}}, absl::Seconds(20))));
 }
 
-TEST_CASE("parts are read as they are written") {
+TEST_CASE("parts are parsed as they are printed") {
   GpuPart part;
   REQUIRE(ParsePart(ToString(GpuPart{"1g.10gb+me", 6}), &part));
   CHECK(part.profile == "1g.10gb+me");

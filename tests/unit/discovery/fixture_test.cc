@@ -1,5 +1,5 @@
-// Real machines, from a folder that is not part of the source: BERTH_FIXTURES, which holds
-// topology/. Without it these cases say that they were skipped.
+// Real machines, from a folder outside the source tree: BERTH_FIXTURES, which holds topology/.
+// Without it these cases are skipped.
 #include <stdlib.h>
 #include <yaml-cpp/yaml.h>
 
@@ -103,7 +103,7 @@ TEST_CASE("distance classes of the recorded machines") {
   CHECK(machines == 13);
 }
 
-TEST_CASE("all recorded hwloc files load, but those of version 3") {
+TEST_CASE("all recorded hwloc files load, except those of version 3") {
   BERTH_NEEDS_FIXTURES();
   size_t loaded = 0;
   for (const std::string& file : FilesBelow(Fixtures() + "/hwloc", ".xml")) {
@@ -141,22 +141,22 @@ TEST_CASE("all recorded NCCL and RCCL files load, with their links") {
   CHECK(Label(amd.gpu_gpu[0][7]) == "XGMI");
 }
 
-TEST_CASE("a hypervisor hides the switches of p4d, the provider's file puts them back") {
+TEST_CASE("a hypervisor hides the switches of p4d, the provider's file restores them") {
   BERTH_NEEDS_FIXTURES();
   const std::string seen = Fixtures() + "/hwloc/aws-nixl/p4d.24xl-topo.xml";
   const Machine bare = MustProbe(seen);
   CHECK(Label(bare.gpu_nic[0][0]) == "PHB");
-  const absl::StatusOr<Machine> told = RunProbe(
+  const absl::StatusOr<Machine> restored = RunProbe(
       BERTH_PROBE, {.from = seen, .topology_file = Fixtures() + "/nccl/aws-p4d-24xl-topo.xml"},
       absl::Seconds(60));
-  REQUIRE(told.ok());
-  CHECK(Label(told->gpu_nic[0][0]) == "PIX");
-  CHECK(Label(told->gpu_gpu[0][1]) == "PIX");
-  CHECK(Label(told->gpu_gpu[0][2]) == "PHB");
-  CHECK(told->gpus[0].model == bare.gpus[0].model);
+  REQUIRE(restored.ok());
+  CHECK(Label(restored->gpu_nic[0][0]) == "PIX");
+  CHECK(Label(restored->gpu_gpu[0][1]) == "PIX");
+  CHECK(Label(restored->gpu_gpu[0][2]) == "PHB");
+  CHECK(restored->gpus[0].model == bare.gpus[0].model);
 }
 
-TEST_CASE("links saved with the machine") {
+TEST_CASE("links that are saved with the machine") {
   BERTH_NEEDS_FIXTURES();
   const Machine dgx2 = MustProbe(Fixtures() + "/hwloc/nvidiaDGX2.xml");
   CHECK(Label(dgx2.gpu_gpu[0][15]) == "NV6");
@@ -185,7 +185,7 @@ TEST_CASE("GPU memory of POWER9 is not host memory") {
   CHECK(root.host_memory_bytes / (int64_t{1} << 30) == 251);
 }
 
-TEST_CASE("copied /sys of a server shows its NIC with port and speed") {
+TEST_CASE("a copied /sys of a server shows its NIC with port and speed") {
   BERTH_NEEDS_FIXTURES();
   const TemporaryFolder folder;
   const std::string tarball =
@@ -212,9 +212,9 @@ TEST_CASE("all recorded topo -m tables are read") {
   CHECK(tables == 10);
 }
 
-// AC922: what hwloc saw of one, and what nvidia-smi said on another. hwloc's file has no NVLinks;
-// with the three of each pair put in, every cell must agree.
-TEST_CASE("our classes of an AC922 are those of nvidia-smi") {
+// AC922: hwloc's view of one, and nvidia-smi's of another. hwloc's file has no NVLinks. With the
+// three links of each pair added, every cell must agree.
+TEST_CASE("our classes of an AC922 equal those of nvidia-smi") {
   BERTH_NEEDS_FIXTURES();
   Machine machine = MustProbe(Fixtures() + "/hwloc/llnl-coral-lassen.xml");
   const auto matrix = ParseTopoMatrix(ReadAll(Fixtures() + "/nvsmi/topo-m.power9-4gpu-nv3.txt"));

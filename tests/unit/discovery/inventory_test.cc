@@ -1,4 +1,4 @@
-// What the agent registers of what it found, and --discover.
+// What the agent registers after discovery, and --discover.
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -41,7 +41,7 @@ std::vector<std::string> Uuids(const config::v1::Agent& config) {
   return uuids;
 }
 
-TEST_CASE("GPUs and NICs are registered with what is known of them") {
+TEST_CASE("GPUs and NICs are registered with their known properties") {
   config::v1::Agent config;
   CHECK(AddDiscovered(Two(), &config).empty());
   CHECK(Uuids(config) == std::vector<std::string>{"GPU-0", "GPU-1", "mlx5_0"});
@@ -68,7 +68,7 @@ std::string Between(const v1::DeviceTopology& topology, size_t devices, size_t a
   return text;
 }
 
-TEST_CASE("how devices are connected is told by their positions") {
+TEST_CASE("the connections of devices are registered by their positions") {
   using discovery::LinkClass;
   Machine machine = Two();
   machine.pci = {{.link_mb_per_s = 15'750}, {.link_mb_per_s = 31'500}};
@@ -133,7 +133,7 @@ TEST_CASE("the NVLink fabric that GPUs share with other nodes is a label of the 
   CHECK(label() == "none");
 }
 
-TEST_CASE("what is declared is never replaced") {
+TEST_CASE("declared values are never replaced") {
   config::v1::Agent config;
   config.set_memory_bytes(7);
   v1::Device* declared = config.add_devices();
@@ -149,7 +149,7 @@ TEST_CASE("what is declared is never replaced") {
   CHECK(config.memory_bytes() == 7);
 }
 
-TEST_CASE("a device with a problem is registered, and not given out") {
+TEST_CASE("a device with a problem is registered, but not offered") {
   Machine machine = Two();
   machine.gpus[0].problem = "GPU is lost";
   machine.gpus[1].mig_enabled = true;
@@ -162,7 +162,7 @@ TEST_CASE("a device with a problem is registered, and not given out") {
   CHECK_THAT(lines, Contains("gpu1 (GPU-1) is in MIG mode and has no instances"));
 }
 
-TEST_CASE("a GPU that is divided by MIG is not given out, its instances are") {
+TEST_CASE("a GPU that is divided by MIG is not offered, its instances are") {
   Machine machine = Two();
   machine.gpus[1].numa_node = 1;
   machine.gpus[1].mig_enabled = true;
@@ -179,7 +179,8 @@ TEST_CASE("a GPU that is divided by MIG is not given out, its instances are") {
   CHECK(mig.numa_node() == 1);
   CHECK(mig.pci_bus_id() == ToString(machine.gpus[1].pci));
 
-  // Before, it was whole, and had another instance: neither has vanished. With the GPU both have.
+  // Earlier it was whole and had another instance: neither has vanished. If the GPU is gone, both
+  // have.
   v1::NodeInventory known;
   *known.add_devices() = mig;
   known.mutable_devices(0)->set_uuid("MIG-old");
@@ -203,7 +204,7 @@ TEST_CASE("a GPU that is divided by MIG is not given out, its instances are") {
   CHECK(Uuids(lost) == std::vector<std::string>{"GPU-0", "MIG-a unhealthy", "mlx5_0"});
 }
 
-TEST_CASE("a GPU that may be divided anew is registered beside its instances, never healthy") {
+TEST_CASE("a GPU that may be divided again is registered with its instances, never as healthy") {
   Machine machine = Two();
   machine.gpus[1].mig_enabled = true;
   config::v1::Agent config;
@@ -218,7 +219,7 @@ TEST_CASE("a GPU that may be divided anew is registered beside its instances, ne
   CHECK(Uuids(config) == std::vector<std::string>{"GPU-0", "GPU-1 unhealthy", "MIG-a", "mlx5_0"});
   CHECK(config.devices(1).pci_bus_id() == config.devices(2).pci_bus_id());
 
-  // Not one that is broken; and one that may not be divided any more has not vanished.
+  // Not if it is broken. A GPU that may no longer be divided has not vanished.
   v1::NodeInventory known;
   *known.add_devices() = config.devices(1);
   machine.gpus[1].problem = "GPU is lost";
@@ -232,7 +233,7 @@ TEST_CASE("a GPU that may be divided anew is registered beside its instances, ne
   CHECK(AddVanished(known, &config, &machine).empty());
 }
 
-TEST_CASE("a node has room for so many devices, and says what was left out") {
+TEST_CASE("a node registers a bounded number of devices, and names those left out") {
   Machine machine = Two();
   machine.nics.assign(kMaxRegisteredDevices, {});
   for (size_t i = 0; i < machine.nics.size(); ++i) {
@@ -246,7 +247,7 @@ TEST_CASE("a node has room for so many devices, and says what was left out") {
   CHECK_THAT(lines[1], Contains("nic127 is not registered"));
 }
 
-TEST_CASE("a device that vanished between two starts is reported until it is forgotten by hand") {
+TEST_CASE("a device that vanished between two starts is reported until an operator forgets it") {
   const TemporaryFolder folder;
   config::v1::Agent before;
   before.set_state_directory(folder.path());
@@ -260,7 +261,7 @@ TEST_CASE("a device that vanished between two starts is reported until it is for
   now.set_state_directory(folder.path());
   const DiscoveredDevices found = DiscoverInto(BERTH_PROBE, &now);
   CHECK_THAT(absl::StrJoin(found.lines, "\n"),
-             Contains("gpu GPU-0 at PCI 0000:01:00.0 was here and has vanished"));
+             Contains("gpu GPU-0 at PCI 0000:01:00.0 has disappeared"));
   const std::vector<std::string> uuids = Uuids(now);
   CHECK(std::count(uuids.begin(), uuids.end(), "GPU-0 unhealthy") == 1);
   CHECK(std::count(uuids.begin(), uuids.end(), "GPU-1 unhealthy") == 1);
@@ -278,7 +279,7 @@ TEST_CASE("declared devices do not vanish when they are no longer declared") {
   for (const v1::Device& device : found.known.devices()) CHECK(device.uuid() != "mine");
 }
 
-TEST_CASE("discovery that fails is told, and known devices are not given out") {
+TEST_CASE("a failed discovery is reported, and known devices are not offered") {
   const TemporaryFolder folder;
   v1::NodeInventory known;
   *known.add_devices() = [] {
@@ -295,23 +296,23 @@ TEST_CASE("discovery that fails is told, and known devices are not given out") {
   CHECK(Uuids(config) == std::vector<std::string>{"GPU-old unhealthy"});
 }
 
-TEST_CASE("a topology file that cannot be used costs only itself") {
+TEST_CASE("an invalid topology file is ignored, and the rest is registered") {
   const TemporaryFolder folder;
   config::v1::Agent config;
   config.set_state_directory(folder.path());
   config.mutable_discovery()->set_topology_file(folder.Write("bad.xml", "<topology"));
   const DiscoveredDevices found = DiscoverInto(BERTH_PROBE, &config);
-  CHECK_THAT(found.lines.at(0), Contains("the topology file is not used: ") && Contains("bad.xml"));
+  CHECK_THAT(found.lines.at(0), Contains("the topology file is ignored: ") && Contains("bad.xml"));
   CHECK(config.memory_bytes() > 0);
 }
 
-TEST_CASE("a list of known devices that is damaged is told, not obeyed") {
+TEST_CASE("a damaged list of known devices is reported and ignored") {
   const TemporaryFolder folder;
   folder.Write("devices", "devices: [what");
   config::v1::Agent config;
   config.set_state_directory(folder.path());
   CHECK_THAT(absl::StrJoin(DiscoverInto(BERTH_PROBE, &config).lines, "\n"),
-             Contains("the list of known devices is not used"));
+             Contains("the list of known devices is ignored"));
 }
 
 TEST_CASE("discovery as a table and as JSON, compared with nvidia-smi") {

@@ -1,4 +1,4 @@
-// NVML: a real shared library, loaded as the real one is.
+// NVML: a real shared library, loaded like NVIDIA's.
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
@@ -26,8 +26,8 @@ Machine Bare() {
   return machine;
 }
 
-Machine Join(const char* wish, const char* library = BERTH_FAKE_NVML_LIBRARY) {
-  setenv("BERTH_FAKE_NVML", wish, 1);
+Machine Join(const char* failure, const char* library = BERTH_FAKE_NVML_LIBRARY) {
+  setenv("BERTH_FAKE_NVML", failure, 1);
   Machine machine = Bare();
   JoinNvmlLibrary(library, &machine);
   unsetenv("BERTH_FAKE_NVML");
@@ -35,7 +35,7 @@ Machine Join(const char* wish, const char* library = BERTH_FAKE_NVML_LIBRARY) {
   return machine;
 }
 
-TEST_CASE("NVML tells model, UUID, memory, links, fabric, MIG and ECC") {
+TEST_CASE("NVML reports model, UUID, memory, links, fabric, MIG and ECC") {
   const Machine machine = Join("");
   REQUIRE(machine.gpus.size() == 3);
   CHECK(machine.warnings.empty());
@@ -60,7 +60,7 @@ TEST_CASE("NVML tells model, UUID, memory, links, fabric, MIG and ECC") {
   CHECK(machine.gpus[2].compute_capability.empty());
 }
 
-TEST_CASE("NVLink counts per peer, a hidden switch counts for those that end at one") {
+TEST_CASE("NVLinks are counted per peer, and a hidden switch connects the GPUs that link to it") {
   Machine machine = Join("");
   CHECK(Label(machine.gpu_gpu[0][1]) == "NV4");
   CHECK(Label(machine.gpu_gpu[0][2]) == "PHB");
@@ -70,7 +70,7 @@ TEST_CASE("NVLink counts per peer, a hidden switch counts for those that end at 
   CHECK(Label(machine.gpu_gpu[0][1]) == "NV2");
 }
 
-TEST_CASE("MIG instances are read where MIG is on") {
+TEST_CASE("MIG instances are read if MIG is on") {
   const Machine machine = Join("");
   CHECK_FALSE(machine.gpus[0].mig_enabled);
   CHECK(machine.gpus[2].mig_enabled);
@@ -83,7 +83,7 @@ TEST_CASE("MIG instances are read where MIG is on") {
   CHECK(mig.memory_bytes == int64_t{40448} << 20);
 }
 
-TEST_CASE("a driver too old for a function leaves that out") {
+TEST_CASE("a driver that is too old for a function omits its values") {
   const Machine machine = Join("", BERTH_FAKE_NVML_OLD_LIBRARY);
   const Gpu& gpu = machine.gpus[0];
   CHECK(gpu.uuid == "GPU-fake-1");
@@ -92,7 +92,7 @@ TEST_CASE("a driver too old for a function leaves that out") {
   CHECK_FALSE(machine.gpus[2].mig_enabled);
   CHECK(gpu.remap_pending == 0);  // pages, not rows
   CHECK(machine.gpus[1].remap_pending == 1);
-  CHECK(Label(machine.gpu_gpu[0][1]) == "NV4");  // peers told apart by address
+  CHECK(Label(machine.gpu_gpu[0][1]) == "NV4");  // peers are distinguished by address
   CHECK(machine.gpus[0].compute_capability.empty());
   CHECK(gpu.links.size() == 2);
 }
@@ -101,7 +101,7 @@ TEST_CASE("a GPU that fell off the bus is reported, not forgotten") {
   const Machine gone = Join("handle");
   REQUIRE(gone.gpus.size() == 3);
   CHECK(gone.gpus[0].problem.empty());
-  CHECK(gone.gpus[1].problem == "NVML does not show it");
+  CHECK(gone.gpus[1].problem == "NVML does not report it");
   CHECK(gone.gpus[1].model == "by PCI");
   REQUIRE(gone.warnings.size() == 1);
   CHECK_THAT(gone.warnings[0], Contains("GPU 1: GPU is lost"));
@@ -110,7 +110,7 @@ TEST_CASE("a GPU that fell off the bus is reported, not forgotten") {
   CHECK(lost.gpus[2].problem.empty());
 }
 
-TEST_CASE("no library, no problem, a broken one is one") {
+TEST_CASE("a missing library is no problem, a broken one is") {
   Machine machine = Join("", "libberth-there-is-none.so.1");
   CHECK(machine.warnings.empty());
   CHECK(machine.gpus[0].problem.empty());
@@ -123,8 +123,8 @@ TEST_CASE("no library, no problem, a broken one is one") {
   CHECK_FALSE(machine.gpus[0].problem.empty());
 
   machine = Join("count");
-  CHECK_THAT(machine.warnings[0], Contains("does not count"));
-  CHECK(machine.gpus[0].problem == "NVML does not show it");
+  CHECK_THAT(machine.warnings[0], Contains("cannot count the GPUs"));
+  CHECK(machine.gpus[0].problem == "NVML does not report it");
 
   const TemporaryFolder folder;
   machine = Join("", folder.Write("libnvidia-ml.so.1", "no library").c_str());
@@ -138,7 +138,7 @@ TEST_CASE("a library without any of the functions does not start") {
   CHECK(absl::IsInternal(library.status()));
 }
 
-TEST_CASE("a GPU that only NVML shows has no place") {
+TEST_CASE("a GPU that only NVML reports has no place in the tree") {
   setenv("BERTH_FAKE_NVML", "", 1);
   Machine machine = Bare();
   machine.gpus.erase(machine.gpus.begin() + 1);

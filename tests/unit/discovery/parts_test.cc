@@ -1,4 +1,4 @@
-// The wire format, JSON, tables, and what /sys tells of AMD GPUs and of NIC ports.
+// The wire format, JSON, tables, and /sys of AMD GPUs and of NIC ports.
 #include <yaml-cpp/yaml.h>
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ Machine Sample() {
   return *machine;
 }
 
-TEST_CASE("a machine comes out of the wire as it went in") {
+TEST_CASE("a machine survives encoding and decoding") {
   Machine machine = Sample();
   machine.gpus[0].mig.push_back({.uuid = "MIG-1", .profile = "1g.10gb", .slices = 1});
   machine.gpus[0].problem = "none";
@@ -41,7 +41,7 @@ TEST_CASE("a machine comes out of the wire as it went in") {
   CHECK(back->gpus[0].mig[0].profile == "1g.10gb");
 }
 
-TEST_CASE("damaged bytes on the wire are refused, or are another sound machine") {
+TEST_CASE("damaged bytes on the wire are refused, or decode to another valid machine") {
   const std::string bytes = EncodeMachine(Sample());
   for (size_t size = 0; size < bytes.size(); size += 7)
     CHECK_FALSE(DecodeMachine(bytes.substr(0, size)).ok());
@@ -51,11 +51,11 @@ TEST_CASE("damaged bytes on the wire are refused, or are another sound machine")
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 0xff);
     const absl::StatusOr<Machine> machine = DecodeMachine(damaged);
-    if (machine.ok()) CHECK_FALSE(RenderTable(*machine).empty());  // must not fail on any
+    if (machine.ok()) CHECK_FALSE(RenderTable(*machine).empty());  // must not fail on any machine
   }
 }
 
-TEST_CASE("JSON is JSON, with every device") {
+TEST_CASE("JSON output is valid, with every device") {
   Machine machine = Sample();
   machine.gpus[0].model = "quote \" back \\ line \n \xff \xc3\xa9";
   const YAML::Node json = YAML::Load(RenderJson(machine));
@@ -98,7 +98,7 @@ TEST_CASE("accelerators by vendor and class") {
   CHECK(kind(0, 0).empty());
 }
 
-TEST_CASE("each end of a link may be silent, unknown places have no class") {
+TEST_CASE("one end of a link may be missing, unknown places have no class") {
   Machine machine;
   machine.gpus.resize(3);
   for (uint8_t i = 0; i < 3; ++i) machine.gpus[i].pci.bus = i;
@@ -137,7 +137,7 @@ void WriteNode(const TemporaryFolder& folder, int number, int location, int xgmi
                             "\nmax_bandwidth 64000\n"));
 }
 
-TEST_CASE("AMD GPUs by the kernel alone: partitions, XGMI, memory, UUID") {
+TEST_CASE("AMD GPUs from the kernel only: partitions, XGMI, memory, UUID") {
   const TemporaryFolder folder;
   folder.Write("sys/class/kfd/kfd/topology/nodes/0/properties",
                "cpu_cores_count 96\nsimd_count 0\n");
@@ -167,7 +167,7 @@ TEST_CASE("AMD GPUs by the kernel alone: partitions, XGMI, memory, UUID") {
   CHECK(machine.gpu_gpu[3][0].mb_per_s == 64000);
 }
 
-TEST_CASE("AMD GPUs without the compute driver stay as the PCI tree shows them") {
+TEST_CASE("AMD GPUs without the compute driver remain as in the PCI tree") {
   const TemporaryFolder folder;
   Machine machine = AmdMachine();
   JoinAmd(folder.path(), &machine);

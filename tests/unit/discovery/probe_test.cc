@@ -1,4 +1,4 @@
-// The probe: whatever it reads or loads, the one who asked gets an answer or a reason.
+// The probe: whatever it reads or loads, the caller gets an answer or an error.
 #include "clients/discovery/probe.h"
 
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ std::string Refusal(const absl::StatusOr<Machine>& machine) {
   return std::string(machine.status().message());
 }
 
-// A probe that does as the script says.
+// A probe that is a script.
 std::string Script(const TemporaryFolder& folder, const std::string& text) {
   const std::string path = folder.Write("probe.sh", "#!/bin/sh\n" + text + "\n");
   chmod(path.c_str(), 0700);
@@ -43,7 +43,7 @@ TEST_CASE("the probe reads a file, and this machine") {
   CHECK(here->host_memory_bytes > 0);
 }
 
-TEST_CASE("the probe asks NVML") {
+TEST_CASE("the probe queries NVML") {
   const absl::StatusOr<Machine> machine =
       RunProbe(BERTH_PROBE, {.nvml_library = BERTH_FAKE_NVML_LIBRARY}, kLong);
   REQUIRE(machine.ok());
@@ -51,12 +51,12 @@ TEST_CASE("the probe asks NVML") {
   CHECK(machine->gpus[0].uuid == "GPU-fake-1");
 }
 
-TEST_CASE("errors of the probe name the file and keep their kind") {
+TEST_CASE("errors of the probe name the file and keep their code") {
   const TemporaryFolder folder;
   const std::string none = folder.path() + "/none.xml";
   const auto missing = RunProbe(BERTH_PROBE, {.from = none}, kLong);
   CHECK(absl::IsNotFound(missing.status()));
-  CHECK(Refusal(missing) == none + ": there is no such file");
+  CHECK(Refusal(missing) == none + ": no such file");
   const std::string cut =
       folder.Write("cut.xml", std::string(kTwoSockets).substr(0, sizeof kTwoSockets / 2));
   CHECK_THAT(Refusal(RunProbe(BERTH_PROBE, {.from = cut}, kLong)), StartsWith(cut + ": line "));
@@ -65,8 +65,8 @@ TEST_CASE("errors of the probe name the file and keep their kind") {
              StartsWith(cut + ": line "));
 }
 
-// hwloc itself sees these: well formed, and wrong.
-TEST_CASE("XML that hwloc refuses or chokes on is an error with the file's name") {
+// These reach hwloc itself: well formed, but wrong.
+TEST_CASE("XML that hwloc refuses or crashes on is an error with the file's name") {
   const TemporaryFolder folder;
   const std::string text = kTwoSockets;
   const std::vector<std::pair<std::string, std::string>> wrong = {
@@ -88,9 +88,9 @@ TEST_CASE("XML that hwloc refuses or chokes on is an error with the file's name"
   CHECK_THAT(Refusal(RunProbe(BERTH_PROBE, {.from = empty}, kLong)), StartsWith(empty + ": "));
 }
 
-// Each value of the file in turn replaced by something hostile: an answer or a named error each
-// time, within its time.
-TEST_CASE("no value of a file takes the reader down") {
+// Replaces values of the file with hostile ones, one at a time: each gives an answer or an error
+// that names the file, in time.
+TEST_CASE("no value in a file crashes the reader") {
   const TemporaryFolder folder;
   const std::string text = kTwoSockets;
   const std::vector<std::string> poison = {
@@ -115,7 +115,7 @@ TEST_CASE("no value of a file takes the reader down") {
   CHECK(tried > 250);
 }
 
-TEST_CASE("a probe that crashes, hangs, floods or lies is an error, not an end") {
+TEST_CASE("a probe that crashes, hangs, floods or lies is an error, and the caller survives") {
   const TemporaryFolder folder;
   const DiscoverOptions options{.from = "/some/file.xml"};
   const auto refusal = [&](const std::string& script, absl::Duration timeout) {

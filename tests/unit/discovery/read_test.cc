@@ -56,11 +56,11 @@ TEST_CASE("PCI addresses are read as the kernel, hwloc and NVML write them") {
   }
 }
 
-TEST_CASE("XML that is not well formed is refused with its line and a reason") {
+TEST_CASE("malformed XML is refused with its line and a reason") {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "line 1: no element"},
       {"<a>", "line 1: the file ends inside <a>"},
-      {"<a>\n<b></a>", "line 2: </a> closes nothing"},
+      {"<a>\n<b></a>", "line 2: </a> does not match an open element"},
       {"<a/><b/>", "second root"},
       {"<a x=1/>", "without quotes"},
       {"<a x='1/>", "ends inside an attribute"},
@@ -68,10 +68,10 @@ TEST_CASE("XML that is not well formed is refused with its line and a reason") {
       {"<a x='&boom;'/>", "entity"},
       {"<a x='<'/>", "'<' inside"},
       {"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "declarations"},
-      {"<a><![CDATA[x]]></a>", "not read"},
-      {"<!-- x", "a comment without an end"},
+      {"<a><![CDATA[x]]></a>", "unsupported section"},
+      {"<!-- x", "a comment is not closed"},
       {"text<a/>", "text outside"},
-      {std::string("<a>\0</a>", 8), "zero byte"},
+      {std::string("<a>\0</a>", 8), "NUL byte"},
       {"< a/>", "tag without a name"},
       {"<a>\n<b x='\x1b[31m'/></a>", "line 2: a control character"},
       {"<a x='\x7f'/>", "a control character"},
@@ -104,7 +104,7 @@ TEST_CASE("XML's own escapes and comments") {
   CHECK(WithoutComments("<a><!-- 1 --><b/><!--2--></a>") == "<a> <b/> </a>");
 }
 
-TEST_CASE("files that are no topology are refused by name") {
+TEST_CASE("files that are not a topology are refused by name") {
   const TemporaryFolder folder;
   const auto refusal = [](const std::string& path) {
     const absl::StatusOr<XmlFile> file = ReadXmlFile(path);
@@ -124,7 +124,7 @@ TEST_CASE("files that are no topology are refused by name") {
   CHECK_THAT(refusal(folder.Write("vx", "<topology version=\"x\"></topology>")),
              Contains("unknown version"));
   CHECK_THAT(refusal(folder.Write("large", std::string(kMaxXmlBytes + 1, ' '))),
-             Contains("more than"));
+             Contains("larger than"));
 }
 
 TEST_CASE("hwloc XML: one GPU per function, vendor and class together, ROCm names are GPUs") {
@@ -149,7 +149,7 @@ TEST_CASE("hwloc XML: one GPU per function, vendor and class together, ROCm name
   CHECK(machine.gpus[6].uuid == "PCI-0000:c1:00.0-p1");
 }
 
-TEST_CASE("hwloc XML: NUMA nodes, NICs and the part of the PCI tree that matters") {
+TEST_CASE("hwloc XML: NUMA nodes, NICs and the relevant part of the PCI tree") {
   const Machine machine = Read(kTwoSockets);
   REQUIRE(machine.numa_nodes.size() == 2);
   CHECK(machine.numa_nodes[1].cpus == "2-3");
@@ -200,7 +200,7 @@ TEST_CASE("NCCL XML: switches, links, names") {
   CHECK(machine.nics[0].megabits_per_s == 200000);
 }
 
-TEST_CASE("NCCL XML that makes no sense is refused with line and element") {
+TEST_CASE("invalid NCCL XML is refused with line and element") {
   const TemporaryFolder folder;
   const auto refusal = [&](const std::string& from, const std::string& to) {
     const std::string path =
@@ -216,8 +216,8 @@ TEST_CASE("NCCL XML that makes no sense is refused with line and element") {
   CHECK_THAT(refusal("<cpu numaid=\"1\"", "<gpu/><cpu numaid=\"1\""), Contains("<gpu>"));
 }
 
-TEST_CASE("an operator's file moves devices, and says what it does not know") {
-  // The same two GPUs, all on one bus, as a virtual machine shows them.
+TEST_CASE("an operator's file moves devices, and unknown devices are reported") {
+  // The same two GPUs on one flat bus, as a virtual machine shows them.
   const std::string flat = R"(<system version="1"><cpu numaid="0" affinity="ffff">
     <pci busid="0001:00:00.0" class="0x030200" vendor="0x10de"/>
     <pci busid="0002:00:00.0" class="0x030200" vendor="0x10de"/>
@@ -241,7 +241,7 @@ TEST_CASE("a folder without a copy of /sys is refused") {
   CHECK_THAT(std::string(machine.status().message()), Contains("no copy of /sys"));
 }
 
-TEST_CASE("this machine is read, whatever it has") {
+TEST_CASE("this machine can be read, whatever it has") {
   const absl::StatusOr<Machine> machine = Discover({});
   REQUIRE(machine.ok());
   CHECK(machine->host_memory_bytes > 0);

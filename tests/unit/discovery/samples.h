@@ -1,4 +1,4 @@
-// Machines that no one built, small enough to read.
+// Invented machines, small enough to read.
 #ifndef BERTH_TESTS_UNIT_DISCOVERY_SAMPLES_H_
 #define BERTH_TESTS_UNIT_DISCOVERY_SAMPLES_H_
 
@@ -11,8 +11,8 @@
 namespace berth::discovery {
 
 // Two sockets, one NUMA node each. Socket 0, one host bridge: a switch with two GPUs and a NIC, and
-// a second switch below it with a third GPU; next to the switch, on a port of its own, an old card.
-// Socket 1: two host bridges with a GPU each, and a console that is no GPU.
+// a second switch below it with a third GPU; next to the switch, on a separate port, an old card.
+// Socket 1: two host bridges with a GPU each, and a console that is not a GPU.
 inline constexpr char kTwoSockets[] = R"(<?xml version="1.0" encoding="UTF-8"?>
 <!-- written by hand -->
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
@@ -104,7 +104,7 @@ inline constexpr char kTwoSockets[] = R"(<?xml version="1.0" encoding="UTF-8"?>
 </topology>
 )";
 
-// A switch with two GPUs and a NIC on NUMA node 0, a GPU by itself on node 1.
+// A switch with two GPUs and a NIC on NUMA node 0, another GPU on node 1.
 inline constexpr char kNcclVm[] = R"(<!-- for a virtual machine -->
 <system version="1">
   <cpu numaid="0" affinity="00000000,000000ff" arch="x86_64">
@@ -126,7 +126,7 @@ inline constexpr char kNcclVm[] = R"(<!-- for a virtual machine -->
 </system>
 )";
 
-// A folder that goes away with everything in it.
+// A folder that is removed with everything in it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -137,7 +137,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
-  // Gives the file's path; folders in between are made.
+  // Writes a file and makes its folders. Returns the path.
   std::string Write(const std::string& name, const std::string& text) const {
     const std::filesystem::path path = std::filesystem::path(path_) / name;
     std::filesystem::create_directories(path.parent_path());

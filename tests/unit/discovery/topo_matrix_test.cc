@@ -37,7 +37,7 @@ TEST_CASE("the table is read, with names from its legend") {
   CHECK(matrix->cells[1][2].pci == LinkClass::kSys);
 }
 
-TEST_CASE("tables that are cut off or contradict themselves are refused") {
+TEST_CASE("truncated or contradictory tables are refused") {
   const auto refusal = [](const std::string& from, const std::string& to) {
     const auto matrix = ParseTopoMatrix(absl::StrReplaceAll(kTable, {{from, to}}));
     REQUIRE_FALSE(matrix.ok());

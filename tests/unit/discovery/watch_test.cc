@@ -1,4 +1,4 @@
-// The watch: GPUs asked again and again, by a process that may hang, crash or find no driver.
+// The watch: GPUs are queried repeatedly, by a process that may hang, crash or find no driver.
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -17,7 +17,7 @@ using Catch::Matchers::Contains;
 
 constexpr absl::Duration kLong = absl::Seconds(60);
 
-// The fake driver, with a state that the test writes while the watch runs.
+// The fake driver, with a state that the test changes while the watch runs.
 struct World {
   World() { setenv("BERTH_FAKE_NVML_STATE", (folder.path() + "/state").c_str(), 1); }
   ~World() { unsetenv("BERTH_FAKE_NVML_STATE"); }
@@ -34,19 +34,19 @@ struct World {
   GpuWatch watch{BERTH_PROBE, BERTH_FAKE_NVML_LIBRARY};
 };
 
-TEST_CASE("the watch tells load, errors and instances of each GPU") {
+TEST_CASE("the watch reports load, errors and instances of each GPU") {
   World world;
   world.Say("ecc 0 0\nreplays 0 2\ncrc 0 7\naction 0 1\nfailed 0 1\n");
   const GpuReport report = world.Ask();
   CHECK(report.driver == "555.42.06");
-  CHECK(report.xids_are_told);
+  CHECK(report.xids_supported);
   REQUIRE(report.gpus.size() == 5);
   const GpuSample& gpu = report.gpus[0];
   CHECK(gpu.kind == "gpu");
   CHECK(gpu.uuid == "GPU-fake-1");
   CHECK(gpu.index == 0);
   CHECK(ToString(gpu.pci) == "0000:10:00.0");
-  CHECK(gpu.memory_used_bytes == int64_t{512} << 20);  // and as much is reserved
+  CHECK(gpu.memory_used_bytes == int64_t{512} << 20);  // the same amount is reserved
   CHECK(gpu.memory_reserved_bytes == int64_t{512} << 20);
   CHECK(gpu.encoder_percent == 12);
   CHECK(gpu.decoder_percent == -1);  // the fake has no such function
@@ -67,7 +67,7 @@ TEST_CASE("the watch tells load, errors and instances of each GPU") {
   CHECK(gpu.nvlink_recoveries == 0);
   CHECK(gpu.nvlink_crc == 42);
   CHECK(gpu.xids.empty());
-  CHECK(report.gpus[2].nvlink_crc == -1);  // has no links
+  CHECK(report.gpus[2].nvlink_crc == -1);  // it has no links
   CHECK(report.gpus[2].ecc_uncorrected == -1);
   const GpuSample& mig = report.gpus[4];
   CHECK(mig.kind == "mig");
@@ -78,7 +78,7 @@ TEST_CASE("the watch tells load, errors and instances of each GPU") {
   CHECK(mig.memory_used_bytes == int64_t{512} << 20);
 }
 
-TEST_CASE("XIDs that come between two reports are told once") {
+TEST_CASE("XIDs that occur between two reports are reported once") {
   World world;
   world.Say("");
   CHECK(world.Ask().gpus[1].xids.empty());
@@ -92,11 +92,11 @@ TEST_CASE("XIDs that come between two reports are told once") {
   CHECK(world.Ask().gpus[1].xids.empty());
 }
 
-TEST_CASE("a GPU that is lost says so, the others go on") {
+TEST_CASE("a lost GPU is reported, the others continue") {
   World world;
   world.Say("lost 1 1\n");
   const GpuReport lost_before = world.Ask();
-  REQUIRE(lost_before.gpus.size() == 4);  // one that cannot say who it is
+  REQUIRE(lost_before.gpus.size() == 4);  // including one that cannot report its UUID
   world.Say("");
   world.watch.Restart();
   CHECK(world.Ask().gpus.size() == 5);
@@ -107,13 +107,13 @@ TEST_CASE("a GPU that is lost says so, the others go on") {
   CHECK(report.gpus[0].problem.empty());
 }
 
-TEST_CASE("an old driver tells what it has") {
+TEST_CASE("an old driver reports the values that it has") {
   GpuWatch watch(BERTH_PROBE, BERTH_FAKE_NVML_OLD_LIBRARY);
   std::atomic<bool> stop = false;
   const absl::StatusOr<GpuReport> report = watch.Ask(kLong, stop);
   REQUIRE(report.ok());
   REQUIRE(report->gpus.size() == 3);
-  CHECK_FALSE(report->xids_are_told);
+  CHECK_FALSE(report->xids_supported);
   const GpuSample& gpu = report->gpus[1];
   CHECK(gpu.retired_corrected == 0);
   CHECK(gpu.retired_uncorrected == 4);
@@ -124,7 +124,7 @@ TEST_CASE("an old driver tells what it has") {
   CHECK(gpu.recovery_action == -1);
 }
 
-TEST_CASE("no driver, a broken one, one that hangs, one that comes back") {
+TEST_CASE("no driver, a broken one, one that hangs, one that recovers") {
   std::atomic<bool> stop = false;
   GpuWatch none(BERTH_PROBE, "libberth-there-is-none.so.1");
   CHECK(absl::IsNotFound(none.Ask(kLong, stop).status()));
@@ -142,7 +142,7 @@ TEST_CASE("no driver, a broken one, one that hangs, one that comes back") {
   world.Say("hang 0 1\n");
   const absl::Status hangs = world.watch.Ask(absl::Milliseconds(300), stop).status();
   CHECK(absl::IsDeadlineExceeded(hangs));
-  CHECK_THAT(std::string(hangs.message()), Contains("does not answer"));
+  CHECK_THAT(std::string(hangs.message()), Contains("does not respond"));
   stop = true;
   CHECK(absl::IsCancelled(world.watch.Ask(kLong, stop).status()));
   stop = false;
@@ -150,7 +150,7 @@ TEST_CASE("no driver, a broken one, one that hangs, one that comes back") {
   CHECK(world.Ask().gpus.size() == 5);
 }
 
-TEST_CASE("a watch that crashes, or says nonsense, is a reason and not an end") {
+TEST_CASE("a watch that crashes or prints nonsense is an error, and the caller survives") {
   const TemporaryFolder folder;
   std::atomic<bool> stop = false;
   const auto script = [&](const std::string& text) {
@@ -168,7 +168,7 @@ TEST_CASE("a watch that crashes, or says nonsense, is a reason and not an end") 
              Contains("no luck"));
 }
 
-TEST_CASE("a report survives its way, and damage does not") {
+TEST_CASE("a report survives encoding, and damage is refused") {
   GpuReport report{.driver = "1", .gpus = {{.uuid = "a", .xids = {1, 2}}}};
   const std::string bytes = EncodeReport(report);
   const absl::StatusOr<GpuReport> back = DecodeReport(bytes);

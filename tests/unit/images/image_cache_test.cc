@@ -1,5 +1,5 @@
-// What berth-image leaves in its cache: by the real program, with umoci, or with scripts in its
-// place where that must be slow, greedy or counted.
+// What berth-image leaves in its cache: run by the real program, with umoci, or with scripts if
+// umoci must be slow, greedy or counted.
 #include "clients/images/image_cache.h"
 
 #include <signal.h>
@@ -50,7 +50,7 @@ struct World {
   std::string Entry() const {
     return absl::StrCat(request.cache(), "/sha256-", layout.manifest_digest.substr(7));
   }
-  // What is in the cache beside its locks.
+  // The contents of the cache without its locks and links.
   std::set<std::string> Names() const {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(request.cache())) {
@@ -59,7 +59,7 @@ struct World {
     }
     return names;
   }
-  // In place of umoci: it has to make rootfs in its working directory.
+  // Replaces umoci. The script must make rootfs in its working directory.
   void Script(const std::string& text) {
     const std::string path = files.path() + "/unpacker";
     std::ofstream(path) << "#!/bin/sh\n" << text;
@@ -77,7 +77,7 @@ struct World {
 
 bool HasUmoci() {
   if (geteuid() == 0 && access("/usr/bin/umoci", X_OK) == 0) return true;
-  WARN("no root or no umoci here: unpacking is not tested");
+  WARN("no root or no umoci: unpacking is not tested");
   return false;
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("an image is unpacked once, with its configuration, and kept by a link
   CHECK(record.env(1) == "A=b=c");
   CHECK(record.working_directory() == "/bin");
   CHECK(record.bytes() > 0);
-  // Again, for another task: nothing is unpacked.
+  // Again, for another task: unpacks nothing.
   w.Script("exit 1");
   w.request.set_link("n1-2-0-1");
   w.request.set_tag("1");
@@ -111,7 +111,7 @@ TEST_CASE("an image is unpacked once, with its configuration, and kept by a link
   CHECK(fs::equivalent(w.request.cache() + "/used/n1-2-0-1", w.Entry()));
 }
 
-TEST_CASE("layers that mean harm reach nothing outside of the image") {
+TEST_CASE("hostile layers reach nothing outside of the image") {
   if (!HasUmoci()) return;
   World w;
   const std::string outside = w.files.path() + "/outside";
@@ -142,7 +142,7 @@ TEST_CASE("layers that mean harm reach nothing outside of the image") {
   }
 }
 
-TEST_CASE("a working directory that is a link leads nowhere but into the image") {
+TEST_CASE("a working directory that is a link never leads out of the image") {
   if (!HasUmoci()) return;
   World w;
   const auto directory = [&](const std::string& target) {
@@ -155,10 +155,10 @@ TEST_CASE("a working directory that is a link leads nowhere but into the image")
     return record.working_directory();
   };
   CHECK(directory("/etc") == "/w");
-  CHECK(directory("/usr") == "");  // of the machine, not of the image
+  CHECK(directory("/usr") == "");  // on the machine, not in the image
 }
 
-TEST_CASE("device files of an image are left out") {
+TEST_CASE("device files of an image are omitted") {
   if (!HasUmoci()) return;
   World w;
   w.layout.WriteIndex({w.layout.AddImage(
@@ -168,7 +168,7 @@ TEST_CASE("device files of an image are left out") {
   CHECK_FALSE(fs::exists(w.Entry() + "/rootfs/dev/mem"));
 }
 
-TEST_CASE("a damaged layer is refused, by name, and nothing is left of it") {
+TEST_CASE("a damaged layer is refused by name, and nothing remains of it") {
   if (!HasUmoci()) return;
   World w;
   w.UseImage();
@@ -181,7 +181,7 @@ TEST_CASE("a damaged layer is refused, by name, and nothing is left of it") {
   CHECK(fs::is_empty(w.request.cache() + "/used"));
 }
 
-TEST_CASE("what umoci says of an image that it does not take is told") {
+TEST_CASE("umoci's error for a rejected image is reported") {
   if (!HasUmoci()) return;
   World w;
   const std::string layer = w.layout.AddBlob("application/vnd.oci.image.layer.v1.tar+odd", "x");
@@ -196,7 +196,7 @@ TEST_CASE("what umoci says of an image that it does not take is told") {
   CHECK(absl::StrContains(words, "umoci failed (code 1): create rootfs"));
 }
 
-TEST_CASE("an image above its bounds is stopped while it is unpacked") {
+TEST_CASE("an image above its bounds is stopped during unpacking") {
   World w;
   w.UseImage();
   SECTION("bytes") {
@@ -205,11 +205,11 @@ TEST_CASE("an image above its bounds is stopped while it is unpacked") {
         "mkdir rootfs; while :; do dd if=/dev/zero bs=1M count=1 2>/dev/null >> "
         "rootfs/f$((i=i+1)); "
         "sleep 0.05; done");
-    CHECK(absl::StrContains(RunImageProgram(w.request), "more than 8 MiB (images.maxImageSize)"));
+    CHECK(absl::StrContains(RunImageProgram(w.request), "larger than 8 MiB (images.maxImageSize)"));
   }
   SECTION("one file") {
     w.request.set_max_image_bytes(8 << 20);
-    // Behind a hole, so that nothing is there that looking for too many bytes could find first.
+    // With a hole, so that the check of the total size cannot fire first.
     w.Script("mkdir rootfs; exec dd if=/dev/zero of=rootfs/f bs=1M seek=9 count=1 2>/dev/null");
     CHECK(absl::StrContains(RunImageProgram(w.request), "umoci failed (killed by signal 25)"));
   }
@@ -222,26 +222,26 @@ TEST_CASE("an image above its bounds is stopped while it is unpacked") {
     w.request.set_timeout_ms(300);
     w.Script("mkdir rootfs; exec sleep 1000");
     ImageProgram program(w.request);
-    CHECK(absl::StrContains(program.Wait(), "not unpacked within 300ms"));
+    CHECK(absl::StrContains(program.Wait(), "unpacking took longer than 300ms"));
     CHECK(program.exit_code == 4);  // nobody's fault
   }
-  SECTION("room on the disk") {
+  SECTION("space on the disk") {
     w.request.set_min_free_bytes(int64_t{1} << 60);
     ImageProgram program(w.request);
-    CHECK(absl::StrContains(program.Wait(), "MiB are free in"));
+    CHECK(absl::StrContains(program.Wait(), "MiB free; image unpacking keeps"));
     CHECK(program.exit_code == 4);  // nobody's fault
   }
-  SECTION("room in the cache") {
+  SECTION("space in the cache") {
     w.request.set_cache_bytes(2 << 20);
     w.Script("mkdir rootfs; dd if=/dev/zero of=rootfs/f bs=1M count=4 2>/dev/null");
     ImageProgram program(w.request);
-    CHECK(absl::StrContains(program.Wait(), "more than images.cacheSize allows"));
+    CHECK(absl::StrContains(program.Wait(), "more than images.cacheSize ("));
     CHECK(program.exit_code == 4);  // nobody's fault
   }
   CHECK(w.Names().empty());
 }
 
-TEST_CASE("what no task uses makes room, the longest unused first") {
+TEST_CASE("unused images make room, the least recently used first") {
   World w;
   w.request.set_cache_bytes(5 << 20);
   w.Script("mkdir rootfs; dd if=/dev/zero of=rootfs/f bs=1M count=2 2>/dev/null");
@@ -258,11 +258,11 @@ TEST_CASE("what no task uses makes room, the longest unused first") {
   };
   CHECK(provide(0) == "");
   CHECK(provide(1) == "");
-  CHECK(absl::StrContains(provide(2), "images.cacheSize"));  // both are used
+  CHECK(absl::StrContains(provide(2), "images.cacheSize"));  // both are in use
   CHECK(w.Names() == std::set<std::string>{entries[0], entries[1]});
   release(0);
   release(1);
-  CHECK(provide(0) == "");  // it is there, and now used last
+  CHECK(provide(0) == "");  // cached, and now the most recently used
   release(0);
   CHECK(provide(4) == "");
   CHECK(w.Names() == std::set<std::string>{entries[0], entries[4]});
@@ -273,7 +273,7 @@ TEST_CASE("what no task uses makes room, the longest unused first") {
   CHECK(w.Names().empty());
 }
 
-TEST_CASE("several at once unpack an image once") {
+TEST_CASE("concurrent requests unpack an image once") {
   World w;
   w.UseImage();
   w.Script(absl::StrCat("echo x >> ", w.files.path(), "/count; mkdir rootfs; sleep 0.3"));
@@ -288,7 +288,7 @@ TEST_CASE("several at once unpack an image once") {
     CHECK(fs::exists(absl::StrCat(w.request.cache(), "/used/n1-", i, "-0-1/rootfs")));
 }
 
-TEST_CASE("killed while it unpacks: nothing half, no process, and the next one starts anew") {
+TEST_CASE("killed while unpacking: no partial image, no process, and the next run starts over") {
   World w;
   w.UseImage();
   w.Script("mkdir rootfs; echo $$ > rootfs/pid.new; mv rootfs/pid.new rootfs/pid; exec sleep 1000");
@@ -296,12 +296,12 @@ TEST_CASE("killed while it unpacks: nothing half, no process, and the next one s
   ImageProgram program(w.request);
   REQUIRE(Eventually([&] { return fs::exists(pid_file); }));
   const pid_t unpacker = static_cast<pid_t>(std::stol(ReadText(pid_file)));
-  kill(program.pid, SIGTERM);  // who unpacks goes on
+  kill(program.pid, SIGTERM);  // the unpacking program continues
   absl::SleepFor(absl::Milliseconds(100));
   CHECK(kill(program.pid, 0) == 0);
   ImageProgram waiting(w.request);
   absl::SleepFor(absl::Milliseconds(100));
-  kill(waiting.pid, SIGTERM);  // who waits does not
+  kill(waiting.pid, SIGTERM);  // the waiting one ends
   CHECK(waiting.Wait() == "signal 15");
   kill(program.pid, SIGKILL);
   CHECK(program.Wait() == "signal 9");
@@ -317,17 +317,17 @@ TEST_CASE("killed while it unpacks: nothing half, no process, and the next one s
   CHECK_FALSE(fs::exists(w.Entry() + "/rootfs/pid"));
 }
 
-TEST_CASE("a cache that others can look into is refused, and umoci must be there") {
+TEST_CASE("a cache that others can read is refused, and umoci must exist") {
   World w;
   w.UseImage();
   w.request.set_umoci("/nowhere/umoci");
   CHECK(absl::StrContains(RunImageProgram(w.request), "apt-get install umoci"));
   CHECK(w.Names().empty());
   chmod(w.request.cache().c_str(), 0755);
-  CHECK(absl::StrContains(RunImageProgram(w.request), "chmod 700"));
+  CHECK(absl::StrContains(RunImageProgram(w.request), "with mode 0700"));
 }
 
-TEST_CASE("leftovers go when an agent starts") {
+TEST_CASE("leftovers are removed when an agent starts") {
   World w;
   fs::create_directory(w.request.cache());
   chmod(w.request.cache().c_str(), 0700);
@@ -338,7 +338,7 @@ TEST_CASE("leftovers go when an agent starts") {
   CHECK(w.Names().empty());
 }
 
-TEST_CASE("without an agent that listens the image is unpacked, and kept by nobody") {
+TEST_CASE("if the agent is gone, the image is unpacked, but no link keeps it") {
   World w;
   w.UseImage();
   w.Script("mkdir rootfs; sleep 0.3");
@@ -349,7 +349,7 @@ TEST_CASE("without an agent that listens the image is unpacked, and kept by nobo
   CHECK(fs::is_empty(w.request.cache() + "/used"));
 }
 
-TEST_CASE("a tree is measured: files of several names once, names too long for one call too") {
+TEST_CASE("the size of a tree: hard links count once, and paths may exceed PATH_MAX") {
   const TemporaryDirectory files;
   const std::string part(200, 'd');
   const std::string here = fs::current_path();

@@ -1,4 +1,4 @@
-// A cache of images and berth-image, the real program, for tests.
+// An image cache and berth-image, the real program, for tests.
 #ifndef BERTH_TESTS_UNIT_IMAGES_IMAGE_WORLD_H_
 #define BERTH_TESTS_UNIT_IMAGES_IMAGE_WORLD_H_
 
@@ -60,7 +60,7 @@ class ImageProgram {
     close(output_);
     output_ = -1;
   }
-  // "" when it did what it was asked for; else what it says.
+  // Returns "" on success, otherwise the output of the program.
   std::string Wait() {
     std::string words;
     char buffer[4096];
@@ -77,7 +77,7 @@ class ImageProgram {
   }
 
   pid_t pid = -1;
-  int exit_code = -1;  // once waited for
+  int exit_code = -1;  // set by Wait
 
  private:
   int output_ = -1;

@@ -1,4 +1,4 @@
-// Builds OCI layouts, good ones and hostile ones, without any tool.
+// Builds OCI layouts, valid ones and hostile ones, without any tool.
 #ifndef BERTH_TESTS_UNIT_IMAGES_LAYOUT_BUILDER_H_
 #define BERTH_TESTS_UNIT_IMAGES_LAYOUT_BUILDER_H_
 
@@ -84,7 +84,7 @@ class LayoutBuilder {
     std::ofstream(BlobFile(Digest(content)), std::ios::binary) << content;
     return Descriptor(type, Digest(content), content.size(), more);
   }
-  // The descriptor of an image's manifest; `more`: further fields of it, ",\"platform\":{...}".
+  // The descriptor of an image's manifest. `more`: further fields, ",\"platform\":{...}".
   std::string AddImage(const std::vector<std::vector<TarEntry>>& layers,
                        const std::string& config = "{}", const std::string& more = "",
                        const std::string& architecture = HostArchitecture()) {
@@ -122,7 +122,7 @@ class LayoutBuilder {
   }
 
   std::string manifest_digest;             // of the last image
-  std::vector<std::string> layer_digests;  // of all
+  std::vector<std::string> layer_digests;  // of all images
 
  private:
   static std::string Index(const std::vector<std::string>& manifests) {

@@ -1,4 +1,4 @@
-// Which image of a layout a tag is, and layouts that are broken or mean harm.
+// Which image of a layout a tag selects, and layouts that are broken or hostile.
 #include "clients/images/oci_layout.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ using namespace testing;  // NOLINT
 
 const std::vector<std::vector<TarEntry>> kLayers = {{{.name = "a", .content = "alpha"}}};
 
-// The digest of what the tag stands for, or the words of the refusal.
+// The digest of the tagged image, or the text of the refusal.
 std::string Find(const LayoutBuilder& layout, const std::string& tag,
                  const std::string& architecture = "amd64") {
   const auto image = ReadOciImage(layout.path(), tag, architecture);
@@ -48,17 +48,17 @@ TEST_CASE("a tag names one image of a layout") {
   layout.WriteIndex({first, second});
   CHECK(Find(layout, "2") == two);
   CHECK(Find(layout, "h:5/team/x:2") == two);
-  Says(Find(layout, "x"), "there is no tag x in the OCI layout");
-  Says(Find(layout, ""), "there is no tag latest");
-  Says(Find(layout, ""), "which has: 1, h:5/team/x:2");
+  Says(Find(layout, "x"), " has no tag x; it has: ");
+  Says(Find(layout, ""), " has no tag latest");
+  Says(Find(layout, ""), "it has: 1, h:5/team/x:2");
   const std::string other = AddAmd64(layout, "{}", layout.Tag("y:2"));
   layout.WriteIndex({first, second, other});
-  Says(Find(layout, "2"), "may be each of: h:5/team/x:2, y:2");
+  Says(Find(layout, "2"), "is ambiguous: h:5/team/x:2, y:2");
   layout.WriteIndex({first, AddAmd64(layout, "{}", layout.Tag("latest"))});
   CHECK(Find(layout, "") == layout.manifest_digest);
 }
 
-TEST_CASE("an index of several platforms gives this node's") {
+TEST_CASE("an index of several platforms selects this node's") {
   const TemporaryDirectory files;
   LayoutBuilder layout(files.path());
   const std::string arm =
@@ -72,26 +72,26 @@ TEST_CASE("an index of several platforms gives this node's") {
   layout.WriteIndex({index});
   CHECK(Find(layout, "1") == amd_digest);
   CHECK(Find(layout, "", "arm64") == arm_digest);
-  Says(Find(layout, "1", "riscv64"), "has no image for linux/riscv64, only for: linux/amd64");
-  layout.WriteIndex({arm, amd});  // without names
+  Says(Find(layout, "1", "riscv64"), "has no image for linux/riscv64; it has: linux/amd64");
+  layout.WriteIndex({arm, amd});  // without tags
   CHECK(Find(layout, "", "arm64") == arm_digest);
-  // Each one in another: bounded.
+  // Each index inside another one: bounded.
   std::string nested = index;
   for (int i = 0; i < 3; ++i) nested = layout.AddIndex({nested});
   layout.WriteIndex({nested});
-  Says(Find(layout, ""), "more than 3 indexes in each other");
+  Says(Find(layout, ""), "indexes are nested more than 3 deep");
 }
 
 TEST_CASE("an image for another machine is refused") {
   const TemporaryDirectory files;
   LayoutBuilder layout(files.path());
   layout.WriteIndex({layout.AddImage(kLayers, "{}", "", "arm64")});
-  Says(Find(layout, ""), "the image is for linux/arm64, this node is linux/amd64");
+  Says(Find(layout, ""), "the image is for linux/arm64, but this node is linux/amd64");
   layout.WriteIndex({layout.AddBlob("application/vnd.docker.distribution.manifest.v2+json", "{}")});
   Says(Find(layout, ""), "copy it with skopeo copy --format oci");
 }
 
-TEST_CASE("digests are names of blobs and nothing else") {
+TEST_CASE("only names of blobs are digests") {
   const TemporaryDirectory files;
   const std::string hex(64, 'a');
   CHECK(*BlobPath("/l", "sha256:" + hex) == "/l/blobs/sha256/" + hex);
@@ -102,22 +102,22 @@ TEST_CASE("digests are names of blobs and nothing else") {
     CHECK(absl::IsInvalidArgument(BlobPath("/l", bad).status()));
     LayoutBuilder layout(files.path());
     layout.WriteIndex({layout.Descriptor(kManifestType, "sha256:../../../etc/shadow", 5)});
-    Says(Find(layout, ""), "is no digest");
+    Says(Find(layout, ""), "is not a digest");
   }
 }
 
-TEST_CASE("damage is named") {
+TEST_CASE("damage is reported by its place") {
   const TemporaryDirectory files;
   LayoutBuilder layout(files.path());
   layout.WriteIndex({AddAmd64(layout, "{}", "")});
   REQUIRE(Find(layout, "") == layout.manifest_digest);
   const std::string layer = layout.layer_digests[0];
   const std::string file = layout.BlobFile(layer);
-  SECTION("a layer of another size") {
+  SECTION("a layer with another size") {
     std::ofstream(file, std::ios::app) << "x";
     Says(Find(layout, ""), "blob " + layer + " of " + files.path() + " is damaged: it has ");
   }
-  SECTION("a layer of another content") {
+  SECTION("a layer with another content") {
     std::ofstream(file, std::ios::in | std::ios::out) << "z";
     const auto image = ReadOciImage(files.path(), "", "amd64");
     REQUIRE(image.ok());
@@ -125,28 +125,28 @@ TEST_CASE("damage is named") {
     CHECK(absl::IsDataLoss(status));
     Says(std::string(status.message()), "blob " + layer);
   }
-  SECTION("no layer") {
+  SECTION("a missing layer") {
     unlink(file.c_str());
     Says(Find(layout, ""), "blob " + layer + " of " + files.path() + " is missing");
   }
-  SECTION("a link in place of a layer") {
+  SECTION("a link instead of a layer") {
     unlink(file.c_str());
     REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
     Says(Find(layout, ""), "is a link");
   }
-  SECTION("a FIFO in place of a manifest holds up nobody") {
+  SECTION("a FIFO instead of a manifest does not block") {
     unlink(layout.BlobFile(layout.manifest_digest).c_str());
     REQUIRE(mkfifo(layout.BlobFile(layout.manifest_digest).c_str(), 0600) == 0);
-    Says(Find(layout, ""), "is no regular file");
+    Says(Find(layout, ""), "is not a regular file");
   }
-  SECTION("another manifest") {
+  SECTION("an altered manifest") {
     std::ofstream(layout.BlobFile(layout.manifest_digest), std::ios::app) << " ";
     Says(Find(layout, ""), "blob " + layout.manifest_digest + " of " + files.path() +
-                               " is damaged: its content has another digest");
+                               " is damaged: its digest does not match");
   }
 }
 
-TEST_CASE("an index that is none, or too large, is refused") {
+TEST_CASE("an invalid or too large index is refused") {
   const TemporaryDirectory files;
   LayoutBuilder layout(files.path());
   Says(Find(layout, ""), "index.json is missing");
@@ -154,10 +154,11 @@ TEST_CASE("an index that is none, or too large, is refused") {
     std::ofstream(files.path() + "/index.json") << text;
     return Find(layout, "");
   };
-  Says(with("[]"), "is not as the OCI image specification wants it");
-  Says(with("{\"manifests\":[{\"size\":\"much\"}]}"), "is not as the OCI image specification");
-  Says(with(std::string(100'000, '[')), "is not as the OCI image specification");
-  Says(with("{}"), "which has: no tags");
+  Says(with("[]"), "does not follow the OCI image specification");
+  Says(with("{\"manifests\":[{\"size\":\"much\"}]}"),
+       "does not follow the OCI image specification");
+  Says(with(std::string(100'000, '[')), "does not follow the OCI image specification");
+  Says(with("{}"), "it has: no tags");
   Says(with(std::string((4 << 20) + 1, ' ')), "is too large");
   Says(with(R"({"manifests":[{"mediaType":"a\u0000b\n","digest":"x"}]})"), R"(a\x00\x62\n)");
 }

@@ -1,6 +1,6 @@
-// Prices against the better of fragmentation and FGD, on some mixes of the family
-// (docs/benchmarks.md): where devices run out first, and where CPU or memory does. BERTH_FIXTURES
-// is a folder with traces/openb, as openb_test.cc says.
+// Prices compared with the better of fragmentation and FGD, on some mixes of the family
+// (docs/developers/benchmarks.md): where devices run out first, and where CPU or memory does.
+// BERTH_FIXTURES is a folder with traces/openb, as in openb_test.cc.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>

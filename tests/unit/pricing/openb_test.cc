@@ -1,5 +1,5 @@
-// One seed of one openb list, with and without knowing the mix beforehand. BERTH_FIXTURES is a
-// folder that is not part of the source. docs/sharing.md has the figures of all lists.
+// One seed of one openb list, with and without knowledge of the mix. BERTH_FIXTURES is a folder
+// that is not part of the source. docs/developers/sharing.md has the results of all lists.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <optional>
@@ -17,7 +17,7 @@ std::optional<Trace> TraceOf(const std::string& list) {
   return std::nullopt;
 }
 
-TEST_CASE("openb: prices gain on fragmentation, that on best fit") {
+TEST_CASE("openb: prices beat fragmentation, which beats best fit") {
   const auto trace = TraceOf("default");
   if (!trace.has_value()) return;
   CHECK(trace->devices == 6212);
@@ -32,7 +32,7 @@ TEST_CASE("openb: prices gain on fragmentation, that on best fit") {
   CHECK(percent(SharingPolicy::kBidPrice, 400) > 95.8);
 }
 
-TEST_CASE("openb: the same inputs, the same decisions") {
+TEST_CASE("openb: equal inputs give equal decisions") {
   const auto trace = TraceOf("gpushare40");
   if (!trace.has_value()) return;
   const RunOptions options = {

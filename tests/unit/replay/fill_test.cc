@@ -33,20 +33,20 @@ sim::v1::Scenario Nodes(int count, int gpus, sim::v1::SharingParameters::Policy 
   return scenario;
 }
 
-TEST_CASE("jobs come until enough is asked for, and stay") {
+TEST_CASE("jobs arrive until the demand is reached, and stay") {
   Workload workload;
   workload.jobs = {Asks(1, 0)};
   const auto run =
       Fill(workload, Nodes(2, 4, sim::v1::SharingParameters::BINPACK), {.demand = 1.5, .seed = 1});
   REQUIRE(run.ok());
-  CHECK(run->arrived == 12);  // drawn again and again
+  CHECK(run->arrived == 12);  // drawn with repetition
   CHECK(run->dropped == 4);
   CHECK(run->at_capacity == 1);
   CHECK(run->at_end == 1);
   CHECK(run->mixes == 0);
 }
 
-TEST_CASE("of a longer list some are left out") {
+TEST_CASE("only as many jobs of a longer list arrive as the demand needs") {
   Workload workload;
   for (int i = 0; i < 50; ++i) workload.jobs.push_back(Asks(0, 500));
   const auto run =
@@ -56,7 +56,7 @@ TEST_CASE("of a longer list some are left out") {
   CHECK(run->at_end == 1);
 }
 
-TEST_CASE("a replay learns the mix as well, where the policy goes by one") {
+TEST_CASE("a replay learns the mix as well, if the policy uses it") {
   Workload workload;
   Random random(1);
   for (int64_t i = 0; i < 400; ++i) {
@@ -80,7 +80,8 @@ TEST_CASE("a replay learns the mix as well, where the policy goes by one") {
   CHECK(waits(sim::v1::SharingParameters::BID_PRICE, true) != binpack);
 }
 
-// Shares of 0.7 leave 0.3 for which nobody asks: those who know the mix put whole ones elsewhere.
+// Shares of 0.7 leave 0.3, which no job requests. A policy that knows the mix places whole GPUs
+// elsewhere.
 TEST_CASE("the mix is learned on the way, or known before") {
   Workload workload;
   workload.jobs = {Asks(0, 700, 1000), Asks(0, 300, 1000), Asks(2, 0, 1000), Asks(1, 0, 1000)};
@@ -95,7 +96,7 @@ TEST_CASE("the mix is learned on the way, or known before") {
   CHECK(cold->arrived == warm->arrived);
 }
 
-TEST_CASE("the same seed gives the same, another another") {
+TEST_CASE("equal seeds give equal results, another seed gives another result") {
   Workload workload;
   workload.jobs = {Asks(0, 700), Asks(0, 400), Asks(3, 0)};
   const auto cluster = Nodes(3, 4, sim::v1::SharingParameters::FRAGMENTATION);
@@ -107,7 +108,7 @@ TEST_CASE("the same seed gives the same, another another") {
   CHECK((a->at_end != c->at_end || a->arrived != c->arrived));
 }
 
-TEST_CASE("what cannot be filled is told") {
+TEST_CASE("a workload or cluster that cannot be filled is an error") {
   Workload none, workload;
   none.jobs = {Asks(0, 0, 1000)};
   workload.jobs = {Asks(1, 0)};

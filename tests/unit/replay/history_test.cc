@@ -21,7 +21,7 @@ std::string Line(const std::string& name, const std::string& state, const std::s
 }
 constexpr char kTimes[] = R"(,"startTime":"2026-03-01T10:00:05Z","endTime":"2026-03-01T10:01:45Z")";
 
-TEST_CASE("a history: what ran, how long, and all that it asked for") {
+TEST_CASE("a history: which jobs ran, how long, and all of their requests") {
   const auto workload =
       ReadHistory(Line("j1", "JOB_SUCCEEDED", kTimes, R"("walltime":"60s",)") +
                       Line("j2", "JOB_FAILED", kTimes) + Line("j3", "JOB_CANCELLED", ""),
@@ -32,7 +32,7 @@ TEST_CASE("a history: what ran, how long, and all that it asked for") {
   CHECK(workload->left_out.at("never ran") == 1);
   const TraceJob &first = workload->jobs[0], &second = workload->jobs[1];
   CHECK(first.name == "j1");
-  CHECK(first.run == absl::Seconds(60));  // it was stopped at its walltime
+  CHECK(first.run == absl::Seconds(60));  // stopped at its walltime
   CHECK(first.overran);
   CHECK(second.run == absl::Seconds(100));
   CHECK(second.ended == TraceEnd::kFailed);
@@ -45,7 +45,7 @@ TEST_CASE("a history: what ran, how long, and all that it asked for") {
   CHECK(CountsOf(*workload).at("failed") == 1);
 }
 
-TEST_CASE("a history is replayed as whole gangs, where its topology lets it") {
+TEST_CASE("a history is replayed as whole gangs, if its topology allows that") {
   const std::string near = R"("topology":{"mode":"HARD","highestTier":1},)";
   const auto workload = ReadHistory(Line("j1", "JOB_SUCCEEDED", kTimes, near), "h.jsonl");
   REQUIRE(workload.ok());
@@ -67,7 +67,7 @@ TEST_CASE("a history is replayed as whole gangs, where its topology lets it") {
   CHECK(replay(nodes + narrow).outcomes[0].end == absl::InfiniteDuration());
 }
 
-TEST_CASE("a history: mistakes have their line") {
+TEST_CASE("a history: errors have a line number") {
   const auto message = [](const std::string& text) {
     return std::string(ReadHistory(text, "h.jsonl").status().message());
   };

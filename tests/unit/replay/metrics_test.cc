@@ -1,4 +1,4 @@
-// What a replay measures, against figures that were worked out by hand.
+// Figures of a replay, compared with figures that were calculated by hand.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -52,10 +52,10 @@ Resources Cpu(int64_t millis) {
   return amounts;
 }
 
-TEST_CASE("Jain's index: of who has jobs, while one waits") {
+TEST_CASE("Jain's index: over owners that have jobs, while a job is pending") {
   ShareMeter meter({1, 1, 1}, Cpu(1000));
   meter.Demand(0, 1, 1);
-  meter.Pass(5);  // alone
+  meter.Pass(5);  // one owner
   meter.Demand(1, 1, 1);
   meter.Hold(0, Cpu(300), 1);
   meter.Demand(0, 0, -1);
@@ -63,10 +63,10 @@ TEST_CASE("Jain's index: of who has jobs, while one waits") {
   meter.Pass(10);  // 0.4^2 / (2 (0.09 + 0.01)) = 0.8
   CHECK(meter.Fairness() == Approx(0.8));
   meter.Hold(1, Cpu(100), 2);
-  meter.Pass(30);  // equal
+  meter.Pass(30);  // equal shares
   CHECK(meter.Fairness() == Approx((0.8 * 10 + 30) / 40));
   meter.Demand(1, 0, -1);
-  meter.Pass(1000);  // nobody waits
+  meter.Pass(1000);  // no job is pending
   CHECK(meter.Fairness() == Approx((0.8 * 10 + 30) / 40));
   CHECK(meter.Sums()[0].share_seconds == Approx(0.3 * 1040));
   CHECK(meter.Sums()[1].share_seconds == Approx(0.1 * 10 + 0.3 * 1030));
@@ -74,7 +74,7 @@ TEST_CASE("Jain's index: of who has jobs, while one waits") {
   CHECK(meter.Sums()[2].share_seconds == 0);
 }
 
-TEST_CASE("Jain's index: shares count by weight, and of the dominant resource") {
+TEST_CASE("Jain's index: shares are weighted, and of the dominant resource") {
   Resources capacity = Cpu(1000);
   capacity[kMemory] = 100;
   ShareMeter meter({3, 1}, capacity);
@@ -89,23 +89,23 @@ TEST_CASE("Jain's index: shares count by weight, and of the dominant resource") 
   CHECK(meter.Fairness() == Approx(1));  // 0.6 / 3 and 0.2 / 1
 }
 
-TEST_CASE("fragmentation: the part of the free GPUs that no place is left for") {
-  // Two nodes of 4. The first job takes 3 of one, the second 3 of the other: 2 GPUs are free then,
-  // of use to a task of 1 GPU alone. Of the mix, a third asks for 3, two thirds... for 1.
+TEST_CASE("fragmentation: the part of the free GPUs that no task of the mix can use") {
+  // Two nodes of 4 GPUs. The first job takes 3 GPUs on each. 2 GPUs remain free, and only a task of
+  // 1 GPU can use them.
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 100, 2, 3), GpuJob(2, 0, 100, 1, 1), GpuJob(3, 0, 100, 1, 1)};
   workload.jobs[1].submit = workload.jobs[2].submit = absl::Seconds(50);
   const Measured m = Measure(workload, "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 4}]\n");
-  // Tasks: 2 of 3 GPUs, 2 of 1: equal halves. 0-50: one GPU free on each node, a half cannot use
-  // them: 2 free, 1 unusable. 50-100: none free. 100-150: 3 or 4 free on a node: both on one node
-  // leaves 2 free, of which a half cannot use; on two nodes 3 and 3.
+  // The mix: 2 tasks of 3 GPUs and 2 tasks of 1 GPU, equal halves. 0-50: one GPU is free on each
+  // node, and one half of the mix cannot use it: 2 free, 1 unusable. 50-100: none free. 100-150: 3
+  // free on each node, all usable.
   REQUIRE(m.figures.has_fragmentation());
   const double free = 2.0 * 50 + 6 * 50;
   CHECK(m.figures.fragmentation() == Approx(1.0 * 50 / free));
   CHECK(m.figures.utilisation().at("gpu") == Approx((6.0 * 100 + 2 * 100) / (8 * 150)));
 }
 
-TEST_CASE("no GPUs: no fragmentation, nobody waits: no fairness") {
+TEST_CASE("no fragmentation without GPUs, no fairness without pending jobs") {
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 100, 1, 1)};
   workload.jobs[0].shape.devices.clear();
@@ -121,7 +121,7 @@ constexpr char kRacks[] =
     "- {name: r1, tier: 1, tier_name: rack, nodes: ['n[2-3]']}\n"
     "- {name: s, tier: 2, hyper_nodes: [r0, r1]}\n";
 
-TEST_CASE("the network tier of a gang: of the lowest HyperNode that holds all of it") {
+TEST_CASE("the network tier of a gang is that of the lowest HyperNode that holds all of it") {
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 10, 2, 1), GpuJob(2, 100, 10, 2, 2), GpuJob(3, 200, 10, 4, 2),
                    GpuJob(4, 300, 10, 1, 2)};
@@ -140,7 +140,7 @@ TEST_CASE("the network tier of a gang: of the lowest HyperNode that holds all of
   CHECK(flat.figures.tiers(1).jobs() == 2);
 }
 
-TEST_CASE("by queue and by user: each its own, and together all") {
+TEST_CASE("figures by queue and by user: each owner's, and their sum") {
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 10000, 2, 1), GpuJob(2, 4000, 1000, 2, 1)};
   workload.jobs[0].queue = "borrower";
@@ -151,7 +151,7 @@ TEST_CASE("by queue and by user: each its own, and together all") {
   const Measured m = Measure(workload,
                              "nodes: [{name: n, cpu: 64, gpus: 2}]\n"
                              "queues: [{name: borrower}, {name: owner, deserved: {gpu: 2}}]\n");
-  // ann 0-4000 in vain, bob 4000-5000, ann 5000-15000.
+  // ann 0-4000 (lost), bob 4000-5000, ann 5000-15000.
   CHECK(m.figures.makespan() == 15000);
   CHECK(m.figures.utilisation().at("gpu") == Approx(1));
   CHECK(m.figures.goodput().at("gpu") == Approx(11.0 / 15));
@@ -172,12 +172,12 @@ TEST_CASE("by queue and by user: each its own, and together all") {
   CHECK(owner.wait().max() == 0);
   CHECK(m.figures.users(0).name() == "ann");
   CHECK(m.figures.users(1).jobs() == 1);
-  // While one of both waits, the other has all: 1/2.
+  // While one of the two is pending, the other has everything: 1/2.
   CHECK(m.figures.queue_fairness() == Approx(0.5));
   CHECK(m.figures.user_fairness() == Approx(0.5));
 }
 
-TEST_CASE("means over copies: what one has not is nothing there, and counts are means too") {
+TEST_CASE("means over copies: a missing value counts as 0, and counts are means too") {
   std::vector<sim::v1::PolicyResult> runs(2);
   runs[0].set_finished(10);
   runs[1].set_finished(13);
@@ -216,7 +216,7 @@ ReplayOptions With(std::vector<Outage> outages) {
   return options;
 }
 
-TEST_CASE("a node that fails stops its gangs, which run again from their beginning") {
+TEST_CASE("a node that fails stops its gangs, which run again from their start") {
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 100, 2, 2)};
   const auto outages = ReadOutages("node,down,up\nn1,40,70\n", "o.csv");
@@ -234,7 +234,7 @@ TEST_CASE("a node that fails stops its gangs, which run again from their beginni
   CHECK(m.figures.goodput().at("gpu") == Approx(100.0 / 170));
 }
 
-TEST_CASE("a node that stays down: what needs it waits for ever") {
+TEST_CASE("a node that stays down: jobs that need it stay pending forever") {
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 100, 2, 2), GpuJob(2, 50, 10, 1, 2)};
   const Measured m = Measure(workload, "nodes: [{name: 'n[0-1]', cpu: 64, gpus: 2}]\n",
@@ -244,20 +244,20 @@ TEST_CASE("a node that stays down: what needs it waits for ever") {
   CHECK(m.figures.finished() == 1);
 }
 
-TEST_CASE("outages: mistakes have their line, a node unknown to the cluster is one") {
+TEST_CASE("outages: errors have a line number, and an unknown node is an error") {
   const auto message = [](const std::string& rows) {
     return std::string(ReadOutages(rows, "o.csv").status().message());
   };
-  CHECK(message("node;down;up\n") == "o.csv:1: the first line is node,down,up");
-  CHECK(message("node,down,up\nn,9,5\n") == "o.csv:2: it comes back before it goes down");
-  CHECK(message("node,down,up\nn,soon,\n") == "o.csv:2: \"soon\" is no time");
-  CHECK(message("node,down,up\nn,1,5\nn,4,6\n") == "o.csv:3: n is down already");
+  CHECK(message("node;down;up\n") == "o.csv:1: the first line must be node,down,up");
+  CHECK(message("node,down,up\nn,9,5\n") == "o.csv:2: up is not after down");
+  CHECK(message("node,down,up\nn,soon,\n") == "o.csv:2: \"soon\" is not a time");
+  CHECK(message("node,down,up\nn,1,5\nn,4,6\n") == "o.csv:3: n is already down");
   CHECK(message("node,down,up\nn,1,5\nn,5,6\nm,4,\n").empty());
   Workload workload;
   workload.jobs = {GpuJob(1, 0, 1, 1, 1)};
   const auto run = Replay(workload, Cluster("nodes: [{name: n, cpu: 4, gpus: 1}]\n"),
                           With({DownFrom("x", absl::Seconds(4))}));
-  CHECK(run.status().message() == "the cluster has no node \"x\", of which an outage is told");
+  CHECK(run.status().message() == "the cluster has no node \"x\", which has an outage");
 }
 
 }  // namespace

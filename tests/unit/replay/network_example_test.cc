@@ -1,4 +1,5 @@
-// The example of docs/examples/network through the command, as docs/benchmarks.md shows it.
+// Runs the example of docs/examples/network through the command, as docs/developers/benchmarks.md
+// shows it.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -26,7 +27,8 @@ ReplayArguments Example() {
   return arguments;
 }
 
-TEST_CASE("the testbed: near workers end sooner than all of the others, and wait no longer") {
+TEST_CASE(
+    "the testbed: near workers end sooner than under all other strategies, without longer waits") {
   const auto result = RunReplay(Example());
   INFO(result.status().ToString());
   REQUIRE(result.ok());
@@ -44,7 +46,7 @@ TEST_CASE("the testbed: near workers end sooner than all of the others, and wait
     CHECK(by_name.at(name).completion().mean() <= least_completion * 1.000001);
     CHECK(by_name.at(name).wait().mean() <= 1.1 * least_wait);
   }
-  // All workers of a job on one server: nothing leaves it, and nothing is slowed down.
+  // All workers of a job are on one server: no traffic leaves it, and no job is slowed down.
   const sim::v1::NetworkFigures& near = by_name.at("topology-8h").network();
   CHECK(near.traffic().empty());
   CHECK(near.jobs() == 8);
@@ -52,7 +54,7 @@ TEST_CASE("the testbed: near workers end sooner than all of the others, and wait
   CHECK(near.useful() == Approx(1));
   CHECK(by_name.at("spread").network().slowdown().mean() > 2);
   const std::string table = Printed(*result, "table");
-  const auto row = [&table](const std::string& name) {  // of the six, as printed
+  const auto row = [&table](const std::string& name) {  // of six strategies, as printed
     const size_t begin = table.find("\n" + name);
     INFO(name);
     REQUIRE(begin != std::string::npos);
@@ -66,10 +68,10 @@ TEST_CASE("the testbed: near workers end sooner than all of the others, and wait
   CHECK(absl::EndsWith(row("run / alone, mean"), " 1.00"));
 }
 
-TEST_CASE("what belongs to a network is refused without one") {
+TEST_CASE("options and keys of a network are refused without one") {
   ReplayArguments arguments = Example();
   arguments.network.clear();
-  CHECK(RunReplay(arguments).status().message() == "--columns: class is for --network");
+  CHECK(RunReplay(arguments).status().message() == "--columns: class needs --network");
   arguments = Example();
   arguments.fill = 1.3;
   CHECK_FALSE(RunFill(arguments).ok());
@@ -79,7 +81,7 @@ TEST_CASE("what belongs to a network is refused without one") {
   arguments = Example();
   arguments.configs = {std::string(BERTH_EXAMPLES) + "/network/testbed.yaml"};
   CHECK(RunReplay(arguments).status().message() ==
-        arguments.configs[0] + ": only \"config\" and \"jobs\" are taken");
+        arguments.configs[0] + ": only \"config\" and \"jobs\" are allowed");
 }
 
 }  // namespace

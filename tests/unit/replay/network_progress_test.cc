@@ -1,4 +1,4 @@
-// Replays with a network model, against schedules that were worked out by hand.
+// Replays with a network model, compared with schedules that were calculated by hand.
 #include "clients/replay/network_progress.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace berth::replay {
 namespace {
 
-// One job of so many tasks with a GPU each.
+// One job with this many tasks of one GPU each.
 TraceJob Job(int number, int submit, int run, int tasks, int requested = 0) {
   TraceJob job;
   job.name = NameOfRecord(number);
@@ -39,7 +39,8 @@ sim::v1::Scenario Cluster(const std::string& text) {
   return documents->front().scenario;
 }
 
-// Two workers compute 1 s and exchange 1.25 GB: 1 s at 10 Gb/s, 2 s at 5, nothing inside a node.
+// Two workers compute for 1 s and exchange 1.25 GB: 1 s at 10 Gb/s, 2 s at 5 Gb/s, no time inside a
+// node.
 Network TwoSeconds(const Workload& workload) {
   sim::v1::NetworkModel model;
   REQUIRE(ReadYaml("{deviceGbps: 1e12, classes: [{name: a, computeSeconds: 1, bytes: 1250000000}]}",
@@ -90,7 +91,7 @@ JobTemplate With(Strategy strategy) {
 
 constexpr const char* kTwoNodes = "nodes: [{name: 'n[0-1]', gpus: 2}]\n";
 
-TEST_CASE("together a job runs as long as it says, apart twice as long") {
+TEST_CASE("on one node a job runs for its run time, on two nodes twice as long") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 2)};
   const Ran together = Must(workload, kTwoNodes, With(Strategy::kBinpack));
@@ -107,17 +108,17 @@ TEST_CASE("together a job runs as long as it says, apart twice as long") {
   CHECK(figures.jobs() == 1);
 }
 
-TEST_CASE("who shares a link slows down when another comes, and speeds up when it is gone") {
+TEST_CASE("a job slows down when another one shares its link, and speeds up when that one ends") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 2), Job(2, 40, 100, 2)};
-  // Until 40 the first does 20 s of its work; then both go on at a third: it ends at 40 + 3 * 80.
-  // The second has then done 80 s, and does the last 20 alone, at a half.
+  // Until 40 the first does 20 s of its work. Then both continue at a third: the first ends at 40 +
+  // 3 * 80. The second has then done 80 s, and does the last 20 s alone, at a half.
   const Ran ran = Must(workload, kTwoNodes, With(Strategy::kSpread));
   CHECK(Schedule(ran.run) == "0-280 40-320");
   CHECK(ran.network.stopped.empty());
 }
 
-TEST_CASE("jobs on other links are left alone") {
+TEST_CASE("jobs on other links are not affected") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 2), Job(2, 40, 100, 2)};
   const std::string cluster = "nodes: [{name: 'n[0-3]', gpus: 1}]\n";
@@ -133,20 +134,20 @@ TEST_CASE("an uplink is shared by jobs that share no node") {
       "- {name: ra, nodes: ['a[0-1]'], bandwidthGbps: 1000000}\n"
       "- {name: rb, nodes: ['b[0-1]'], bandwidthGbps: 1000000}\n"
       "- {name: s, tier: 2, hyperNodes: [ra, rb], bandwidthGbps: 10}\n";
-  // Each in a rack of its own, where one is asked for.
+  // Each in a separate rack, if the job requires one.
   JobTemplate near;
   near.topology.mode = TopologyMode::kHard;
   near.topology.highest_tier = 1;
   CHECK(Schedule(Must(workload, racks, near).run) == "0-100 0-100");
-  // Three tasks cross: 2 * 2/3 * 1.25 GB over 10 Gb/s in 1.333 s, so 233 s; the fourth node is for
-  // the other job, of one worker, which ends when it says.
+  // Three tasks cross the uplink: 2 * 2/3 * 1.25 GB over 10 Gb/s take 1.333 s, so the job runs for
+  // 233 s. The fourth node is for the other job. It has one worker and ends after its run time.
   workload.jobs = {Job(1, 0, 100, 3), Job(2, 0, 100, 1)};
   const Ran ran = Must(workload, racks, {});
   CHECK(Schedule(ran.run) == "0-233 0-100");
   CHECK(ran.network.traffic.at("tier 1") == Approx(100 * 2 * 1.25e9 * 4 / 3));
 }
 
-TEST_CASE("a job that has some of its tasks only makes no progress, and waits") {
+TEST_CASE("a job with only some of its tasks makes no progress, and waits") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 1), Job(2, 0, 100, 2)};
   JobTemplate one_by_one;
@@ -158,7 +159,7 @@ TEST_CASE("a job that has some of its tasks only makes no progress, and waits") 
   CHECK(ran.run.total.share.held.amount.at(kind) == Approx(1000 * (100 + 100 + 200)));
 }
 
-TEST_CASE("walltimes are kept: a slow job is stopped with work left") {
+TEST_CASE("walltimes are enforced: a slow job is stopped with work left") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 2, 150)};
   const Ran ran = Must(workload, kTwoNodes, With(Strategy::kSpread));
@@ -171,7 +172,7 @@ TEST_CASE("walltimes are kept: a slow job is stopped with work left") {
   CHECK(ran.network.traffic.at("node") == Approx(75 * 2 * 1.25e9));
 }
 
-TEST_CASE("one that ends at its walltime at full speed is not stopped") {
+TEST_CASE("a job that ends at its walltime at full speed does not count as stopped") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 1, 100)};
   const Ran ran = Must(workload, kTwoNodes, {});
@@ -179,30 +180,30 @@ TEST_CASE("one that ends at its walltime at full speed is not stopped") {
   CHECK(ran.network.stopped.empty());
 }
 
-TEST_CASE("evicted: all of the work again, at the rate of the new place") {
+TEST_CASE("an evicted job repeats all of its work, at the rate of the new place") {
   Workload workload;
   workload.jobs = {Job(1, 0, 10000, 2), Job(2, 4000, 1000, 4)};
   workload.jobs[0].queue = "borrower";
   workload.jobs[0].preemptible = true;
   workload.jobs[1].queue = "owner";
   const std::string queues = "queues: [{name: borrower}, {name: owner, deserved: {gpu: 4}}]\n";
-  // The owner's four workers on two nodes: 2 * 3/4 * 1.25 GB at 10 Gb/s, 1.5 s: 2,500 s in all.
-  // Then the other's 10,000 s at a half.
+  // The owner's four workers on two nodes: 2 * 3/4 * 1.25 GB at 10 Gb/s take 1.5 s, so 2,500 s in
+  // all. Then the other job's 10,000 s at a half.
   const Ran ran = Must(workload, kTwoNodes + queues, With(Strategy::kSpread));
   CHECK(Schedule(ran.run) == "0-26500 4000-6500");
   CHECK(ran.run.outcomes[0].evicted_tasks == 2);
 }
 
-TEST_CASE("a node fails: all of the work again, and whom it shared a link with goes faster") {
+TEST_CASE("a node fails: its job repeats all of its work, and a job that shared a link speeds up") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 2)};
-  // Apart it goes at half its speed, until a node fails at 150: begins anew when that is back.
+  // On two nodes it runs at half speed, until a node fails at 150. Then it starts over.
   const Ran one = Must(workload, kTwoNodes, With(Strategy::kSpread),
                        {{.node = "n1", .down = absl::Seconds(150), .up = absl::Seconds(170)}});
   CHECK(one.run.outcomes[0].failures == 1);
-  CHECK(Schedule(one.run) == "0-250");  // on one node, which is free: 100 s from 150 on
-  // Two that share both nodes' links go at a third; when one is stopped for good, the other at a
-  // half.
+  CHECK(Schedule(one.run) == "0-250");  // on the one free node: 100 s from 150 on
+  // Two jobs that share both nodes' links run at a third. If one is stopped for good, the other
+  // continues at a half.
   workload.jobs.push_back(Job(2, 0, 100, 2));
   const Ran both = Must(workload, "nodes: [{name: 'n[0-2]', gpus: 2}]\n", With(Strategy::kSpread),
                         {{.node = "n2", .down = absl::Seconds(60), .up = absl::Seconds(1000)}});
@@ -211,7 +212,7 @@ TEST_CASE("a node fails: all of the work again, and whom it shared a link with g
   CHECK(both.run.outcomes[1].end < absl::Seconds(1000));
 }
 
-TEST_CASE("where the network is no bottleneck, all is as without it") {
+TEST_CASE("if the network is no bottleneck, the schedule is the same as without it") {
   for (const uint64_t seed : {1, 2}) {
     Random random(seed);
     Workload workload;
@@ -240,7 +241,7 @@ TEST_CASE("where the network is no bottleneck, all is as without it") {
   }
 }
 
-TEST_CASE("a template tells how jobs are submitted, and nothing of the workload's") {
+TEST_CASE("a template sets how jobs are submitted, but no field of the workload") {
   const auto of = [](const std::string& text) { return ToJobTemplate(Cluster(text)); };
   const auto jobs =
       of("jobs: [{name: any, strategy: SPREAD, minAvailable: 1, topology: {mode: SOFT, "
@@ -251,10 +252,9 @@ TEST_CASE("a template tells how jobs are submitted, and nothing of the workload'
   CHECK(jobs->min_available == 1);
   CHECK(jobs->topology.mode == TopologyMode::kSoft);
   CHECK(jobs->topology.patience == absl::Minutes(10));
-  CHECK(
-      of("jobs: [{name: any, gpus: 1}]").status().message() ==
-      "jobs[0].gpus: is the workload's to tell; strategy, topology, min_available, preemptible and "
-      "checkpoint_interval are taken");
+  CHECK(of("jobs: [{name: any, gpus: 1}]").status().message() ==
+        "jobs[0].gpus: is set by the workload; strategy, topology, min_available, preemptible and "
+        "checkpoint_interval are allowed");
   CHECK_FALSE(of("jobs: [{name: a}, {name: b}]").ok());
   CHECK(of("config: {}")->min_available == 0);
 }

@@ -1,4 +1,4 @@
-// The network model against figures that were worked out by hand.
+// The network model, compared with figures that were calculated by hand.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -16,14 +16,14 @@
 namespace berth::replay {
 namespace {
 
-TEST_CASE("ring all-reduce: every worker sends twice all but its own part") {
+TEST_CASE("ring all-reduce: every worker sends everything but its own part twice") {
   CHECK(RingBytes(100e6, 1) == 0);
   CHECK(RingBytes(100e6, 2) == 100e6);
   CHECK(RingBytes(100e6, 4) == 150e6);
   CHECK(RingBytes(100e6, 8) == 175e6);
 }
 
-TEST_CASE("an iteration computes, and waits for what does not hide behind that") {
+TEST_CASE("an iteration computes, and waits for communication that does not overlap") {
   // 150 MB at 10 Gb/s, which is 1.25 GB/s, take 0.12 s.
   Training training{
       .compute_s = 0.2, .bytes = 100e6, .overlap = 0, .reference_gbps = kUnboundedGbps};
@@ -36,7 +36,7 @@ TEST_CASE("an iteration computes, and waits for what does not hide behind that")
   CHECK(IterationSeconds(training, 4, kUnboundedGbps) == Approx(0.2));
 }
 
-TEST_CASE("a rate is measured against the bandwidth with which run times are meant") {
+TEST_CASE("a rate is relative to the bandwidth that run times assume") {
   Training training{
       .compute_s = 0.2, .bytes = 100e6, .overlap = 0, .reference_gbps = kUnboundedGbps};
   CHECK(RateOf(training, 4, 10) == Approx(0.2 / 0.32));
@@ -65,7 +65,7 @@ TEST_CASE("a link is divided among the jobs that cross it, and each part among i
   CHECK(links.Gbps(JobId{3}) == 40);
 }
 
-// A cluster as a scenario describes it, and the ring of its only job.
+// A cluster from a scenario, and the ring of a job in it.
 struct Placed {
   explicit Placed(const std::string& text)
       : cluster(*Policies::Create(PolicyConfig{}), ScenarioStart(), SimOptions{}) {
@@ -81,7 +81,7 @@ struct Placed {
     REQUIRE(found != nullptr);
     return map.RingOf(cluster.state(), *found, &links);
   }
-  // "node 1, node 1, rack 2": what is crossed, and how often.
+  // "node 1, node 1, rack 2": the crossed tiers, and how often each is crossed.
   std::string Text(const Ring& ring) const {
     std::string text;
     for (const Crossing& crossing : ring.crossings) {
@@ -90,7 +90,7 @@ struct Placed {
     }
     return text;
   }
-  // Alone on its links.
+  // The bandwidth if the ring is alone on its links.
   double GbpsOf(const Ring& ring) {
     links.Join(JobId{99}, ring.crossings);
     const double gbps = links.Gbps(JobId{99});
@@ -131,7 +131,7 @@ TEST_CASE("a ring crosses the links between the lowest HyperNodes that hold its 
   CHECK(placed.GbpsOf(placed.RingOf("out")) == 20);
 }
 
-TEST_CASE("nodes without HyperNodes have the usual link, HyperNodes without a parent theirs") {
+TEST_CASE("nodes without HyperNodes have the default link, HyperNodes without a parent their own") {
   Placed placed(
       "nodes: [{name: 'n[0-2]', gpus: 1}]\n"
       "hyperNodes: [{name: r, nodes: [n0, n1], bandwidthGbps: 400}]\n"
@@ -144,26 +144,27 @@ TEST_CASE("nodes without HyperNodes have the usual link, HyperNodes without a pa
       "hyperNodes: [{name: r, nodes: [n0, n1], bandwidthGbps: 400}]\n"
       "jobs: [{name: j, replicas: 2, gpus: 1, on: [n0, n2]}]\n");
   const Ring ring = across.RingOf("j");
-  // n2, in no HyperNode, has the first rank.
+  // n2 is in no HyperNode and has the first rank.
   CHECK(across.Text(ring) == "node 1, node 1, tier 1 1");
   CHECK(across.GbpsOf(ring) == 10);
 }
 
-TEST_CASE("nodes of one NVLink domain use that where it tells its bandwidth") {
+TEST_CASE("nodes of one NVLink domain use it if its bandwidth is known") {
   const std::string nodes =
       "nodes: [{name: 'n[0-1]', gpus: 1}]\n"
       "jobs: [{name: j, replicas: 2, gpus: 1, on: [n0, n1]}]\n";
-  Placed told(nodes +
-              "hyperNodes: [{name: d, kind: nvlink, nodes: ['n[0-1]'], bandwidthGbps: 7200}]\n");
-  CHECK(told.Text(told.RingOf("j")) == "nvlink node 1, nvlink node 1");
-  CHECK(told.GbpsOf(told.RingOf("j")) == 7200);
-  Placed silent(nodes + "hyperNodes: [{name: d, kind: nvlink, nodes: ['n[0-1]']}]\n");
-  CHECK(silent.Text(silent.RingOf("j")) == "node 1, node 1");
-  CHECK(silent.GbpsOf(silent.RingOf("j")) == 10);
+  Placed known(nodes +
+               "hyperNodes: [{name: d, kind: nvlink, nodes: ['n[0-1]'], bandwidthGbps: 7200}]\n");
+  CHECK(known.Text(known.RingOf("j")) == "nvlink node 1, nvlink node 1");
+  CHECK(known.GbpsOf(known.RingOf("j")) == 7200);
+  Placed unknown(nodes + "hyperNodes: [{name: d, kind: nvlink, nodes: ['n[0-1]']}]\n");
+  CHECK(unknown.Text(unknown.RingOf("j")) == "node 1, node 1");
+  CHECK(unknown.GbpsOf(unknown.RingOf("j")) == 10);
 }
 
 TEST_CASE("inside a node the slowest link of the best ring counts") {
-  // 0-1 and 2-3 by two NVLinks each, 25 GB/s a link; the rest between sockets, 6 GB/s.
+  // 0-1 and 2-3 are connected by two NVLinks each, 25 GB/s a link; the others across sockets, 6
+  // GB/s.
   Placed placed(
       "nodes:\n"
       "- name: n\n"
@@ -191,25 +192,26 @@ sim::v1::NetworkModel Model(const std::string& text) {
   return model;
 }
 
-TEST_CASE("what is wrong with a network is said with its place") {
+TEST_CASE("errors in a network are reported with their place") {
   const auto wrong = [](const std::string& text) {
     return std::string(CheckNetwork(Model(text)).message());
   };
   const std::string good = "{name: a, computeSeconds: 1, bytes: 1M}";
   CHECK(wrong("classes: [" + good + "]").empty());
-  CHECK(wrong("nodeGbps: 10") == "classes: there is none");
+  CHECK(wrong("nodeGbps: 10") == "classes: must not be empty");
   CHECK(wrong("nodeGbps: 0\nclasses: [" + good + "]") == "node_gbps: must be above 0");
-  CHECK(wrong("requestedFactor: 0.5\nclasses: [" + good + "]") == "requested_factor: is 1 to 1000");
+  CHECK(wrong("requestedFactor: 0.5\nclasses: [" + good + "]") ==
+        "requested_factor: is not 1 to 1000");
   CHECK(wrong("classes: [" + good + ", " + good + "]") == "classes[1].name: is repeated");
   CHECK(wrong("classes: [{name: a, bytes: 1M}]") == "classes[0].compute_seconds: must be above 0");
   CHECK(wrong("classes: [{name: a, computeSeconds: 1}]") == "classes[0].bytes: must be above 0");
   CHECK(wrong("classes: [{name: a, computeSeconds: 1, bytes: 1, overlap: 1.5}]") ==
-        "classes[0].overlap: is 0 to 1");
+        "classes[0].overlap: is not 0 to 1");
   CHECK(wrong("classes: [{name: a, computeSeconds: 1, bytes: 1, maxWorkers: 1}]") ==
         "classes[0].max_workers: must be at least min_workers");
 }
 
-TEST_CASE("a job is of the class that it names, else of the first that it fits") {
+TEST_CASE("a job has the class that it names, otherwise the first class that fits") {
   const sim::v1::NetworkModel model = Model(
       "classes:\n"
       "- {name: big, minWorkers: 8, computeSeconds: 1, bytes: 1000}\n"
@@ -224,7 +226,7 @@ TEST_CASE("a job is of the class that it names, else of the first that it fits")
       "0,1,2,1,q,w,\n"    // none: another user
       "0,1,1,1,q,u,\n"    // none: one worker
       "0,1,1,1,one,,\n"   // single
-      "0,1,8,1,q,u,q\n",  // q, as it says
+      "0,1,8,1,q,u,q\n",  // q, named explicitly
       "jobs.csv",
       {{"submit", "submit"},
        {"run", "run"},

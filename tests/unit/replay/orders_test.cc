@@ -1,4 +1,4 @@
-// Replays of workloads by job orders: against plain implementations of what the orders are after.
+// Replays of workloads by job orders, compared with plain implementations of their objectives.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
@@ -42,7 +42,7 @@ int64_t Between(Random* random, int64_t least, int64_t most) {
   return least + static_cast<int64_t>(random->Below(static_cast<uint64_t>(most - least + 1)));
 }
 
-// Run times between half a minute and a day and more: of twice as long ones there are half as many.
+// Run times between half a minute and more than a day. Each doubling halves their number.
 Workload HeavyTailed(uint64_t seed, int count, bool walltimes) {
   Random random(seed);
   Workload workload;
@@ -78,9 +78,8 @@ double MeanCompletion(const Workload& workload, const ReplayRun& run) {
   return MeanCompletion(workload, ends);
 }
 
-// Shortest remaining service first, where everything is known and stopping costs nothing: whenever
-// something comes or ends, all are placed anew, the least run time left x cores first, whoever
-// fits.
+// Shortest remaining service first, with all run times known and free preemption. At every arrival
+// and every end all jobs are placed again, in the order of remaining run time x cores, if they fit.
 std::vector<Duration> ShortestRemainingService(const Workload& workload) {
   const std::vector<TraceJob>& jobs = workload.jobs;
   std::vector<Duration> left, ends(jobs.size());
@@ -111,11 +110,11 @@ std::vector<Duration> ShortestRemainingService(const Workload& workload) {
   return ends;
 }
 
-// Whoever may take the room of others needs none to be kept.
+// A job that may take the resources of others needs no reservation.
 constexpr const char* kRotating = "actions: [allocate, rotate], jobOrders: [";
 
-// Of the four 1.09 to 1.30 times the oracle.
-TEST_CASE("smallest area with rotation is near shortest remaining service, where runs are known") {
+// 1.09 to 1.30 times the oracle for these four seeds.
+TEST_CASE("smallest area with rotation is near shortest remaining service if run times are known") {
   double all_found = 0, all_oracle = 0;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     INFO("seed " << seed);
@@ -134,8 +133,8 @@ TEST_CASE("smallest area with rotation is near shortest remaining service, where
   CHECK(all_found < 1.3 * all_oracle);
 }
 
-// How much depends on how much of it is waiting: 1.5 to 20 times on these four.
-TEST_CASE("least attained with rotation halves the mean completion, where nothing is known") {
+// The gain depends on the number of pending jobs: 1.5 to 20 times for these four seeds.
+TEST_CASE("least attained with rotation halves the mean completion if run times are unknown") {
   double all_before = 0, all_found = 0;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     INFO("seed " << seed);
@@ -157,10 +156,9 @@ TEST_CASE("least attained with rotation halves the mean completion, where nothin
   CHECK(2 * all_found < all_before);
 }
 
-// A machine that is never full, and one job that needs it whole: small ones of which one in ten
-// runs for its whole walltime, and the others for a minute, so that the guess is wrong again and
-// again.
-TEST_CASE("guesses keep a job of the whole machine waiting for two walltimes at most") {
+// A machine that is never full, and one job that needs all of it. One in ten of the small jobs runs
+// for its whole walltime, and the others for a minute, so that predictions are often wrong.
+TEST_CASE("with predictions a job of the whole machine waits for two walltimes at most") {
   constexpr Duration kWalltime = absl::Hours(10);
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     INFO("seed " << seed);
@@ -189,13 +187,13 @@ TEST_CASE("guesses keep a job of the whole machine waiting for two walltimes at 
     const Duration start = run.outcomes[whole].first_start;
     const Duration submit = workload.jobs[whole].submit;
     CHECK(start <= submit + 2 * kWalltime);
-    int beside = 0;
+    int overtook = 0;
     for (size_t i = whole + 1; i < workload.jobs.size(); ++i) {
       const bool around = run.outcomes[i].first_start < start;
-      if (around) ++beside;
+      if (around) ++overtook;
     }
-    INFO(beside << " started before it that came after it");
-    CHECK(beside > 10);  // else this would say less than it seems
+    INFO(overtook << " younger jobs started before it");
+    CHECK(overtook > 10);  // otherwise the check above proves little
   }
 }
 

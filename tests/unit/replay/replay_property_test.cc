@@ -1,5 +1,5 @@
-// Replays of random workloads: what must hold of every schedule, and a list scheduler of a few
-// lines that comes to the same where the engine is told to serve strictly in order.
+// Replays of random workloads: invariants of every schedule, and short list schedulers whose
+// schedule the engine must match if it is configured to work like them.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -46,7 +46,7 @@ TraceJob CpuJob(Random* random, int64_t submit, int64_t most_cores) {
   return job;
 }
 
-// In order of arrival, each as soon as it fits, and never before the one ahead of it.
+// In order of arrival: each job as soon as it fits, and never before the one ahead of it.
 std::vector<Duration> ListSchedule(const std::vector<TraceJob>& jobs, int64_t cpu_millis) {
   std::vector<Duration> starts;
   Duration now;
@@ -72,7 +72,7 @@ std::vector<Duration> ListSchedule(const std::vector<TraceJob>& jobs, int64_t cp
   return starts;
 }
 
-TEST_CASE("strictly in order: as a list scheduler does") {
+TEST_CASE("strict order equals a list scheduler") {
   const sim::v1::Scenario cluster = Cluster(
       "nodes: [{name: n, cpu: 16}]\n"
       "queues: [{name: all, order: FifoStrict}]\n"
@@ -95,11 +95,11 @@ TEST_CASE("strictly in order: as a list scheduler does") {
   }
 }
 
-// EASY backfilling by the book (Mu'alem and Feitelson, IEEE TPDS 12(6), 2001), on one machine:
-// whenever something comes or ends, the first in line start while they fit; then whoever fits and
-// either ends by when the first will start, or leaves it its place. Of those who may go around the
-// first, the oldest or the shortest as requested is tried first (EASY-SJBF: Tsafrir, Etsion and
-// Feitelson, IEEE TPDS 18(6), 2007).
+// EASY backfilling as published (Mu'alem and Feitelson, IEEE TPDS 12(6), 2001), on one machine. At
+// every arrival and every end, the first jobs in line start while they fit. Then any job that fits
+// starts, if it ends before the first blocked job can start, or leaves that job its place.
+// Candidates are tried by age or by requested time, the shortest first (EASY-SJBF: Tsafrir, Etsion
+// and Feitelson, IEEE TPDS 18(6), 2007).
 class Easy {
  public:
   Easy(const std::vector<TraceJob>& jobs, int64_t cpu_millis, bool shortest_around = false)
@@ -178,7 +178,7 @@ class Easy {
   std::vector<size_t> running_, queue_;
 };
 
-// How often somebody went around another.
+// Returns how often a job started before an earlier one.
 int CompareWithEasy(uint64_t seed, const sim::v1::Scenario& cluster, bool shortest_around) {
   Random random(seed);
   Workload workload;
@@ -208,14 +208,12 @@ void CompareWithEasy(const std::string& order, bool shortest_around) {
     INFO("seed " << seed);
     around += CompareWithEasy(seed, cluster, shortest_around);
   }
-  CHECK(around > 50);  // else this would say less than it seems
+  CHECK(around > 50);  // otherwise the comparison proves little
 }
 
-TEST_CASE("with places kept: as EASY backfilling by the book does") {
-  CompareWithEasy("Service", false);
-}
+TEST_CASE("reservations equal EASY backfilling as published") { CompareWithEasy("Service", false); }
 
-TEST_CASE("the shortest tried first around a kept place: as EASY-SJBF by the book does") {
+TEST_CASE("backfilling the shortest job first equals EASY-SJBF as published") {
   CompareWithEasy("ShortestFirst", true);
 }
 
@@ -229,7 +227,7 @@ Workload RandomGangs(Random* random) {
     job.shape.devices = {{.kind = "gpu", .count = static_cast<int32_t>(Between(random, 1, 4))}};
     job.queue = Between(random, 0, 1) == 0 ? "a" : "b";
     job.user = absl::StrCat("u", Between(random, 0, 3));
-    // What may not be taken back may not have more than its queue deserves.
+    // Jobs that are not preemptible may not get more than their queue deserves.
     job.preemptible = Between(random, 0, 2) > 0 || GpusOf(job) > 6;
     job.priority = static_cast<int32_t>(Between(random, 0, 2));
     workload.jobs.push_back(std::move(job));
@@ -237,7 +235,7 @@ Workload RandomGangs(Random* random) {
   return workload;
 }
 
-// No GPU has two jobs at one time.
+// No GPU has two jobs at the same time.
 void CheckOverlap(const Record& record) {
   std::map<std::pair<size_t, size_t>, std::vector<std::pair<double, double>>> by_gpu;
   for (const DeviceUseSpan& span : record.spans) {
@@ -249,8 +247,7 @@ void CheckOverlap(const Record& record) {
   }
 }
 
-// Every job ran as long as it should, on as many GPUs as it should, and what was lost besides is
-// what was counted as lost.
+// Every job ran for its run time, on its number of GPUs. All other GPU time was counted as lost.
 void CheckJobs(const Workload& workload, const ReplayRun& run) {
   std::vector<double> gpu_seconds(workload.jobs.size());
   for (const DeviceUseSpan& span : run.record.spans) {
@@ -278,7 +275,7 @@ void CheckJobs(const Workload& workload, const ReplayRun& run) {
   CHECK(run.total.share.held.amount[gpu] / kWhole == Approx(all));
 }
 
-// What queues and users have together is what all have.
+// The sums over queues and over users equal the total.
 void CheckSums(const ReplayRun& run) {
   const std::vector<OwnerSum>* const sets[] = {&run.queues, &run.users};
   for (const std::vector<OwnerSum>* set : sets) {
@@ -325,12 +322,12 @@ TEST_CASE("of every replay: no overlap, no job lost, and sums that agree") {
       preemptions += outcome.preemptions;
       failures += outcome.failures;
     }
-    // Measured without a record as with one.
+    // The figures are the same with and without a record.
     options.record = false;
     const ReplayRun again = Must(workload, cluster, options);
     CHECK(Figures(workload, again, "p").DebugString() == Figures(workload, run, "p").DebugString());
   }
-  CHECK(preemptions > 0);  // else this would say less than it seems
+  CHECK(preemptions > 0);  // otherwise the checks above prove little
   CHECK(failures > 0);
 }
 

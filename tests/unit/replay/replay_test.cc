@@ -1,4 +1,4 @@
-// Replays against schedules that were worked out by hand.
+// Replays compared with schedules that were calculated by hand.
 #include "clients/replay/replay.h"
 
 #include <catch2/catch.hpp>
@@ -54,25 +54,25 @@ sim::v1::Scenario Cluster(const std::string& text) {
 }
 
 TEST_CASE(
-    "EASY: who ends before the first blocked job starts, or leaves it its place, goes around") {
+    "EASY: a job is backfilled if it ends before the first blocked job starts or leaves it room") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 100, 6), Job(2, 10, 100, 100, 6), Job(3, 20, 50, 50, 4),
                    Job(4, 30, 500, 500, 4), Job(5, 40, 500, 500, 1)};
-  // 2 starts when 1 ends. 3 ends before that. 4 takes what 3 leaves, as 10 - 6 are left beside 2.
-  // 5 would take from 2 at 100 if it started, and so waits until 2 ends.
+  // 2 starts when 1 ends. 3 ends before that. 4 uses the cores of 3, because 10 - 6 remain next to
+  // 2. If 5 started, it would delay 2 at 100, so it waits until 2 ends.
   const ReplayRun run = Must(workload, OneMachine(10));
   CHECK(Schedule(run) == "0-100 100-200 20-70 70-570 200-700");
   CHECK(run.capacity[kCpu] == 10'000);
   CHECK(run.total.share.held.amount[kCpu.value] == 1000.0 * (600 + 600 + 200 + 2000 + 500));
 }
 
-TEST_CASE("a job that ends early makes way at once") {
+TEST_CASE("a job that ends early frees its resources at once") {
   Workload workload;
   workload.jobs = {Job(1, 0, 30, 100, 10), Job(2, 10, 20, 20, 10)};
   CHECK(Schedule(Must(workload, OneMachine(10))) == "0-30 30-50");
 }
 
-TEST_CASE("what never fits starts never, and ends nothing") {
+TEST_CASE("a job that never fits never starts, and does not end the replay") {
   Workload workload;
   workload.jobs = {Job(1, 0, 30, 30, 11), Job(2, 10, 20, 20, 10)};
   const ReplayRun run = Must(workload, OneMachine(10));
@@ -82,7 +82,7 @@ TEST_CASE("what never fits starts never, and ends nothing") {
   CHECK(figures.finished() == 1);
 }
 
-TEST_CASE("a job that waits for a time is waited for, though nothing else happens") {
+TEST_CASE("a job that waits for a time is started then, although nothing else happens") {
   Workload workload;
   workload.jobs = {Job(1, 0, 30, 30, 10), Job(2, 0, 20, 20, 10)};
   auto spec = std::make_shared<JobSpec>();
@@ -94,17 +94,17 @@ TEST_CASE("a job that waits for a time is waited for, though nothing else happen
   CHECK(Schedule(Must(workload, OneMachine(10))) == "0-30 5000-5020");
 }
 
-TEST_CASE("who has the higher priority goes first, and stops nobody that may not be stopped") {
+TEST_CASE("the higher priority goes first, but evicts only preemptible jobs") {
   Workload workload;
   workload.jobs = {Job(1, 0, 100, 100, 10), Job(2, 10, 100, 100, 10), Job(3, 20, 100, 100, 10)};
   CHECK(Schedule(Must(workload, OneMachine(10))) == "0-100 100-200 200-300");
   workload.jobs[2].priority = 5;
   CHECK(Schedule(Must(workload, OneMachine(10))) == "0-100 200-300 100-200");
-  workload.jobs[0].preemptible = true;  // begins anew
+  workload.jobs[0].preemptible = true;  // starts over
   CHECK(Schedule(Must(workload, OneMachine(10))) == "0-220 220-320 20-120");
 }
 
-TEST_CASE("names of a log may repeat, and be anything") {
+TEST_CASE("names in a log may repeat, and may be any text") {
   Workload workload;
   workload.jobs = {Job(1, 0, 10, 10, 4), Job(1, 0, 10, 10, 4)};
   workload.jobs[0].name = workload.jobs[1].name = "An odd, name";
@@ -117,7 +117,7 @@ TEST_CASE("names of a log may repeat, and be anything") {
         "\"An odd, name\",0,0,10,10,1,,,1,,0,0,,,\n\"An odd, name\",0,0,10,10,1,,,1,,0,0,,,\n");
 }
 
-TEST_CASE("queues: of the cluster, where it has some") {
+TEST_CASE("queues: those of the cluster, if it has any") {
   Workload workload;
   workload.jobs = {Job(1, 0, 10, 10, 4), Job(2, 0, 10, 10, 4)};
   const sim::v1::Scenario cluster = Cluster(
@@ -132,7 +132,7 @@ TEST_CASE("queues: of the cluster, where it has some") {
   CHECK(refused.status().message() == "the cluster has no queue \"c\", which job-2 names");
 }
 
-TEST_CASE("evicted: from the start again, and what had run is lost") {
+TEST_CASE("an evicted job runs from its start again, and its earlier run is lost") {
   Workload workload;
   workload.jobs = {Job(1, 0, 10000, 10000, 10), Job(2, 4000, 1000, 1000, 10)};
   workload.jobs[0].queue = "borrower";
@@ -149,7 +149,7 @@ TEST_CASE("evicted: from the start again, and what had run is lost") {
   CHECK(run.total.lost_to_failures.amount[kCpu.value] == 0);
 }
 
-TEST_CASE("figures") {
+TEST_CASE("distributions, slowdown and the table of jobs") {
   const auto d = DistributionOf({4, 1, 3, 2});
   CHECK(d.mean() == 2.5);
   CHECK(d.median() == 2);

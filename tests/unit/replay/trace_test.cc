@@ -1,4 +1,4 @@
-// Reading workloads: what is taken, what is left out, what is refused and where.
+// Reading workloads: which records are accepted, left out, or refused, and where.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -27,7 +27,7 @@ std::string SwfError(const std::string& text) {
 constexpr const char* kLog =
     "; Version: 2.2\n"
     "; MaxProcs: 100\n"
-    "  1  50 -1  100 4 -1 -1  8  60 -1 1 7 1 -1 3 -1 -1 -1\n"    // ran longer than it had asked for
+    "  1  50 -1  100 4 -1 -1  8  60 -1 1 7 1 -1 3 -1 -1 -1\n"    // ran longer than requested
     "  2  20 -1  100 4 -1 -1 -1 600 -1 1 -1 1 -1 -1 -1 -1 -1\n"  // no requested processors
     "  3  30 -1   -1 4 -1 -1  4 600 -1 1 7 1 -1 3 -1 -1 -1\n"
     "  4  30 -1  100 4 -1 -1 101 600 -1 1 7 1 -1 3 -1 -1 -1\n"
@@ -36,10 +36,9 @@ constexpr const char* kLog =
     "  7  -1 -1  100 4 -1 -1  4 600 -1 1 7 1 -1 3 -1 -1 -1\n"
     "\n";
 
-TEST_CASE("CSV of which no column is known says which it has") {
+TEST_CASE("CSV without a known column names the columns that it has") {
   const auto none = ReadCsv("pod,gpus\na,1\n", "pods.csv", {});
-  CHECK(none.status().message() ==
-        "pods.csv: --columns must say what its columns are: it has pod, gpus");
+  CHECK(none.status().message() == "pods.csv: --columns must map its columns: it has pod, gpus");
 }
 
 TEST_CASE("SWF: jobs by submit time, sizes, what is left out and why") {
@@ -65,7 +64,7 @@ TEST_CASE("SWF: jobs by submit time, sizes, what is left out and why") {
                                                             {"no submit time", 1}});
 }
 
-TEST_CASE("SWF: a gang of one core each where nodes matter") {
+TEST_CASE("SWF: without one_task each job is a gang of tasks of one core") {
   const Workload workload = Swf(kLog, {.one_task = false});
   CHECK(workload.jobs[1].tasks == 8);
   CHECK(workload.jobs[1].shape.cpu_millis == 1000);
@@ -77,13 +76,13 @@ TEST_CASE("SWF: a gang of one core each where nodes matter") {
   CHECK(perfect.jobs[2].requested == absl::Seconds(60));  // it was stopped then
 }
 
-TEST_CASE("SWF: what is no record is told with its line") {
-  CHECK(SwfError("; MaxProcs: 5\n1 2 3\n") == "log.swf:2: a record has 18 fields, this one 3");
+TEST_CASE("SWF: an invalid record is reported with its line") {
+  CHECK(SwfError("; MaxProcs: 5\n1 2 3\n") == "log.swf:2: expected 18 fields, got 3");
   CHECK(SwfError("; MaxProcs: 5\n1 x -1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n") ==
-        "log.swf:2: field 2 is no number: \"x\"");
-  CHECK(SwfError("; MaxProcs: many\n") == "log.swf:1: MaxProcs is no number");
+        "log.swf:2: field 2 is not a number: \"x\"");
+  CHECK(SwfError("; MaxProcs: many\n") == "log.swf:1: MaxProcs is not a number");
   CHECK(SwfError("1 2 -1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n") ==
-        "log.swf:1: no MaxProcs before the first record: say --processors");
+        "log.swf:1: no MaxProcs before the first record: give --processors");
 }
 
 Workload Csv(const std::string& text, const std::string& columns) {
@@ -102,7 +101,7 @@ std::string CsvError(const std::string& text, const std::string& columns) {
   return std::string(ReadCsv(text, "jobs.csv", *map).status().message());
 }
 
-TEST_CASE("CSV: by a map of columns") {
+TEST_CASE("CSV: columns are mapped to fields") {
   const Workload workload =
       Csv("timestamp,duration,num,who,model,mib,again\n"
           "2017-10-09 07:01:55,66.5,2,\"a \"\"b\"\", c\",V100|P100,1024,1\n"
@@ -129,7 +128,7 @@ TEST_CASE("CSV: by a map of columns") {
   CHECK(workload.left_out == std::map<std::string, int64_t>{{"no run time", 1}});
 }
 
-TEST_CASE("CSV: every field is taken") {
+TEST_CASE("CSV: every field is read") {
   const std::map<std::string, std::string> values = {
       {"name", "\"a,b\""}, {"submit", "1"},    {"run", "5"},         {"requested", "7"},
       {"tasks", "3"},      {"cpu", "1.5"},     {"cpu_millis", "70"}, {"memory", "4Ki"},
@@ -162,24 +161,24 @@ TEST_CASE("CSV: every field is taken") {
   CHECK(with({"submit", "run", "preemptible"}).preemptible);
 }
 
-TEST_CASE("CSV: what cannot be read is told with its line") {
+TEST_CASE("CSV: what cannot be read is reported with its line") {
   CHECK(CsvError("", "submit=a") == "no column for run");
   CHECK(CsvError("", "submit=a,run=b,gpu_models=c") ==
         "unknown field \"gpu_models\"; did you mean \"gpu_model\"?");
-  CHECK(CsvError("", "submit=a,run=b,run=c") == "field run is said twice");
+  CHECK(CsvError("", "submit=a,run=b,run=c") == "field run is given twice");
   CHECK(CsvError("", "submit=a,run=b,gpu=c") == "unknown field \"gpu\"; did you mean \"gpus\"?");
   CHECK(CsvError("", "submit") == "\"submit\" is not FIELD=COLUMN");
-  CHECK(CsvError("", "submit=a,run=b") == "jobs.csv: no first line");
+  CHECK(CsvError("", "submit=a,run=b") == "jobs.csv: the first line is missing");
   CHECK(CsvError("start,run\n", "submit=a,run=run") ==
         "jobs.csv:1: no column \"a\"; known: start, run");
-  CHECK(CsvError("a,b\n1,x\n", "submit=a,run=b") == "jobs.csv:2: b: \"x\" is no time");
+  CHECK(CsvError("a,b\n1,x\n", "submit=a,run=b") == "jobs.csv:2: b: \"x\" is not a time");
   CHECK(CsvError("a,b,c\n1,1,1.5\n", "submit=a,run=b,gpus=c") ==
-        "jobs.csv:2: c: \"1.5\" is no whole number");
+        "jobs.csv:2: c: \"1.5\" is not a whole number");
   CHECK(CsvError("a,b,c\n1,1,nan\n", "submit=a,run=b,gpus=c") ==
-        "jobs.csv:2: c: \"nan\" is no whole number");
+        "jobs.csv:2: c: \"nan\" is not a whole number");
   for (const std::string much : {"1e42", "inf", "-inf", "-1000000001"}) {
     CHECK(CsvError("a,b,c\n1,1," + much + "\n", "submit=a,run=b,gpus=c") ==
-          "jobs.csv:2: c: \"" + much + "\" is beyond 1000000000");
+          "jobs.csv:2: c: \"" + much + "\" is above 1000000000");
   }
   CHECK(CsvError("a,b,c\n1,1,2\n", "submit=a,run=b,preemptible=c") ==
         "jobs.csv:2: c: \"2\" is neither 0 nor 1");
@@ -189,28 +188,28 @@ TEST_CASE("CSV: what cannot be read is told with its line") {
 
 TEST_CASE("CSV: every row has as many fields as the first line, and lines are counted") {
   CHECK(CsvError("a,b\n1,1\n2\n", "submit=a,run=b") ==
-        "jobs.csv:3: a row of 1 fields, where the first line names 2");
+        "jobs.csv:3: a row of 1 fields, but the first line names 2");
   CHECK(CsvError("a,b\n1,1,x\n", "submit=a,run=b") ==
-        "jobs.csv:2: a row of 3 fields, where the first line names 2");
-  // Empty lines are no rows; a row goes on where quotes do.
+        "jobs.csv:2: a row of 3 fields, but the first line names 2");
+  // Empty lines are not rows. A quoted field may span lines.
   CHECK(CsvError("\na,b,c\r\n1,1,\"x\n\ny\"\r\n  \n1,x,3\n", "submit=a,run=b") ==
-        "jobs.csv:7: b: \"x\" is no time");
+        "jobs.csv:7: b: \"x\" is not a time");
   CHECK(CsvError("a,b,c\n1,1,\"x\n\ny\"\n2,2,\"x", "submit=a,run=b").substr(0, 11) ==
         "jobs.csv:5:");
 }
 
-TEST_CASE("a log without anything to replay says so") {
+TEST_CASE("a log without jobs is an error with the reasons") {
   Workload none;
-  CHECK(CheckAnyJob(none, "f").message() == "f: no jobs in it");
+  CHECK(CheckAnyJob(none, "f").message() == "f: contains no jobs");
   none.left_out = {{"no run time", 2}, {"no such number of tasks", 1}};
   CHECK(CheckAnyJob(none, "f").message() ==
-        "f: nothing to replay: of 3 records each is left out (no run time: 2, no such number of "
+        "f: nothing to replay: all 3 records are left out (no run time: 2, no such number of "
         "tasks: 1)");
   none.jobs.emplace_back();
   CHECK(CheckAnyJob(none, "f").ok());
 }
 
-TEST_CASE("a load lets the same jobs come faster, or slower") {
+TEST_CASE("a load factor scales submit times") {
   const auto submits = [](double load) {
     Workload workload;
     for (const int64_t at : {0, 3, 101, 300})

@@ -1,4 +1,5 @@
-// From a decision to the agents: Prepare, Start, Kill, with places and ranks; reports and acks.
+// Dispatch of decisions to the agents: Prepare, Start, Kill, with devices and ranks; reports and
+// acks.
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
@@ -36,7 +37,7 @@ TEST_CASE("dispatch: nothing reaches the agent before the decision is durable") 
   CHECK(agent.link->Of(Message::kPrepare).size() == 1);
 }
 
-TEST_CASE("dispatch: a decision that never became durable never left") {
+TEST_CASE("dispatch: a decision that never became durable was never sent") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -47,7 +48,7 @@ TEST_CASE("dispatch: a decision that never became durable never left") {
   CHECK(world.state().FindJob("one") == nullptr);
 }
 
-TEST_CASE("dispatch: what is bound and released in one turn is killed only, and comes again") {
+TEST_CASE("dispatch: a task bound and released in one turn gets only a Kill, and is bound again") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -79,7 +80,7 @@ TEST_CASE("dispatch: what is bound and released in one turn is killed only, and 
   CHECK(agent.Runs(id));
 }
 
-TEST_CASE("dispatch: a gang of one is prepared and started at once, with all it needs") {
+TEST_CASE("dispatch: a gang of one is prepared and started at once, with all launch data") {
   World world;
   Agent agent(&world, "n1");
   for (int i = 0; i < 4; ++i) *agent.inventory.add_devices() = Gpu(i);
@@ -162,7 +163,7 @@ TEST_CASE("dispatch: a gang is prepared everywhere before any member starts") {
   CHECK(world.job(job).status.state == JobState::kRunning);
 }
 
-TEST_CASE("dispatch: cancel sends Kill with grace and signal, the place is free once it is gone") {
+TEST_CASE("dispatch: cancel sends Kill with grace and signal, and the exit frees the devices") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -192,7 +193,8 @@ void CancelByForce(World& world, JobId job) {
   world.Run();
 }
 
-TEST_CASE("dispatch: a cancel by force takes the grace away, also from what is being stopped") {
+TEST_CASE(
+    "dispatch: a forced cancel removes the grace period, even of a task that is already stopping") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -214,7 +216,7 @@ TEST_CASE("dispatch: a cancel by force takes the grace away, also from what is b
   CHECK(world.job(running).status.state == JobState::kCancelled);
 }
 
-TEST_CASE("dispatch: a cancel by force ends a job that waits for a silent node for ever") {
+TEST_CASE("dispatch: a forced cancel ends a job that would wait forever for a silent node") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -232,12 +234,12 @@ TEST_CASE("dispatch: a cancel by force ends a job that waits for a silent node f
   CancelByForce(world, keep);
   CHECK(world.job(keep).status.state == JobState::kCancelled);
   CHECK(world.node("n1").tasks.empty());
-  a.Connect();  // and is told to forget it
+  a.Connect();  // the server orders it to forget the task
   a.Work();
   CHECK_FALSE(a.Runs(keep));
 }
 
-TEST_CASE("dispatch: a cancel by force holds for a node that falls silent after it") {
+TEST_CASE("dispatch: a forced cancel also holds if the node falls silent afterwards") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -245,7 +247,7 @@ TEST_CASE("dispatch: a cancel by force holds for a node that falls silent after 
   a.Work();
   b.Connect();
   a.Disconnect();
-  CancelByForce(world, job);  // within the lease: the node may still hear of it
+  CancelByForce(world, job);  // within the lease: the node may still receive it
   CHECK(world.job(job).status.state == JobState::kCompleting);
   for (int second = 0; second < 17; ++second) {
     world.Advance(absl::Seconds(1));
@@ -259,7 +261,7 @@ TEST_CASE("dispatch: a cancel by force holds for a node that falls silent after 
   CHECK_FALSE(a.Runs(job));
 }
 
-TEST_CASE("dispatch: a cancel by force that is repeated ends what is lost by then") {
+TEST_CASE("dispatch: repeating a forced cancel ends tasks that were lost in the meantime") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -279,7 +281,7 @@ TEST_CASE("dispatch: a cancel by force that is repeated ends what is lost by the
   CHECK_FALSE(CancelOf(world.job(job), request, "").value().has_value());
 }
 
-TEST_CASE("dispatch: no grace is longer than what the operator allows now") {
+TEST_CASE("dispatch: the grace period never exceeds the current limit of the operator") {
   World world;
   Live<JobDefaults> defaults;
   world.dispatcher->SetDefaults(&defaults);
@@ -293,8 +295,7 @@ TEST_CASE("dispatch: no grace is longer than what the operator allows now") {
   CHECK(agent.link->Of(Message::kKill)[0].kill().grace().seconds() == 20);
 }
 
-TEST_CASE(
-    "dispatch: an eviction checkpoints, also when its Kill is sent again, a cancel does not") {
+TEST_CASE("dispatch: an eviction checkpoints, even if its Kill is resent, and a cancel does not") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -328,7 +329,7 @@ TEST_CASE(
   CHECK(ReasonByState(world.job(job), world.task(job)) == ReleaseReason::kCancelled);
 }
 
-TEST_CASE("dispatch: a member that refuses returns the gang without using a retry") {
+TEST_CASE("dispatch: a refusal by one member requeues the gang without using a retry") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -347,11 +348,11 @@ TEST_CASE("dispatch: a member that refuses returns the gang without using a retr
   a.Work();
   CHECK(world.job(job).status.retries == 0);
   b.mute = false;
-  world.Advance(absl::Minutes(1));  // back-off; both agents fall silent, which is another matter
+  world.Advance(absl::Minutes(1));  // back-off; both agents fall silent, which does not matter here
   CHECK(world.job(job).status.state != JobState::kFailed);
 }
 
-TEST_CASE("dispatch: what the job brought along fails it, and is counted, no node is blamed") {
+TEST_CASE("dispatch: refusals that are the job's fault fail it, and no node is blamed") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -372,7 +373,7 @@ TEST_CASE("dispatch: what the job brought along fails it, and is counted, no nod
   CHECK(world.node("n1").status.refusals + world.node("n2").status.refusals == 0);
 }
 
-TEST_CASE("reports: acked only when durable, repeats are acked and change nothing") {
+TEST_CASE("reports: acked only when durable, and repeats are acked and change nothing") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -393,7 +394,7 @@ TEST_CASE("reports: acked only when durable, repeats are acked and change nothin
   CHECK(world.gateway->counters().duplicate_reports == 1);
 }
 
-TEST_CASE("reports: a repeat of one that is not durable yet waits as well") {
+TEST_CASE("reports: a repeat of a report that is not durable yet also waits") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -407,7 +408,8 @@ TEST_CASE("reports: a repeat of one that is not durable yet waits as well") {
   CHECK(agent.link->Of(Message::kReportAck).size() == 2);
 }
 
-TEST_CASE("reports: of a task that the node never had are acked, counted and change nothing") {
+TEST_CASE(
+    "reports: reports of a task that the node never had are acked, counted and change nothing") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -433,7 +435,7 @@ TEST_CASE("reports: of a task that the node never had are acked, counted and cha
   CHECK_FALSE(b.link->closed);
 }
 
-TEST_CASE("reports: of an attempt that is over are acked and dropped") {
+TEST_CASE("reports: reports of an attempt that has ended are acked and dropped") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -449,7 +451,7 @@ TEST_CASE("reports: of an attempt that is over are acked and dropped") {
   CHECK(world.job(job).status.state == JobState::kSucceeded);
 }
 
-TEST_CASE("dispatch: launch data comes from the store when memory no longer has it") {
+TEST_CASE("dispatch: launch data comes from the store when it is no longer in memory") {
   World world;
   const JobId job = world.Submit("one");
   world.Restart();
@@ -461,7 +463,7 @@ TEST_CASE("dispatch: launch data comes from the store when memory no longer has 
   CHECK(world.task(job).attempt == 1);
 }
 
-TEST_CASE("dispatch: a job whose stored command is damaged is cancelled, and no node blamed") {
+TEST_CASE("dispatch: a job whose stored command is damaged is cancelled, and no node is blamed") {
   World world;
   const JobId job = world.Submit("one");
   REQUIRE(world.loop->Post([](Turn&) {}).ok());
@@ -484,12 +486,12 @@ TEST_CASE("dispatch: a job whose stored command is damaged is cancelled, and no 
   dispatcher.Send({order});
   CHECK(dispatcher.counters().unreadable == 1);
   CHECK(world.store.read_errors() == 1);
-  world.committer.hold = true;  // the store has gone ahead of this loop
+  world.committer.hold = true;  // the store is ahead of this loop
   world.Run();
   CHECK(world.job(job).status.state == JobState::kCancelled);
 }
 
-TEST_CASE("dispatch: while the disk is full agents work on, and nothing new begins") {
+TEST_CASE("dispatch: while the disk is full agents continue to work, and nothing new starts") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -500,7 +502,7 @@ TEST_CASE("dispatch: while the disk is full agents work on, and nothing new begi
   agent.Exit(job, 0, 0);
   agent.Heartbeat();
   world.Run();
-  CHECK(agent.link->Of(Message::kReportAck).size() == 1);  // of RUNNING, before
+  CHECK(agent.link->Of(Message::kReportAck).size() == 1);  // of RUNNING, sent before
   CHECK(agent.link->Of(Message::kHeartbeatAck).size() == 1);
   CHECK_FALSE(agent.link->closed);
   world.committer.paused.clear();
@@ -509,7 +511,7 @@ TEST_CASE("dispatch: while the disk is full agents work on, and nothing new begi
   CHECK(agent.link->Of(Message::kReportAck).size() == 2);
 }
 
-TEST_CASE("cold cache: bounded in bytes, oldest out first") {
+TEST_CASE("cold cache: bounded in bytes, evicts the oldest entry first") {
   ColdCache cache(1000);
   for (uint64_t i = 1; i <= 10; ++i) {
     cache.Insert({{JobId{i}, std::make_shared<const std::string>(std::string(100, 'x'))}});
@@ -519,7 +521,7 @@ TEST_CASE("cold cache: bounded in bytes, oldest out first") {
   CHECK(cache.Find(JobId{7}) != nullptr);  // four of 228 bytes fit
   CHECK(cache.Find(JobId{10}) != nullptr);
   CHECK(cache.Find(JobId{11}) == nullptr);
-  // What is there already is not taken twice, so that nothing has to leave for it.
+  // An entry that is already present is not added twice, so nothing is evicted for it.
   cache.Insert({{JobId{10}, std::make_shared<const std::string>("other")}});
   CHECK(cache.Find(JobId{7}) != nullptr);
   CHECK(cache.Find(JobId{10})->size() == 100);

@@ -1,4 +1,4 @@
-// Leases: silence, fencing, the brake, and a server that slept.
+// Leases: silence, fencing, mass silence, and a server that was suspended.
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +11,7 @@ using testing::Agent;
 using testing::World;
 using Message = v1::ServerMessage;
 
-// Time passes; these agents keep beating.
+// Advances the time while these agents continue to send heartbeats.
 void Pass(World& world, absl::Duration by, std::vector<Agent*> alive) {
   for (; by > absl::ZeroDuration(); by -= absl::Seconds(1)) {
     world.Advance(absl::Seconds(1));
@@ -22,7 +22,7 @@ void Pass(World& world, absl::Duration by, std::vector<Agent*> alive) {
   }
 }
 
-TEST_CASE("lease: heartbeats are answered without the loop and keep the node") {
+TEST_CASE("lease: heartbeats are answered without the loop and renew the lease") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -37,7 +37,7 @@ TEST_CASE("lease: heartbeats are answered without the loop and keep the node") {
   CHECK(world.node("n1").status.state == NodeState::kReady);
 }
 
-TEST_CASE("lease: a silent node's gang is requeued after the fence, never before") {
+TEST_CASE("lease: the gang of a silent node is requeued after the fence, never earlier") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -48,7 +48,7 @@ TEST_CASE("lease: a silent node's gang is requeued after the fence, never before
   Agent& dead = world.node("n1").id == world.task(job).node ? a : b;
   Agent& alive = &dead == &a ? b : a;
   dead.Disconnect();
-  // Last heard of at registration: silent after 15 s, fenced after 15 + 7 + 5.
+  // Last contact was the registration: silent after 15 s, fenced after 15 + 7 + 5.
   Pass(world, absl::Seconds(14), {&alive});
   CHECK(world.task(job).state == TaskState::kRunning);
   Pass(world, absl::Seconds(3), {&alive});
@@ -83,7 +83,7 @@ TEST_CASE("lease: an agent that comes back before the fence keeps the tasks of K
 }
 
 TEST_CASE(
-    "lease: an agent that comes back before the fence stops strict tasks, then they restart") {
+    "lease: an agent that comes back before the fence stops strict tasks, which then restart") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -93,7 +93,7 @@ TEST_CASE(
   a.Disconnect();
   Pass(world, absl::Seconds(18), {&b});
   REQUIRE(world.task(job).state == TaskState::kLost);
-  a.Connect();  // its own lease should have killed the task, yet it runs
+  a.Connect();  // its own lease should have killed the task, but it still runs
   CHECK(world.task(job).state == TaskState::kReleasing);
   REQUIRE(a.link->Of(Message::kKill).size() == 1);
   b.Work();
@@ -106,7 +106,7 @@ TEST_CASE(
   CHECK(world.job(job).status.retries == 0);
 }
 
-TEST_CASE("lease: once silence is posted no heartbeat is answered, the stream is closed") {
+TEST_CASE("lease: once silence is posted no heartbeat is answered and the stream is closed") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -115,13 +115,13 @@ TEST_CASE("lease: once silence is posted no heartbeat is answered, the stream is
     world.clock.Advance(absl::Seconds(1));
     world.leases->Tick();
   }
-  agent.Heartbeat();  // before the loop even took the command
+  agent.Heartbeat();  // even before the loop takes the command
   CHECK(agent.link->Of(Message::kHeartbeatAck).empty());
   CHECK(agent.link->closed);
   CHECK(agent.link->messages.back().refused().code() == v1::Refused::STALE_EPOCH);
 }
 
-TEST_CASE("lease: the session of a silent node ends when that is durable") {
+TEST_CASE("lease: the session of a silent node ends once the silence is durable") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -132,7 +132,7 @@ TEST_CASE("lease: the session of a silent node ends when that is durable") {
   CHECK(agent.link->closed);
 }
 
-TEST_CASE("lease: KEEP waits for its node, REPLACE_NOW does not wait for the fence") {
+TEST_CASE("lease: KEEP waits for its node, and REPLACE_NOW does not wait for the fence") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -154,7 +154,7 @@ TEST_CASE("lease: KEEP waits for its node, REPLACE_NOW does not wait for the fen
   CHECK(world.task(keep).attempt == 1);
 }
 
-TEST_CASE("lease: many silent together are not fenced, until few are") {
+TEST_CASE("lease: nodes that fall silent in large numbers are not fenced until few are silent") {
   World world;
   std::vector<std::unique_ptr<Agent>> agents;
   for (int i = 0; i < 10; ++i) {
@@ -178,7 +178,7 @@ TEST_CASE("lease: many silent together are not fenced, until few are") {
   CHECK(world.leases->braking());
   CHECK(world.leases->silent() == 3);
   for (JobId job : jobs) CHECK(world.task(job).state == TaskState::kLost);
-  // One comes back: 2 of 10 is no catastrophe, the other two are fenced.
+  // One comes back: 2 of 10 silent nodes are below the threshold, so they are fenced.
   for (auto& agent : agents) {
     if (!agent->Runs(jobs[0])) continue;
     agent->Connect();
@@ -202,7 +202,7 @@ TEST_CASE("lease: in a small cluster two dead nodes are fenced") {
   CHECK(world.node("n2").status.state == NodeState::kLost);
 }
 
-TEST_CASE("lease: a server that slept declares nobody silent") {
+TEST_CASE("lease: a server that was suspended declares no node silent") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -222,7 +222,7 @@ TEST_CASE("lease: a server that slept declares nobody silent") {
   CHECK(world.task(job).attempt == 1);
 }
 
-TEST_CASE("lease: a server that slept starts the wait for the fence again") {
+TEST_CASE("lease: a server that was suspended restarts the wait for the fence") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -238,7 +238,8 @@ TEST_CASE("lease: a server that slept starts the wait for the fence again") {
   CHECK(world.node("n1").status.state == NodeState::kLost);
 }
 
-TEST_CASE("lease: after a restart every node has a whole lease, every silent one a whole fence") {
+TEST_CASE(
+    "lease: after a restart every node gets a full lease and every silent node a full fence") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -256,7 +257,7 @@ TEST_CASE("lease: after a restart every node has a whole lease, every silent one
   CHECK(world.node("n2").status.state == NodeState::kLost);
 }
 
-TEST_CASE("lease: a deleted node is forgotten") {
+TEST_CASE("lease: the lease of a deleted node is dropped") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -267,10 +268,10 @@ TEST_CASE("lease: a deleted node is forgotten") {
   Pass(world, absl::Seconds(2), {});
   CHECK(world.leases->silent() == 0);
   agent.Connect();
-  CHECK(agent.epoch == 1);  // another node of that name
+  CHECK(agent.epoch == 1);  // a new node with that name
 }
 
-TEST_CASE("lease: nothing is fenced while the disk takes nothing") {
+TEST_CASE("lease: nothing is fenced while the disk is full") {
   World world;
   Agent a(&world, "n1");
   a.Connect();
@@ -278,7 +279,7 @@ TEST_CASE("lease: nothing is fenced while the disk takes nothing") {
   a.Work();
   world.committer.hold = true;
   Pass(world, absl::Minutes(2), {});
-  // Silence was decided and is not durable: the fence, counted from there, waits.
+  // The silence is decided but not durable, so the wait for the fence has not started.
   CHECK(world.task(job).state == TaskState::kLost);
   CHECK(world.task(job).attempt == 1);
   world.committer.Release();

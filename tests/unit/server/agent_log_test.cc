@@ -1,4 +1,4 @@
-// The log relay: requests, order, ends, slow readers.
+// The log relay: requests, order, end of requests, slow readers.
 #include <catch2/catch.hpp>
 
 #include "support/errors.h"
@@ -51,7 +51,7 @@ struct Fixture {
   LogRequest request;
 };
 
-TEST_CASE_METHOD(Fixture, "logs: the request reaches the agent, chunks the reader, in order") {
+TEST_CASE_METHOD(Fixture, "logs: a request reaches the agent, its chunks the reader in order") {
   absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
   REQUIRE(id.ok());
   REQUIRE(agent.link->Of(Message::kReadLog).size() == 1);
@@ -73,7 +73,7 @@ TEST_CASE_METHOD(Fixture, "logs: the request reaches the agent, chunks the reade
   CHECK(world.relay->open() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "logs: a place in the log reaches the agent, and places the reader") {
+TEST_CASE_METHOD(Fixture, "logs: a position reaches the agent and positions the reader") {
   request.tail_lines = 0;
   request.from.set_stderr_bytes(70);
   absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
@@ -102,7 +102,7 @@ TEST_CASE_METHOD(Fixture, "logs: an agent's error ends the request") {
   CHECK(absl::IsNotFound(reader->status));
 }
 
-TEST_CASE_METHOD(Fixture, "logs: cancelling tells the agent, and nobody calls the reader again") {
+TEST_CASE_METHOD(Fixture, "logs: a cancellation reaches the agent, and the reader gets no calls") {
   absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
   world.relay->Cancel(*id);
   world.relay->Cancel(*id);
@@ -112,7 +112,7 @@ TEST_CASE_METHOD(Fixture, "logs: cancelling tells the agent, and nobody calls th
   CHECK(reader->ends == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "logs: the end of the session ends its requests") {
+TEST_CASE_METHOD(Fixture, "logs: the end of the session ends its log requests") {
   REQUIRE(world.relay->Open(request, reader).ok());
   agent.Disconnect();
   CHECK(reader->ends == 1);
@@ -132,10 +132,10 @@ TEST_CASE_METHOD(Fixture, "logs: another session cannot answer a request") {
   CHECK(reader->ends == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "logs: a reader that is too slow is cut") {
+TEST_CASE_METHOD(Fixture, "logs: a reader that is too slow is disconnected") {
   absl::StatusOr<LogRelay::RequestId> id = world.relay->Open(request, reader);
   const std::string chunk(size_t{1} << 20, 'x');
-  for (int i = 0; i < 64; ++i) {  // one that keeps up is not
+  for (int i = 0; i < 64; ++i) {  // a reader that keeps up is not disconnected
     Chunk(*id, chunk);
     world.relay->Consumed(*id, chunk.size());
   }
@@ -147,7 +147,7 @@ TEST_CASE_METHOD(Fixture, "logs: a reader that is too slow is cut") {
   CHECK(agent.link->Of(Message::kCancelLog).size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "logs: requests are bounded in number") {
+TEST_CASE_METHOD(Fixture, "logs: the number of requests is bounded") {
   for (int i = 0; i < 16; ++i) REQUIRE(world.relay->Open(request, reader).ok());
   const absl::Status refused = world.relay->Open(request, reader).status();
   CHECK(absl::IsResourceExhausted(refused));

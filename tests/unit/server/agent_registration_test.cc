@@ -1,4 +1,4 @@
-// Hello: who may be which node, and how what the agent holds meets what the state believes.
+// Hello: which agent may register as which node, and how its tasks are reconciled with the state.
 #include <catch2/catch.hpp>
 #include <functional>
 
@@ -20,7 +20,7 @@ v1::Refused::Code RefusalOf(const Agent& agent) {
   return refusals.empty() ? v1::Refused::CODE_UNSPECIFIED : refusals[0].refused().code();
 }
 
-TEST_CASE("registration: Welcome comes when it is durable, with the epoch and the times") {
+TEST_CASE("registration: Welcome is sent when it is durable, with the epoch and the times") {
   World world;
   Agent agent(&world, "n1");
   world.committer.hold = true;
@@ -38,7 +38,7 @@ TEST_CASE("registration: Welcome comes when it is durable, with the epoch and th
   CHECK(node.spec.address == "n1.example");
 }
 
-TEST_CASE("registration: the same agent takes over, the old stream is closed") {
+TEST_CASE("registration: the same agent takes over, and its old stream is closed") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -53,7 +53,7 @@ TEST_CASE("registration: the same agent takes over, the old stream is closed") {
   CHECK(world.gateway->CurrentSession(world.node("n1").id) == agent.session);
 }
 
-TEST_CASE("registration: a reboot takes back the cordon for refused starts, and nobody else's") {
+TEST_CASE("registration: a reboot removes only the cordon for refused starts") {
   for (const bool for_refusals : {true, false}) {
     for (const bool rebooted : {true, false}) {
       World world;
@@ -74,7 +74,7 @@ TEST_CASE("registration: a reboot takes back the cordon for refused starts, and 
   }
 }
 
-TEST_CASE("registration: another agent cannot take a name in use") {
+TEST_CASE("registration: another agent cannot take a name that is in use") {
   World world;
   Agent first(&world, "n1"), second(&world, "n1", "other");
   first.Connect();
@@ -85,13 +85,13 @@ TEST_CASE("registration: another agent cannot take a name in use") {
   CHECK_FALSE(first.link->closed);
   CHECK(world.node("n1").status.epoch == 1);
 
-  SECTION("nor while the node is merely silent") {
+  SECTION("not even while the node is silent") {
     world.Advance(absl::Seconds(18));
     REQUIRE(world.node("n1").status.state == NodeState::kSilent);
     second.Connect();
     CHECK(RefusalOf(second) == v1::Refused::NAME_IN_USE);
   }
-  SECTION("it can once the node is lost") {
+  SECTION("it can take the name of a lost node") {
     world.Advance(absl::Seconds(40));
     REQUIRE(world.node("n1").status.state == NodeState::kLost);
     second.Connect();
@@ -110,7 +110,7 @@ TEST_CASE("registration: messages of an old epoch are refused") {
     agent.epoch = 77;
     agent.Report(agent.ReportFor(job, 0, 1, v1::TaskReport::EXITED));
   }
-  SECTION("on a stream that was overtaken, still open") {
+  SECTION("on a superseded stream that is still open") {
     Agent old = agent;
     agent.Connect();
     old.link->closed = false;
@@ -130,7 +130,7 @@ TEST_CASE("registration: messages of an old epoch are refused") {
   CHECK(world.task(job).state == TaskState::kRunning);
 }
 
-TEST_CASE("registration: before Hello nothing counts, after it no other Hello") {
+TEST_CASE("registration: messages before Hello are refused, and so is a second Hello") {
   World world;
   Agent agent(&world, "n1");
   agent.link = std::make_shared<testing::FakeLink>();
@@ -144,7 +144,7 @@ TEST_CASE("registration: before Hello nothing counts, after it no other Hello") 
   CHECK(RefusalOf(agent) == v1::Refused::INVALID);
 }
 
-// Two GPUs joined by NVLink, of NUMA node 1, and a third that is not.
+// Two GPUs of NUMA node 1 that NVLink connects, and a third that it does not connect.
 v1::NodeInventory ThreeGpus() {
   v1::NodeInventory inventory;
   inventory.set_cpu_millis(16'000);
@@ -169,7 +169,7 @@ v1::NodeInventory ThreeGpus() {
   return inventory;
 }
 
-TEST_CASE("registration: how devices are connected follows them into their order") {
+TEST_CASE("registration: device links are kept when devices are sorted") {
   World world;
   Agent agent(&world, "n1");
   agent.inventory = ThreeGpus();
@@ -188,7 +188,7 @@ TEST_CASE("registration: how devices are connected follows them into their order
   CHECK_FALSE(shown.inventory().has_topology());
 }
 
-TEST_CASE("registration: a task is told the CPUs and memory near its devices") {
+TEST_CASE("registration: a task receives the CPUs and memory near its devices") {
   World world;
   Agent agent(&world, "n1");
   agent.inventory = ThreeGpus();
@@ -197,14 +197,14 @@ TEST_CASE("registration: a task is told the CPUs and memory near its devices") {
   REQUIRE(agent.link->Of(Message::kPrepare).size() == 1);
   const v1::TaskLaunch launch = agent.link->Of(Message::kPrepare)[0].prepare().launch();
   REQUIRE(launch.device_uuids_size() == 2);
-  CHECK(launch.device_uuids(0) == "GPU-b");  // the two that NVLink joins
+  CHECK(launch.device_uuids(0) == "GPU-b");  // the two that NVLink connects
   CHECK(launch.device_uuids(1) == "GPU-c");
   CHECK(launch.cpuset() == "8-15");
   REQUIRE(launch.memory_nodes_size() == 1);
   CHECK(launch.memory_nodes(0) == 1);
 }
 
-TEST_CASE("registration: every fault of a topology is named") {
+TEST_CASE("registration: every error of a topology is reported") {
   const auto faults = [](const std::function<void(v1::DeviceTopology&)>& spoil) {
     v1::Hello hello;
     hello.set_node("n1");
@@ -236,7 +236,7 @@ TEST_CASE("registration: every fault of a topology is named") {
         "numa_nodes");
 }
 
-TEST_CASE("registration: what an agent says of itself is text of one line") {
+TEST_CASE("registration: text from an agent must be one line") {
   v1::Hello hello;
   hello.set_node("n1");
   hello.set_agent_id("a\x1b[2J");
@@ -259,7 +259,7 @@ TEST_CASE("registration: what an agent says of itself is text of one line") {
   CHECK(refused.message().find('\x1b') == absl::string_view::npos);
 }
 
-TEST_CASE("registration: every fault of a Hello is named") {
+TEST_CASE("registration: every error of a Hello is reported") {
   v1::Hello hello;
   hello.set_node("Bad_Name");
   hello.set_boot_id("b");
@@ -290,7 +290,7 @@ TEST_CASE("registration: every fault of a Hello is named") {
   CHECK(world.state().nodes().empty());
 }
 
-TEST_CASE("registration: taints that evict are refused by name") {
+TEST_CASE("registration: taints that evict are refused with their names") {
   World world;
   Agent agent(&world, "n1");
   agent.inventory.add_taints()->set_key("k");
@@ -301,7 +301,7 @@ TEST_CASE("registration: taints that evict are refused by name") {
         std::string::npos);
 }
 
-TEST_CASE("registration: busy when the loop takes no more") {
+TEST_CASE("registration: returns busy when the loop takes no more commands") {
   LoopOptions options;
   options.pending_commands = 1;
   options.essential_commands = 0;
@@ -313,7 +313,7 @@ TEST_CASE("registration: busy when the loop takes no more") {
   CHECK(agent.link->Of(Message::kRefused)[0].refused().retry_after().seconds() == 2);
 }
 
-TEST_CASE("reconnect: running tasks stay, exits that happened meanwhile count and are acked") {
+TEST_CASE("reconnect: running tasks continue, exits in the meantime count and are acked") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -331,11 +331,11 @@ TEST_CASE("reconnect: running tasks stay, exits that happened meanwhile count an
   CHECK(agent.executions.size() == 2);
 }
 
-TEST_CASE("reconnect: a Prepare that got lost is sent again, and starts once") {
+TEST_CASE("reconnect: a lost Prepare is resent, and the task starts once") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
-  agent.mute = true;  // the stream breaks before it reads
+  agent.mute = true;  // the stream breaks before the agent reads
   const JobId job = world.Submit("one");
   CHECK(agent.link->Of(Message::kPrepare).size() == 1);
   agent.mute = false;
@@ -347,7 +347,7 @@ TEST_CASE("reconnect: a Prepare that got lost is sent again, and starts once") {
   CHECK(agent.executions[Agent::Key(job.value, 0, 1)] == 1);
 }
 
-TEST_CASE("reconnect: a Prepare that arrived is repeated without a second start") {
+TEST_CASE("reconnect: a Prepare that arrived is resent without a second start") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -358,20 +358,20 @@ TEST_CASE("reconnect: a Prepare that arrived is repeated without a second start"
   world.committer.hold = false;
   world.Restart();
   CHECK(world.task(job).state == TaskState::kBound);
-  agent.Connect();  // Hello says RUNNING
+  agent.Connect();  // Hello reports RUNNING
   agent.Work();
   CHECK(world.task(job).state == TaskState::kRunning);
   CHECK(agent.executions[Agent::Key(job.value, 0, 1)] == 1);
 }
 
-TEST_CASE("reconnect: lost Start and Kill are sent again") {
+TEST_CASE("reconnect: lost Start and Kill are resent") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
   const JobId gang = world.Submit("gang", {.tasks = 2});
   agent.Work();
   const JobId other = world.Submit("other", {.tasks = 2});
-  for (int i = 0; i < 2; ++i) {  // prepares, then reads no further
+  for (int i = 0; i < 2; ++i) {  // prepares, then stops reading
     agent.Work();
   }
   CHECK(world.job(other).status.state == JobState::kRunning);
@@ -386,7 +386,7 @@ TEST_CASE("reconnect: lost Start and Kill are sent again") {
   CHECK(world.job(other).status.state == JobState::kRunning);
 }
 
-TEST_CASE("reconnect: a Start that got lost is sent again") {
+TEST_CASE("reconnect: a lost Start is resent") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -395,7 +395,7 @@ TEST_CASE("reconnect: a Start that got lost is sent again") {
   a.Work();
   b.Work();
   CHECK(b.link->Of(Message::kStart).size() <= 1);
-  a.Connect();  // before it read its Start
+  a.Connect();  // before the agent read its Start
   CHECK(a.link->Of(Message::kStart).size() == 1);
   a.Work();
   b.Work();
@@ -405,7 +405,7 @@ TEST_CASE("reconnect: a Start that got lost is sent again") {
   }
 }
 
-TEST_CASE("reconnect: what the agent no longer has is gone, a reboot says so") {
+TEST_CASE("reconnect: a task that the agent no longer has is gone, and a reboot is the reason") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -424,14 +424,14 @@ TEST_CASE("reconnect: what the agent no longer has is gone, a reboot says so") {
   CHECK(agent.executions[Agent::Key(job.value, 0, 2)] == 1);
 }
 
-TEST_CASE("reconnect: a Hello that was overtaken ends nothing") {
+TEST_CASE("reconnect: a superseded Hello ends no tasks") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
   const JobId job = world.Submit("one");
   agent.Work();
   REQUIRE(agent.Runs(job));
-  Agent before(&world, "n1");  // as the same agent was when it had nothing yet
+  Agent before(&world, "n1");  // the same agent before it had any task
   before.Hello();
   CHECK(world.task(job).state == TaskState::kRunning);
   CHECK(agent.link->closed);
@@ -442,7 +442,7 @@ TEST_CASE("reconnect: a Hello that was overtaken ends nothing") {
   CHECK(agent.Runs(job));
 }
 
-TEST_CASE("reconnect: what a Hello misses is gone once its agent speaks") {
+TEST_CASE("reconnect: a task missing from Hello is gone once its agent sends a message") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -458,7 +458,7 @@ TEST_CASE("reconnect: what a Hello misses is gone once its agent speaks") {
   CHECK(empty.executions.size() == 1);
 }
 
-TEST_CASE("reconnect: a bound task is not sent again to an agent with another journal") {
+TEST_CASE("reconnect: a bound task is not resent to an agent with another journal") {
   World world;
   Agent first(&world, "n1");
   first.mute = true;
@@ -470,12 +470,12 @@ TEST_CASE("reconnect: a bound task is not sent again to an agent with another jo
   REQUIRE(world.task(job).state == TaskState::kLost);  // KEEP waits
   Agent second(&world, "n1", "other");
   second.Connect();
-  CHECK(world.task(job).attempt == 2);  // attempt 1 is given up, not repeated
+  CHECK(world.task(job).attempt == 2);  // attempt 1 is abandoned, not repeated
   second.Work();
   CHECK(second.executions.count(Agent::Key(job.value, 0, 1)) == 0);
 }
 
-TEST_CASE("reconnect: the agent forgets what the server does not know") {
+TEST_CASE("reconnect: the agent forgets tasks that the server does not know") {
   World world;
   Agent agent(&world, "n1");
   const Agent::Key ghost(55, 0, 1);
@@ -487,7 +487,7 @@ TEST_CASE("reconnect: the agent forgets what the server does not know") {
   CHECK(agent.link->Of(Message::kReportAck).size() == 1);
 }
 
-TEST_CASE("reconnect: an attempt that was replaced is forgotten, the new one kept") {
+TEST_CASE("reconnect: a replaced attempt is forgotten, and the new one is kept") {
   World world;
   Agent a(&world, "n1");
   a.Connect();
@@ -522,7 +522,7 @@ TEST_CASE("sessions: a message for an earlier epoch is not delivered") {
   CHECK(world.gateway->counters().messages_dropped == 1);
 }
 
-TEST_CASE("sessions: a server that stops ends them, and those that come after") {
+TEST_CASE("sessions: a server that stops ends all sessions, including later ones") {
   World world;
   Agent before(&world, "n1");
   before.Connect();
@@ -535,7 +535,7 @@ TEST_CASE("sessions: a server that stops ends them, and those that come after") 
   CHECK(absl::IsUnavailable(late->status));
 }
 
-TEST_CASE("restart: agents register again, running tasks are attached, ended ones finished") {
+TEST_CASE("restart: agents register again, running tasks are attached, ended tasks are finished") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");
   a.Connect();
@@ -547,9 +547,9 @@ TEST_CASE("restart: agents register again, running tasks are attached, ended one
   REQUIRE(world.job(gang).status.state == JobState::kRunning);
   world.Restart();
   CHECK(world.job(gang).status.state == JobState::kRunning);
-  a.link->closed = b.link->closed = true;  // the old server's streams
+  a.link->closed = b.link->closed = true;  // the streams to the old server
   const uint32_t at_a = world.node("n1").id == world.task(gang, 0).node ? 0 : 1;
-  a.Exit(gang, at_a, 0);  // while nobody listened
+  a.Exit(gang, at_a, 0);  // while no server was running
   a.Connect();
   b.Connect();
   CHECK(a.epoch == 2);

@@ -1,4 +1,4 @@
-// The agent stream over real gRPC, with real threads: register, run a task, be overtaken, be cut.
+// The agent stream over real gRPC with real threads: register, run a task, supersede, disconnect.
 #include "server/services/agent_service.h"
 
 #include <grpcpp/grpcpp.h>
@@ -21,7 +21,7 @@
 namespace berth {
 namespace {
 
-// A whole server in one process: what main.cc wires up, on a free port.
+// A whole server in one process, wired as in main.cc, on a free port.
 struct TestServer {
   TestServer() {
     loop.AddObserver(&dispatcher);
@@ -108,7 +108,7 @@ struct Client {
   uint64_t epoch = 0;
 };
 
-// Catch's assertions are for one thread only.
+// Catch's assertions are not thread-safe.
 void Must(const absl::Status& status) { BERTH_CHECK(status.ok()); }
 
 JobId Submit(TestServer& server) {
@@ -135,7 +135,7 @@ JobId Submit(TestServer& server) {
   return id;
 }
 
-TEST_CASE("agent service: a task's life over a real stream") {
+TEST_CASE("agent service: the life of a task over a real stream") {
   TestServer server;
   Client client(server.port);
   client.Hello("a");
@@ -163,7 +163,7 @@ TEST_CASE("agent service: a task's life over a real stream") {
   CHECK(client.stream->Finish().ok());
 }
 
-TEST_CASE("agent service: a second stream of the agent ends the first") {
+TEST_CASE("agent service: a second stream of an agent ends the first") {
   TestServer server;
   Client first(server.port), second(server.port), stranger(server.port);
   first.Hello("a");
@@ -190,7 +190,7 @@ TEST_CASE("agent service: a stream that breaks ends its session") {
   CHECK(server.gateway.sessions() == 0);
 }
 
-TEST_CASE("agent service: an agent that does not read is cut") {
+TEST_CASE("agent service: an agent that does not read is disconnected") {
   TestServer server;
   Client client(server.port);
   client.Hello("a");

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "server/config.h"
 #include "server/history.h"
+#include "server/loop.h"
 #include "storage/turn_recorder.h"
 #include "support/clock.h"
 #include "support/http/http_server.h"
@@ -75,8 +76,8 @@ double Sample(const std::string& metrics, const std::string& name) {
   return 0;
 }
 
-// A connection that speaks HTTP/2 so far that gRPC takes it for a client, and then says nothing: as
-// a client does that is stopped, or whose library looks at its connections only while it calls.
+// A connection that speaks just enough HTTP/2 for gRPC to accept it as a client, and then sends
+// nothing, like a stopped client, or a library that serves its connections only during calls.
 class SilentClient {
  public:
   explicit SilentClient(int port) : fd_(Connect(port)) {
@@ -102,7 +103,7 @@ absl::Duration TimeOf(absl::FunctionRef<void()> call) {
 
 }  // namespace
 
-TEST_CASE("http: paths, methods, handlers that come and go") {
+TEST_CASE("http: paths, methods, and handlers that are added and removed") {
   absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("127.0.0.1:0");
   REQUIRE(server.ok());
   const int port = (*server)->port();
@@ -115,7 +116,8 @@ TEST_CASE("http: paths, methods, handlers that come and go") {
   CHECK(Get(port, "/hello", "gibberish").code == 405);
   CHECK(Get(port, "hello").code == 404);
   CHECK(Ask(port, "GET /hello HTTP/1.1\r\nHost: x\r\ncontent-length: 3\r\n\r\nabc").code == 400);
-  CHECK(Ask(port, "GET /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").code == 400);
+  CHECK(Ask(port, "GET /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").code ==
+        400);
   CHECK(Ask(port, "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n").code == 200);
   const std::string start = "GET /hello HTTP/1.1\r\nHost: x\r\nX: ";
   CHECK(Ask(port, start + std::string(2 * kHttpHeaderBytes, 'x')).code == 431);
@@ -124,7 +126,7 @@ TEST_CASE("http: paths, methods, handlers that come and go") {
   CHECK(absl::IsUnavailable(HttpServer::Start(absl::StrCat("127.0.0.1:", port)).status()));
 }
 
-TEST_CASE("http: clients that say nothing, too little or too slowly make nobody wait") {
+TEST_CASE("http: clients that send nothing, too little or too slowly delay no other client") {
   absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("127.0.0.1:0");
   REQUIRE(server.ok());
   const int port = (*server)->port();
@@ -140,15 +142,15 @@ TEST_CASE("http: clients that say nothing, too little or too slowly make nobody 
   std::vector<int> idle;
   for (int i = 0; i < 64; ++i) {
     const int fd = idle.emplace_back(Connect(port));
-    // A third of each: nothing at all, half a header, a body that does not come.
-    const std::string text = i % 3 == 0 ? ""
-                             : i % 3 == 1
-                                 ? "GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: "
-                                 : "POST /readyz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx";
+    // A third of each: no data, half a header, a body that never arrives.
+    const std::string text =
+        i % 3 == 0   ? ""
+        : i % 3 == 1 ? "GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: "
+                     : "POST /readyz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx";
     REQUIRE(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   }
   CHECK(TimeOf([&] { CHECK(Get(port, "/readyz").code == 200); }) < absl::Seconds(1));
-  std::vector<std::thread> scrapes;  // that take as long as it pleases them
+  std::vector<std::thread> scrapes;  // they may take any time
   std::atomic<int> busy{0}, good{0};
   for (int i = 0; i < 8; ++i) {
     scrapes.emplace_back([&] { ++(Get(port, "/metrics").code == 503 ? busy : good); });
@@ -159,7 +161,7 @@ TEST_CASE("http: clients that say nothing, too little or too slowly make nobody 
   for (std::thread& scrape : scrapes) scrape.join();
   CHECK(good == kHttpCostly);
   CHECK(TimeOf([&] { CHECK(Get(port, "/metrics").code == 200); }) < absl::Seconds(1));
-  // Who sends a byte now and then is cut all the same.
+  // Clients that send a byte now and then are disconnected all the same.
   const int slow = Connect(port);
   const absl::Duration begin = SystemClock().Steady();
   const char byte = 'G';
@@ -169,8 +171,8 @@ TEST_CASE("http: clients that say nothing, too little or too slowly make nobody 
   for (const int fd : idle) close(fd);
 }
 
-// More of them than there are connections, and none ever ends.
-TEST_CASE("http: clients that trickle a body or never take an answer make nobody wait") {
+// There are more of them than connections, and none ever ends.
+TEST_CASE("http: clients that trickle a body or never read an answer delay no other client") {
   constexpr int kClients = 300;
   absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("127.0.0.1:0");
   REQUIRE(server.ok());
@@ -179,10 +181,10 @@ TEST_CASE("http: clients that trickle a body or never take an answer make nobody
   (*server)->SetHandler("/metrics", [] {
     return HttpAnswer{200, std::string(size_t{8} << 20, 'm')};
   });
-  const std::string request =
-      GENERATE("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2147483647\r\n\r\n",
-               "GET /readyz HTTP/1.1\r\nHost: x\r\nContent-Length: 2147483647\r\n\r\n",
-               "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ");
+  const std::string request = GENERATE(
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2147483647\r\n\r\n",
+      "GET /readyz HTTP/1.1\r\nHost: x\r\nContent-Length: 2147483647\r\n\r\n",
+      "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ");
   std::vector<int> clients;
   for (int i = 0; i < kClients; ++i) Send(clients.emplace_back(Connect(port)), request);
   std::atomic<bool> done{false};
@@ -209,7 +211,7 @@ TEST_CASE("app: health, readiness and metrics of a running server") {
   CHECK(Get(port, "/readyz").code == 200);
   world.CreateQueue("q");
   world.MustSubmit({"a", "b", "c"});
-  // Counters follow the acks, by a moment.
+  // Counters lag the acks by a moment.
   Got metrics = Get(port, "/metrics");
   for (int tries = 0; tries < 500 && Sample(metrics.body, "berth_jobs_submitted_total") < 3;
        ++tries) {
@@ -235,12 +237,12 @@ TEST_CASE("app: health, readiness and metrics of a running server") {
   metrics = Get(port, "/metrics");
   CHECK(Sample(metrics.body, "berth_jobs{state=\"CANCELLED\"}") == 1);
   CHECK(Sample(metrics.body, "berth_tasks{state=\"PENDING\"}") == 2);
-  // One family stands in one place.
+  // Each family appears once.
   CHECK(metrics.body.find("# TYPE berth_queue_jobs gauge") ==
         metrics.body.rfind("# TYPE berth_queue_jobs gauge"));
 }
 
-TEST_CASE("app: a full disk is told, new work is refused, and it goes on by itself") {
+TEST_CASE("app: a full disk is reported, new work is refused, and service resumes by itself") {
   ServiceWorld world([](config::v1::Server& config) { config.set_http_listen("127.0.0.1:0"); });
   const int port = world.app().http_port();
   world.CreateQueue("q");
@@ -249,7 +251,7 @@ TEST_CASE("app: a full disk is told, new work is refused, and it goes on by itse
     return full.load() ? absl::ResourceExhaustedError("disk full: no space left")
                        : absl::OkStatus();
   });
-  // The first call after the disk filled was taken before that was known: its answer waits.
+  // The first call was accepted before the full disk was noticed: its answer waits.
   absl::Status waiting = absl::UnknownError("not answered");
   std::thread first([&] {
     v1::SubmitJobsRequest request;
@@ -289,7 +291,7 @@ TEST_CASE("app: a full disk is told, new work is refused, and it goes on by itse
   CHECK(Get(port, "/readyz").code == 200);
 }
 
-TEST_CASE("app: a stop on a full disk does not hang, and calls that wait are told") {
+TEST_CASE("app: a stop on a full disk does not hang, and waiting calls get an answer") {
   auto world = std::make_unique<ServiceWorld>();
   world->CreateQueue("q");
   world->store().SetFault([] { return absl::ResourceExhaustedError("disk full"); });
@@ -306,8 +308,8 @@ TEST_CASE("app: a stop on a full disk does not hang, and calls that wait are tol
   CHECK_FALSE(waiting.ok());
 }
 
-// The bounds are far from what is usual, 10 ms and 260 ms, and far from what was, 2 s and 5 s.
-TEST_CASE("app: a stop waits neither for HTTP's accepting thread nor for idle clients") {
+// The bounds are far from the usual times (10 and 260 ms) and from the earlier ones (2 and 5 s).
+TEST_CASE("app: a stop waits neither for the HTTP accept thread nor for idle clients") {
   absl::StatusOr<std::unique_ptr<HttpServer>> http = HttpServer::Start("127.0.0.1:0");
   REQUIRE(http.ok());
   CHECK(TimeOf([&] { http->reset(); }) < absl::Seconds(1));
@@ -316,7 +318,7 @@ TEST_CASE("app: a stop waits neither for HTTP's accepting thread nor for idle cl
   CHECK(TimeOf([&] { world.app().Stop(); }) < absl::Seconds(3));
 }
 
-TEST_CASE("app: what was acked before a stop is there after it") {
+TEST_CASE("app: data acked before a stop is present after it") {
   ServiceWorld world;
   world.CreateQueue("q");
   constexpr int kClients = 4;
@@ -347,7 +349,7 @@ TEST_CASE("app: what was acked before a stop is there after it") {
   }
 }
 
-TEST_CASE("app: what cannot start says why") {
+TEST_CASE("app: a server that cannot start reports the reason") {
   config::v1::Server config;
   config.set_http_listen(kNoHttp);
   ServiceWorld world;
@@ -365,7 +367,7 @@ TEST_CASE("app: what cannot start says why") {
   CHECK(App::Start(config, damaged).status().message() == "000004.sst: checksum mismatch");
 }
 
-TEST_CASE("history: only what is old ages out, found without reading it all") {
+TEST_CASE("history: only old entries age out, and they are found without a full read") {
   MemoryStore store;
   ClusterState state;
   TurnRecorder recorder(state);
@@ -384,7 +386,7 @@ TEST_CASE("history: only what is old ages out, found without reading it all") {
   CHECK(absl::IsOutOfRange(store.ReadLog(69, 1).status()));
   CHECK(store.ReadLog(70, 1).ok());
   REQUIRE(TrimHistory(store, begin + absl::Hours(100), absl::Minutes(1)).ok());
-  CHECK(store.ReadLog(99, 1)->size() == 1);  // the last stays
+  CHECK(store.ReadLog(99, 1)->size() == 1);  // the last one stays
 }
 
 }  // namespace berth::testing

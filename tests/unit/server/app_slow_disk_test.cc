@@ -1,7 +1,7 @@
-// A disk that takes long to sync: nothing is told before it has, and agents' heartbeats go on, and
-// with them their leases; over real gRPC.
+// A disk whose syncs take long: nothing is reported before the sync is done, but heartbeats of
+// agents continue and renew their leases. Over real gRPC.
 //
-// BERTH_SLOW_SYNC_S: how long a sync takes at least, in seconds; default 2.5.
+// BERTH_SLOW_SYNC_S: minimum duration of a sync in seconds; default 2.5.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <functional>
@@ -16,6 +16,7 @@
 #include "berth/v1/agent.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
 #include "server/config.h"
+#include "server/loop.h"
 #include "storage/rocksdb/rocksdb_store.h"
 #include "support/clock.h"
 #include "support/log.h"
@@ -128,7 +129,7 @@ struct SlowServer {
   std::unique_ptr<v1::AgentService::Stub> agents;
 };
 
-// An agent that beats, one heartbeat after the other.
+// An agent that sends one heartbeat after the other.
 class Beating {
  public:
   explicit Beating(v1::AgentService::Stub& stub) : stream_(stub.Connect(&context_)) {
@@ -143,7 +144,7 @@ class Beating {
   }
   ~Beating() { context_.TryCancel(); }
 
-  // Answered?
+  // Returns whether it was answered.
   bool Beat() {
     v1::AgentMessage beat;
     beat.set_epoch(epoch_);
@@ -153,7 +154,7 @@ class Beating {
   }
 
  private:
-  // The next of its kind: tasks may be sent in between.
+  // The next message of its kind: tasks may be sent in between.
   v1::ServerMessage Next(v1::ServerMessage::MessageCase kind) {
     v1::ServerMessage message;
     do {
@@ -167,7 +168,7 @@ class Beating {
   uint64_t epoch_ = 0, sequence_ = 0;
 };
 
-// As the loop has it, whether it is on the disk or not.
+// As the loop has it, durable or not.
 bool NodeIsReady(SlowServer& server) {
   return server.app->loop().Read([](const ClusterState& state, uint64_t) {
     const Node* node = state.FindNode("n1");
@@ -197,7 +198,7 @@ absl::Status SubmitOne(SlowServer& server, const std::string& name) {
   return Call(*server.jobs, &v1::JobService::Stub::SubmitJobs, request, &response);
 }
 
-// A call on a thread of its own.
+// A call on a separate thread.
 class Asked {
  public:
   explicit Asked(std::function<absl::Status()> call)
@@ -220,7 +221,7 @@ class Asked {
 
 }  // namespace
 
-TEST_CASE("app: while a sync takes long, heartbeats and leases go on, and nothing is told") {
+TEST_CASE("app: while a sync takes long, heartbeats and leases continue, and nothing is reported") {
   SlowServer server;
   MakeQueue(server);
   REQUIRE(SubmitOne(server, "before").ok());
@@ -229,9 +230,9 @@ TEST_CASE("app: while a sync takes long, heartbeats and leases go on, and nothin
 
   server.disk->Close();
   Asked slow([&] { return SubmitOne(server, "slow"); });
-  const absl::Cleanup open = [&] { server.disk->Open(); };  // before the threads are waited for
+  const absl::Cleanup open = [&] { server.disk->Open(); };  // before the threads are joined
   server.disk->AwaitSync();
-  Asked behind([&] { return SubmitOne(server, "behind"); });  // in a batch of its own
+  Asked behind([&] { return SubmitOne(server, "behind"); });  // in a separate batch
   Asked reader([&] { return ListAll(server, &listed); });
   const absl::Duration begin = SystemClock().Steady();
   int beats = 0;
@@ -240,7 +241,7 @@ TEST_CASE("app: while a sync takes long, heartbeats and leases go on, and nothin
     REQUIRE(NodeIsReady(server));  // its lease is far shorter than the sync
     REQUIRE_FALSE(slow.answered());
     REQUIRE_FALSE(behind.answered());
-    // What it saw may still be taken back. It does not wait for ever.
+    // The state that it read may still be lost. The call does not wait forever.
     if (SystemClock().Steady() < begin + kDurablePatience) REQUIRE_FALSE(reader.answered());
     absl::SleepFor(absl::Milliseconds(20));
   }
@@ -253,14 +254,13 @@ TEST_CASE("app: while a sync takes long, heartbeats and leases go on, and nothin
   if (!gave_up) CHECK(listed >= 2);
   CHECK(late_reader.Answer().ok());
   CHECK(listed_behind >= 2);
-  CHECK(agent.Beat());  // in the session of before
+  CHECK(agent.Beat());  // in the same session as before
   CHECK(beats > 1);
   std::cout << beats << " heartbeats within a sync of " << LongSync() << "\n";
 }
 
-// Nothing it says may be relied on, and it says so; a caller that does not ask for it never gets
-// it.
-TEST_CASE("app: while a sync takes long, who takes what is not on the disk can read") {
+// The answer is marked as not yet durable. Callers that do not opt in never get such an answer.
+TEST_CASE("app: while a sync takes long, clients that opt in can read data that is not durable") {
   SlowServer server;
   MakeQueue(server);
   REQUIRE(SubmitOne(server, "before").ok());

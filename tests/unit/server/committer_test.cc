@@ -26,8 +26,8 @@ Batch MakeBatch(uint64_t sequence, size_t bytes = 10) {
   return {.sequence = sequence, .records = {}, .log = std::string(bytes, 'x')};
 }
 
-// What was told, in order. Thread-safe.
-class Told {
+// The effects that ran, in order. Thread-safe.
+class Done {
  public:
   absl::AnyInvocable<void() &&> Note(uint64_t sequence) {
     return [this, sequence] {
@@ -58,7 +58,7 @@ std::vector<uint64_t> UpTo(uint64_t last) {
   return sequences;
 }
 
-// A store whose Append waits until it is let go, and that counts its groups.
+// A store whose Append blocks until it is released, and that counts its groups.
 class GatedStore final : public Store {
  public:
   absl::Status Load(
@@ -84,7 +84,7 @@ class GatedStore final : public Store {
 
   void WaitUntilEntered() { entered_.WaitForNotification(); }
   void Open() { gate_.Notify(); }
-  const std::vector<size_t>& groups() const { return groups_; }  // once the committer is stopped
+  const std::vector<size_t>& groups() const { return groups_; }  // call after Stop()
 
  private:
   struct Once {
@@ -101,40 +101,40 @@ class GatedStore final : public Store {
 
 TEST_CASE("effects run in order, after their batch is stored") {
   MemoryStore store;
-  Told told;
+  Done done;
   std::atomic<int> early{0};
   {
     GroupCommitter committer(&store);
     for (uint64_t i = 1; i <= 500; ++i) {
-      committer.Commit(MakeBatch(i), [&, i, note = told.Note(i)]() mutable {
+      committer.Commit(MakeBatch(i), [&, i, note = done.Note(i)]() mutable {
         if (store.LastSequence() < i || committer.DurableSequence() < i) ++early;
         std::move(note)();
       });
     }
-    told.WaitFor(500);
+    done.WaitFor(500);
     CHECK(committer.Backlog() == 0);
     CHECK(committer.PausedReason().empty());
   }
   CHECK(early == 0);
-  CHECK(told.all() == UpTo(500));
+  CHECK(done.all() == UpTo(500));
 }
 
-TEST_CASE("what queues up during a write goes into the next one") {
+TEST_CASE("batches that queue up during a write go into the next write") {
   GatedStore store;
-  Told told;
+  Done done;
   GroupCommitter committer(&store);
-  committer.Commit(MakeBatch(1), told.Note(1));
+  committer.Commit(MakeBatch(1), done.Note(1));
   store.WaitUntilEntered();
-  for (uint64_t i = 2; i <= 2 + kMaxGroupBatches; ++i) committer.Commit(MakeBatch(i), told.Note(i));
+  for (uint64_t i = 2; i <= 2 + kMaxGroupBatches; ++i) committer.Commit(MakeBatch(i), done.Note(i));
   CHECK(committer.Backlog() == 2 + kMaxGroupBatches);
-  CHECK(told.all().empty());
+  CHECK(done.all().empty());
   store.Open();
-  committer.Stop();  // writes all that is queued
-  CHECK(told.all() == UpTo(2 + kMaxGroupBatches));
+  committer.Stop();  // writes all queued batches
+  CHECK(done.all() == UpTo(2 + kMaxGroupBatches));
   CHECK(store.groups() == std::vector<size_t>{1, kMaxGroupBatches, 1});
   CHECK(committer.counters().writes == 3);
   CHECK(committer.counters().batches == 2 + kMaxGroupBatches);
-  committer.Commit(MakeBatch(1000), told.Note(1000));  // too late
+  committer.Commit(MakeBatch(1000), done.Note(1000));  // too late
   CHECK(committer.Backlog() == 0);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a group is bounded in bytes") {
   CHECK(store.groups() == std::vector<size_t>{1, 2, 2});
 }
 
-TEST_CASE("a full disk pauses: nothing is told, the same batches go through later") {
+TEST_CASE("a full disk pauses: no effect runs, and the same batches are written later") {
   MemoryStore store;
   std::atomic<bool> full{true};
   std::atomic<int> tries{0};
@@ -157,48 +157,48 @@ TEST_CASE("a full disk pauses: nothing is told, the same batches go through late
     ++tries;
     return full ? absl::ResourceExhaustedError("disk full: /x") : absl::OkStatus();
   });
-  Told told;
+  Done done;
   CommitterOptions options;
   options.retry_delay = absl::Milliseconds(1);
   options.on_fatal = [](const absl::Status&) { FAIL("not fatal"); };
   GroupCommitter committer(&store, options);
-  committer.Commit(MakeBatch(1), told.Note(1));
+  committer.Commit(MakeBatch(1), done.Note(1));
   while (tries < 5) absl::SleepFor(absl::Milliseconds(1));
-  committer.Commit(MakeBatch(2), told.Note(2));
+  committer.Commit(MakeBatch(2), done.Note(2));
   CHECK(committer.PausedReason() == "disk full: /x");
-  CHECK(told.all().empty());
+  CHECK(done.all().empty());
   CHECK(committer.DurableSequence() == 0);
   full = false;
-  told.WaitFor(2);
-  CHECK(told.all() == UpTo(2));
+  done.WaitFor(2);
+  CHECK(done.all() == UpTo(2));
   CHECK(committer.PausedReason().empty());
   CHECK(committer.counters().full_retries >= 4);
 }
 
-TEST_CASE("a committer can be stopped while the disk is full, and tells nothing") {
+TEST_CASE("a committer can be stopped while the disk is full, and runs no effect") {
   MemoryStore store;
   std::atomic<int> tries{0};
   store.SetFault([&] {
     ++tries;
     return absl::ResourceExhaustedError("disk full");
   });
-  Told told;
+  Done done;
   GroupCommitter committer(&store);  // retries after half a second
-  committer.Commit(MakeBatch(1), told.Note(1));
+  committer.Commit(MakeBatch(1), done.Note(1));
   while (tries == 0) absl::SleepFor(absl::Milliseconds(1));
   committer.Stop();
-  CHECK(told.all().empty());
+  CHECK(done.all().empty());
   CHECK(store.LastSequence() == 0);
 }
 
-TEST_CASE("a failed sync calls the handler once, and nothing is told or tried again") {
+TEST_CASE("a failed sync calls the handler once, runs no effect and is not retried") {
   TempDirectory directory;
   auto faults = std::make_shared<FaultFileSystem>();
   RocksDbOptions store_options;
   store_options.directory = directory / "a";
   store_options.file_system = faults;
   auto store = RocksDbStore::Open(store_options).value();
-  Told told;
+  Done done;
   std::atomic<int> fatal{0};
   std::string reason;
   CommitterOptions options;
@@ -208,18 +208,18 @@ TEST_CASE("a failed sync calls the handler once, and nothing is told or tried ag
   };
   {
     GroupCommitter committer(store.get(), options);
-    committer.Commit(MakeBatch(1), told.Note(1));
-    told.WaitFor(1);
+    committer.Commit(MakeBatch(1), done.Note(1));
+    done.WaitFor(1);
     faults->FailSyncs(".log");
-    committer.Commit(MakeBatch(2), told.Note(2));
+    committer.Commit(MakeBatch(2), done.Note(2));
     while (fatal == 0) absl::SleepFor(absl::Milliseconds(1));
     faults->FailSyncs("");
-    committer.Commit(MakeBatch(3), told.Note(3));
+    committer.Commit(MakeBatch(3), done.Note(3));
     committer.Stop();
     CHECK(committer.DurableSequence() == 1);
   }
   CHECK(fatal == 1);
-  CHECK(told.all() == UpTo(1));
+  CHECK(done.all() == UpTo(1));
   CHECK_THAT(reason, Contains("sync failed") && Contains(".log"));
 }
 
@@ -236,65 +236,66 @@ TEST_CASE("by default a store failure ends the process with status 74") {
   CHECK(WEXITSTATUS(status) == 74);
 }
 
-TEST_CASE("the synchronous committer writes at once, or when told") {
+TEST_CASE("the synchronous committer writes at once, or on flush") {
   MemoryStore store;
-  Told told;
+  Done done;
   SyncCommitter at_once(&store);
-  at_once.Commit(MakeBatch(1), told.Note(1));
+  at_once.Commit(MakeBatch(1), done.Note(1));
   CHECK(at_once.DurableSequence() == 1);
-  CHECK(told.all() == UpTo(1));
+  CHECK(done.all() == UpTo(1));
 
-  SyncCommitter later(&store, SyncCommitter::Mode::kWhenTold);
-  later.Commit(MakeBatch(2), told.Note(2));
-  later.Commit(MakeBatch(3), told.Note(3));
+  SyncCommitter later(&store, SyncCommitter::Mode::kOnFlush);
+  later.Commit(MakeBatch(2), done.Note(2));
+  later.Commit(MakeBatch(3), done.Note(3));
   CHECK(later.Backlog() == 2);
   CHECK(store.LastSequence() == 1);
   CHECK(later.Flush());
-  CHECK(told.all() == UpTo(3));
+  CHECK(done.all() == UpTo(3));
   CHECK(later.DurableSequence() == 3);
 }
 
-TEST_CASE("the synchronous committer keeps what a full disk refused, and dies of the rest") {
+TEST_CASE(
+    "the synchronous committer keeps batches that a full disk refused, and dies of other errors") {
   MemoryStore store;
-  Told told;
+  Done done;
   absl::Status fault = absl::ResourceExhaustedError("disk full");
   store.SetFault([&] { return fault; });
   int fatal = 0;
-  SyncCommitter committer(&store, SyncCommitter::Mode::kWhenTold,
+  SyncCommitter committer(&store, SyncCommitter::Mode::kOnFlush,
                           [&](const absl::Status&) { ++fatal; });
-  committer.Commit(MakeBatch(1), told.Note(1));
+  committer.Commit(MakeBatch(1), done.Note(1));
   CHECK_FALSE(committer.Flush());
   CHECK(committer.PausedReason() == "disk full");
   fault = absl::OkStatus();
   CHECK(committer.Flush());
   CHECK(committer.PausedReason().empty());
-  CHECK(told.all() == UpTo(1));
+  CHECK(done.all() == UpTo(1));
 
   fault = absl::InternalError("sync failed");
-  committer.Commit(MakeBatch(2), told.Note(2));
+  committer.Commit(MakeBatch(2), done.Note(2));
   CHECK_FALSE(committer.Flush());
   fault = absl::OkStatus();
   CHECK_FALSE(committer.Flush());
-  committer.Commit(MakeBatch(3), told.Note(3));
+  committer.Commit(MakeBatch(3), done.Note(3));
   CHECK(fatal == 1);
-  CHECK(told.all() == UpTo(1));
+  CHECK(done.all() == UpTo(1));
   CHECK(store.LastSequence() == 1);
 }
 
-TEST_CASE("a crash of the synchronous committer leaves a beginning on disk, and tells nobody") {
+TEST_CASE("a crash of the synchronous committer leaves a prefix on disk and runs no effect") {
   MemoryStore store;
-  Told told;
-  SyncCommitter committer(&store, SyncCommitter::Mode::kWhenTold);
+  Done done;
+  SyncCommitter committer(&store, SyncCommitter::Mode::kOnFlush);
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    committer.Commit(MakeBatch(sequence), told.Note(sequence));
+    committer.Commit(MakeBatch(sequence), done.Note(sequence));
   }
   committer.Crash(2);
   CHECK(store.LastSequence() == 2);
   CHECK_FALSE(committer.Flush());
-  committer.Commit(MakeBatch(3), told.Note(3));
+  committer.Commit(MakeBatch(3), done.Note(3));
   CHECK_FALSE(committer.Flush());
   CHECK(store.LastSequence() == 2);
-  CHECK(told.all().empty());
+  CHECK(done.all().empty());
 }
 
 }  // namespace

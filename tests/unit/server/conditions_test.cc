@@ -19,7 +19,7 @@ v1::NodeConditions Conditions(
   return conditions;
 }
 
-// The node after the event, if there is one.
+// The node after the event, if there is an event.
 Node After(Node node, const std::optional<NodeSteered>& event) {
   if (!event.has_value()) return node;
   node.status.cordoned = event->cordoned;
@@ -28,7 +28,7 @@ Node After(Node node, const std::optional<NodeSteered>& event) {
   return node;
 }
 
-TEST_CASE("an agent's conditions steer its node, and their end takes that back") {
+TEST_CASE("the conditions of an agent cordon or taint its node, and their end undoes that") {
   Node node;
   CHECK_FALSE(SteeringFor(node, {}).has_value());
   CHECK_FALSE(SteeringFor(node, Conditions({{"clock", v1::NodeCondition::NOTE}})).has_value());
@@ -40,7 +40,7 @@ TEST_CASE("an agent's conditions steer its node, and their end takes that back")
   CHECK(drained->draining);
   CHECK(drained->reason == "agent: disk-space: why");
   node = After(node, drained);
-  CHECK_FALSE(SteeringFor(node, both).has_value());  // told again, nothing changes
+  CHECK_FALSE(SteeringFor(node, both).has_value());  // repeated: nothing changes
   const auto cordoned = SteeringFor(node, Conditions({{"command", v1::NodeCondition::CORDON}}));
   REQUIRE(cordoned.has_value());
   CHECK(cordoned->cordoned);
@@ -52,7 +52,7 @@ TEST_CASE("an agent's conditions steer its node, and their end takes that back")
   CHECK(over->reason.empty());
 }
 
-TEST_CASE("an operator's word stands against the agent's") {
+TEST_CASE("an operator's setting takes precedence over the agent's") {
   Node node;
   node.status.cordoned = true;
   node.status.reason = "maintenance";
@@ -61,8 +61,7 @@ TEST_CASE("an operator's word stands against the agent's") {
   CHECK_FALSE(SteeringFor(node, {}).has_value());
 }
 
-TEST_CASE(
-    "a cordon for refused starts gives way to the agent's, and is not the agent's to take back") {
+TEST_CASE("a cordon for refused starts yields to the agent's, and the agent cannot remove it") {
   Node node;
   node.status.cordoned = true;
   node.status.reason = absl::StrCat(kCordonedForRefusals, "5 jobs in a row");
@@ -72,7 +71,7 @@ TEST_CASE(
   CHECK(drained->draining);
 }
 
-TEST_CASE("conditions are bounded") {
+TEST_CASE("the number and length of conditions are bounded") {
   CHECK(ValidateConditions(Conditions({{"disk-space", v1::NodeCondition::DRAIN}})).ok());
   CHECK_FALSE(ValidateConditions(Conditions({{"Bad Name", v1::NodeCondition::NOTE}})).ok());
   v1::NodeConditions many;

@@ -22,7 +22,7 @@ absl::Status Complete(const std::string& yaml) {
 
 }  // namespace
 
-TEST_CASE("config: nothing given gives the documented defaults") {
+TEST_CASE("config: an empty configuration gives the documented defaults") {
   absl::StatusOr<config::v1::Server> config = ReadConfig("");
   REQUIRE(config.ok());
   REQUIRE(CompleteConfig(*config).ok());
@@ -66,11 +66,12 @@ TEST_CASE("config: each wrong value is refused with its reason") {
       {"cordonAfterRefusals: -2", "cordon_after_refusals: must be 1..1000, is -2"},
       {"drainAfterRefusals: -2", "cordon_after_refusals: must be 1..1000, is -2"},
       {"drainAfterRefusals: 3\ncordonAfterRefusals: 4",
-       "drain_after_refusals: is the older name of cordon_after_refusals: say one of them"},
+       "drain_after_refusals: is the older name of cordon_after_refusals: set only one of them"},
       {"lese: 3s", "lease"},
       {"log: {level: loud}", "log.level: must be trace, debug, info, warn or error, is \"loud\""},
       {"scheduling: {actions: [allocate, conquer]}", "scheduling: unknown action \"conquer\""},
-      {"scheduling: {scores: [best_fit, best_fit]}", "scheduling: score \"best_fit\" twice"},
+      {"scheduling: {scores: [best_fit, best_fit]}",
+       "scheduling: score \"best_fit\" is listed twice"},
       {"scheduling: {eviction: {maxVictims: 0}}",
        "scheduling.eviction.max_victims: must be 1..1000000, is 0"},
       {"scheduling: {backfill: {reservations: -1}}",
@@ -92,20 +93,20 @@ TEST_CASE("config: the older name of cordonAfterRefusals is still read") {
   CHECK(Complete("drainAfterRefusals: 3").ok());
 }
 
-TEST_CASE("config: all violations at once") {
+TEST_CASE("config: all violations are reported at once") {
   const absl::Status status = Complete("listen: nowhere\nsilentBrake: 2\ncoalescingWindow: 1s\n");
   CHECK(ViolationsOf(status).size() >= 3);
 }
 
-TEST_CASE("config: tls lets it listen elsewhere, a missing file is named") {
+TEST_CASE("config: with TLS it may listen beyond loopback, and a missing file is named") {
   CHECK(Complete("listen: 0.0.0.0:7070\ntls: {certificate: /c, key: /k, ca: /a}").ok());
-  // Not there is as wrong as wrong: berthd exits with 2, and is not started again.
+  // A missing file is a configuration error: berthd exits with 2 and is not restarted.
   CHECK(absl::IsInvalidArgument(ReadConfig("/no/such/berthd.yaml").status()));
   const auto credentials = MakeServerCredentials({"/no/cert.pem", "/no/key.pem", "/no/ca.pem"});
   CHECK(credentials.status().message() == "cannot read /no/cert.pem: No such file or directory");
 }
 
-TEST_CASE("config: what is loopback") {
+TEST_CASE("config: loopback addresses are recognized") {
   for (const char* yes : {"127.0.0.1:1", "localhost:1", "[::1]:1", "127.8.8.8:0", "unix:/x"}) {
     CHECK(IsLoopbackAddress(yes));
   }

@@ -7,7 +7,7 @@
 
 namespace berth::testing {
 
-TEST_CASE("ended tasks beyond the bound: jobs that would go first are deleted early") {
+TEST_CASE("ended tasks beyond the limit: the jobs that expire first are deleted early") {
   World world;
   Agent agent(&world, "n1");
   agent.inventory.set_cpu_millis(64'000);
@@ -43,8 +43,8 @@ TEST_CASE("ended tasks beyond the bound: jobs that would go first are deleted ea
   CHECK(world.state().jobs().size() == 3);
 }
 
-// A walltime or a deadline is a timer, too.
-TEST_CASE("ended tasks beyond the bound: found behind any number of timers of active jobs") {
+// Walltimes and deadlines are timers, too.
+TEST_CASE("ended tasks beyond the limit: found behind any number of timers of active jobs") {
   World world;
   Agent agent(&world, "n1");
   agent.inventory.set_cpu_millis(64'000);

@@ -1,4 +1,4 @@
-// What the engine answers, as the API says it.
+// Conversion of the engine's answers to the API.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 
 using testing::World;
 
-// A node with four GPUs of two models, and a job of two groups that waits.
+// A node with four GPUs of two models, and a pending job of two groups.
 struct Scene {
   Scene() {
     for (int i = 0; i < 4; ++i) {
@@ -69,7 +69,7 @@ struct Scene {
   JobId waiting;
 };
 
-TEST_CASE("explain: a remedy is a field of the job, the value for it, and words") {
+TEST_CASE("explain: a remedy has a field of the job, a value for it, and a text") {
   Scene scene;
   Remedy remedy;
   remedy.starts_now = true;
@@ -122,16 +122,16 @@ TEST_CASE("explain: a remedy is a field of the job, the value for it, and words"
 
   remedy.kind = RemedyKind::kPreemptible;
   check(v1::Remedy::PREEMPTIBLE, "preemptible", "true",
-        "it could borrow beyond what its queue deserves, and be evicted for others");
+        "it could borrow beyond its queue's deserved amount, and be evicted for others");
 
   remedy.kind = RemedyKind::kShorterWalltime;
   remedy.walltime = absl::Minutes(90) + absl::Milliseconds(700);
   check(v1::Remedy::SHORTER_WALLTIME, "walltime", "1h30m",
-        "it would end before what is kept for others; it has a longer one");
+        "it would end before reservations of other jobs; now it has a longer walltime");
   CHECK(DurationFrom(scene.Render(remedy).walltime()) == absl::Minutes(90));
 }
 
-TEST_CASE("explain: to wait is a remedy with a time, not before it in whole seconds") {
+TEST_CASE("explain: waiting is a remedy with a time, rounded up to whole seconds") {
   Scene scene;
   Remedy remedy;
   remedy.kind = RemedyKind::kWait;
@@ -198,14 +198,14 @@ TEST_CASE("explain: a plan names groups, nodes and devices, whom it evicts and w
   CHECK(out.reservation().nodes(0) == "n1");
   CHECK_FALSE(out.reservation().has_end());
 
-  blocked.exhausted = true;  // then nothing else is sure
+  blocked.exhausted = true;  // then nothing else is certain
   out.Clear();
   RenderPlan(scene.world.state(), spec, blocked, &out);
   CHECK(out.exhausted());
   CHECK(out.blockers().empty());
 }
 
-TEST_CASE("explain: what cannot be said of a start is absent") {
+TEST_CASE("explain: unknown facts about a start are absent") {
   v1::EstimateJobResponse out;
   RenderEstimate({}, &out);
   CHECK(out.ByteSizeLong() == 0);
@@ -326,20 +326,20 @@ TEST_CASE("explain: shares come in the order of the tree, with reasons in words"
   CHECK(order == std::vector<std::string>{"audit", "main", "research", "llm", "vision"});
   CHECK(out.shares(2).parent().empty());
   CHECK(out.shares(3).parent() == "research");
-  // Four GPUs, of which siblings deserve eight.
+  // Four GPUs, but the siblings deserve eight.
   CHECK(out.shares(0).deserved_scaled());
   CHECK(out.shares(0).deserved().counts().at("gpu") == 3);
   CHECK(WhyOf(out.shares(0)) ==
         "fair share of gpu bounded by demand; deserved is scaled down: siblings deserve more than "
-        "there is; lends gpu");
+        "exists; lends gpu");
   const v1::QueueShares& borrower = out.shares(1);
   CHECK(borrower.allocated().counts().at("gpu") == 4);
   CHECK(borrower.borrowed().counts().at("gpu") == 4);
-  // What waits in the other jobs can never start here, and is no demand.
+  // Tasks pending in the other jobs can never start here, so they do not count as demand.
   CHECK(borrower.demand().counts().at("gpu") == 4);
-  CHECK(borrower.dominant_resource() == "cpu");  // of equals the first
+  CHECK(borrower.dominant_resource() == "cpu");  // the first one of equals
   CHECK(borrower.dominant_share() == 1.0);
-  CHECK(WhyOf(borrower).find("borrows gpu, which may be taken back") != std::string::npos);
+  CHECK(WhyOf(borrower).find("borrows gpu, which may be reclaimed") != std::string::npos);
   CHECK_FALSE(borrower.has_limit());
   CHECK(out.shares(4).lent().counts().empty());  // its sibling borrows nothing
 

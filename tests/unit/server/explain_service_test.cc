@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "server/convert_values.h"
+#include "server/loop.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
 
@@ -22,7 +23,7 @@ using Explains = v1::ExplainService::Stub;
 using Jobs = v1::JobService::Stub;
 using Queues = v1::QueueService::Stub;
 
-// Returns when the loop has done it and the disk has it.
+// Returns when the loop has executed it and the result is durable.
 void Do(ServiceWorld& world, const std::function<void(Turn&)>& change) {
   absl::Notification done;
   REQUIRE(world.app()
@@ -35,7 +36,7 @@ void Do(ServiceWorld& world, const std::function<void(Turn&)>& change) {
   done.WaitForNotification();
 }
 
-// What is bound there is told to nobody, and stays bound for a minute.
+// Tasks bound there are sent to no agent, and stay bound for a minute.
 void AddNode(ServiceWorld& world, const std::string& name, int gpus) {
   Do(world, [&](Turn& turn) {
     NodeRegistered event;
@@ -98,7 +99,7 @@ v1::ExplainJobResponse MustExplain(ServiceWorld& world, const std::string& job) 
   return response;
 }
 
-// Until planning has looked at the job since it last decided something.
+// Waits until planning has evaluated the job since its last decision.
 void AwaitVerdict(ServiceWorld& world, const std::string& job) {
   const absl::Time end = absl::Now() + absl::Seconds(30);
   while (absl::Now() < end) {
@@ -110,7 +111,7 @@ void AwaitVerdict(ServiceWorld& world, const std::string& job) {
   FAIL("planning does not come to rest");
 }
 
-// By task: where it is, or would be.
+// By task: its current node, or the planned one.
 using Places = std::map<std::string, std::pair<std::string, std::vector<std::string>>>;
 
 template <class PlacedTask, class Uuids>
@@ -139,7 +140,7 @@ Places PlacesOf(ServiceWorld& world, const std::string& job) {
   return places;
 }
 
-// "q", and in it a job that holds half of two nodes with four GPUs each.
+// Queue "q" with a job that holds half of two nodes with four GPUs each.
 void MakeHalfFull(ServiceWorld& world, absl::Duration walltime = absl::ZeroDuration()) {
   world.CreateQueue("q");
   AddNode(world, "n1", 4);
@@ -153,7 +154,7 @@ void MakeHalfFull(ServiceWorld& world, absl::Duration walltime = absl::ZeroDurat
 
 }  // namespace
 
-TEST_CASE("service: a submit gets what the plan said") {
+TEST_CASE("service: a submit gets the placement that the plan returned") {
   ServiceWorld world;
   world.CreateQueue("q");
   for (const char* name : {"n1", "n2", "n3"}) AddNode(world, name, 4);
@@ -166,7 +167,7 @@ TEST_CASE("service: a submit gets what the plan said") {
   REQUIRE(plan.placements_size() == 4);
   CHECK(plan.placements(0).device_uuids_size() == 2);
 
-  // Nothing of it is there, and asked again it says the same.
+  // Nothing was stored, and a second call returns the same plan.
   v1::GetJobRequest get;
   get.set_name("job");
   v1::Job none;
@@ -176,7 +177,7 @@ TEST_CASE("service: a submit gets what the plan said") {
   CHECK(PlacesOf(world, "job") == PlacesOf(plan));
 }
 
-TEST_CASE("service: a plan for a job that would wait says why, and until when") {
+TEST_CASE("service: a plan for a job that would wait gives the reason and the start time") {
   ServiceWorld world;
   MakeHalfFull(world, absl::Hours(1));
   const v1::PlanJobResponse plan = MustPlan(world, GpuJob("", 2, 4));
@@ -199,7 +200,7 @@ TEST_CASE("service: a plan for a job that would wait says why, and until when") 
   CHECK(on_hold.blockers(0).code() == v1::WaitReason::USER_HOLD);
 }
 
-TEST_CASE("service: a plan is refused as the submit would be, with paths of its own") {
+TEST_CASE("service: a plan is refused like the submit, with field paths of the plan request") {
   ServiceWorld world;
   world.CreateQueue("q");
   v1::PlanJobResponse plan;
@@ -207,7 +208,7 @@ TEST_CASE("service: a plan is refused as the submit would be, with paths of its 
     const absl::Status status = Plan(world, SmallJob("a", "nowhere"), &plan);
     CHECK(absl::IsNotFound(status));
     CHECK(status.message() ==
-          "job.spec.queue: there is no queue \"nowhere\"; queues that take jobs: default, q");
+          "job.spec.queue: there is no queue \"nowhere\"; queues that accept jobs: default, q");
   }
   SECTION("closed queue") {
     v1::CloseQueueRequest close;
@@ -224,7 +225,7 @@ TEST_CASE("service: a plan is refused as the submit would be, with paths of its 
     CHECK(absl::IsAlreadyExists(status));
     CHECK(ViolationsOf(status).at(0).field == "job.name");
   }
-  SECTION("all that is wrong at once") {
+  SECTION("all violations at once") {
     v1::Job job = SmallJob("Not A Name", "nowhere");
     job.mutable_spec()->mutable_groups(0)->set_replicas(-1);
     const absl::Status status = Plan(world, job, &plan);
@@ -234,14 +235,14 @@ TEST_CASE("service: a plan is refused as the submit would be, with paths of its 
     CHECK(fields ==
           std::vector<std::string>{"job.name", "job.spec.groups[0].replicas", "job.spec.queue"});
   }
-  SECTION("what is not built") {
+  SECTION("an unimplemented field") {
     v1::Job job = SmallJob("a");
     v1::LifecyclePolicy& policy = *job.mutable_spec()->add_policies();
     policy.set_event(v1::LifecyclePolicy::ANY);
     policy.set_action(v1::LifecyclePolicy::RESTART_PARTITION);
     CHECK(absl::IsUnimplemented(Plan(world, job, &plan)));
   }
-  SECTION("the queue's bound") {
+  SECTION("the limit of the queue") {
     v1::UpdateQueueRequest update;
     update.mutable_queue()->set_name("q");
     update.mutable_queue()->mutable_spec()->set_max_jobs(1);
@@ -255,7 +256,7 @@ TEST_CASE("service: a plan is refused as the submit would be, with paths of its 
   }
 }
 
-TEST_CASE("service: an explanation has numbers that add up, and a remedy that works") {
+TEST_CASE("service: the numbers of an explanation add up, and its remedy works") {
   ServiceWorld world;
   MakeHalfFull(world, absl::Hours(1));
   v1::Job job = GpuJob("wide", 2, 4);
@@ -304,7 +305,7 @@ TEST_CASE("service: an explanation has numbers that add up, and a remedy that wo
   CHECK(MustPlan(world, job).starts_now());
 }
 
-TEST_CASE("service: jobs that do not wait for places are explained too") {
+TEST_CASE("service: jobs that do not wait for resources are explained too") {
   ServiceWorld world;
   MakeHalfFull(world);
   const v1::ExplainJobResponse placed = MustExplain(world, "holder");
@@ -321,7 +322,7 @@ TEST_CASE("service: jobs that do not wait for places are explained too") {
   CHECK(on_hold.groups().empty());
 }
 
-TEST_CASE("service: a start is estimated from walltimes, or said to be unknown") {
+TEST_CASE("service: a start is estimated from walltimes, or reported as unknown") {
   ServiceWorld world;
   MakeHalfFull(world, absl::Hours(1));
   MustSubmit(world, GpuJob("next", 2, 4));
@@ -334,7 +335,7 @@ TEST_CASE("service: a start is estimated from walltimes, or said to be unknown")
   CHECK(estimate.unknown().empty());
   CHECK(estimate.jobs_before() == 0);
 
-  MustSubmit(world, GpuJob("behind", 2, 4));  // "next", which has no walltime, holds all
+  MustSubmit(world, GpuJob("behind", 2, 4));  // "next", which has no walltime, holds everything
   request.set_job("behind");
   estimate.Clear();
   REQUIRE(Call(*world.explain, &Explains::EstimateJob, request, &estimate).ok());
@@ -342,7 +343,7 @@ TEST_CASE("service: a start is estimated from walltimes, or said to be unknown")
   CHECK_FALSE(estimate.unknown().empty());
 }
 
-TEST_CASE("service: questions about what there is not") {
+TEST_CASE("service: explain and plan for objects that do not exist") {
   ServiceWorld world;
   v1::ExplainJobRequest explain;
   explain.set_job("ghost");
@@ -364,7 +365,7 @@ TEST_CASE("service: questions about what there is not") {
   CHECK(no_queue.message() == "there is no queue \"ghost\"");
 }
 
-TEST_CASE("service: shares tell what is lent and borrowed, of all queues or below one") {
+TEST_CASE("service: shares show lent and borrowed resources, of all queues or of a subtree") {
   ServiceWorld world;
   AddNode(world, "n1", 8);
   world.CreateQueue("idle");
@@ -382,7 +383,7 @@ TEST_CASE("service: shares tell what is lent and borrowed, of all queues or belo
   v1::ListQueueSharesResponse all;
   REQUIRE(Call(*world.queues, &Queues::ListQueueShares, request, &all).ok());
   REQUIRE(all.shares_size() == 4);
-  CHECK(all.shares(0).queue() == "default");  // a new store's own
+  CHECK(all.shares(0).queue() == "default");  // created with the store
   CHECK(all.shares(1).queue() == "idle");
   CHECK(all.shares(1).deserved().counts().at("gpu") == 6);
   CHECK(all.shares(1).lent().counts().at("gpu") == 5);
@@ -404,7 +405,7 @@ TEST_CASE("service: shares tell what is lent and borrowed, of all queues or belo
   CHECK(below.shares(0).queue() == "root");
 }
 
-TEST_CASE("service: what barred reclaim is told of the job, and of its queue") {
+TEST_CASE("service: the reason that barred reclaim is shown for the job and for its queue") {
   ServiceWorld world;
   AddNode(world, "n1", 8);
   world.CreateQueue("holds");

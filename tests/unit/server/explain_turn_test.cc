@@ -1,4 +1,4 @@
-// Questions in a turn of the loop: they see what the turn has done so far, and leave nothing.
+// Queries in a turn of the loop: they see what the turn has done so far, and leave no trace.
 #include <catch2/catch.hpp>
 #include <optional>
 #include <string>
@@ -24,7 +24,7 @@ v1::SubmitJobsRequest RequestOf(const std::string& name, int32_t tasks = 1) {
   return request;
 }
 
-// Asks where the job would go.
+// Returns the planned placement of the job.
 void Ask(World& world, const v1::SubmitJobsRequest& request, std::optional<DryRunResult>* plan) {
   REQUIRE(world.loop
               ->Post([&request, plan](Turn& turn) {
@@ -42,11 +42,11 @@ uint64_t RevisionOf(const World& world) {
   return world.loop->Read([](const ClusterState&, uint64_t revision) { return revision; });
 }
 
-TEST_CASE("loop: a turn that only asked has no cycle and leaves no batch") {
+TEST_CASE("loop: a turn with only queries has no cycle and leaves no batch") {
   World world;
   testing::Agent agent(&world, "n1");
   agent.Connect();
-  const JobId waiting = world.Submit("waiting", {.tasks = 20});  // of 1 core; the node has 8
+  const JobId waiting = world.Submit("waiting", {.tasks = 20});  // 1 core each; the node has 8
   const uint64_t state = Fingerprint(world.state());
   const uint64_t revision = RevisionOf(world);
   const size_t batches = world.committer.batches;
@@ -73,12 +73,12 @@ TEST_CASE("loop: a turn that only asked has no cycle and leaves no batch") {
   CHECK_FALSE(WhyWaiting(world.state(), world.job(waiting), world.clock.Now()).empty());
 }
 
-TEST_CASE("loop: a question between two submits of a turn is as if it had never been") {
+TEST_CASE("loop: a query between two submits of a turn has no effect") {
   World world;
   testing::Agent agent(&world, "n1");
   agent.Connect();
   RequestTable requests;
-  const v1::SubmitJobsRequest first = RequestOf("first", 5), asked = RequestOf("asked", 4),
+  const v1::SubmitJobsRequest first = RequestOf("first", 5), query = RequestOf("asked", 4),
                               last = RequestOf("last", 2);
   v1::SubmitJobsResponse answers[2];
   const auto submit = [&](const v1::SubmitJobsRequest& request, v1::SubmitJobsResponse* answer) {
@@ -91,11 +91,11 @@ TEST_CASE("loop: a question between two submits of a turn is as if it had never 
   };
   std::optional<DryRunResult> plan;
   submit(first, &answers[0]);
-  Ask(world, asked, &plan);
+  Ask(world, query, &plan);
   submit(last, &answers[1]);
   world.Run();
   REQUIRE(plan.has_value());
-  CHECK_FALSE(plan->StartsNow());  // 5 of 8 cores are for the first, which is older
+  CHECK_FALSE(plan->StartsNow());  // 5 of 8 cores go to the first job, which is older
   CHECK(answers[1].jobs(0).uid() == answers[0].jobs(0).uid() + 1);
   CHECK(world.state().FindJob("asked") == nullptr);
   CHECK(CheckConsistency(world.state()).ok());
@@ -105,26 +105,26 @@ TEST_CASE("loop: a question between two submits of a turn is as if it had never 
   CHECK(Fingerprint(world.state()) == live);
 }
 
-TEST_CASE("loop: the answer to a question waits for what it saw") {
+TEST_CASE("loop: the answer to a query waits until the state that it read is durable") {
   World world;
   testing::Agent agent(&world, "n1");
   agent.Connect();
   world.committer.hold = true;
   const JobId waiting = world.Submit("waiting", {.tasks = 20});
-  bool told = false;
+  bool ran = false;
   REQUIRE(world.loop
               ->Post([&](Turn& turn) {
                 const Explanation explanation =
                     Explain(turn.Trial(), turn.policies(), waiting, turn.now());
                 CHECK_FALSE(explanation.reasons.empty());
                 CHECK(explanation.position == 1);
-                turn.OnDurable([&told] { told = true; });
+                turn.OnDurable([&ran] { ran = true; });
               })
               .ok());
   world.Run();
-  CHECK_FALSE(told);
+  CHECK_FALSE(ran);
   world.committer.Release();
-  CHECK(told);
+  CHECK(ran);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A store that was restored, or another one, under agents that ran tasks for the one before.
+// A restored store, or another one, serves agents that ran tasks for the previous one.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/server/loop_world.h"
@@ -16,7 +16,7 @@ v1::Refused RefusalOf(const Agent& agent) {
   return refusals.empty() ? v1::Refused() : refusals[0].refused();
 }
 
-// One job runs on n1 in incarnation 5; then the store goes on as incarnation 9.
+// One job runs on n1 in incarnation 5; then the store continues as incarnation 9.
 struct Restored {
   Restored() {
     world.identity = {.cluster_id = "c", .incarnation = 5};
@@ -67,11 +67,11 @@ TEST_CASE("incarnation: Welcome and every message about a task carry it") {
   }
 }
 
-TEST_CASE("incarnation: what an agent holds of another one is forgotten, and its job runs anew") {
+TEST_CASE("incarnation: an agent forgets tasks of another incarnation, and their job runs again") {
   Restored restored;
   Agent& agent = restored.agent;
   SECTION("it runs") {}
-  SECTION("it has succeeded, after the backup") { agent.Exit(restored.job, 0, 0); }
+  SECTION("it succeeded after the backup") { agent.Exit(restored.job, 0, 0); }
   agent.Connect();
   const v1::Welcome welcome = agent.link->Of(Message::kWelcome)[0].welcome();
   REQUIRE(welcome.forget_size() == 1);
@@ -88,7 +88,7 @@ TEST_CASE("incarnation: what an agent holds of another one is forgotten, and its
   CHECK(restored.world.job(restored.job).status.state == JobState::kSucceeded);
 }
 
-TEST_CASE("incarnation: a report of another one is acknowledged, and counts for nothing") {
+TEST_CASE("incarnation: a report of another incarnation is acknowledged and ignored") {
   Restored restored;
   Agent& agent = restored.agent;
   agent.Connect();
@@ -106,7 +106,7 @@ TEST_CASE("incarnation: a report of another one is acknowledged, and counts for 
 }
 
 TEST_CASE(
-    "incarnation: agents that know none are refused by a store that has one, and only there") {
+    "incarnation: an agent that does not know incarnations is refused by a store that has one") {
   World world;
   Agent old(&world, "n1");
   old.knows_incarnations = false;
@@ -120,7 +120,7 @@ TEST_CASE(
   CHECK(RefusalOf(old).message().find("upgrade the agent") != std::string::npos);
 }
 
-// Its agent has registered as node 1, which is all that the store knows.
+// Its agent has registered as node 1; the store knows nothing else.
 struct PutBack {
   PutBack() {
     world.identity = {.cluster_id = "c", .incarnation = 9};
@@ -129,7 +129,7 @@ struct PutBack {
     agent.Connect();
     Note();
   }
-  // What the agent writes down of a Welcome.
+  // The parts of a Welcome that the agent records.
   void Note() {
     const v1::Welcome welcome = agent.link->Of(Message::kWelcome)[0].welcome();
     agent.last.set_cluster_id(welcome.cluster_id());
@@ -156,60 +156,60 @@ struct PutBack {
   Agent agent{&world, "n1"};
 };
 
-TEST_CASE("incarnation: a store that was put back by hand is found out by its agents") {
+TEST_CASE("incarnation: a store that was restored by hand is detected when its agents register") {
   PutBack back;
   Agent& agent = back.agent;
   REQUIRE(agent.last.node_id() == 1);
-  SECTION("by an epoch that came after the copy") {
+  SECTION("from an epoch newer than the copy") {
     agent.last.set_epoch(4);
     back.CheckRefused("has registered with epoch 4 before, and this store knows 1");
   }
-  SECTION("by a node that came after the copy") {
+  SECTION("from a node newer than the copy") {
     agent.last.set_node_id(2);
     back.CheckRefused("has registered as node 2 before");
   }
-  SECTION("by a job that came after the copy") {
+  SECTION("from a job newer than the copy") {
     back.world.Submit("old");
     agent.last.set_greatest_job(2);
-    back.CheckRefused("has tasks of job uid 2, and this store has not given out that uid");
+    back.CheckRefused("has tasks of job uid 2, and this store never assigned that uid");
   }
-  SECTION("by a job whose uid the copy has given out again before the agent came") {
+  SECTION("from a job whose uid the restored store assigned again before the agent registered") {
     back.world.Submit("old");
     back.world.Restart();
     back.world.Submit("new");
     back.world.Submit("newer");
     agent.last.set_greatest_job(2);
-    back.CheckRefused("has tasks of job uid 2, and this store has not given out that uid");
+    back.CheckRefused("has tasks of job uid 2, and this store never assigned that uid");
   }
 }
 
-TEST_CASE("incarnation: what an agent may know of a store is not held against it") {
+TEST_CASE("incarnation: an agent is accepted if its facts fit the store") {
   PutBack back;
   Agent& agent = back.agent;
-  SECTION("its last registration, and a job of before the last start") {
+  SECTION("its last registration, and a job from before the last start") {
     back.world.Submit("old");
     back.world.Restart();
     agent.last.set_greatest_job(1);
   }
-  SECTION("a job that this server gave out after it registered") {
+  SECTION("a job that this server assigned after the registration") {
     agent.Connect();
     back.Note();
     agent.last.set_greatest_job(back.world.Submit("new").value);
   }
-  SECTION("anything of another incarnation") {
+  SECTION("any fact of another incarnation") {
     agent.last.set_incarnation(8);
     agent.last.set_epoch(4);
     agent.last.set_node_id(5);
     agent.last.set_greatest_job(7);
   }
-  SECTION("the epoch of a name that it had before") {
+  SECTION("the epoch of an earlier name of the agent") {
     Agent renamed(&back.world, "n2", agent.agent_id);
     renamed.Connect();
     renamed.Connect();
     agent.last.set_node_id(back.world.node("n2").id.value);
     agent.last.set_epoch(renamed.epoch);
   }
-  SECTION("an epoch of a version that tells no node id") {
+  SECTION("an epoch from a version that sends no node id") {
     agent.last.clear_node_id();
     agent.last.set_epoch(4);
   }
@@ -217,7 +217,7 @@ TEST_CASE("incarnation: what an agent may know of a store is not held against it
   CHECK(agent.epoch == back.world.node("n1").status.epoch);
 }
 
-TEST_CASE("incarnation: a node that was deleted registers again, also when its Welcome is lost") {
+TEST_CASE("incarnation: a node that was deleted registers again, even if its Welcome is lost") {
   PutBack back;
   Agent& agent = back.agent;
   for (int i = 0; i < 4; ++i) agent.Connect();
@@ -226,7 +226,7 @@ TEST_CASE("incarnation: a node that was deleted registers again, also when its W
   back.DeleteNode();
   agent.Connect();
   CHECK(agent.epoch == 1);
-  agent.Connect();  // or the agent was killed before it wrote the Welcome down
+  agent.Connect();  // or the agent was killed before it recorded the Welcome
   CHECK(agent.epoch == 2);
   back.Note();
   CHECK(agent.last.node_id() == 2);

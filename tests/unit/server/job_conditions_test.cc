@@ -1,4 +1,4 @@
-// Conditions of jobs: what follows from the state, and what is counted of events.
+// Conditions of jobs: derived from the state, or counted from events.
 #include "server/job_conditions.h"
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 namespace berth::testing {
 namespace {
 
-// A gang of two of which the tasks are started again one by one when they fail.
+// A gang of two whose tasks restart one by one when they fail.
 JobShape PiecemealGang() {
   JobShape shape = Gang(2);
   shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask)};
@@ -55,12 +55,12 @@ void Tell(RestartWatch& watch, std::vector<Event> events) {
 
 }  // namespace
 
-TEST_CASE("a gang all of whose tasks were started again alone is said to be so") {
+TEST_CASE("a gang whose tasks have all restarted one by one has a condition") {
   Running running(PiecemealGang());
   CHECK(RestartedPiecemeal(running.cluster.job(running.job)) == 0);
   running.cluster.Advance(kSecond);
   FailAndRestart(running, 0);
-  CHECK(RestartedPiecemeal(running.cluster.job(running.job)) == 0);  // one is left of the first
+  CHECK(RestartedPiecemeal(running.cluster.job(running.job)) == 0);  // one has not restarted
   FailAndRestart(running, 1);
   REQUIRE(running.cluster.status(running.job).starts == 1);
   CHECK(RestartedPiecemeal(running.cluster.job(running.job)) == 2);
@@ -68,7 +68,7 @@ TEST_CASE("a gang all of whose tasks were started again alone is said to be so")
         std::vector{v1::JobCondition::GANG_RESTARTED_PIECEMEAL});
 }
 
-TEST_CASE("a gang that starts again as a whole has no such condition") {
+TEST_CASE("a gang that restarts as a whole has no such condition") {
   JobShape shape = Gang(2);
   shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kRestartJob)};
   shape.max_retries = 3;
@@ -83,7 +83,7 @@ TEST_CASE("a gang that starts again as a whole has no such condition") {
   CHECK(KindsOf(running.cluster, running.job).empty());
 }
 
-TEST_CASE("who is first in its queue and is refused three times in a row is said to be so") {
+TEST_CASE("a job that is first in its queue and is refused three times in a row has a condition") {
   TestCluster cluster;
   cluster.AddNodes("n", 8);
   const JobId job = cluster.Submit("j", Gang(1));
@@ -94,13 +94,13 @@ TEST_CASE("who is first in its queue and is refused three times in a row is said
   RefuseGang(cluster, job);
   CHECK(RefusedAtHead(cluster.state(), cluster.job(job)) == 3);
   CHECK(KindsOf(cluster, job) == std::vector{v1::JobCondition::START_REFUSED});
-  JobShape first = Gang(1000);  // waits, and goes before it
+  JobShape first = Gang(1000);  // pending, and ahead of it
   first.priority = 1;
   cluster.Submit("first", first);
   CHECK(KindsOf(cluster, job).empty());
 }
 
-TEST_CASE("more than ten restarts in a minute are many") {
+TEST_CASE("more than ten restarts in a minute are frequent") {
   RestartWatch watch;
   const Time start = absl::FromUnixSeconds(1'000'000);
   const JobId job{7};
@@ -116,7 +116,8 @@ TEST_CASE("more than ten restarts in a minute are many") {
   CHECK(watch.JobsOften(start + 60 * kSecond) == 0);
 }
 
-TEST_CASE("a gang that restarts counts once, refused starts never, and an end is the end") {
+TEST_CASE(
+    "a restart of a gang counts once, a refused start never, and the end of the job resets it") {
   RestartWatch watch;
   const Time start = absl::FromUnixSeconds(1'000'000);
   const JobId job{7};

@@ -1,4 +1,4 @@
-// Leases that are longer than the usual one, for the time that the server is away on purpose.
+// Longer leases while the server is stopped on purpose.
 #include <catch2/catch.hpp>
 #include <optional>
 
@@ -29,7 +29,7 @@ void Pause(World& world, absl::Duration how_long = kPause, bool extend = false) 
   world.Run();
 }
 
-// An agent that knows of longer leases: takes what acks grant, and says what it holds.
+// An agent that supports longer leases: it takes what acks grant and reports what it holds.
 struct KnowingAgent : Agent {
   using Agent::Agent;
 
@@ -42,7 +42,7 @@ struct KnowingAgent : Agent {
     message.mutable_heartbeat()->mutable_lease()->set_seconds(absl::ToInt64Seconds(held));
     Send(message);
   }
-  // What has come since; a new stream begins with the usual lease.
+  // Takes the acks since the last call; a new stream begins with the usual lease.
   void Take() {
     if (epoch != seen_epoch) {
       seen_epoch = epoch;
@@ -82,7 +82,7 @@ struct TwoNodes {
     a.Beat();
     b.Beat();
   }
-  // `both`: or the dead one is silent.
+  // `both`: the dead node also sends heartbeats; otherwise it is silent.
   void Pass(absl::Duration by, bool both = false) {
     for (; by > absl::ZeroDuration(); by -= absl::Seconds(1)) {
       world.Advance(absl::Seconds(1));
@@ -93,7 +93,7 @@ struct TwoNodes {
   }
 };
 
-TEST_CASE("lease pause: the longer lease is durable before any agent is told of it") {
+TEST_CASE("lease pause: the longer lease is durable before any agent receives it") {
   TwoNodes t;
   t.world.committer.hold = true;
   Pause(t.world);
@@ -103,17 +103,18 @@ TEST_CASE("lease pause: the longer lease is durable before any agent is told of 
   t.world.committer.Release();
   CHECK(Recorded(t.world).longest == kPause);
   CHECK(Recorded(t.world).usual == kLease);
-  // Without waiting for the next heartbeat: an ack of the last one.
-  const v1::HeartbeatAck& told = t.a.link->messages.back().heartbeat_ack();
-  CHECK(told.sequence() == t.a.sequence);
-  CHECK(told.lease().seconds() == absl::ToInt64Seconds(kPause));
+  // It does not wait for the next heartbeat: the server acks the last one again.
+  const v1::HeartbeatAck& ack = t.a.link->messages.back().heartbeat_ack();
+  CHECK(ack.sequence() == t.a.sequence);
+  CHECK(ack.lease().seconds() == absl::ToInt64Seconds(kPause));
   CHECK(t.world.leases->Pause().holding == 0);
   t.Beats();
   CHECK(t.world.leases->Pause().holding == 2);
   CHECK(t.world.leases->Pause().not_holding.empty());
 }
 
-TEST_CASE("lease pause: a node that dies meanwhile is silent at once, and fenced when it is over") {
+TEST_CASE(
+    "lease pause: a node that dies in a pause is silent at once, and fenced after the pause") {
   TwoNodes t;
   Pause(t.world);
   t.Beats();
@@ -123,18 +124,18 @@ TEST_CASE("lease pause: a node that dies meanwhile is silent at once, and fenced
   CHECK(t.world.leases->Pause().not_holding.size() == 1);
   t.Pass(kPause - kLease - absl::Seconds(3));
   CHECK(t.world.task(t.job).attempt == 1);
-  t.Pass(kGrace + absl::Seconds(8));  // with the margin of 5 s
+  t.Pass(kGrace + absl::Seconds(8));  // includes the margin of 5 s
   CHECK(t.world.task(t.job).attempt == 2);
   CHECK(t.alive->Runs(t.job));
 }
 
-TEST_CASE("lease pause: resumed, and confirmed by the agent, a lease is the usual one again") {
+TEST_CASE("lease pause: after resume and confirmation by the agent the usual lease applies again") {
   TwoNodes t;
   Pause(t.world);
   t.Beats();
   t.world.leases->EndPause();
   CHECK(t.world.leases->Pause().left == absl::ZeroDuration());
-  t.Beats();  // the agents still say that they hold the longer one; this is acked with the usual
+  t.Beats();  // the agents still report the longer lease; the acks grant the usual one
   t.world.Advance(absl::Seconds(1));
   CHECK(Recorded(t.world).longest == kPause);
   t.Beats();
@@ -145,13 +146,13 @@ TEST_CASE("lease pause: resumed, and confirmed by the agent, a lease is the usua
   CHECK(t.world.task(t.job).attempt == 2);
 }
 
-TEST_CASE("lease pause: an agent that does not say what it holds is waited for") {
+TEST_CASE("lease pause: the server waits for an agent that does not report its lease") {
   TwoNodes t;
   Pause(t.world);
   t.world.leases->EndPause();
   for (int i = 0; i < 5; ++i) {
     t.alive->Beat();
-    t.dead->Heartbeat();  // as an older agent
+    t.dead->Heartbeat();  // like an older agent
     t.world.Advance(absl::Seconds(1));
   }
   t.dead->Disconnect();
@@ -177,21 +178,21 @@ TEST_CASE("lease pause: the next server waits for the longest lease that an agen
   CHECK(Recorded(t.world).longest == kLease);
 }
 
-TEST_CASE("lease pause: an agent that has come back to the next server holds the usual lease") {
+TEST_CASE("lease pause: an agent that registers with the next server holds the usual lease") {
   TwoNodes t;
   Pause(t.world);
   t.Beats();
   t.world.Restart();
   t.alive->Connect();
   t.dead->Connect();
-  SECTION("and says so with its first heartbeat") {
+  SECTION("and reports it with its first heartbeat") {
     t.Pass(kLease + absl::Seconds(2), true);
     CHECK(Recorded(t.world).longest == kLease);
     t.dead->Disconnect();
     t.Pass(kLease + kGrace + absl::Seconds(8));
     CHECK(t.world.task(t.job).attempt == 2);
   }
-  SECTION("unless it never heard that it was welcome") {
+  SECTION("unless its Welcome was lost") {
     t.dead->Disconnect();
     t.Pass(kPause - absl::Seconds(5));
     CHECK(t.world.task(t.job).attempt == 1);
@@ -199,7 +200,7 @@ TEST_CASE("lease pause: an agent that has come back to the next server holds the
   }
 }
 
-TEST_CASE("lease pause: a stop does not shorten a pause that lasts for longer") {
+TEST_CASE("lease pause: a stop does not shorten a longer pause") {
   TwoNodes t;
   Pause(t.world);
   Pause(t.world, absl::Minutes(5), true);
@@ -208,7 +209,7 @@ TEST_CASE("lease pause: a stop does not shorten a pause that lasts for longer") 
   CHECK(t.world.leases->Pause().left <= absl::Minutes(5));
 }
 
-TEST_CASE("lease pause: who does not hold the longer lease is named") {
+TEST_CASE("lease pause: nodes that do not hold the longer lease are named") {
   TwoNodes t;
   Maintenance maintenance(t.world.loop.get(), t.world.leases.get(), t.world.gateway.get(), {});
   v1::ClusterPause pause;

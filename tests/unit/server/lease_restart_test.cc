@@ -19,7 +19,7 @@ absl::Duration Recorded(const World& world) {
   return ReadGrantedLease(world.store).value().longest;
 }
 
-// Restarted with another lease, as the operator configured it meanwhile.
+// Restarts with another lease, as if the operator had changed it.
 void RestartWith(World& world, absl::Duration lease) {
   world.lease_options.lease = lease;
   world.Restart();
@@ -32,7 +32,7 @@ struct TwoNodes {
   Agent* dead = nullptr;
   Agent* alive = nullptr;
 
-  // A strict task runs on the dead one, whose agent will not be heard of any more.
+  // A strict task runs on the dead node, whose agent never sends anything again.
   TwoNodes() {
     a.Connect();
     b.Connect();
@@ -53,7 +53,7 @@ struct TwoNodes {
   }
 };
 
-TEST_CASE("lease restart: what is granted is recorded with the registration") {
+TEST_CASE("lease restart: the granted lease is recorded with the registration") {
   World world(LoopOptions{}, LeaseOptions{.lease = kShort});
   CHECK(Recorded(world) == absl::ZeroDuration());
   Agent agent(&world, "n1");
@@ -72,7 +72,7 @@ TEST_CASE("lease restart: what is granted is recorded with the registration") {
   CHECK(world.store.LastSequence() > sequence);
 }
 
-TEST_CASE("lease restart: a shorter lease does not shorten those that agents still hold") {
+TEST_CASE("lease restart: a shorter lease does not shorten the leases that agents still hold") {
   TwoNodes t;
   RestartWith(t.world, kShort);
   t.alive->Connect();
@@ -83,7 +83,7 @@ TEST_CASE("lease restart: a shorter lease does not shorten those that agents sti
   t.Pass(absl::Seconds(5));
   CHECK(t.world.node(t.dead->name).status.state == NodeState::kSilent);
   CHECK(t.world.task(t.job).state == TaskState::kLost);
-  t.Pass(absl::Seconds(7));  // grace 7 s and margin 5 s from the lease's end
+  t.Pass(absl::Seconds(7));  // grace 7 s and margin 5 s from the end of the lease
   CHECK(t.world.task(t.job).attempt == 1);
   t.Pass(absl::Seconds(5));
   CHECK(t.world.task(t.job).attempt == 2);
@@ -91,7 +91,7 @@ TEST_CASE("lease restart: a shorter lease does not shorten those that agents sti
 }
 
 TEST_CASE(
-    "lease restart: an agent that registered, and missed the Welcome, is waited for as long") {
+    "lease restart: the server waits as long for an agent that registered but missed its Welcome") {
   TwoNodes t;
   RestartWith(t.world, kShort);
   t.alive->Connect();
@@ -102,7 +102,7 @@ TEST_CASE(
   CHECK(t.world.node(t.dead->name).status.state == NodeState::kReady);
 }
 
-TEST_CASE("lease restart: once the old leases are over the new one counts, and is recorded") {
+TEST_CASE("lease restart: once the old leases have expired the new one applies and is recorded") {
   TwoNodes t;
   RestartWith(t.world, kShort);
   t.alive->Connect();
@@ -117,7 +117,7 @@ TEST_CASE("lease restart: once the old leases are over the new one counts, and i
   CHECK(Recorded(t.world) == kShort);
   t.Pass(kShort + absl::Seconds(2));
   CHECK(t.world.node(t.dead->name).status.state == NodeState::kSilent);
-  RestartWith(t.world, kShort);  // and the next server knows of no longer ones
+  RestartWith(t.world, kShort);  // the next server knows of no longer lease
   t.Pass(absl::Seconds(20));
   CHECK(t.world.node(t.dead->name).status.state == NodeState::kLost);
 }
@@ -136,7 +136,7 @@ TEST_CASE("lease restart: a longer lease is recorded before it is granted") {
   CHECK(Recorded(world) == kLong);
 }
 
-TEST_CASE("lease restart: a record that is none is refused") {
+TEST_CASE("lease restart: an invalid lease record is refused") {
   for (const absl::Duration none : {absl::ZeroDuration(), -absl::Seconds(1)}) {
     CHECK(absl::IsDataLoss(DecodeLeaseRecord(EncodeLeaseRecord({none, none})).status()));
     CHECK(absl::IsDataLoss(DecodeLeaseRecord(EncodeLeaseRecord({kShort, none})).status()));
@@ -147,27 +147,27 @@ TEST_CASE("lease restart: a record that is none is refused") {
   const auto lease = DecodeLeaseRecord(EncodeLeaseRecord({kLong, absl::Milliseconds(1500)}));
   CHECK(lease.value().longest == kLong);
   CHECK(lease.value().usual == absl::Milliseconds(1500));
-  store::v1::LeaseRecord old;  // of a version that knew of the longest only
+  store::v1::LeaseRecord old;  // of a version that recorded only the longest
   old.mutable_longest()->set_seconds(60);
   CHECK(DecodeLeaseRecord(old.SerializeAsString()).value().usual == absl::Minutes(1));
 }
 
-// Two nodes, of which a backup knows that a gang is being prepared on them; then the store is
-// restored, and the agents have ended all that they had.
+// Two nodes on which a gang is being prepared, according to a backup. Then the store is restored,
+// and the agents have ended all their tasks.
 struct RestoredNodes {
   RestoredNodes() {
     a.Connect();
     b.Connect();
     job = world.Submit("gang", {.tasks = 2, .cpu_millis = 5000});
     REQUIRE(world.task(job, 0).node != world.task(job, 1).node);
-    b.Work();  // its member is prepared; that is what the backup says
+    b.Work();  // prepares its member; the backup has this state
     REQUIRE(world.task(job, 0).state != world.task(job, 1).state);
     b.journal.clear();
     b.prepared.clear();
     world.restored = true;
     world.Restart();
   }
-  // It registers, and shows with a heartbeat that it has gone on.
+  // The agent registers, and its heartbeat shows that it is alive.
   void ComeBack(Agent& agent) {
     agent.Connect();
     agent.Heartbeat();
@@ -191,11 +191,11 @@ TEST_CASE("lease restart: after a restore nothing starts until all nodes of the 
   RestoredNodes r;
   CHECK(r.world.node("n1").status.state == NodeState::kSilent);
   CHECK(r.world.node("n2").status.state == NodeState::kSilent);
-  r.b.epoch = 0;  // it does not hear of the new server
+  r.b.epoch = 0;  // it has not reconnected yet
   r.ComeBack(r.a);
   CHECK(r.world.node("n1").status.state == NodeState::kReady);
   const JobId later = r.world.Submit("later", {.cpu_millis = 1000});
-  Agent c(&r.world, "n3");  // that the backup does not know
+  Agent c(&r.world, "n3");  // not in the backup
   c.Connect();
   c.Heartbeat();
   r.Pass();
@@ -205,8 +205,8 @@ TEST_CASE("lease restart: after a restore nothing starts until all nodes of the 
   CHECK(r.world.task(later).state == TaskState::kPending);
   CHECK(r.world.leases->Hold().nodes == std::vector<NodeId>{r.world.node("n2").id});
 
-  SECTION("the last one comes back") { r.ComeBack(r.b); }
-  SECTION("berthd starts again in between, and still waits for it") {
+  SECTION("the last node comes back") { r.ComeBack(r.b); }
+  SECTION("berthd restarts in between, and still waits for the node") {
     r.world.Restart();
     CHECK(r.Held());
     r.b.epoch = 0;
@@ -217,7 +217,7 @@ TEST_CASE("lease restart: after a restore nothing starts until all nodes of the 
     CHECK(r.world.task(later).state == TaskState::kPending);
     r.ComeBack(r.b);
   }
-  SECTION("the last one stays away: for a time, and its own task for longer") {
+  SECTION("the last node stays away: the hold ends, but its own task waits longer") {
     r.world.Advance(absl::Minutes(1));
     r.Pass();
     CHECK_FALSE(r.Held());
@@ -232,14 +232,15 @@ TEST_CASE("lease restart: after a restore nothing starts until all nodes of the 
   CHECK(r.world.task(later).state != TaskState::kPending);
   for (const uint32_t task : {0U, 1U}) {
     CHECK(r.world.task(r.job, task).state == TaskState::kRunning);
-    CHECK(r.world.task(r.job, task).attempt == 2);  // what the backup had bound began anew
+    CHECK(r.world.task(r.job, task).attempt == 2);  // the members bound in the backup restarted
   }
-  r.world.Restart();  // and an ordinary start silences nobody, and waits for nobody
+  r.world.Restart();  // an ordinary start marks no node silent and waits for none
   CHECK(r.world.node("n1").status.state == NodeState::kReady);
   CHECK_FALSE(r.Held());
 }
 
-TEST_CASE("lease restart: after a restore lost nodes are waited for, and deleted ones are not") {
+TEST_CASE(
+    "lease restart: after a restore the server waits for lost nodes, but not for deleted ones") {
   RestoredNodes r;
   r.b.epoch = 0;
   r.world.Advance(2 * kLong + absl::Minutes(1));  // the hold is over, and n2 is fenced
@@ -248,7 +249,7 @@ TEST_CASE("lease restart: after a restore lost nodes are waited for, and deleted
   r.world.Advance(absl::Minutes(1));
   REQUIRE(r.world.node("n2").status.state == NodeState::kLost);
   const NodeId lost = r.world.node("n2").id;
-  r.world.restored = true;  // and a backup of now is gone back to
+  r.world.restored = true;  // a backup of this state is restored
   r.world.Restart();
   r.a.journal.clear();
   r.a.prepared.clear();
@@ -260,7 +261,7 @@ TEST_CASE("lease restart: after a restore lost nodes are waited for, and deleted
   CHECK_FALSE(r.Held());
 }
 
-TEST_CASE("lease restart: after a restore policies that are set meanwhile wait, too") {
+TEST_CASE("lease restart: after a restore policies that are set in the meantime also wait") {
   RestoredNodes r;
   r.b.epoch = 0;
   r.ComeBack(r.a);

@@ -15,7 +15,7 @@ namespace {
 
 using testing::World;
 
-// Remembers what became durable.
+// Records what became durable.
 struct Recorder final : DurableListener {
   void OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vector<Event>> events,
                      std::shared_ptr<const std::string> turn) override {
@@ -43,7 +43,7 @@ Command CreateQueue(std::string name, std::vector<std::string>* log = nullptr) {
   };
 }
 
-TEST_CASE("loop: nothing is told before it is durable, then in order") {
+TEST_CASE("loop: effects run only once their turn is durable, and in order") {
   World world;
   std::vector<std::string> log;
   Recorder recorder;
@@ -55,7 +55,7 @@ TEST_CASE("loop: nothing is told before it is durable, then in order") {
   REQUIRE(world.loop->Post(CreateQueue("b", &log)).ok());
   REQUIRE(world.loop->Post(CreateQueue("c", &log)).ok());
   world.Run();
-  CHECK(world.state().FindQueue("c") != nullptr);  // the loop runs ahead
+  CHECK(world.state().FindQueue("c") != nullptr);  // the loop is ahead of the disk
   CHECK(world.committer.held() == 2);
   CHECK(log.empty());
   CHECK(recorder.revisions.empty());
@@ -106,7 +106,7 @@ TEST_CASE("loop: nodes join their HyperNodes in the turn in which they register"
   CHECK(CheckConsistency(world.state()).ok());
 }
 
-TEST_CASE("loop: a batch that never becomes durable leaves nothing behind") {
+TEST_CASE("loop: a batch that never becomes durable leaves no trace") {
   World world;
   std::vector<std::string> log;
   world.committer.hold = true;
@@ -118,7 +118,7 @@ TEST_CASE("loop: a batch that never becomes durable leaves nothing behind") {
   CHECK(world.state().FindQueue("main") != nullptr);
 }
 
-TEST_CASE("loop: an answer waits for what it was based on, though it changes nothing itself") {
+TEST_CASE("loop: an answer waits for the state that it was based on, even if it changes nothing") {
   World world;
   std::vector<std::string> log;
   world.committer.hold = true;
@@ -156,7 +156,7 @@ TEST_CASE("loop: an event that the state refuses changes nothing") {
   CHECK(world.committer.batches == before);
 }
 
-TEST_CASE("loop: a reader's answer waits until what it saw is durable") {
+TEST_CASE("loop: the answer to a reader waits until the state that it read is durable") {
   World world;
   world.committer.hold = true;
   REQUIRE(world.loop->Post(CreateQueue("a")).ok());
@@ -169,14 +169,14 @@ TEST_CASE("loop: a reader's answer waits until what it saw is durable") {
   std::vector<absl::Status> answers;
   view.Answer([&](absl::Status status) { answers.push_back(status); });
   CHECK(answers.empty());
-  SECTION("the disk comes") {
+  SECTION("the write succeeds") {
     world.committer.Release();
     REQUIRE(answers.size() == 1);
     CHECK(answers[0].ok());
     view.Answer([&](absl::Status status) { answers.push_back(status); });
     CHECK(answers.size() == 2);  // at once
   }
-  SECTION("the disk does not come") {
+  SECTION("the write never succeeds") {
     world.loop->ExpireReaders();
     world.clock.Advance(kDurablePatience);
     CHECK(answers.empty());
@@ -188,13 +188,13 @@ TEST_CASE("loop: a reader's answer waits until what it saw is durable") {
   }
 }
 
-TEST_CASE("loop: the queue of commands is bounded by weight, with a reserve for reports") {
+TEST_CASE("loop: the command queue is bounded by weight, with a reserve for reports") {
   LoopOptions options;
   options.pending_commands = 10;
   options.essential_commands = 2;
   World world(options);
   const auto nothing = [](Turn&) {};
-  REQUIRE(world.loop->Post(nothing, CommandClass::kNewWork, 25).ok());  // alone, any weight may
+  REQUIRE(world.loop->Post(nothing, CommandClass::kNewWork, 25).ok());  // alone, any weight is fine
   absl::Status refused = world.loop->Post(nothing);
   CHECK(absl::IsResourceExhausted(refused));
   CHECK(RetryDelayOf(refused) == options.retry_delay);
@@ -222,7 +222,7 @@ TEST_CASE("loop: a turn takes a bounded number of commands") {
   CHECK(ran == 7);
 }
 
-TEST_CASE("loop: a full disk refuses new work and lets reports in, then goes on") {
+TEST_CASE("loop: a full disk refuses new work and accepts reports, then service resumes") {
   World world;
   std::vector<std::string> log;
   world.committer.hold = true;
@@ -265,7 +265,7 @@ TEST_CASE("loop: it runs ahead of the disk by a bounded number of batches") {
   CHECK(world.state().FindQueue("q4") != nullptr);
 }
 
-TEST_CASE("loop: time in turns never goes back") {
+TEST_CASE("loop: the time of turns never goes back") {
   World world;
   Time first, second;
   REQUIRE(world.loop->Post([&](Turn& turn) { first = turn.now(); }).ok());
@@ -276,7 +276,7 @@ TEST_CASE("loop: time in turns never goes back") {
   CHECK(second == first);
 }
 
-TEST_CASE("loop: effects may post commands, and see no lock held") {
+TEST_CASE("loop: effects may post commands, and hold no lock") {
   World world;
   int seen = 0;
   REQUIRE(world.loop
@@ -294,7 +294,7 @@ TEST_CASE("loop: effects may post commands, and see no lock held") {
   CHECK(seen == 2);
 }
 
-TEST_CASE("loop: what was written loads into the state that the loop holds") {
+TEST_CASE("loop: the written records load into the same state") {
   World world;
   testing::Agent agent(&world, "n1");
   agent.Connect();
@@ -309,7 +309,7 @@ TEST_CASE("loop: what was written loads into the state that the loop holds") {
   CHECK(Fingerprint(world.state()) == before);
 }
 
-TEST_CASE("loop: the log says what each cycle was allowed, and what it did") {
+TEST_CASE("loop: the log records the budget and the work of each cycle") {
   World world;
   Recorder recorder;
   world.loop->AddListener(&recorder);
@@ -324,10 +324,10 @@ TEST_CASE("loop: the log says what each cycle was allowed, and what it did") {
   CHECK(turn->cycle_work() < turn->cycle_budget());
 }
 
-TEST_CASE("budget: follows measured time, within bounds") {
+TEST_CASE("budget: follows measured time within bounds") {
   CycleBudget budget(absl::Milliseconds(50));
   CHECK(budget.Get() == CycleBudget::kFirst);
-  budget.Note(10, absl::Microseconds(5));  // too short to say anything
+  budget.Note(10, absl::Microseconds(5));  // too short for a measurement
   CHECK(budget.Get() == CycleBudget::kFirst);
   for (int i = 0; i < 50; ++i) budget.Note(budget.Get(), absl::Nanoseconds(100) * budget.Get());
   CHECK(budget.Get() == Approx(500'000).epsilon(0.01));  // 100 ns a unit, 50 ms

@@ -15,7 +15,7 @@
 namespace berth {
 namespace {
 
-// As the real one: a thread that syncs batches in groups and then tells.
+// Like the real one: a thread that syncs batches in groups and then runs their effects.
 class ThreadCommitter final : public Committer {
  public:
   ThreadCommitter(Store* store, absl::Duration sync_time)
@@ -77,7 +77,7 @@ struct Bench {
         thread(&loop, &SystemClock(), window) {}
   ~Bench() {
     thread.Stop();
-    committer.reset();  // before the loop goes
+    committer.reset();  // before the loop is destroyed
   }
   MemoryStore store;
   Policies policies = Policies::Default();
@@ -95,7 +95,7 @@ Command CreateQueue(const std::string& name, std::function<void(uint64_t)> durab
   };
 }
 
-TEST_CASE("loop thread: many threads post and read, each is answered once, durable and in order") {
+TEST_CASE("loop thread: many threads post and read, each gets one answer, durable and in order") {
   constexpr int kThreads = 4, kEach = 200;
   Bench bench(absl::Microseconds(200));
   std::vector<std::vector<uint64_t>> revisions(kThreads);
@@ -136,7 +136,7 @@ TEST_CASE("loop thread: many threads post and read, each is answered once, durab
   }) == kThreads * kEach + 1);
 }
 
-TEST_CASE("loop thread: the first command after idleness does not wait for the window") {
+TEST_CASE("loop thread: the first command after an idle time does not wait for the window") {
   Bench bench(absl::ZeroDuration(), absl::Milliseconds(100));
   bench.thread.Start();
   for (int i = 0; i < 3; ++i) {
@@ -167,7 +167,7 @@ TEST_CASE("loop thread: bursts share turns while the disk is busy") {
   CHECK(bench.committer->syncs() < kCommands / 4);
 }
 
-TEST_CASE("loop thread: periodic calls come, and Stop is prompt when idle") {
+TEST_CASE("loop thread: periodic calls are made, and Stop is prompt when idle") {
   Bench bench(absl::ZeroDuration());
   std::atomic<int> calls{0};
   bench.thread.AddPeriodic(absl::Milliseconds(2), [&] { ++calls; });

@@ -1,5 +1,5 @@
-// A server without threads, disk or network: loop, controllers, a clock that stands still, a
-// committer that can hold back, agents that do as told. Tests drive it turn by turn.
+// A server without threads, disk or network: loop, controllers, a clock that tests advance, a
+// committer that can hold batches back, and scripted agents. Tests drive it turn by turn.
 #ifndef BERTH_TESTS_UNIT_SERVER_LOOP_WORLD_H_
 #define BERTH_TESTS_UNIT_SERVER_LOOP_WORLD_H_
 
@@ -32,14 +32,14 @@ class FakeClock final : public Clock {
   absl::Duration Steady() override { return steady_ += tick; }
   void Advance(absl::Duration by) { steady_ += by; }
 
-  absl::Duration tick;  // goes by at each look at steady time
+  absl::Duration tick;  // passes with each read of the steady time
 
  private:
   const absl::Time start_ = absl::FromUnixSeconds(1'800'000'000);
   absl::Duration steady_ = absl::Hours(1);
 };
 
-// Writes to a store when it is told to.
+// Writes to a store, at once or on Release().
 class HeldCommitter final : public Committer {
  public:
   explicit HeldCommitter(Store* store) : store_(store) {}
@@ -49,15 +49,15 @@ class HeldCommitter final : public Committer {
   size_t Backlog() const override { return held_.size(); }
   std::string PausedReason() const override { return paused; }
 
-  // Makes the oldest batches durable, all by default.
+  // Makes the oldest batches durable, by default all.
   void Release(size_t most = SIZE_MAX);
-  // The machine dies: nothing that was held ever becomes durable.
+  // The machine crashes: held batches never become durable.
   void Drop() { held_.clear(); }
   size_t held() const { return held_.size(); }
 
   bool hold = false;   // false: durable at once
   std::string paused;  // why
-  size_t batches = 0;  // handed in so far
+  size_t batches = 0;  // committed so far
 
  private:
   struct Held {
@@ -90,7 +90,7 @@ struct JobOptions {
   int32_t min_available = 0;  // 0 = all
   int64_t cpu_millis = 1000;
   int32_t gpus = 0;
-  double share = 0;  // of one GPU, in place of gpus
+  double share = 0;  // of one GPU, instead of gpus
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   int32_t max_retries = 0;
   absl::Duration kill_grace = absl::Seconds(10);
@@ -106,11 +106,11 @@ class World {
   explicit World(LoopOptions options = {}, LeaseOptions leases = {});
   ~World();
 
-  // Turns until there is nothing to do or the disk is waited for.
+  // Runs turns until there is nothing to do or the loop waits for the disk.
   void Run();
-  // Time passes in steps of a lease tick, each followed by Run().
+  // Advances the time in steps of a lease tick, each followed by Run().
   void Advance(absl::Duration by);
-  // The server ends and starts again from what was durable.
+  // The server stops and starts again from what was durable.
   void Restart();
 
   // A job of one group "worker" in queue "main"; durable unless the committer holds.
@@ -133,12 +133,12 @@ class World {
   }();
   InlineExecutor executor;
   const LoopOptions loop_options;
-  LeaseOptions lease_options;  // of the next start, as the next
+  LeaseOptions lease_options;  // of the next start
   bool restored = false;       // the next start is the first one of a restored store
   std::string policy_record;   // of `policies`
-  StoreIdentity identity;      // that agents are told
+  StoreIdentity identity;      // sent to agents
 
-  // Anew after a restart.
+  // Created again by each restart.
   std::unique_ptr<Loop> loop;
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<LeaseKeeper> leases;
@@ -150,22 +150,22 @@ class World {
   const ClusterState* peek_ = nullptr;  // one thread: no lock needed
 };
 
-// An agent that keeps the rules of proto/berth/v1/agent.proto, when asked to.
+// An agent that follows the rules of proto/berth/v1/agent.proto, step by step.
 class Agent {
  public:
   Agent(World* world, std::string name, std::string agent_id = "");
 
-  // Connects and says Hello with what the journal holds; Run()s the world. After a Welcome
-  // it tells its conditions, of which there are none.
+  // Connects and sends Hello with the content of the journal; Run()s the world. After a Welcome it
+  // sends its conditions, which are empty.
   void Connect();
-  void Hello();       // and no more
+  void Hello();       // only Hello
   void Disconnect();  // the stream breaks
   void Heartbeat();
-  // Does what new messages ask: prepares, starts, kills, until nothing is new. Run()s the world.
+  // Executes new messages (prepare, start, kill) until there are none. Run()s the world.
   void Work();
-  // Ends a task of its own accord.
+  // A task exits by itself.
   void Exit(JobId job, uint32_t task, int32_t code);
-  void Report(v1::TaskReport report);  // with the epoch, as it is
+  void Report(v1::TaskReport report);  // with the current epoch, otherwise unchanged
   void Send(v1::AgentMessage message);
 
   bool Holds(JobId job, uint32_t task, uint32_t attempt) const;
@@ -176,17 +176,17 @@ class Agent {
   World* const world;
   std::string name, agent_id, boot_id = "boot-1";
   bool knows_incarnations = true;
-  uint64_t incarnation = 0;  // of what it reports
-  v1::Hello last;            // cluster_id, incarnation and epoch that its Hello says
+  uint64_t incarnation = 0;  // of its reports
+  v1::Hello last;            // cluster_id, incarnation and epoch of its Hello
   v1::NodeInventory inventory;
   std::shared_ptr<FakeLink> link;
   SessionId session = 0;
   uint64_t epoch = 0;
-  std::map<Key, v1::TaskReport> journal;  // what it holds, with its latest report
+  std::map<Key, v1::TaskReport> journal;  // the attempts that it holds, with their latest reports
   std::map<Key, v1::Prepare> prepared;
-  std::map<Key, int> executions;  // how often each was started: never more than once
+  std::map<Key, int> executions;  // how often each was started: at most once
   std::vector<uint64_t> acked;
-  bool mute = false;  // reads, and answers nothing
+  bool mute = false;  // reads, but answers nothing
 
  private:
   void Handle(const v1::ServerMessage& message);

@@ -1,5 +1,5 @@
-// Which nodes HyperNodes mean: tests/scenarios/topology shows the rules; here what they do not:
-// selectors one by one, random clusters against a rule that looks at everything, large numbers.
+// Members of HyperNodes. tests/scenarios/topology shows the rules; here are the rest: single
+// selectors, random clusters against an exhaustive rule, large numbers.
 #include "server/planning/membership.h"
 
 #include <catch2/catch.hpp>
@@ -24,17 +24,17 @@ std::string Refusal(Match match, const std::string& text) {
   return std::string(CheckSelector({.match = match, .text = text}).message());
 }
 
-TEST_CASE("membership: selectors that are none say why") {
+TEST_CASE("membership: invalid selectors report the reason") {
   CHECK(Refusal(Match::kExact, "n1").empty());
   CHECK(Refusal(Match::kExact, "") == "must not be empty");
   CHECK(Refusal(Match::kRegex, "n[0-9]+").empty());
-  CHECK(Refusal(Match::kRegex, "n[") == "\"n[\" is no regular expression: missing ]: [");
+  CHECK(Refusal(Match::kRegex, "n[") == "\"n[\" is not a valid regular expression: missing ]: [");
   CHECK(Refusal(Match::kRegex, std::string(1001, 'a')) == "at most 1000 bytes, has 1001");
   CHECK(Refusal(Match::kLabel, "a=1,b=").empty());
   CHECK(Refusal(Match::kLabel, "a") == "must be KEY=VALUE, several joined by ',', is \"a\"");
   CHECK(Refusal(Match::kLabel, "a=1,=2") ==
         "must be KEY=VALUE, several joined by ',', is \"a=1,=2\"");
-  CHECK(Refusal(Match::kLabel, "a=1,a=2") == "asks twice for label a");
+  CHECK(Refusal(Match::kLabel, "a=1,a=2") == "names this label twice: a");
 }
 
 NodeSpec NodeNamed(const std::string& name, std::map<std::string, std::string> labels = {}) {
@@ -68,11 +68,11 @@ TEST_CASE("membership: an index finds every owner once") {
   CHECK(of(NodeNamed("m", {{"rack", "1"}, {"row", "2"}})) == std::vector<HyperNodeId>{{1}, {2}});
   CHECK(of(NodeNamed("m", {{"rack", "2"}})).empty());
   CHECK(of(NodeNamed("x")) == std::vector<HyperNodeId>{{3}});
-  CHECK(of(NodeNamed("x1")).empty());  // the whole name
+  CHECK(of(NodeNamed("x1")).empty());  // only the whole name matches
   CHECK_FALSE(index.exact_only());
 }
 
-// A cluster of few names, to which random things happen; after each every node must be where the
+// A cluster of few names with random changes. After each change every node must be where the
 // simplest rule puts it.
 class Rule {
  public:
@@ -171,7 +171,7 @@ class Rule {
     return false;
   }
 
-  // Of those that claim it the one of the lowest tier, then the smallest name.
+  // Of the domains that claim it, the one of the lowest tier, then the smallest name.
   std::string Wanted(const Node& node, const std::string& kind) const {
     std::optional<std::pair<int32_t, std::string>> best;
     state_.hyper_nodes().ForEach([&](HyperNodeId, const HyperNode& domain) {
@@ -228,7 +228,7 @@ TEST_CASE("membership: many expressions and nodes at once") {
     REQUIRE(Apply(state, {absl::UnixEpoch(), event}).ok());
   }
   CHECK(state.FindHyperNode("rack-7")->nodes.size() == 10);
-  CHECK(membership.Follow(state, nodes).empty());  // nothing to do twice
+  CHECK(membership.Follow(state, nodes).empty());  // nothing is left to do
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// GPUs are divided anew for jobs that wait, by way of registrations alone.
+// GPUs are repartitioned for pending jobs, driven only by registrations.
 #include "server/controllers/mig_keeper.h"
 
 #include <catch2/catch.hpp>
@@ -25,7 +25,7 @@ class MigWorld {
     keeper = std::make_unique<MigKeeper>(world.loop.get(), world.gateway.get());
   }
 
-  // What the node will register next: its GPU as it is then.
+  // The GPU in this state is in the next registration of the node.
   void Divide(const std::vector<std::string>& profiles, bool held = false, bool divides = true) {
     agent.inventory.clear_devices();
     agent.inventory.set_divides_gpus(divides);
@@ -62,7 +62,7 @@ class MigWorld {
     return id;
   }
 
-  // The node's agent beats, and the keeper ticks.
+  // The node's agent sends heartbeats, and the keeper ticks.
   void Wait(absl::Duration duration) {
     for (absl::Duration gone; gone < duration; gone += absl::Seconds(1)) {
       world.Advance(absl::Seconds(1));
@@ -71,7 +71,7 @@ class MigWorld {
       world.Run();
     }
   }
-  // Messages to divide on the present connection: "3g.40gb@0 3g.40gb@4", or "" for none.
+  // Messages with a division on the current connection: "3g.40gb@0 3g.40gb@4", or "" for none.
   std::vector<std::string> Messages() const {
     std::vector<std::string> texts;
     for (const v1::ServerMessage& message : agent.link->Of(v1::ServerMessage::kDivideGpu)) {
@@ -105,7 +105,7 @@ TEST_CASE("a GPU is held, divided and used") {
   MigWorld mig;
   const JobId job = mig.Ask("j", "3g.40gb", 2);
   mig.Wait(absl::Seconds(4));
-  CHECK(mig.Messages().empty());  // it might find a place yet
+  CHECK(mig.Messages().empty());  // the job might still find a place
   mig.Wait(absl::Seconds(4));
   CHECK(mig.Messages() == kWish);
   mig.Wait(absl::Seconds(10));
@@ -122,7 +122,7 @@ TEST_CASE("a GPU is held, divided and used") {
   CHECK(mig.keeper->counters().failed == 0);
 }
 
-TEST_CASE("nothing is divided where the node does not allow it, or nobody needs it") {
+TEST_CASE("nothing is divided if the node does not allow it or no job needs it") {
   MigWorld forbidden(false);
   forbidden.Ask("j", "3g.40gb", 2);
   forbidden.Wait(absl::Seconds(30));
@@ -134,7 +134,7 @@ TEST_CASE("nothing is divided where the node does not allow it, or nobody needs 
   CHECK(enough.keeper->counters().failed == 0);
 }
 
-TEST_CASE("what came to run on the GPU before it was held is left alone") {
+TEST_CASE("a GPU on which a task started before it was held is left alone") {
   MigWorld mig;
   mig.Ask("j", "3g.40gb", 2);
   mig.Wait(absl::Seconds(8));
@@ -146,7 +146,7 @@ TEST_CASE("what came to run on the GPU before it was held is left alone") {
   CHECK(mig.keeper->counters().failed == 1);
 }
 
-TEST_CASE("a job that is gone needs no GPU divided") {
+TEST_CASE("no GPU is divided for a job that has ended") {
   MigWorld mig;
   const JobId job = mig.Ask("j", "3g.40gb", 2);
   mig.Wait(absl::Seconds(8));
@@ -156,7 +156,7 @@ TEST_CASE("a job that is gone needs no GPU divided") {
   CHECK(mig.Messages().empty());
 }
 
-TEST_CASE("a server that starts anew goes on from what there is") {
+TEST_CASE("a server that restarts continues from the current state") {
   MigWorld mig;
   const JobId job = mig.Ask("j", "3g.40gb", 2);
   mig.Wait(absl::Seconds(8));
@@ -174,7 +174,7 @@ TEST_CASE("a server that starts anew goes on from what there is") {
   CHECK(mig.agent.Runs(job));
 }
 
-TEST_CASE("an agent that does not divide is asked more and more seldom") {
+TEST_CASE("an agent that does not divide is asked at growing intervals") {
   MigWorld mig;
   mig.Ask("j", "3g.40gb", 2);
   std::vector<int> after;  // seconds between messages
@@ -196,7 +196,7 @@ TEST_CASE("an agent that does not divide is asked more and more seldom") {
   CHECK(mig.keeper->counters().failed == 2);
 }
 
-TEST_CASE("a division that failed half way is tried again later") {
+TEST_CASE("a division that failed halfway is retried later") {
   MigWorld mig;
   mig.Ask("j", "3g.40gb", 2);
   mig.Wait(absl::Seconds(8));

@@ -1,4 +1,4 @@
-// Learning which requests for devices come.
+// Learning the mix of device requests.
 #include "server/controllers/mix_keeper.h"
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ void SubmitMany(World* world, int64_t from, int64_t count) {
   }
 }
 
-TEST_CASE("a mix is learned from what is submitted, and gets values") {
+TEST_CASE("a mix is learned from submitted jobs, and gets values") {
   World world;
   Agent agent(&world, "n1");
   AddGpus(&agent, 4, 8);
@@ -49,7 +49,7 @@ TEST_CASE("a mix is learned from what is submitted, and gets values") {
   CHECK(mix.types[1].request.devices == 1);
   CHECK(mix.priced);
 
-  SECTION("and it goes on from there after a restart") {
+  SECTION("it continues from there after a restart") {
     world.Restart();
     CHECK(world.state().request_mix() == mix);
     MixKeeper again(world.loop.get(), &world.executor, world.state().request_mix());
@@ -61,7 +61,7 @@ TEST_CASE("a mix is learned from what is submitted, and gets values") {
 }
 
 TEST_CASE(
-    "the mix alone where no prices are asked for, and none where nothing is learned from it") {
+    "the mix has no prices if the policy uses none, and is empty if the policy does not use it") {
   const auto with = [](SharingPolicy policy) {
     World world;
     PolicyConfig config;
@@ -81,7 +81,7 @@ TEST_CASE(
   CHECK(with(SharingPolicy::kBinpack) == RequestMix{});
 }
 
-TEST_CASE("nothing is learned where no device may be shared") {
+TEST_CASE("nothing is learned if no device may be shared") {
   World world;
   Agent agent(&world, "n1");
   AddGpus(&agent, 4, 1);

@@ -1,4 +1,4 @@
-// What agents are told about ranks.
+// Ranks in the launch data for agents.
 #include "server/controllers/ranks.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@ namespace {
 using testing::Agent;
 using testing::World;
 
-TEST_CASE("ranks: members only, nodes in order of their lowest rank") {
+TEST_CASE("ranks: only members have one, and nodes are ordered by their lowest rank") {
   Job job;
   job.tasks.Reset(7);
   const auto put = [&](size_t i, TaskState state, uint32_t node, uint16_t rank) {
@@ -46,7 +46,7 @@ TEST_CASE("ranks: members only, nodes in order of their lowest rank") {
   check(0, 3, 1, 1);
 }
 
-TEST_CASE("ranks: of a job without members, and of one whose rank 0 is between two attempts") {
+TEST_CASE("ranks: a job without members, and one whose rank 0 is between two attempts") {
   Job job;
   job.tasks.Reset(2);
   CHECK(ComputeRanks(job).world_size == 0);
@@ -68,10 +68,10 @@ std::map<uint32_t, v1::TaskLaunch> Launches(const Agent& agent) {
   return launches;
 }
 
-TEST_CASE("ranks: an elastic job grows, loses a member and restarts without a rank used twice") {
+TEST_CASE("ranks: an elastic job grows, loses a member and restarts, and no rank is used twice") {
   World world;
   Agent agent(&world, "n1");
-  agent.inventory.set_cpu_millis(4000);  // room for four
+  agent.inventory.set_cpu_millis(4000);  // room for four tasks
   agent.Connect();
   const JobId job = world.Submit("elastic", {.tasks = 6, .min_available = 2, .max_retries = 3});
   agent.Work();
@@ -84,12 +84,12 @@ TEST_CASE("ranks: an elastic job grows, loses a member and restarts without a ra
   }
   CHECK(ranks == std::set<int>{0, 1, 2, 3});
 
-  // A server that starts again says the same to an agent that asks again.
+  // After a restart of the server an agent gets the same ranks.
   world.Restart();
   agent.Connect();
   for (const auto& [task, launch] : launches) CHECK(world.task(job, task).rank == launch.rank());
 
-  agent.Exit(job, 1, 0);  // done: its place and number go to the fifth
+  agent.Exit(job, 1, 0);  // succeeded: its devices and its rank go to the fifth
   agent.Work();
   REQUIRE(world.task(job, 4).state == TaskState::kRunning);
   CHECK(Launches(agent).at(4).rank() == 1);

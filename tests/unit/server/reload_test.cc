@@ -1,5 +1,5 @@
-// The configuration is read again: what changes, what waits for a restart, and what a wrong file
-// does.
+// Reload of the configuration: what changes, what waits for a restart, and the effect of an invalid
+// file.
 #include "server/reload.h"
 
 #include <catch2/catch.hpp>
@@ -74,7 +74,7 @@ TEST_CASE("reload: the scheduling section becomes the planner's configuration") 
   CHECK(defaults.backfill.reservations == BackfillParameters{}.reservations);
 }
 
-TEST_CASE("reload: what the log keeps makes the same policies again") {
+TEST_CASE("reload: the record in the log restores the same policies") {
   config::v1::Server record;
   REQUIRE(record.ParseFromString(PolicyRecordFrom(ConfigOf(kLiveYaml).value())));
   const PolicyConfig policies = PolicyConfigFrom(record);
@@ -84,7 +84,7 @@ TEST_CASE("reload: what the log keeps makes the same policies again") {
   CHECK(record.listen().empty());
 }
 
-TEST_CASE("reload: live keys are taken over, the others told to need a restart") {
+TEST_CASE("reload: live keys are applied, and others are reported to need a restart") {
   const config::v1::Server before = ConfigOf("").value();
   config::v1::Server wanted = ConfigOf(kLiveYaml).value();
   wanted.set_listen("127.0.0.1:1");
@@ -105,7 +105,7 @@ TEST_CASE("reload: live keys are taken over, the others told to need a restart")
   CHECK(has({"scheduling.preemptible_below_priority", "none", "7", false}));
 }
 
-TEST_CASE("reload: a list of messages is compared whole") {
+TEST_CASE("reload: a list of messages is compared as a whole") {
   config::v1::Server before;
   REQUIRE(CompleteConfig(before).ok());
   config::v1::Server after = before;
@@ -118,7 +118,7 @@ TEST_CASE("reload: a list of messages is compared whole") {
             {"run_as", "[]", "[{user: \"ada\" certificates: \"laptop\"}]", true}});
 }
 
-TEST_CASE("reload: a wrong file changes nothing") {
+TEST_CASE("reload: an invalid file changes nothing") {
   std::string yaml = "scheduling: {backfill: {reservations: 3}}";
   std::vector<int32_t> adopted;
   Reloader reloader(
@@ -135,12 +135,12 @@ TEST_CASE("reload: a wrong file changes nothing") {
   const absl::Status wrong = reloader.Reload(false).status();
   CHECK(absl::IsFailedPrecondition(wrong));
   CHECK(wrong.message() ==
-        "the configuration stays as it is: scheduling: unknown action \"conquer\" (there are "
+        "the configuration is unchanged: scheduling: unknown action \"conquer\" (known: "
         "allocate, backfill, consolidate, expire_gangs, preempt, reclaim, rotate)");
   yaml = "scheduling: {action: [allocate]}";
   CHECK(std::string(reloader.Reload(false).status().message()).find("berthd.yaml:1:14") !=
         std::string::npos);
-  CHECK(adopted.size() == 2);  // the one without changes is the second
+  CHECK(adopted.size() == 2);  // the second is the one without changes
   yaml = "";
   CHECK(reloader.Reload(false).value() ==
         std::vector<ConfigChange>{{"scheduling.backfill.reservations", "3", "16", false}});
@@ -151,7 +151,7 @@ TEST_CASE("reload: without a file there is nothing to read") {
   CHECK(absl::IsFailedPrecondition(reloader.Reload(false).status()));
 }
 
-TEST_CASE("reload: over the API, new jobs and the next cycle go by the new configuration") {
+TEST_CASE("reload: over the API, new jobs and the next cycle use the new configuration") {
   ServiceWorld world;
   v1::ReloadConfigRequest request;
   v1::ReloadConfigResponse response;
@@ -183,7 +183,7 @@ TEST_CASE("reload: over the API, new jobs and the next cycle go by the new confi
   CHECK(response.changes_size() == 0);
 }
 
-TEST_CASE("reload: policies switch between turns, wake what waits, and are in the log") {
+TEST_CASE("reload: policies switch between turns, wake pending jobs, and are in the log") {
   World world;
   Agent agent(&world, "n1");
   agent.Connect();
@@ -207,7 +207,7 @@ TEST_CASE("reload: policies switch between turns, wake what waits, and are in th
     if (!turn.policies.empty()) records.push_back(turn.policies);
     CHECK(turn.events_before_cycle <= turn.events.size());
     if (turn.policies != "all") continue;
-    CHECK(turn.events_before_cycle == 0);  // the cycle's decisions alone
+    CHECK(turn.events_before_cycle == 0);  // only the cycle's decisions
     CHECK(turn.cycle_budget > 0);
     CHECK(std::holds_alternative<TasksBound>(turn.events.front().body));
   }

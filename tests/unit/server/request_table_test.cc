@@ -22,7 +22,7 @@ class FakeTurn final : public Turn {
   ClusterState& Trial() override { return state_; }
   absl::Status Emit(EventBody) override { return absl::UnimplementedError(""); }
   Membership& membership() override { return membership_; }
-  void TakeBackJobs(JobId) override {}
+  void UndoSubmits(JobId) override {}
   void Put(Record record) override { records.push_back(std::move(record)); }
   void UseNewestFormat() override {}
   void PutCold(JobId, ColdPart) override {}
@@ -39,7 +39,7 @@ class FakeTurn final : public Turn {
 
 }  // namespace
 
-TEST_CASE("requests: same id and body gives the answer, another body is refused") {
+TEST_CASE("requests: the same id and body return the answer, another body is refused") {
   FakeTurn turn;
   RequestTable table;
   CHECK(*table.Find("id", "body", turn.time) == nullptr);
@@ -48,13 +48,13 @@ TEST_CASE("requests: same id and body gives the answer, another body is refused"
   CHECK(turn.records[0].kind == RecordKind::kRequest);
   CHECK(**table.Find("id", "body", turn.time) == "answer");
   CHECK(absl::IsAlreadyExists(table.Find("id", "other", turn.time).status()));
-  // What was written restores the table.
+  // The written records restore the table.
   RequestTable restored;
   restored.Restore(*DecodeRequestRecord(turn.records[0].key, *turn.records[0].value, nullptr));
   CHECK(**restored.Find("id", "body", turn.time) == "answer");
 }
 
-TEST_CASE("requests: forgotten after a day, and when there are too many") {
+TEST_CASE("requests: forgotten after a day, or when there are too many") {
   FakeTurn turn;
   RequestTable table(10);
   for (int i = 0; i < 30; ++i) {
@@ -67,7 +67,7 @@ TEST_CASE("requests: forgotten after a day, and when there are too many") {
   turn.time += absl::Hours(25);
   CHECK(*table.Find("id29", "body", turn.time) == nullptr);
   CHECK(table.Find("id29", "other", turn.time).ok());
-  // The id is used again, then all that is old goes, and the new one stays.
+  // The id is used again; then all old entries expire, and the new one remains.
   table.Remember(turn, {"id29", "other", turn.time, "new"});
   for (int i = 0; i < 5; ++i) table.Remember(turn, {absl::StrCat("n", i), "body", turn.time, "x"});
   CHECK(**table.Find("id29", "other", turn.time) == "new");
@@ -76,7 +76,7 @@ TEST_CASE("requests: forgotten after a day, and when there are too many") {
   CHECK(deleted >= 20);
 }
 
-TEST_CASE("requests: the fingerprint knows bodies, not the order of maps") {
+TEST_CASE("requests: the fingerprint covers the body but not the order of maps") {
   v1::Job a = SmallJob("a");
   v1::Job b = SmallJob("a");
   for (int i = 0; i < 20; ++i) (*a.mutable_spec()->mutable_labels())[absl::StrCat("k", i)] = "v";
@@ -90,7 +90,7 @@ TEST_CASE("requests: the fingerprint knows bodies, not the order of maps") {
 TEST_CASE("requests: bodies that differ in one byte or in length have different fingerprints") {
   std::set<std::string> seen;
   size_t bodies = 0;
-  for (size_t length = 0; length < 40; ++length) {  // zeros: what a last, short word is filled with
+  for (size_t length = 0; length < 40; ++length) {  // zeros: padding of a last, short word
     v1::Job job;
     job.set_etag(std::string(length, '\0'));
     seen.insert(FingerprintOf("m", job));

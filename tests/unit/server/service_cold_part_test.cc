@@ -1,4 +1,4 @@
-// What is read from the store only when somebody asks for it.
+// Data that is read from the store only on demand.
 #include <catch2/catch.hpp>
 
 #include "server/services/cold_part.h"
@@ -7,7 +7,7 @@
 
 namespace berth::testing {
 
-TEST_CASE("jobs: a stored command that does not decode is noted as damage") {
+TEST_CASE("jobs: a stored command that does not decode is counted as damage") {
   MemoryStore store;
   const Batch batch{
       .sequence = 1, .records = {{RecordKind::kJobSpec, JobKey(JobId{1}), "\xff"}}, .log = ""};

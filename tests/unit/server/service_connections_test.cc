@@ -1,5 +1,3 @@
-#include "server/services/connections.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -7,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 #include <vector>
+
+#include "server/services/connections.h"
 
 namespace berth::testing {
 namespace {
@@ -26,7 +26,7 @@ sockaddr_storage Address(const char* text) {
   return address;
 }
 
-TEST_CASE("connections: bounded in all and for each peer") {
+TEST_CASE("connections: bounded in total and for each peer") {
   Connections connections({.total = 5, .per_address = 3});
   std::vector<int> sockets;
   const auto admit = [&](const char* peer) {
@@ -41,7 +41,7 @@ TEST_CASE("connections: bounded in all and for each peer") {
   for (const int fd : sockets) close(fd);
 }
 
-TEST_CASE("connections: what was closed does not count, whoever has the descriptor now") {
+TEST_CASE("connections: a closed one does not count, even if its descriptor is reused") {
   Connections connections({.total = 3, .per_address = 3});
   std::vector<int> sockets;
   for (int i = 0; i < 3; ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("connections: what was closed does not count, whoever has the descript
   CHECK_FALSE(connections.Admit(extra, "a"));
   close(sockets[0]);
   int pipe_ends[2];
-  REQUIRE(pipe(pipe_ends) == 0);  // the first end has the number of the closed one
+  REQUIRE(pipe(pipe_ends) == 0);  // the first end reuses the descriptor of the closed one
   CHECK(pipe_ends[0] == sockets[0]);
   CHECK(connections.Admit(extra, "a"));
   close(sockets[1]);
@@ -63,14 +63,14 @@ TEST_CASE("connections: what was closed does not count, whoever has the descript
   for (const int fd : {extra, again, sockets[2], pipe_ends[0], pipe_ends[1]}) close(fd);
 }
 
-TEST_CASE("connections: an address of IPv6 is its first 64 bits") {
+TEST_CASE("connections: an IPv6 address is represented by its first 64 bits") {
   CHECK(PeerOf(Address("10.0.0.1")) == PeerOf(Address("::ffff:10.0.0.1")));
   CHECK(PeerOf(Address("10.0.0.1")) != PeerOf(Address("10.0.0.2")));
   CHECK(PeerOf(Address("2001:db8:1:2::1")) == PeerOf(Address("2001:db8:1:2:3:4:5:6")));
   CHECK(PeerOf(Address("2001:db8:1:2::1")) != PeerOf(Address("2001:db8:1:3::1")));
 }
 
-TEST_CASE("connections: some descriptors are kept for files") {
+TEST_CASE("connections: some descriptors are reserved for files") {
   rlimit files{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &files) == 0);
   const ConnectionLimits all = CompleteLimits({});

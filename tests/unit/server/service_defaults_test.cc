@@ -1,4 +1,4 @@
-// What a job leaves out, and bounds on tasks, over real gRPC.
+// Defaults for omitted fields of jobs, and limits on tasks, over real gRPC.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -16,7 +16,7 @@ v1::SubmitJobsRequest RequestOf(const v1::Job& job) {
   return request;
 }
 
-// A job that says as little as it may.
+// A job with the fewest possible fields.
 v1::Job BareJob(const std::string& name) {
   v1::Job job;
   job.set_name(name);
@@ -45,7 +45,7 @@ TEST_CASE("service: a new store has the queue default, and a job without a queue
   CHECK(world.MustGetJob("a").spec().groups(0).replicas() == 1);
 }
 
-TEST_CASE("service: the queue default may be deleted, and does not come back") {
+TEST_CASE("service: the queue default can be deleted and does not come back") {
   ServiceWorld world;
   v1::DeleteQueueRequest remove;
   remove.set_name("default");
@@ -55,19 +55,19 @@ TEST_CASE("service: the queue default may be deleted, and does not come back") {
   absl::Status status = world.Submit(RequestOf(BareJob("a")), &response);
   CHECK(absl::IsNotFound(status));
   CHECK(status.message() ==
-        "jobs[0].spec.queue: none is given, and there is no queue \"default\"; there are no "
-        "queues: make one with `berth queue create NAME`");
+        "jobs[0].spec.queue: none is set, and there is no queue \"default\"; there are no "
+        "queues: create one with `berth queue create NAME`");
   world.CreateQueue("research");
   world.CreateQueue("vision");
   world.CreateQueue("llm", "research");
   world.Restart();
   status = world.Submit(RequestOf(BareJob("a")), &response);
   CHECK(status.message() ==
-        "jobs[0].spec.queue: none is given, and there is no queue \"default\"; queues that take "
+        "jobs[0].spec.queue: none is set, and there is no queue \"default\"; queues that accept "
         "jobs: vision, llm");
 }
 
-TEST_CASE("service: replicas of 0, said so, are refused") {
+TEST_CASE("service: explicit replicas of 0 are refused") {
   ServiceWorld world;
   v1::Job job = BareJob("a");
   job.mutable_spec()->mutable_groups(0)->set_replicas(0);
@@ -77,7 +77,7 @@ TEST_CASE("service: replicas of 0, said so, are refused") {
   CHECK(status.message() == "jobs[0].spec.groups[0].replicas: must be 1..10000, is 0");
 }
 
-TEST_CASE("service: a queue's defaults fill in what its jobs leave out, and reach down the tree") {
+TEST_CASE("service: a queue's defaults fill in omitted fields of its jobs, also down the tree") {
   ServiceWorld world([](config::v1::Server& config) {
     config.mutable_job_defaults()->set_cpu_millis(250);
     config.mutable_job_defaults()->mutable_walltime()->set_seconds(7200);
@@ -92,16 +92,16 @@ TEST_CASE("service: a queue's defaults fill in what its jobs leave out, and reac
   spec.clear_defaults();
   spec.mutable_defaults()->set_cpu_millis(500);
   REQUIRE(Update(world, "q", "defaults", spec, &queue).ok());
-  world.Restart();  // as stored
+  world.Restart();  // read from the store
 
   v1::Job job = BareJob("bare");
   job.mutable_spec()->set_queue("q");
   v1::SubmitJobsResponse response;
   REQUIRE(world.Submit(RequestOf(job), &response).ok());
   const v1::Job bare = world.MustGetJob("bare");
-  CHECK(bare.spec().groups(0).resources().cpu_millis() == 500);                 // its queue's
-  CHECK(bare.spec().groups(0).resources().memory_bytes() == int64_t{2} << 30);  // the one above
-  CHECK(bare.spec().walltime().seconds() == 7200);                              // the server's
+  CHECK(bare.spec().groups(0).resources().cpu_millis() == 500);                 // from its queue
+  CHECK(bare.spec().groups(0).resources().memory_bytes() == int64_t{2} << 30);  // from the parent
+  CHECK(bare.spec().walltime().seconds() == 7200);                              // from the server
   job.set_name("says");
   job.mutable_spec()->mutable_groups(0)->mutable_resources()->set_cpu_millis(3000);
   job.mutable_spec()->mutable_walltime()->set_seconds(60);
@@ -150,16 +150,16 @@ TEST_CASE("service: limits.active_tasks and max_tasks bound the tasks that have 
   absl::Status status = submit("b", "q", 2'001);
   CHECK(absl::IsResourceExhausted(status));
   CHECK(status.message() ==
-        "queue \"q\" takes at most 12000 tasks of jobs that have not ended (max_tasks), has 10000, "
-        "and this call brings 2001");
+        "queue \"q\" accepts at most 12000 tasks of jobs that have not ended (max_tasks), has "
+        "10000, and this call adds 2001");
   CHECK(RetryDelayOf(status) > absl::ZeroDuration());
   REQUIRE(submit("b", "q", 2'000).ok());
   REQUIRE(submit("c", "default", 10'000).ok());
   status = submit("d", "default", 3'001);
   CHECK(absl::IsResourceExhausted(status));
   CHECK(status.message() ==
-        "the cluster holds at most 25000 tasks of jobs that have not ended (limits.active_tasks), "
-        "has 22000, and this call brings 3001");
+        "the cluster accepts at most 25000 tasks of jobs that have not ended "
+        "(limits.active_tasks), has 22000, and this call adds 3001");
   CHECK(RetryDelayOf(status) > absl::ZeroDuration());
   world.Restart();
   CHECK(absl::IsResourceExhausted(submit("d", "default", 3'001)));
@@ -174,8 +174,7 @@ TEST_CASE("service: limits.active_tasks and max_tasks bound the tasks that have 
   CHECK(queue.status().active_tasks() == 3'001);
 }
 
-TEST_CASE(
-    "service: a job beyond the limit of its queue is accepted and told that it never starts") {
+TEST_CASE("service: a job beyond the limit of its queue is accepted, and reported to never start") {
   ServiceWorld world;
   world.CreateQueue("org");
   world.CreateQueue("q", "org");
@@ -190,20 +189,20 @@ TEST_CASE(
   v1::SubmitJobsResponse response;
   REQUIRE(world.Submit(request, &response).ok());
   CHECK_FALSE(response.jobs(0).has_never());
-  const v1::WaitReason& told = response.jobs(1).never();
-  CHECK(told.code() == v1::WaitReason::QUEUE_LIMIT);
-  CHECK(told.never());
-  CHECK(told.queue() == "org");
-  CHECK(told.resource() == "cpu");
-  CHECK(told.needed() == 9000);
-  CHECK(told.limit() == 8000);
+  const v1::WaitReason& why = response.jobs(1).never();
+  CHECK(why.code() == v1::WaitReason::QUEUE_LIMIT);
+  CHECK(why.never());
+  CHECK(why.queue() == "org");
+  CHECK(why.resource() == "cpu");
+  CHECK(why.needed() == 9000);
+  CHECK(why.limit() == 8000);
   const v1::Job job = world.MustGetJob("never");
   REQUIRE(job.status().reasons_size() == 1);
   CHECK(job.status().reasons(0).never());
   CHECK(job.status().reasons(0).queue() == "org");
 }
 
-TEST_CASE("service: a dry run tells of each job what its submit would: that it never starts") {
+TEST_CASE("service: a dry run reports for each job, like its submit, whether it never starts") {
   ServiceWorld world;
   world.CreateQueue("q");
   v1::QueueSpec spec;
@@ -229,7 +228,7 @@ TEST_CASE("service: a dry run tells of each job what its submit would: that it n
       ->mutable_resources()
       ->mutable_devices(0)
       ->set_count(3);
-  v1::JobSpec* later = add("later", 1);  // what comes second is not asked for at first
+  v1::JobSpec* later = add("later", 1);  // the second group does not count at first
   v1::TaskGroup& second = *later->add_groups();
   second = later->groups(0);
   second.set_name("second");
@@ -238,20 +237,20 @@ TEST_CASE("service: a dry run tells of each job what its submit would: that it n
   after.set_group(later->groups(0).name());
   after.set_condition(v1::GroupDependency::COMPLETED);
   request.set_dry_run(true);
-  v1::SubmitJobsResponse asked, told;
-  REQUIRE(world.Submit(request, &asked).ok());
+  v1::SubmitJobsResponse trial, real;
+  REQUIRE(world.Submit(request, &trial).ok());
   request.set_dry_run(false);
-  REQUIRE(world.Submit(request, &told).ok());
-  REQUIRE(asked.jobs_size() == told.jobs_size());
-  for (int i = 0; i < asked.jobs_size(); ++i) {
-    INFO(told.jobs(i).name());
-    CHECK(asked.jobs(i).name() == told.jobs(i).name());
-    CHECK(asked.jobs(i).uid() == 0);
-    CHECK(asked.jobs(i).never().SerializeAsString() == told.jobs(i).never().SerializeAsString());
+  REQUIRE(world.Submit(request, &real).ok());
+  REQUIRE(trial.jobs_size() == real.jobs_size());
+  for (int i = 0; i < trial.jobs_size(); ++i) {
+    INFO(real.jobs(i).name());
+    CHECK(trial.jobs(i).name() == real.jobs(i).name());
+    CHECK(trial.jobs(i).uid() == 0);
+    CHECK(trial.jobs(i).never().SerializeAsString() == real.jobs(i).never().SerializeAsString());
     const bool never = i == 1 || i == 4;
-    CHECK(asked.jobs(i).has_never() == never);
+    CHECK(trial.jobs(i).has_never() == never);
   }
-  CHECK(asked.jobs(4).never().resource() == "gpu");
+  CHECK(trial.jobs(4).never().resource() == "gpu");
 }
 
 }  // namespace berth::testing

@@ -1,4 +1,4 @@
-// HyperNodeService over real gRPC: the tree is made, changed, read and kept over restarts.
+// HyperNodeService over real gRPC: the tree is created, changed, read and kept over restarts.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -68,10 +68,10 @@ std::string Message(const absl::Status& status) { return std::string(status.mess
 
 }  // namespace
 
-TEST_CASE("service: a gang that says nothing about where asks for nearness, softly") {
+TEST_CASE("service: a gang without a topology constraint gets a soft one") {
   int32_t tier = 1;
-  SECTION("as it comes") {}
-  SECTION("not by this server") { tier = 0; }
+  SECTION("by default") {}
+  SECTION("disabled on this server") { tier = 0; }
   ServiceWorld world([tier](config::v1::Server& config) {
     if (tier == 0)
       config.mutable_scheduling()->mutable_topology()->mutable_gangs()->set_highest_tier(0);
@@ -148,7 +148,7 @@ TEST_CASE("service: HyperNodes are made, read, changed and deleted") {
   spine.mutable_spec()->set_health_reason("flaps");
   REQUIRE(Update(world, spine, &made).ok());
   CHECK(made.etag() != spine.etag());
-  CHECK(absl::IsAborted(Update(world, spine, &made)));  // the etag is old
+  CHECK(absl::IsAborted(Update(world, spine, &made)));  // the etag is outdated
   const v1::HyperNode rack = Get(world, "rack-1");
   CHECK(rack.status().degraded());
   CHECK(rack.status().reason() == "in spine: flaps");
@@ -163,7 +163,7 @@ TEST_CASE("service: HyperNodes are made, read, changed and deleted") {
   CHECK(Get(world, "rack-1").status().parent().empty());
 }
 
-TEST_CASE("service: watchers are told of HyperNodes") {
+TEST_CASE("service: watchers see changes of HyperNodes") {
   ServiceWorld world;
   grpc::ClientContext context;
   v1::WatchRequest request;
@@ -182,7 +182,7 @@ TEST_CASE("service: watchers are told of HyperNodes") {
   reader->Finish();
 }
 
-TEST_CASE("service: what is wrong with a HyperNode is told by field") {
+TEST_CASE("service: errors of a HyperNode are reported by field") {
   ServiceWorld world;
   v1::HyperNode bad = Domain("Rack", 0);
   bad.mutable_spec()->set_kind("NV");
@@ -205,14 +205,15 @@ TEST_CASE("service: what is wrong with a HyperNode is told by field") {
                       Contains("hyper_node.spec.kind: ") &&
                       Contains("hyper_node.spec.source: must be empty, \"agents\" or") &&
                       Contains("hyper_node.spec.latency_us: "));
-  CHECK_THAT(all, Contains("members[0].regex: \"n(\" is no regular expression: missing ): n(") &&
+  CHECK_THAT(all, Contains("members[0].regex: \"n(\" is not a valid regular expression: missing ): "
+                           "n(") &&
                       Contains("members[1].label: must be KEY=VALUE") &&
-                      Contains("members[2]: needs one of exact, regex and label") &&
-                      Contains("members[3]: a HyperNode is a member by its exact name") &&
+                      Contains("members[2]: requires one of exact, regex and label") &&
+                      Contains("members[3]: a HyperNode must be selected by its exact name") &&
                       Contains("members[4].type: required: NODE or HYPER_NODE"));
 }
 
-TEST_CASE("service: what a tree cannot be is refused naming the culprits") {
+TEST_CASE("service: an invalid tree is refused, naming the culprits") {
   ServiceWorld world;
   v1::HyperNode made;
   REQUIRE(Create(world, Rack("rack", {}), &made).ok());
@@ -226,10 +227,11 @@ TEST_CASE("service: what a tree cannot be is refused naming the culprits") {
   v1::HyperNode taken = Rack("rack", {});
   taken.mutable_spec()->set_source("import/slurm");
   CHECK(Message(Update(world, taken, &made)) ==
-        "HyperNode \"rack\" is kept by hand, not by import/slurm: a source changes only to none");
+        "HyperNode \"rack\" is managed by hand, not by import/slurm: a source can only be changed "
+        "to empty");
 }
 
-TEST_CASE("service: many HyperNodes are applied whole or not at all") {
+TEST_CASE("service: many HyperNodes are applied all or none") {
   ServiceWorld world;
   v1::ApplyHyperNodesRequest request;
   *request.add_hyper_nodes() = Spine("spine", {"rack-1", "rack-2"});  // before its members
@@ -253,7 +255,7 @@ TEST_CASE("service: many HyperNodes are applied whole or not at all") {
   request.set_request_id("once");
   REQUIRE(apply().ok());
   CHECK(answer.created() == 3);
-  REQUIRE(apply().ok());  // the same answer again
+  REQUIRE(apply().ok());  // repeated: the same answer
   CHECK(answer.created() == 3);
   request.set_request_id("");
   REQUIRE(apply().ok());

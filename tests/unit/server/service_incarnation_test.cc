@@ -9,29 +9,29 @@ namespace {
 
 using testing::ServiceWorld;
 
-// Revisions come again after a restore: a watch that goes on there would miss what it never saw.
-TEST_CASE("service: a watch does not go on in another one") {
+// Revisions repeat after a restore: a watch that continued there would miss changes.
+TEST_CASE("service: a watch does not continue in another incarnation") {
   ServiceWorld world({}, kStoreFormat, 9);
   world.CreateQueue("main");
-  const auto watch = [&](uint64_t incarnation, v1::WatchResponse* begun) {
+  const auto watch = [&](uint64_t incarnation, v1::WatchResponse* initial) {
     grpc::ClientContext context;
     v1::WatchRequest request;
     request.set_from_revision(1);
     request.set_incarnation(incarnation);
     auto reader = world.watch->Watch(&context, request);
-    const bool read = reader->Read(begun);
+    const bool read = reader->Read(initial);
     if (read) context.TryCancel();
     const grpc::Status status = reader->Finish();
     return read ? grpc::StatusCode::OK : status.error_code();
   };
-  v1::WatchResponse begun;
-  CHECK(watch(9, &begun) == grpc::StatusCode::OK);
-  CHECK(begun.incarnation() == 9);
-  CHECK(watch(0, &begun) == grpc::StatusCode::OK);
-  CHECK(watch(8, &begun) == grpc::StatusCode::OUT_OF_RANGE);
+  v1::WatchResponse initial;
+  CHECK(watch(9, &initial) == grpc::StatusCode::OK);
+  CHECK(initial.incarnation() == 9);
+  CHECK(watch(0, &initial) == grpc::StatusCode::OK);
+  CHECK(watch(8, &initial) == grpc::StatusCode::OUT_OF_RANGE);
 }
 
-TEST_CASE("service: berth cluster info tells it, and jobs are numbered from it") {
+TEST_CASE("service: cluster info returns the incarnation, and job uids start from it") {
   constexpr uint64_t kIncarnation = 1'795'489'200'000;  // 2026-11-24T03:00Z
   ServiceWorld world({}, kStoreFormat, kIncarnation);
   world.CreateQueue("q");

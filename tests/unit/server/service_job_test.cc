@@ -77,7 +77,7 @@ TEST_CASE("service: a job is submitted, described, cancelled and deleted") {
 
   v1::Job cancelled;
   REQUIRE(Cancel(world, "train", &cancelled).ok());
-  REQUIRE(Cancel(world, "train", &cancelled).ok());  // again: fine
+  REQUIRE(Cancel(world, "train", &cancelled).ok());  // a repeat succeeds
   CHECK(world.MustGetJob("train").status().state() == v1::JOB_CANCELLED);
   v1::DeleteJobRequest remove;
   remove.set_name("train");
@@ -101,7 +101,7 @@ TEST_CASE("service: all or nothing") {
   CHECK(CountJobs(world) == 1);
 }
 
-TEST_CASE("service: state-dependent refusals come with paths, together with the others") {
+TEST_CASE("service: state-dependent violations have paths and come with all others") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.CreateQueue("parent");
@@ -110,15 +110,16 @@ TEST_CASE("service: state-dependent refusals come with paths, together with the 
   SECTION("unknown queue") {
     const absl::Status status = world.Submit(RequestOf(SmallJob("a", "nowhere")), &response);
     CHECK(absl::IsNotFound(status));
-    CHECK(status.message() == 
-          "jobs[0].spec.queue: there is no queue \"nowhere\"; queues that take jobs: default, q, "
+    CHECK(status.message() ==
+          "jobs[0].spec.queue: there is no queue \"nowhere\"; queues that accept jobs: default, q, "
           "leaf");
   }
   SECTION("not a leaf") {
     const absl::Status status = world.Submit(RequestOf(SmallJob("a", "parent")), &response);
     CHECK(absl::IsInvalidArgument(status));
     CHECK(status.message() ==
-          "jobs[0].spec.queue: \"parent\" has children, such as \"leaf\"; jobs go to leaves");
+          "jobs[0].spec.queue: \"parent\" has children, such as \"leaf\"; only leaf queues "
+          "accept jobs");
   }
   SECTION("closed") {
     v1::CloseQueueRequest close;
@@ -133,9 +134,10 @@ TEST_CASE("service: state-dependent refusals come with paths, together with the 
     const absl::Status status = world.Submit(RequestOf(Dependent("a", "ghost")), &response);
     CHECK(absl::IsNotFound(status));
     CHECK(status.message() ==
-          "jobs[0].spec.dependencies[0].job: there is no job \"ghost\", here or in this call");
+          "jobs[0].spec.dependencies[0].job: there is no job \"ghost\", in the cluster or in this "
+          "call");
   }
-  SECTION("wrong in itself, and an unknown queue: both at once") {
+  SECTION("an invalid field and an unknown queue: both are reported") {
     v1::Job job = SmallJob("a", "nowhere");
     job.mutable_spec()->mutable_groups(0)->set_replicas(-1);
     const absl::Status status = world.Submit(RequestOf(job), &response);
@@ -169,7 +171,7 @@ TEST_CASE("service: dry run stores nothing") {
   CHECK(CountJobs(world) == 0);
 }
 
-TEST_CASE("service: a request id gives the first answer again, also after a restart") {
+TEST_CASE("service: a request id returns the first answer again, even after a restart") {
   ServiceWorld world;
   world.CreateQueue("q");
   v1::SubmitJobsRequest request;
@@ -180,7 +182,7 @@ TEST_CASE("service: a request id gives the first answer again, also after a rest
   v1::SubmitJobsResponse first, again;
   REQUIRE(world.Submit(request, &first).ok());
   CHECK(first.jobs(0).name() == absl::StrCat("job-", first.jobs(0).uid()));
-  CHECK(first.jobs(1).uid() > first.jobs(2).uid());  // after the one that it depends on
+  CHECK(first.jobs(1).uid() > first.jobs(2).uid());  // after the job that it depends on
   REQUIRE(world.Submit(request, &again).ok());
   CHECK(again.SerializeAsString() == first.SerializeAsString());
   world.Restart();
@@ -191,10 +193,10 @@ TEST_CASE("service: a request id gives the first answer again, also after a rest
   request.mutable_jobs(1)->mutable_spec()->set_priority(1);
   const absl::Status status = world.Submit(request, &again);
   CHECK(absl::IsAlreadyExists(status));
-  CHECK(status.message().find("request_id \"the-id\" came with another body") == 0);
+  CHECK(status.message().find("request_id \"the-id\" was used with another body") == 0);
 }
 
-TEST_CASE("service: lists page, filter, and refuse foreign tokens") {
+TEST_CASE("service: lists have pages and filters, and refuse tokens of other lists") {
   ServiceWorld world;
   world.CreateQueue("q");
   std::vector<std::string> names;
@@ -227,8 +229,7 @@ TEST_CASE("service: lists page, filter, and refuse foreign tokens") {
   world.CreateQueue("other");
   request.mutable_filter()->set_queue("other");
   const absl::Status foreign = Call(*world.jobs, &Stub::ListJobs, request, &page);
-  CHECK(foreign.message() ==
-        "page_token: belongs to another list or filter; leave it out to begin");
+  CHECK(foreign.message() == "page_token: belongs to another list or filter; omit it to begin");
   request.clear_page_token();
   page.Clear();
   REQUIRE(Call(*world.jobs, &Stub::ListJobs, request, &page).ok());
@@ -237,7 +238,7 @@ TEST_CASE("service: lists page, filter, and refuse foreign tokens") {
   CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::ListJobs, request, &page)));
 }
 
-TEST_CASE("service: priority and labels change under an etag, nothing else does") {
+TEST_CASE("service: priority and labels change under an etag, and no other field does") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.MustSubmit({"a"});
@@ -262,7 +263,7 @@ TEST_CASE("service: priority and labels change under an etag, nothing else does"
   CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
 }
 
-TEST_CASE("service: a walltime changes, is taken away, and survives a restart") {
+TEST_CASE("service: a walltime is changed, removed, and survives a restart") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.MustSubmit({"a"});
@@ -286,7 +287,7 @@ TEST_CASE("service: a walltime changes, is taken away, and survives a restart") 
   CHECK(absl::IsFailedPrecondition(Call(*world.jobs, &Stub::UpdateJob, update, &job)));
 }
 
-TEST_CASE("service: newest first, while jobs come and go") {
+TEST_CASE("service: newest first, while jobs are added and deleted") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.MustSubmit({"a", "b", "c", "d", "e", "f"});
@@ -321,7 +322,7 @@ TEST_CASE("service: newest first, while jobs come and go") {
   CHECK(page() == "newf");
 }
 
-TEST_CASE("service: jobs by queue and below, user, pattern, time and whether they have ended") {
+TEST_CASE("service: jobs by queue and subtree, user, pattern, time and whether they have ended") {
   ServiceWorld world;
   world.CreateQueue("top");
   world.CreateQueue("low", "top");
@@ -379,7 +380,7 @@ TEST_CASE("service: jobs by queue and below, user, pattern, time and whether the
   CHECK(ViolationsOf(refused).size() == 2);
 }
 
-TEST_CASE("service: names of 10,000 bytes and characters that move a cursor are told in short") {
+TEST_CASE("service: messages shorten names of 10,000 bytes, and control characters are refused") {
   ServiceWorld world;
   world.CreateQueue("q");
   v1::Job job = SmallJob("a");
@@ -407,7 +408,7 @@ TEST_CASE("service: names of 10,000 bytes and characters that move a cursor are 
   }
 }
 
-TEST_CASE("service: no job may ask for more grace than limits.killGrace, which a reload changes") {
+TEST_CASE("service: limits.killGrace bounds the grace of jobs, and a reload changes it") {
   std::atomic<int> allowed_seconds = 30;
   const auto limit = [&](config::v1::Server& config) {
     config.mutable_limits()->mutable_kill_grace()->set_seconds(allowed_seconds);
@@ -460,10 +461,10 @@ TEST_CASE("service: no job may ask for more grace than limits.killGrace, which a
   REQUIRE(ViolationsOf(shorter).size() == 1);
   CHECK(ViolationsOf(shorter)[0].description ==
         "at most 20s here (the server's limits.kill_grace), is 21s");
-  CHECK(world.MustGetJob("longer").spec().kill_grace().seconds() == 40);  // as it was accepted
+  CHECK(world.MustGetJob("longer").spec().kill_grace().seconds() == 40);  // as accepted
 }
 
-TEST_CASE("service: suspend, resume, and delete of a job that lives") {
+TEST_CASE("service: suspend and resume, and deletion of an active job") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.MustSubmit({"a"});
@@ -526,7 +527,7 @@ TEST_CASE("service: tasks and logs of a job that has not started") {
   CHECK(violations[2].field == "tail_lines");
 }
 
-TEST_CASE("service: a command goes only into a task that runs") {
+TEST_CASE("service: exec works only in a running task") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.MustSubmit({"a"});
@@ -552,7 +553,7 @@ TEST_CASE("service: a command goes only into a task that runs") {
   CHECK(absl::IsNotFound(refusal(request)));
 }
 
-TEST_CASE("service: run_as is for whom the configuration names") {
+TEST_CASE("service: run_as is only for users that the configuration names") {
   ServiceWorld world([](config::v1::Server& config) {
     config::v1::RunAs& ada = *config.add_run_as();
     ada.set_user("ada");
@@ -577,7 +578,7 @@ TEST_CASE("service: run_as is for whom the configuration names") {
   CHECK(absl::IsInvalidArgument(submit("e", "a b")));
 }
 
-TEST_CASE("service: what is not built says so by name") {
+TEST_CASE("service: unimplemented fields are refused by name") {
   ServiceWorld world;
   v1::WhatIfResponse answered;
   const absl::Status what_if =

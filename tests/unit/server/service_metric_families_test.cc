@@ -1,10 +1,10 @@
-#include "server/metric_families.h"
-
 #include <catch2/catch.hpp>
+
+#include "server/metric_families.h"
 
 namespace berth::testing {
 
-TEST_CASE("metrics: labels hold nothing that moves a cursor or turns text round") {
+TEST_CASE("metrics: labels have no characters that control a terminal or the text direction") {
   FamilyList list;
   list.Gauge("nodes", "help", 1,
              {{"model",

@@ -53,7 +53,7 @@ TEST_CASE("service: queues are created, listed by name, changed and deleted") {
   REQUIRE(Call(*world.queues, &Queues::ListQueues, list, &page).ok());
   REQUIRE(page.queues_size() == 2);
   CHECK(page.queues(0).name() == "audio");
-  CHECK(page.queues(1).name() == "default");  // a new store's own
+  CHECK(page.queues(1).name() == "default");  // created with the store
   list.set_page_token(page.next_page_token());
   page.Clear();
   REQUIRE(Call(*world.queues, &Queues::ListQueues, list, &page).ok());
@@ -91,7 +91,7 @@ TEST_CASE("service: a queue is updated by mask and etag") {
   CHECK(absl::IsUnimplemented(Call(*world.queues, &Queues::UpdateQueue, update, &queue)));
 }
 
-TEST_CASE("service: a queue's shares are kept, changed by mask, and held to its limit") {
+TEST_CASE("service: a queue's shares are stored, changed by mask, and checked against its limit") {
   ServiceWorld world;
   v1::CreateQueueRequest create = NewQueue("q");
   v1::QueueSpec& spec = *create.mutable_queue()->mutable_spec();
@@ -106,7 +106,7 @@ TEST_CASE("service: a queue's shares are kept, changed by mask, and held to its 
   spec.set_strategy(v1::COLOCATE);
   v1::Queue queue;
   REQUIRE(Create(world, create, &queue).ok());
-  world.Restart();  // as stored
+  world.Restart();  // read from the store
   v1::GetQueueRequest get;
   get.set_name("q");
   REQUIRE(Call(*world.queues, &Queues::GetQueue, get, &queue).ok());
@@ -120,7 +120,7 @@ TEST_CASE("service: a queue's shares are kept, changed by mask, and held to its 
   REQUIRE(Call(*world.queues, &Queues::UpdateQueue, update, &queue).ok());
   CHECK(queue.spec().weight() == 7);
   CHECK(queue.spec().order() == v1::QueueSpec::FIFO_STRICT);  // not in the mask
-  // A limit below what the queue is entitled to, which the request does not name.
+  // A limit below the deserved resources, which the request does not contain.
   update.mutable_update_mask()->set_paths(0, "spec.limit");
   (*update.mutable_queue()->mutable_spec()->mutable_limit()->mutable_counts())["gpu"] = 16;
   const absl::Status low = Call(*world.queues, &Queues::UpdateQueue, update, &queue);
@@ -128,7 +128,7 @@ TEST_CASE("service: a queue's shares are kept, changed by mask, and held to its 
   CHECK(low.message() == "queue.spec.deserved: gpu: 32 is more than the limit of 16");
 }
 
-TEST_CASE("service: bad queues are refused") {
+TEST_CASE("service: invalid queues are refused") {
   ServiceWorld world;
   v1::Queue queue;
   CHECK(absl::IsInvalidArgument(Create(world, NewQueue("Bad Name"), &queue)));
@@ -161,7 +161,7 @@ TEST_CASE("service: bad queues are refused") {
   v1::CreateQueueRequest more = NewQueue("b");
   (*more.mutable_queue()->mutable_spec()->mutable_limit()->mutable_counts())["another"] = 1;
   CHECK(absl::IsResourceExhausted(Create(world, more, &queue)));
-  // The same bound holds for jobs.
+  // Jobs have the same bound.
   v1::SubmitJobsRequest submit;
   *submit.add_jobs() = SmallJob("j", "a");
   (*submit.mutable_jobs(0)
@@ -173,7 +173,7 @@ TEST_CASE("service: bad queues are refused") {
   CHECK(absl::IsResourceExhausted(world.Submit(submit, &response)));
 }
 
-TEST_CASE("service: a queue with jobs cannot become a parent, nor go") {
+TEST_CASE("service: a queue with jobs cannot become a parent or be deleted") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.MustSubmit({"a"});
@@ -181,10 +181,10 @@ TEST_CASE("service: a queue with jobs cannot become a parent, nor go") {
   CHECK(absl::IsFailedPrecondition(Create(world, NewQueue("child", "q"), &queue)));
   const absl::Status full = Delete(world, "q");
   CHECK(absl::IsFailedPrecondition(full));
-  CHECK(full.message() == "queue \"q\" holds 1 jobs (1 not ended); delete them before");
+  CHECK(full.message() == "queue \"q\" has 1 jobs (1 not ended); delete them first");
 }
 
-TEST_CASE("service: a request id makes one queue") {
+TEST_CASE("service: a repeated request id creates one queue") {
   ServiceWorld world;
   v1::CreateQueueRequest create = NewQueue("q");
   create.set_request_id("id");
@@ -196,7 +196,7 @@ TEST_CASE("service: a request id makes one queue") {
   CHECK(absl::IsAlreadyExists(Create(world, create, &again)));
 }
 
-TEST_CASE("service: closed queues hold their jobs, opened ones let them go") {
+TEST_CASE("service: closed queues hold their jobs, and opened queues release them") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.MustSubmit({"a"});
@@ -213,7 +213,7 @@ TEST_CASE("service: closed queues hold their jobs, opened ones let them go") {
   CHECK(queue.status().state() == v1::QUEUE_OPEN);
 }
 
-TEST_CASE("service: nodes that are not there") {
+TEST_CASE("service: calls for nodes that do not exist") {
   ServiceWorld world;
   v1::Node node;
   v1::GetNodeRequest get;
@@ -231,7 +231,7 @@ TEST_CASE("service: nodes that are not there") {
   CHECK(list.nodes().empty());
 }
 
-TEST_CASE("service: the cluster tells of itself") {
+TEST_CASE("service: cluster info returns the state of the cluster") {
   ServiceWorld world;
   world.CreateQueue("q");
   world.MustSubmit({"a", "b"});
@@ -246,7 +246,7 @@ TEST_CASE("service: the cluster tells of itself") {
   CHECK(info.revision() >= 2);
 }
 
-TEST_CASE("service: what an older version would misread waits until the upgrade is final") {
+TEST_CASE("service: fields that an older version would misread wait until the upgrade is final") {
   ServiceWorld world({}, 5);
   world.CreateQueue("q");
   const auto finalize = [&](bool dry_run) {

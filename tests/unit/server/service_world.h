@@ -22,7 +22,7 @@
 
 namespace berth::testing {
 
-// Keeps the records over restarts: the App closes its store, this one stays.
+// Keeps the records over restarts: the App closes its store, but this one remains.
 class BorrowedStore;
 
 class ServiceWorld {
@@ -39,7 +39,7 @@ class ServiceWorld {
 
   void CreateQueue(const std::string& name, const std::string& parent = "");
   absl::Status Submit(const v1::SubmitJobsRequest& request, v1::SubmitJobsResponse* response);
-  // One call for each name, all or nothing.
+  // One call for all names, all or nothing.
   v1::SubmitJobsResponse MustSubmit(const std::vector<std::string>& names);
   v1::Job MustGetJob(const std::string& name);
 
@@ -62,7 +62,7 @@ class ServiceWorld {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// Call(stub method, request, &response) with a deadline that a loaded machine keeps.
+// Call(stub method, request, &response) with a deadline that suits a loaded machine.
 template <class Stub, class Request, class Response>
 absl::Status Call(Stub& stub,
                   grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),

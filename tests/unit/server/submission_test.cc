@@ -1,4 +1,4 @@
-// Submission: what happens when Check and Apply disagree, which only a bug of ours brings about.
+// Submission: Check and Apply disagree, which only a bug in Berth can cause.
 #include "server/submission.h"
 
 #include <catch2/catch.hpp>
@@ -28,8 +28,8 @@ v1::SubmitJobsRequest Request(const std::vector<std::string>& names) {
   return request;
 }
 
-// Three jobs of which Apply refuses the last: CheckSubmit, which a Submission relies on, would not
-// have let it pass.
+// Three jobs of which Apply refuses the last. CheckSubmit, on which a Submission relies, would have
+// refused it.
 v1::SubmitJobsRequest RefusedRequest() {
   v1::SubmitJobsRequest request = Request({"one", "two", "three"});
   request.set_request_id("again and again");
@@ -55,7 +55,7 @@ void Post(World& world, RequestTable& requests, const v1::SubmitJobsRequest& req
               .ok());
 }
 
-// Names of the jobs whose submission the log holds.
+// Names of the submitted jobs in the log.
 std::vector<std::string> LoggedJobs(const Store& store) {
   std::vector<std::string> names;
   const absl::StatusOr<std::vector<LogEntry>> log = store.ReadLog(0, 1000);
@@ -70,7 +70,7 @@ std::vector<std::string> LoggedJobs(const Store& store) {
   return names;
 }
 
-TEST_CASE("submission: a job that only Apply refuses leaves nothing of its call") {
+TEST_CASE("submission: a job that only Apply refuses leaves no trace of its call") {
   const JobId first_job = GENERATE(JobId{1}, JobId{uint64_t{1} << 44});
   World world;
   RequestTable requests;
@@ -91,7 +91,7 @@ TEST_CASE("submission: a job that only Apply refuses leaves nothing of its call"
   CHECK(LoggedJobs(world.store).empty());
 }
 
-TEST_CASE("submission: what is beside a refused call in its turn is as if that had never been") {
+TEST_CASE("submission: a refused call does not affect other calls of its turn") {
   World world;
   testing::Agent agent(&world, "n1");
   agent.Connect();
@@ -112,7 +112,7 @@ TEST_CASE("submission: what is beside a refused call in its turn is as if that h
   CHECK(LoggedJobs(world.store) == std::vector<std::string>{"first", "one", "last"});
   CHECK(CheckConsistency(world.state()).ok());
 
-  // Their commands are where they belong.
+  // Each job has its own command.
   agent.Work();
   for (uint64_t id = first; id < first + 3; ++id) CHECK(agent.Runs(JobId{id}));
   const uint64_t live = Fingerprint(world.state());
@@ -120,9 +120,8 @@ TEST_CASE("submission: what is beside a refused call in its turn is as if that h
   CHECK(Fingerprint(world.state()) == live);
 }
 
-// A store that was restored, or a new one: uids leap, and only what was submitted before has
-// others.
-TEST_CASE("submission: uids go on from the first one of the store's incarnation") {
+// A store that was restored, or a new one: uids jump, and only earlier jobs have smaller ones.
+TEST_CASE("submission: uids continue from the first one of the store's incarnation") {
   World world;
   testing::Agent agent(&world, "n1");
   agent.Connect();

@@ -1,8 +1,7 @@
 // No field of a job or queue may be accepted and then ignored. The tests walk the messages by
-// reflection: every field, however deep, is set to something else than in a full sample, and that
-// must be refused as unbuilt with the field's path, or must change what the core gets (hot), or
-// what the store keeps for launching and describing (cold). A new field without a decision fails
-// here.
+// reflection and change every field of a full sample, however deep. Each change must be refused as
+// unimplemented with the field's path, or must change what the core gets (hot) or what the store
+// keeps for launching and describing (cold). A new field without a decision fails here.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
@@ -27,7 +26,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Where "something else" must be of a certain form. By full name of the field.
+// Changed values that need a certain form, by full name of the field.
 const std::map<std::string, std::string>& OtherTexts() {
   static const auto& texts = *new std::map<std::string, std::string>{
       {"berth.v1.JobSpec.kill_signal", "SIGINT"},
@@ -97,7 +96,7 @@ void FillGroup(v1::TaskGroup& group, const std::string& name) {
   (*group.mutable_communication())["all-reduce"] = "high";
 }
 
-// Every field that is built is set.
+// Every implemented field is set.
 v1::Job FullJob() {
   v1::Job job = SmallJob("full");
   v1::JobSpec& spec = *job.mutable_spec();
@@ -172,13 +171,13 @@ void ChangeScalar(Message& message, const FieldDescriptor* field, int index) {
   }
 }
 
-// A message that is a value of its own, not a group of fields.
+// A message that is one value, not a group of fields.
 bool IsValue(const FieldDescriptor* field) {
   return field->message_type()->full_name() == "google.protobuf.Duration" ||
          field->message_type()->full_name() == "google.protobuf.Timestamp";
 }
 
-// A field below some message: the way to the message that holds it, and the field.
+// A field below some message: the path to the message that holds it, and the field.
 struct Step {
   const FieldDescriptor* field;
   int index;  // -1: not repeated
@@ -201,7 +200,7 @@ void CollectField(const Message& message, const FieldDescriptor* field, const Le
       !field->is_map() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !IsValue(field);
   if (field->is_repeated() && !field->is_map()) {
     INFO(leaf.path);
-    REQUIRE(r->FieldSize(message, field) > 0);  // the sample must show it
+    REQUIRE(r->FieldSize(message, field) > 0);  // the sample must contain it
   }
   if (message_field && field->is_repeated()) {
     leaf.path += "[0]";
@@ -228,7 +227,7 @@ std::vector<Leaf> LeavesOf(const Message& message, const std::string& path) {
   return leaves;
 }
 
-// Alters the field and nothing else.
+// Changes only this field.
 void Change(Message* message, const Leaf& leaf) {
   for (const Step& step : leaf.way) {
     const Reflection* r = message->GetReflection();
@@ -246,12 +245,12 @@ void Change(Message* message, const Leaf& leaf) {
     }
   } else if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
     ChangeScalar(*message, field, field->is_repeated() ? 0 : -1);
-    // Of devices a share, cores or a profile stand alone.
+    // A device has only one of share, cores and profile.
     if (auto* device = dynamic_cast<v1::DeviceRequest*>(message); device != nullptr) {
-      const v1::DeviceRequest said = *device;
+      const v1::DeviceRequest copy = *device;
       if (field->name() == "share" || field->name() == "cores" || field->name() == "mig") {
         device->Clear();
-        device->set_kind(said.kind());
+        device->set_kind(copy.kind());
         device->set_count(1);
       }
       if (field->name() == "share") device->set_share(0.25);
@@ -263,30 +262,30 @@ void Change(Message* message, const Leaf& leaf) {
         device->set_share(0.25);
       }
     }
-    // It is of shares.
+    // A device strategy applies to shares.
     auto* group = dynamic_cast<v1::TaskGroup*>(message);
     if (group != nullptr && field->name() == "device_strategy") {
       v1::DeviceRequest* part = group->mutable_resources()->add_devices();
       part->set_kind("npu");
       part->set_share(0.5);
     }
-    // A tier by name or by number.
+    // A tier is set by name or by number.
     auto* topology = dynamic_cast<v1::TopologyConstraint*>(message);
     if (topology != nullptr && field->name() == "highest_tier_name") topology->clear_highest_tier();
-    // Another event may have no exit codes.
+    // Other events must not have exit codes.
     if (auto* policy = dynamic_cast<v1::LifecyclePolicy*>(message); policy != nullptr) {
       if (policy->event() != v1::LifecyclePolicy::TASK_FAILED) policy->clear_exit_codes();
     }
   } else {
     Message* value = r->MutableMessage(message, field);
-    auto* topology = dynamic_cast<v1::TopologyConstraint*>(message);  // patience is for soft ones
+    auto* topology = dynamic_cast<v1::TopologyConstraint*>(message);  // patience needs a soft one
     if (topology != nullptr) topology->set_mode(v1::TopologyConstraint::SOFT);
     if (!IsValue(field)) return;
     value->GetReflection()->SetInt64(value, value->GetDescriptor()->FindFieldByName("seconds"), 7);
   }
 }
 
-// The core's job, as a submission would emit it, dependencies by name.
+// The job as the core gets it from a submission, with dependencies by name.
 struct Converted {
   JobSpec hot;
   std::vector<std::pair<std::string, DependencyCondition>> dependencies;
@@ -322,7 +321,7 @@ TEST_CASE("every field of a job is hot, cold or refused by name") {
     Change(job.mutable_spec(), leaf);
     const absl::Status status = Validate(job);
     INFO(leaf.path << ": " << status);
-    // Others go by these two: affinity by the name, partitions by the number.
+    // Other fields refer to these two: affinity to the name, partitions to the number.
     const bool others_too = leaf.path == "jobs[0].spec.groups[0].name" ||
                             leaf.path == "jobs[0].spec.groups[0].replicas";
     if (others_too && absl::IsInvalidArgument(status)) continue;
@@ -338,7 +337,7 @@ TEST_CASE("every field of a job is hot, cold or refused by name") {
   }
   CHECK(hot > 40);
   CHECK(cold >= 7);
-  CHECK(refused >= 3);  // what is not built yet
+  CHECK(refused >= 3);  // not implemented yet
 }
 
 TEST_CASE("every field of a queue is hot or refused by name") {
@@ -362,13 +361,13 @@ TEST_CASE("every field of a queue is hot or refused by name") {
     if (!status.ok()) {
       CHECK(absl::IsUnimplemented(status));
       CHECK(status.message().find(leaf.path) == 0);
-    } else {  // the parent needs the state: QueueService
+    } else {  // the parent needs the state: see QueueService
       CHECK((!(QueueSpecFrom(request.queue()) == before) || leaf.path == "queue.spec.parent"));
     }
   }
 }
 
-TEST_CASE("the cold part and the hot part make the spec again") {
+TEST_CASE("the cold part and the hot part make up the spec") {
   const v1::Job full = FullJob();
   v1::JobSpec cold;
   REQUIRE(ParseCold(EncodeCold(full.spec()), &cold).ok());

@@ -1,4 +1,4 @@
-// What jobs say of their gangs: minimums, who may be stopped, spreads, strategies for devices.
+// Gangs of jobs: minimums, preemptible groups, spreads, strategies for devices.
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
@@ -32,24 +32,24 @@ v1::TaskGroup& Group(v1::Job& job) { return *Spec(job).mutable_groups(0); }
 
 }  // namespace
 
-TEST_CASE("what cannot be of a gang is refused with its path") {
+TEST_CASE("an invalid gang is refused with its path") {
   const std::vector<Case> cases = {
-      {"a strategy for devices that is of nodes",
+      {"a device strategy that applies only to nodes",
        [](v1::Job& j) { Spec(j).set_device_strategy(v1::COLOCATE); }, "spec.device_strategy",
-       "BINPACK or SPREAD: COLOCATE is of nodes, and the devices of one are together"},
-      {"a strategy for devices without a share of one",
+       "must be BINPACK or SPREAD: COLOCATE applies only to nodes"},
+      {"a device strategy without a share",
        [](v1::Job& j) { Group(j).set_device_strategy(v1::SPREAD); },
        "spec.groups[0].device_strategy",
-       "says on which device a share goes; the group asks for no share of one"},
+       "chooses the device for a share, but the group requests no share"},
       {"a spread without a skew", [](v1::Job& j) { Group(j).mutable_spread()->set_tier(1); },
        "spec.groups[0].spread.max_skew", "must be 1..10000, is 0"},
-      {"a spread over a tier that cannot be",
+      {"a spread over an impossible tier",
        [](v1::Job& j) {
          Group(j).mutable_spread()->set_tier(101);
          Group(j).mutable_spread()->set_max_skew(1);
        },
        "spec.groups[0].spread.tier", "must be 0..100, is 101"},
-      {"a policy of preemption that is none",
+      {"an invalid preemption policy",
        [](v1::Job& j) { Spec(j).set_preemption_policy(static_cast<v1::PreemptionPolicy>(7)); },
        "spec.preemption_policy", "7 is not a value of berth.v1.PreemptionPolicy"},
       {"a preemptible group that the gang needs",
@@ -67,7 +67,7 @@ TEST_CASE("what cannot be of a gang is refused with its path") {
          Spec(j).set_min_available(7);
        },
        "spec.min_available",
-       "at most 6: groups that depend on others give only their min_available to the gang, is 7"},
+       "must be at most 6, is 7: groups that depend on others count only with their min_available"},
       {"a preemptible group that the job needs",
        [](v1::Job& j) {
          Group(j).set_replicas(4);
@@ -76,9 +76,8 @@ TEST_CASE("what cannot be of a gang is refused with its path") {
          Spec(j).set_min_available(2);
        },
        "spec.groups[0].preemptible",
-       "true in a job that is not preemptible: but the job starts with 2 tasks, more than the 0 of "
-       "its "
-       "groups' minimums"},
+       "true in a job that is not preemptible: the job's min_available, 2, must be at most 0, the "
+       "sum of its groups' minimums"},
   };
   for (const Case& one : cases) {
     v1::Job job = SmallJob("j");
@@ -90,7 +89,7 @@ TEST_CASE("what cannot be of a gang is refused with its path") {
   }
 }
 
-TEST_CASE("a job that asks for fewer tasks than it has asks for any of them") {
+TEST_CASE("a job that requests fewer tasks than it has accepts any of them") {
   v1::Job job = SmallJob("j");
   v1::JobSpec& spec = *job.mutable_spec();
   spec.mutable_groups(0)->set_replicas(3);
@@ -118,7 +117,7 @@ TEST_CASE("a job that asks for fewer tasks than it has asks for any of them") {
   CHECK(ValidateOne(job).ok());
 }
 
-TEST_CASE("what is not built of preemptible groups and of spreads is refused by name") {
+TEST_CASE("unimplemented forms of preemptible groups and spreads are refused by name") {
   v1::Job job = SmallJob("j");
   v1::TaskGroup& group = *job.mutable_spec()->mutable_groups(0);
   group.set_preemptible(false);
@@ -144,12 +143,12 @@ TEST_CASE("priorities of groups, and affinity between jobs, are bounded") {
     CHECK(status.message().find(text) != std::string::npos);
   };
   spec.mutable_groups(0)->set_priority(1);
-  says("groups[0].priority: at most the job's, 0, is 1");
+  says("groups[0].priority: must be at most the job's priority, 0, is 1");
   spec.mutable_groups(0)->set_priority(0);
   v1::JobAffinityTerm& term = *spec.mutable_affinity()->add_near();
-  says("affinity.near[0].match_labels: must be 1..8 labels, are 0");
+  says("affinity.near[0].match_labels: must be 1..8 labels, has 0");
   for (int i = 0; i < 9; ++i) (*term.mutable_match_labels())["k" + std::to_string(i)] = "v";
-  says("affinity.near[0].match_labels: must be 1..8 labels, are 9");
+  says("affinity.near[0].match_labels: must be 1..8 labels, has 9");
   term.clear_match_labels();
   (*term.mutable_match_labels())["not a key"] = "v";
   says("affinity.near[0].match_labels");
@@ -182,7 +181,7 @@ TEST_CASE("priorities of groups and affinity reach the core") {
         AffinityTerm{.apart = true, .labels = {{"c", "3"}}, .tier = 2, .all_queues = true});
 }
 
-TEST_CASE("what is said of a gang reaches the core") {
+TEST_CASE("the fields of a gang reach the core") {
   v1::Job job = SmallJob("j");
   v1::JobSpec& spec = *job.mutable_spec();
   CHECK(JobSpecFrom(spec, {}).preempts);
@@ -199,7 +198,7 @@ TEST_CASE("what is said of a gang reaches the core") {
   v1::DeviceRequest* part = group.mutable_resources()->add_devices();
   part->set_kind("gpu");
   part->set_share(0.5);
-  CHECK(absl::IsInvalidArgument(ValidateOne(job)));  // nothing but the helper: min_available is 1
+  CHECK(absl::IsInvalidArgument(ValidateOne(job)));  // only the helper group: min_available is 1
   *spec.add_groups() = SmallJob("k").spec().groups(0);
   spec.mutable_groups(1)->set_name("second");
   const absl::Status status = ValidateOne(job);

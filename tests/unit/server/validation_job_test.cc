@@ -1,4 +1,4 @@
-// Bad jobs, each with its code, field path and words.
+// Invalid jobs, each with its code, field path and message.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -60,8 +60,8 @@ const std::vector<Case>& InvalidCases() {
       {"dash at the end", [](v1::Job& j) { j.set_name("a-"); }, "name", kLabelRule},
       {"64 letters", [](v1::Job& j) { j.set_name(std::string(64, 'a')); }, "name", kLabelRule},
       {"control character", [](v1::Job& j) { j.set_name("a\n"); }, "name", "is \"a\\n\""},
-      {"a given name", [](v1::Job& j) { j.set_name("job-7"); }, "name",
-       "names of the form job-NUMBER are given by the server"},
+      {"a reserved name", [](v1::Job& j) { j.set_name("job-7"); }, "name",
+       "names of the form job-NUMBER are reserved for the server"},
       {"uid", [](v1::Job& j) { j.set_uid(3); }, "uid", "is set by the server; leave it out"},
       {"a queue in capitals", [](v1::Job& j) { Spec(j).set_queue("Q"); }, "spec.queue",
        std::string(kLabelRule) + "\"Q\""},
@@ -71,7 +71,7 @@ const std::vector<Case>& InvalidCases() {
        "spec.walltime", "must be 1ms..87672h, is -1s"},
       {"endless walltime", [](v1::Job& j) { Spec(j).mutable_walltime()->set_seconds(INT64_MAX); },
        "spec.walltime", "must be 1ms..87672h"},
-      {"signs of a duration",
+      {"mixed signs of a duration",
        [](v1::Job& j) {
          Spec(j).mutable_walltime()->set_seconds(1);
          Spec(j).mutable_walltime()->set_nanos(-1);
@@ -94,12 +94,12 @@ const std::vector<Case>& InvalidCases() {
        "spec.labels[\"x\"]", "value must be empty or at most 63"},
       {"annotations",
        [](v1::Job& j) { (*Spec(j).mutable_annotations())["x"] = std::string(65536, 'y'); },
-       "spec.annotations", "at most 65536 bytes in all, are 65537"},
+       "spec.annotations", "at most 65536 bytes in all, have 65537"},
       {"no groups", [](v1::Job& j) { Spec(j).clear_groups(); }, "spec.groups",
-       "must be 1..64 groups, are 0"},
+       "must be 1..64 groups, has 0"},
       {"too many tasks", [](v1::Job& j) { Group(j).set_replicas(10'001); },
        "spec.groups[0].replicas", "must be 1..10000, is 10001"},
-      {"too many tasks in all",
+      {"too many tasks in total",
        [](v1::Job& j) {
          Group(j).set_replicas(6000);
          *Spec(j).add_groups() = Group(j);
@@ -111,8 +111,7 @@ const std::vector<Case>& InvalidCases() {
          Group(j).set_replicas(4);
          Group(j).set_min_available(5);
        },
-       "spec.groups[0].min_available",
-       "must be 0..4 (replicas); 0: the job starts without it, is 5"},
+       "spec.groups[0].min_available", "must be 0..4 (replicas), is 5"},
       {"gang above the job", [](v1::Job& j) { Spec(j).set_min_available(2); }, "spec.min_available",
        "a gang of 2 is larger than the job's 1 tasks; at most 1"},
       {"gang below its groups",
@@ -133,7 +132,7 @@ const std::vector<Case>& InvalidCases() {
          Resources(j).set_memory_bytes(INT64_MAX);
          Group(j).set_replicas(2);
        },
-       "spec.groups", "all tasks together ask for more memory than 4611686018427387904"},
+       "spec.groups", "all tasks together request more memory than 4611686018427387904"},
       {"device count", [](v1::Job& j) { AddGpu(j).set_count(129); },
        "spec.groups[0].resources.devices[0].count", "must be 1..128, is 129"},
       {"device kind", [](v1::Job& j) { AddGpu(j).set_kind("cpu"); },
@@ -144,10 +143,10 @@ const std::vector<Case>& InvalidCases() {
          AddGpu(j);
        },
        "spec.groups[0].resources.devices[1].kind",
-       "at most one request per kind; devices[0] asks for \"gpu\" too"},
-      {"a link of one device", [](v1::Job& j) { AddGpu(j).set_min_link(v1::LINK_CLASS_PIX); },
+       "at most one request per kind; devices[0] also requests \"gpu\""},
+      {"a link for one device", [](v1::Job& j) { AddGpu(j).set_min_link(v1::LINK_CLASS_PIX); },
        "spec.groups[0].resources.devices[0].min_link", "a single device has no links"},
-      {"bandwidth of one device", [](v1::Job& j) { AddGpu(j).set_min_bandwidth_gbps(100); },
+      {"bandwidth for one device", [](v1::Job& j) { AddGpu(j).set_min_bandwidth_gbps(100); },
        "spec.groups[0].resources.devices[0].min_bandwidth_gbps", "a single device has no links"},
       {"links between NICs",
        [](v1::Job& j) {
@@ -156,7 +155,7 @@ const std::vector<Case>& InvalidCases() {
          nics.set_count(2);
          nics.set_min_link(v1::LINK_CLASS_PIX);
        },
-       "spec.groups[0].resources.devices[0].min_link", "links between NICs are not known"},
+       "spec.groups[0].resources.devices[0].min_link", "links between NICs are unknown"},
       {"negative bandwidth",
        [](v1::Job& j) {
          v1::DeviceRequest& gpus = AddGpu(j);
@@ -164,14 +163,14 @@ const std::vector<Case>& InvalidCases() {
          gpus.set_min_bandwidth_gbps(-1);
        },
        "spec.groups[0].resources.devices[0].min_bandwidth_gbps", "must be 0..1000000, is -1"},
-      {"extended of nothing", [](v1::Job& j) { (*Resources(j).mutable_extended())["fpga"] = 0; },
+      {"no extended resource", [](v1::Job& j) { (*Resources(j).mutable_extended())["fpga"] = 0; },
        "spec.groups[0].resources.extended[\"fpga\"]", "must be 1.."},
       {"device and extended",
        [](v1::Job& j) {
          AddGpu(j);
          (*Resources(j).mutable_extended())["gpu"] = 1;
        },
-       "spec.groups[0].resources.extended[\"gpu\"]", "is already asked for as a device kind"},
+       "spec.groups[0].resources.extended[\"gpu\"]", "is already requested as a device kind"},
       {"kinds",
        [](v1::Job& j) {
          for (char c = 'a'; c < 'a' + 15; ++c)
@@ -184,22 +183,23 @@ const std::vector<Case>& InvalidCases() {
 
 const std::vector<Case>& InvalidShares() {
   static const auto& cases = *new std::vector<Case>{
-      {"a share of several",
+      {"a share of several devices",
        [](v1::Job& j) {
          v1::DeviceRequest& gpus = AddGpu(j);
          gpus.set_count(2);
          gpus.set_share(0.5);
        },
-       "spec.groups[0].resources.devices[0].count", "a share is of one device"},
+       "spec.groups[0].resources.devices[0].count",
+       "must be 0 or 1: a share is part of one device"},
       {"a whole share", [](v1::Job& j) { AddGpu(j).set_share(1); },
        "spec.groups[0].resources.devices[0].share", "must be 0.001..0.999 in steps of 0.001"},
-      {"next to a whole share", [](v1::Job& j) { AddGpu(j).set_share(0.9999999999); },
+      {"almost a whole share", [](v1::Job& j) { AddGpu(j).set_share(0.9999999999); },
        "spec.groups[0].resources.devices[0].share", "must be 0.001..0.999 in steps of 0.001"},
-      {"next to no share", [](v1::Job& j) { AddGpu(j).set_share(1e-12); },
+      {"almost no share", [](v1::Job& j) { AddGpu(j).set_share(1e-12); },
        "spec.groups[0].resources.devices[0].share", "must be 0.001..0.999 in steps of 0.001"},
       {"too fine a share", [](v1::Job& j) { AddGpu(j).set_share(0.3333); },
        "spec.groups[0].resources.devices[0].share", "must be 0.001..0.999 in steps of 0.001"},
-      {"no number", [](v1::Job& j) { AddGpu(j).set_share(NAN); },
+      {"not a number", [](v1::Job& j) { AddGpu(j).set_share(NAN); },
        "spec.groups[0].resources.devices[0].share", "must be 0.001..0.999 in steps of 0.001"},
       {"all cores", [](v1::Job& j) { AddGpu(j).set_cores(100); },
        "spec.groups[0].resources.devices[0].cores", "must be 1..99, is 100"},
@@ -209,7 +209,7 @@ const std::vector<Case>& InvalidShares() {
          gpu.set_share(0.5);
          gpu.set_cores(50);
        },
-       "spec.groups[0].resources.devices[0].cores", "share or cores, not both"},
+       "spec.groups[0].resources.devices[0].cores", "set either share or cores, not both"},
       {"memory of a NIC",
        [](v1::Job& j) {
          v1::DeviceRequest& nic = AddGpu(j);
@@ -217,14 +217,14 @@ const std::vector<Case>& InvalidShares() {
          nic.set_count(0);
          nic.set_memory_bytes(1 << 30);
        },
-       "spec.groups[0].resources.devices[0].share", "a NIC has no shares"},
+       "spec.groups[0].resources.devices[0].share", "NICs cannot be shared"},
       {"whole devices oversubscribed",
        [](v1::Job& j) {
          v1::DeviceRequest& gpus = AddGpu(j);
          gpus.set_count(2);
          gpus.set_oversubscribe(true);
        },
-       "spec.groups[0].resources.devices[0].oversubscribe", "only shares are oversubscribed"},
+       "spec.groups[0].resources.devices[0].oversubscribe", "only shares can be oversubscribed"},
       {"memory oversubscribed",
        [](v1::Job& j) {
          v1::DeviceRequest& gpu = AddGpu(j);
@@ -233,8 +233,8 @@ const std::vector<Case>& InvalidShares() {
          gpu.set_oversubscribe(true);
        },
        "spec.groups[0].resources.devices[0].oversubscribe",
-       "memory is never oversubscribed: ask for share or cores"},
-      {"no capability",
+       "memory is never oversubscribed: request share or cores"},
+      {"invalid compute capability",
        [](v1::Job& j) {
          v1::DeviceRequest& gpu = AddGpu(j);
          gpu.set_count(1);
@@ -248,14 +248,14 @@ const std::vector<Case>& InvalidShares() {
          gpu.set_mig("1g.10gb");
          gpu.set_share(0.5);
        },
-       "spec.groups[0].resources.devices[0].mig", "a profile, or a share, not both"},
-      {"a profile of another kind",
+       "spec.groups[0].resources.devices[0].mig", "set either a profile or a share, not both"},
+      {"a profile for another kind",
        [](v1::Job& j) {
          v1::DeviceRequest& npu = AddGpu(j);
          npu.set_kind("npu");
          npu.set_mig("1g.10gb");
        },
-       "spec.groups[0].resources.devices[0].mig", "is a part of a device of kind gpu"},
+       "spec.groups[0].resources.devices[0].mig", "requires kind gpu"},
       {"two shares",
        [](v1::Job& j) {
          AddGpu(j).set_share(0.5);
@@ -263,7 +263,8 @@ const std::vector<Case>& InvalidShares() {
          npu.set_kind("npu");
          npu.set_share(0.5);
        },
-       "spec.groups[0].resources.devices[1].share", "a task has a share of one device at most"},
+       "spec.groups[0].resources.devices[1].share",
+       "a task can have a share of at most one device"},
   };
   return cases;
 }
@@ -302,12 +303,12 @@ const std::vector<Case>& InvalidGroups() {
          d->set_group("w");
          d->set_condition(v1::GroupDependency::RUNNING);
        },
-       "spec.groups[0].depends_on", "groups wait for each other: w -> w"},
+       "spec.groups[0].depends_on", "dependencies between groups form a cycle: w -> w"},
       {"policy without event", [](v1::Job& j) { AddPolicy(j).clear_event(); },
        "spec.policies[0].event", "required"},
       {"exit code", [](v1::Job& j) { AddPolicy(j).add_exit_codes(256); },
        "spec.policies[0].exit_codes[0]", "must be 1..255, is 256"},
-      {"exit codes of no failure",
+      {"exit codes without a failure event",
        [](v1::Job& j) {
          auto& p = AddPolicy(j);
          p.set_event(v1::LifecyclePolicy::TIMEOUT);
@@ -323,15 +324,15 @@ const std::vector<Case>& InvalidGroups() {
        "must be a time in the years 1 to 9999"},
       {"strategy", [](v1::Job& j) { Spec(j).set_strategy(static_cast<v1::Strategy>(9)); },
        "spec.strategy", "9 is not a value of"},
-      {"checkpoint of nothing", [](v1::Job& j) { Spec(j).mutable_checkpoint(); }, "spec.checkpoint",
-       "needs some of signal, grace and interval"},
+      {"empty checkpoint", [](v1::Job& j) { Spec(j).mutable_checkpoint(); }, "spec.checkpoint",
+       "requires at least one of signal, grace and interval"},
       {"checkpoint signal",
        [](v1::Job& j) { Spec(j).mutable_checkpoint()->set_signal("SIGKILLED"); },
        "spec.checkpoint.signal", "must be a signal name"},
       {"checkpoint interval",
        [](v1::Job& j) { Spec(j).mutable_checkpoint()->mutable_interval()->set_seconds(0); },
        "spec.checkpoint.interval", "must be 1ms.."},
-      {"partition of nothing", [](v1::Job& j) { Group(j).mutable_partition(); },
+      {"empty partition", [](v1::Job& j) { Group(j).mutable_partition(); },
        "spec.groups[0].partition.size", "must be at least 1, is 0"},
       {"partition that does not divide",
        [](v1::Job& j) {
@@ -339,18 +340,18 @@ const std::vector<Case>& InvalidGroups() {
          Group(j).mutable_partition()->set_size(4);
        },
        "spec.groups[0].partition.size", "must divide replicas, which is 6; is 4"},
-      {"partitions that are not there",
+      {"more partitions than exist",
        [](v1::Job& j) {
          Group(j).set_replicas(4);
          Group(j).mutable_partition()->set_size(2);
          Group(j).mutable_partition()->set_min_partitions(3);
        },
        "spec.groups[0].partition.min_partitions", "must be 0..2 (replicas / size), is 3"},
-      {"near a stranger",
+      {"near an unknown group",
        [](v1::Job& j) { Group(j).mutable_affinity()->add_near_groups("nobody"); },
        "spec.groups[0].affinity.near_groups[0]", "the job has no group \"nobody\""},
       {"near itself", [](v1::Job& j) { Group(j).mutable_affinity()->add_near_groups("w"); },
-       "spec.groups[0].affinity", "none of these groups could be placed first: w -> w"},
+       "spec.groups[0].affinity", "near_groups form a cycle: w -> w"},
       {"near and apart",
        [](v1::Job& j) {
          *Spec(j).add_groups() = Group(j);
@@ -376,9 +377,9 @@ bool Has(const std::vector<Violation>& violations, const std::string& field,
 
 }  // namespace
 
-TEST_CASE("a plain job is fine") { CHECK(ValidateOne(SmallJob("train")).ok()); }
+TEST_CASE("a plain job is valid") { CHECK(ValidateOne(SmallJob("train")).ok()); }
 
-TEST_CASE("bad jobs are refused with path and words") {
+TEST_CASE("invalid jobs are refused with path and message") {
   std::vector<Case> all = InvalidCases();
   all.insert(all.end(), InvalidGroups().begin(), InvalidGroups().end());
   all.insert(all.end(), InvalidShares().begin(), InvalidShares().end());
@@ -394,7 +395,7 @@ TEST_CASE("bad jobs are refused with path and words") {
   }
 }
 
-TEST_CASE("all violations come at once, and invalid beats unbuilt") {
+TEST_CASE("all violations are reported at once, and invalid takes precedence over unimplemented") {
   v1::Job job = SmallJob("Train");
   job.mutable_spec()->mutable_topology()->set_highest_tier(1);
   job.mutable_spec()->mutable_groups(0)->set_replicas(0);
@@ -423,7 +424,7 @@ TEST_CASE("images are names in a store, never paths out of it") {
   CHECK(absl::IsInvalidArgument(status_of(std::string(256, 'a'))));
 }
 
-TEST_CASE("min_partitions says min_available, and nothing else") {
+TEST_CASE("min_partitions implies min_available and nothing else") {
   v1::Job job = SmallJob("train");
   v1::TaskGroup& group = *job.mutable_spec()->mutable_groups(0);
   group.set_replicas(8);
@@ -442,7 +443,7 @@ TEST_CASE("min_partitions says min_available, and nothing else") {
             "min_partitions other than min_available / size is not built yet"));
 }
 
-TEST_CASE("what is wrong with a topology is told by field") {
+TEST_CASE("errors of a topology are reported by field") {
   using Topology = v1::TopologyConstraint;
   v1::Job job = SmallJob("train");
   v1::TaskGroup& group = *job.mutable_spec()->mutable_groups(0);
@@ -480,17 +481,17 @@ TEST_CASE("what is wrong with a topology is told by field") {
   const std::vector<Violation> wrong = ViolationsOf(ValidateOne(job));
   const std::string at = "jobs[0].spec.groups[0].";
   CHECK(Has(wrong, "jobs[0].spec.topology.highest_tier", "must be 1..100"));
-  CHECK(Has(wrong, "jobs[0].spec.topology.highest_tier_name", "give one of the two"));
+  CHECK(Has(wrong, "jobs[0].spec.topology.highest_tier_name", "set either highest_tier or"));
   CHECK(Has(wrong, "jobs[0].spec.topology.kind", "DNS label"));
   CHECK(Has(wrong, "jobs[0].spec.topology.patience", "only with SOFT"));
   CHECK(Has(wrong, at + "topology.mode", "required: HARD or SOFT"));
-  CHECK(Has(wrong, at + "partition.topology.highest_tier", "required with HARD"));
+  CHECK(Has(wrong, at + "partition.topology.highest_tier", "HARD requires"));
   CHECK(Has(wrong, at + "communication[\"p2p\"]", "low, medium, high or a number of 1..1000"));
   CHECK(Has(wrong, at + "communication[\"a b\"]", "its key must be"));
-  CHECK(Has(wrong, at + "affinity.tier", "needs near_groups or apart_from_groups"));
+  CHECK(Has(wrong, at + "affinity.tier", "requires near_groups or apart_from_groups"));
 }
 
-TEST_CASE("a job that does not say so is preemptible by its priority") {
+TEST_CASE("a job that does not set preemptible is preemptible by its priority") {
   v1::Job job = SmallJob("train");
   job.mutable_spec()->set_priority(10);
   CHECK_FALSE(JobSpecFrom(job.spec(), {}).preemptible);
@@ -502,7 +503,7 @@ TEST_CASE("a job that does not say so is preemptible by its priority") {
   CHECK(JobSpecFrom(job.spec(), {}).preemptible);
 }
 
-TEST_CASE("strategies, nearness and the checkpoint's interval reach the core") {
+TEST_CASE("strategies, topology and the checkpoint interval reach the core") {
   v1::Job job = SmallJob("train");
   *job.mutable_spec()->add_groups() = job.spec().groups(0);
   job.mutable_spec()->mutable_groups(1)->set_name("v");
@@ -537,7 +538,7 @@ TEST_CASE("jobs of one call: names, cycles, count") {
     const absl::Status status = Validate(request);
     CHECK(absl::IsInvalidArgument(status));
     CHECK(Has(ViolationsOf(status), "jobs[0].spec.dependencies",
-              "jobs wait for each other: a -> b -> c -> a"));
+              "dependencies between jobs form a cycle: a -> b -> c -> a"));
   }
   SECTION("a chain is fine") {
     for (const char* name : {"a", "b", "c"}) *request.add_jobs() = SmallJob(name);
@@ -552,9 +553,9 @@ TEST_CASE("jobs of one call: names, cycles, count") {
               "\"a\" is already the name of jobs[0]"));
   }
   SECTION("nothing, and too much") {
-    CHECK(Has(ViolationsOf(Validate(request)), "jobs", "must be 1..1000 jobs, are 0"));
+    CHECK(Has(ViolationsOf(Validate(request)), "jobs", "must be 1..1000 jobs, has 0"));
     for (int i = 0; i < 1001; ++i) *request.add_jobs() = SmallJob("");
-    CHECK(Has(ViolationsOf(Validate(request)), "jobs", "must be 1..1000 jobs, are 1001"));
+    CHECK(Has(ViolationsOf(Validate(request)), "jobs", "must be 1..1000 jobs, has 1001"));
   }
   SECTION("request id") {
     *request.add_jobs() = SmallJob("a");

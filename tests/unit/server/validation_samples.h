@@ -1,4 +1,4 @@
-// Requests that are fine, for tests to spoil.
+// Valid requests that tests modify.
 #ifndef BERTH_TESTS_UNIT_SERVER_VALIDATION_SAMPLES_H_
 #define BERTH_TESTS_UNIT_SERVER_VALIDATION_SAMPLES_H_
 

@@ -1,4 +1,4 @@
-// A log is verified: what a cluster goes through under the real loop, the engine decides again.
+// A log is verified: the engine repeats the decisions of a cluster under the real loop.
 #include "clients/sim/verify.h"
 
 #include <catch2/catch.hpp>
@@ -33,7 +33,7 @@ config::v1::Server ConfigOf(const std::string& yaml) {
   return config;
 }
 
-// The second: other reservations, usage that decays, and evictions that may come sooner.
+// The second: other reservations, usage that decays, and earlier evictions.
 const std::vector<std::string> kConfigs = {
     "scheduling: {eviction: {cooldown: 5s, minGain: 0s}}",
     "scheduling: {backfill: {mode: CONSERVATIVE, conservativeDepth: 5}, fairShare: {halfLife: 1m}, "
@@ -45,11 +45,11 @@ ColdPart SomeCold() {
   return std::make_shared<const std::string>(EncodeCold(spec));
 }
 
-// A cluster of four nodes and three queues, to which random things happen.
+// A cluster of four nodes and three queues with random changes.
 class Life {
  public:
   explicit Life(uint64_t seed) : random_(seed) {
-    world.clock.tick = absl::Milliseconds(20);  // so long that budgets become small
+    world.clock.tick = absl::Milliseconds(20);  // so long that budgets shrink
     const config::v1::Server config = ConfigOf(kConfigs[0]);
     world.policies = Policies::Create(PolicyConfigFrom(config)).value();
     world.policy_record = PolicyRecordFrom(config);
@@ -71,7 +71,7 @@ class Life {
     world.Run();
   }
 
-  // More than a cycle's budget can look at.
+  // More jobs than a cycle's budget can evaluate.
   void Flood() {
     for (int i = 0; i < 120; ++i) Submit();
     world.Run();
@@ -95,7 +95,7 @@ class Life {
     for (; time > absl::ZeroDuration(); time -= absl::Seconds(5)) Pass(absl::Seconds(5));
   }
 
-  // A dry run of a job that may be any of those that are submitted.
+  // A dry run of a job like the submitted ones.
   void Ask() {
     const JobSpec spec = SomeJob("asked");
     REQUIRE(world.loop
@@ -115,7 +115,7 @@ class Life {
  private:
   using MakeEvent = std::function<std::optional<EventBody>(const ClusterState&)>;
 
-  // What cannot be is refused, and that is that.
+  // Impossible events are refused, without consequence.
   void Emit(const MakeEvent& make) {
     const auto command = [make](Turn& turn) {
       if (auto event = make(turn.state()); event.has_value()) {
@@ -224,7 +224,7 @@ class Life {
   uint64_t cut_before_ = 0;
 };
 
-// The same log with one turn changed; of the records, it has none.
+// The same log with one turn changed, without records.
 std::unique_ptr<MemoryStore> Changed(const Store& from,
                                      const std::function<void(store::v1::LogTurn&)>& change) {
   auto store = std::make_unique<MemoryStore>();
@@ -254,38 +254,38 @@ sim::v1::VerifyResult CheckEqual(Store& store) {
   return result;
 }
 
-// The first decision of the log that has a place, after so many turns.
+// Whether the first decision of the turn's cycle binds tasks.
 bool IsPlacing(const store::v1::LogTurn& turn) {
   const int first = static_cast<int>(turn.events_before_cycle());
   return turn.events_size() > first && turn.events(first).has_tasks_bound();
 }
 
-TEST_CASE("verify: whatever a cluster goes through, the engine decides it again") {
+TEST_CASE("verify: the engine repeats every decision of a random cluster") {
   const auto seed = GENERATE(range(1, 4));
   INFO("seed " << seed);
   Life life(static_cast<uint64_t>(seed));
   life.Go(60);
   life.Reload(kConfigs[1]);
   life.Go(40);
-  life.Restart();  // the file was not changed: the first configuration again
+  life.Restart();  // the file is unchanged: the first configuration again
   life.Go(20);     // until budgets are small
   life.Flood();
   life.Go(25);
   CHECK(life.cycles_cut() > 0);
   const sim::v1::VerifyResult result = CheckEqual(life.world.store);
   CHECK(result.base() == 0);
-  CHECK(result.first_turn() == 2);  // the first was planned without telling how
+  CHECK(result.first_turn() == 2);  // the first turn's policies are not recorded
   CHECK(result.decisions() > 300);
-  CHECK(result.cycles() > result.turns());  // quiet ones included
+  CHECK(result.cycles() > result.turns());  // includes idle cycles
 }
 
-TEST_CASE("verify: begins with a base once the log's beginning has aged out") {
+TEST_CASE("verify: begins with a base once the start of the log has aged out") {
   Life life(7);
   life.Go(40);
-  life.Flood();  // verdicts, and cycles that end in the middle
+  life.Flood();  // verdicts, and cycles that the budget cuts
   const uint64_t base = life.world.store.KeepBase().value();
   life.Go(8);
-  life.world.loop->PlanAnew();
+  life.world.loop->Replan();
   life.Go(25);
   life.Restart();
   life.Go(10);
@@ -293,11 +293,11 @@ TEST_CASE("verify: begins with a base once the log's beginning has aged out") {
   REQUIRE(FirstLogged(life.world.store).value() == base + 1);
   const sim::v1::VerifyResult result = CheckEqual(life.world.store);
   CHECK(result.base() == base);
-  CHECK(result.first_turn() > base + 1);  // turns before planning began anew were only applied
+  CHECK(result.first_turn() > base + 1);  // turns before the replan were only applied
   CHECK(result.first_turn() < base + 200);
 }
 
-TEST_CASE("verify: a log that begins too late is refused, saying where") {
+TEST_CASE("verify: a log that begins too late is refused, and the message says where") {
   Life life(8);
   life.Go(20);
   REQUIRE(life.world.store.TrimLog(10).ok());
@@ -306,7 +306,7 @@ TEST_CASE("verify: a log that begins too late is refused, saying where") {
   CHECK(status.message() == "the log begins with batch 11, and there is no base to begin with");
 }
 
-TEST_CASE("verify: the first decision that differs is told, both ways") {
+TEST_CASE("verify: the first decision that differs is reported, both versions of it") {
   Life life(9);
   life.Go(40);
   uint64_t changed = 0;
@@ -332,7 +332,7 @@ TEST_CASE("verify: the first decision that differs is told, both ways") {
     CHECK(table.find(absl::StrCat("turn ", changed, ", cycle at 20")) != std::string::npos);
     CHECK(table.find(difference.planned()) != std::string::npos);
   }
-  SECTION("one that was left out") {
+  SECTION("a missing decision") {
     const auto tampered = Changed(life.world.store, [&](store::v1::LogTurn& turn) {
       if (changed > 0 || turn.sequence() < 20 || !IsPlacing(turn)) return;
       const int first = static_cast<int>(turn.events_before_cycle());
@@ -357,7 +357,7 @@ TEST_CASE("verify: the first decision that differs is told, both ways") {
   }
 }
 
-TEST_CASE("verify: policies that are not known here are named") {
+TEST_CASE("verify: unknown policies are named") {
   Life life(10);
   life.Go(5);
   uint64_t changed = 0;
@@ -372,32 +372,33 @@ TEST_CASE("verify: policies that are not known here are named") {
   const absl::Status status = VerifyLog(*theirs).status();
   CHECK(absl::IsFailedPrecondition(status));
   CHECK(status.message() ==
-        absl::StrCat("log ", changed, " was planned with policies that this program has not: ",
-                     "unknown filter \"maintenance\" (there are node_selector, ",
+        absl::StrCat("log ", changed,
+                     " was planned with policies that this program does not have: ",
+                     "unknown filter \"maintenance\" (known: node_selector, ",
                      "resources/devices, taints)"));
 }
 
-TEST_CASE("verify: a log that says nothing of policies, or what cannot have been") {
+TEST_CASE("verify: a log without policies, or with an impossible event") {
   Life life(11);
   life.Go(10);
   const auto silent =
       Changed(life.world.store, [](store::v1::LogTurn& turn) { turn.clear_policies(); });
-  const absl::Status untold = VerifyLog(*silent).status();
-  CHECK(absl::IsNotFound(untold));
-  CHECK(untold.message() == "no turn after 0 tells with which policies it was planned");
+  const absl::Status absent = VerifyLog(*silent).status();
+  CHECK(absl::IsNotFound(absent));
+  CHECK(absent.message() == "no turn after 0 records the policies of its planning");
 
   const auto impossible = Changed(life.world.store, [](store::v1::LogTurn& turn) {
     if (turn.sequence() == 1) turn.mutable_events(0)->mutable_queue_created()->set_id(77);
   });
   const absl::Status wrong = VerifyLog(*impossible).status();
   CHECK(absl::IsDataLoss(wrong));
-  CHECK(wrong.message().find("log 1: an event that cannot have been: ") == 0);
+  CHECK(wrong.message().find("log 1: an impossible event: ") == 0);
 
   MemoryStore empty;
   CHECK(MustVerify(empty).turns() == 0);
 }
 
-TEST_CASE("history: bases are kept twice in a history, and the log from the last old one on") {
+TEST_CASE("history: two bases are kept per history, and the log from the newest base before it") {
   Life life(12);
   const absl::Duration history = absl::Minutes(10);
   MemoryStore& store = life.world.store;
@@ -409,7 +410,7 @@ TEST_CASE("history: bases are kept twice in a history, and the log from the last
     const absl::StatusOr<bool> renewed = RenewBase(store, now, history);
     REQUIRE(renewed.ok());
     kept += *renewed ? 1 : 0;
-    if (*renewed) life.world.loop->PlanAnew();
+    if (*renewed) life.world.loop->Replan();
     REQUIRE(TrimHistory(store, now, history).ok());
   }
   CHECK(kept >= 5);

@@ -1,4 +1,4 @@
-// The hub without gRPC: sinks that take answers when told to.
+// The hub without gRPC: tests decide when sinks take answers.
 #include "server/watch_hub.h"
 
 #include <catch2/catch.hpp>
@@ -44,7 +44,7 @@ class HubWorld {
  public:
   explicit HubWorld(WatchOptions options = {}) : hub(&store, &executor, 0, options, &clock) {}
 
-  // One turn that creates `count` queues, stored and told.
+  // One turn that creates `count` queues, stored and published.
   void Turn(int count = 1) {
     recorder.Begin(store.LastSequence() + 1, absl::FromUnixSeconds(1000));
     for (int i = 0; i < count; ++i) {
@@ -74,7 +74,7 @@ class HubWorld {
     hub.Add(watcher.id, request, watcher.sink);
     return watcher;
   }
-  // The watcher takes all that comes.
+  // The watcher takes all answers.
   void Drain(const Watcher& watcher) {
     for (size_t taken = 0; taken != watcher.sink->answers.size();) {
       taken = watcher.sink->answers.size();
@@ -98,7 +98,7 @@ class HubWorld {
 
 }  // namespace
 
-TEST_CASE("watch: from now on, in order, nothing twice") {
+TEST_CASE("watch: from now on, in order, without repetition") {
   HubWorld world;
   world.Turn();
   const auto watcher = world.Watch(0);
@@ -125,7 +125,7 @@ TEST_CASE("watch: resumes from any revision") {
   }
 }
 
-TEST_CASE("watch: one who falls behind catches up from the store and skips nothing") {
+TEST_CASE("watch: a watcher that falls behind catches up from the store and skips nothing") {
   HubWorld world(WatchOptions{.ring_turns = 4});
   const auto slow = world.Watch(0);
   const auto fast = world.Watch(0);
@@ -133,7 +133,7 @@ TEST_CASE("watch: one who falls behind catches up from the store and skips nothi
     world.Turn();
     world.Drain(fast);
   }
-  CHECK(slow.sink->answers.size() == 1);  // still the first: nothing was queued for it
+  CHECK(slow.sink->answers.size() == 1);  // still the first: no more were queued for it
   world.Drain(slow);
   CHECK(slow.sink->Names() == world.AllNames());
   CHECK(world.hub.store_reads() > 1);
@@ -142,7 +142,7 @@ TEST_CASE("watch: one who falls behind catches up from the store and skips nothi
   CHECK(slow.sink->Names() == world.AllNames());
 }
 
-TEST_CASE("watch: too old, too new, too many, gone") {
+TEST_CASE("watch: too old, too new, too many, removed") {
   HubWorld world(WatchOptions{.watchers = 2});
   for (int i = 0; i < 10; ++i) world.Turn();
   REQUIRE(world.store.TrimLog(5).ok());
@@ -150,7 +150,7 @@ TEST_CASE("watch: too old, too new, too many, gone") {
   CHECK_FALSE(world.Watch(5).sink->end.has_value());
   const absl::Status early = *world.Watch(11).sink->end;
   CHECK(absl::IsOutOfRange(early));
-  CHECK(early.message() == "revision 11 has not happened yet; the last one is 10");
+  CHECK(early.message() == "revision 11 does not exist yet; the latest is 10");
   const auto second = world.Watch(0);
   CHECK(absl::IsResourceExhausted(*world.Watch(0).sink->end));
   world.hub.Remove(second.id);
@@ -162,7 +162,8 @@ TEST_CASE("watch: too old, too new, too many, gone") {
   CHECK(world.hub.watchers() == 0);
 }
 
-TEST_CASE("watch: who does not take an answer for too long is cut, and its place is free") {
+TEST_CASE(
+    "watch: a watcher that takes no answer for too long is disconnected, and its place is free") {
   HubWorld world(WatchOptions{.watchers = 2, .patience = absl::Minutes(1)});
   const auto slow = world.Watch(0), quick = world.Watch(0);
   world.Drain(quick);
@@ -181,7 +182,7 @@ TEST_CASE("watch: who does not take an answer for too long is cut, and its place
   CHECK(world.hub.watchers() == 1);
   world.Drain(quick);
   CHECK(quick.sink->Names() == world.AllNames());
-  // Without a turn, when its place is wanted.
+  // Without a turn, when another watcher needs its place.
   const auto idle = world.Watch(0);
   world.clock.Advance(absl::Minutes(2));
   CHECK_FALSE(world.Watch(0).sink->end.has_value());
@@ -189,7 +190,7 @@ TEST_CASE("watch: who does not take an answer for too long is cut, and its place
   CHECK_FALSE(quick.sink->end.has_value());
 }
 
-TEST_CASE("watch: a log that ages out under a slow watcher ends it, never skips") {
+TEST_CASE("watch: if the log ages out under a slow watcher, the watch ends and never skips") {
   HubWorld world(WatchOptions{.ring_turns = 2});
   const auto slow = world.Watch(0);
   for (int i = 0; i < 10; ++i) world.Turn();
@@ -200,7 +201,7 @@ TEST_CASE("watch: a log that ages out under a slow watcher ends it, never skips"
   CHECK(slow.sink->Names().empty());
 }
 
-TEST_CASE("watch: a large revision comes in parts that never make a resume skip") {
+TEST_CASE("watch: a large revision is sent in parts, and a resume never skips") {
   HubWorld world(WatchOptions{.events_per_answer = 3});
   const auto watcher = world.Watch(0);
   world.Drain(watcher);
@@ -213,7 +214,7 @@ TEST_CASE("watch: a large revision comes in parts that never make a resume skip"
   CHECK(watcher.sink->answers[3].revision() == 1);
 }
 
-TEST_CASE("watch: who sees nothing is told how far it is") {
+TEST_CASE("watch: a watcher without matching events receives its progress") {
   HubWorld world(WatchOptions{.progress_revisions = 10});
   const auto watcher = world.Watch(0, false);
   world.Drain(watcher);

@@ -9,7 +9,7 @@
 namespace berth::testing {
 namespace {
 
-// Reads until the named jobs were told as submitted, in order; returns the last revision.
+// Reads until the named jobs were reported as submitted, in order; returns the last revision.
 uint64_t ReadSubmitted(grpc::ClientReader<v1::WatchResponse>& reader,
                        const std::vector<std::string>& names) {
   size_t next = 0;
@@ -29,16 +29,16 @@ uint64_t ReadSubmitted(grpc::ClientReader<v1::WatchResponse>& reader,
 
 }  // namespace
 
-TEST_CASE("service: a watch tells jobs in order and resumes over a restart") {
+TEST_CASE("service: a watch reports jobs in order and resumes over a restart") {
   ServiceWorld world;
   world.CreateQueue("q");
   uint64_t revision = 0;
   {
     grpc::ClientContext context;
     auto reader = world.watch->Watch(&context, v1::WatchRequest());
-    v1::WatchResponse begun;
-    REQUIRE(reader->Read(&begun));
-    CHECK(begun.events().empty());
+    v1::WatchResponse initial;
+    REQUIRE(reader->Read(&initial));
+    CHECK(initial.events().empty());
     world.MustSubmit({"a", "b"});
     revision = ReadSubmitted(*reader, {"a", "b"});
     context.TryCancel();
@@ -56,7 +56,7 @@ TEST_CASE("service: a watch tells jobs in order and resumes over a restart") {
   reader->Finish();
 }
 
-TEST_CASE("service: watches are refused with reasons") {
+TEST_CASE("service: invalid watches are refused with reasons") {
   ServiceWorld world([](config::v1::Server& config) { config.mutable_limits()->set_watchers(1); });
   world.CreateQueue("q");
   const auto refusal = [&](const v1::WatchRequest& request) {
@@ -75,8 +75,8 @@ TEST_CASE("service: watches are refused with reasons") {
   CHECK(absl::IsOutOfRange(refusal(future)));
   grpc::ClientContext context;
   auto first = world.watch->Watch(&context, v1::WatchRequest());
-  v1::WatchResponse begun;
-  REQUIRE(first->Read(&begun));
+  v1::WatchResponse initial;
+  REQUIRE(first->Read(&initial));
   CHECK(absl::IsResourceExhausted(refusal(v1::WatchRequest())));
   context.TryCancel();
   first->Finish();
@@ -86,10 +86,10 @@ TEST_CASE("service: a stop ends watches") {
   auto world = std::make_unique<ServiceWorld>();
   grpc::ClientContext context;
   auto reader = world->watch->Watch(&context, v1::WatchRequest());
-  v1::WatchResponse begun;
-  REQUIRE(reader->Read(&begun));
+  v1::WatchResponse initial;
+  REQUIRE(reader->Read(&initial));
   world->app().Stop();
-  CHECK_FALSE(reader->Read(&begun));
+  CHECK_FALSE(reader->Read(&initial));
   CHECK(absl::IsUnavailable(FromGrpcStatus(reader->Finish())));
 }
 

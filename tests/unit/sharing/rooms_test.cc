@@ -1,4 +1,4 @@
-// Rooms, mixes and the formulas of fragmentation, by cases worked out by hand.
+// Rooms, mixes and the formulas of fragmentation, for cases computed by hand.
 #include <catch2/catch.hpp>
 
 #include "core/sharing/fragmentation.h"
@@ -19,7 +19,7 @@ NodeRoom Room(int64_t cpus, std::vector<int16_t> left, int32_t model = -1) {
   return RoomOf(cpus * 1000, model, left);
 }
 
-TEST_CASE("a room holds what is left, whichever device has it") {
+TEST_CASE("a room counts what is left, whichever device has it") {
   const NodeRoom room = Room(64, {1000, 400, 0, 1000, 200});
   CHECK(room.whole == 2);
   CHECK(room.parts == absl::InlinedVector<int16_t, 8>{200, 400});
@@ -27,7 +27,7 @@ TEST_CASE("a room holds what is left, whichever device has it") {
   CHECK(room == Room(64, {200, 1000, 1000, 400, 0}));
 }
 
-TEST_CASE("what fits into a room") {
+TEST_CASE("which requests fit into a room") {
   const NodeRoom room = Room(8, {1000, 400}, 1);
   CHECK(Fits(Whole(1, 8), room));
   CHECK_FALSE(Fits(Whole(1, 9), room));
@@ -37,10 +37,10 @@ TEST_CASE("what fits into a room") {
   CHECK(Fits(Share(400, 1, 0b10), room));
   CHECK_FALSE(Fits(Share(400, 1, 0b01), room));
   CHECK_FALSE(Fits(Share(400, 1, 0b01), Room(8, {1000})));
-  CHECK(Fits(Whole(0, 8, 0b01), room));  // CPU alone minds no model
+  CHECK(Fits(Whole(0, 8, 0b01), room));  // models do not matter for CPU alone
 }
 
-TEST_CASE("what is left after a placement") {
+TEST_CASE("the room left after a placement") {
   const NodeRoom room = Room(16, {1000, 1000, 400});
   CHECK(After(room, Whole(2, 4), 0) == Room(12, {400}));
   CHECK(After(room, Share(400, 1), 400) == Room(15, {1000, 1000}));
@@ -63,7 +63,7 @@ TEST_CASE("a mix is canonical, whatever the order of arrivals") {
   CHECK(mix == MixOf({"a"}, {{Whole(0, 8), 1}, {Share(500, 4), 5}, {Whole(1, 12), 1}}));
 }
 
-TEST_CASE("what a mix may not be") {
+TEST_CASE("invalid mixes are rejected") {
   const RequestMix good = MixOf({"a"}, {{Share(500, 4), 2}, {Whole(1, 12, 1), 1}});
   const auto message = [&](auto change) {
     RequestMix mix = good;
@@ -71,9 +71,9 @@ TEST_CASE("what a mix may not be") {
     return std::string(CheckMix(mix).message());
   };
   CHECK(message([](RequestMix& mix) { mix.types[1].request.models = 2; }) ==
-        "types[1]: no request that can be made");
+        "types[1]: not a valid request");
   CHECK(message([](RequestMix& mix) { mix.types[0].request.devices = 1; }) ==
-        "types[0]: no request that can be made");
+        "types[0]: not a valid request");
   CHECK(message([](RequestMix& mix) { std::swap(mix.types[0], mix.types[1]); }) ==
         "types[1]: not in order");
   CHECK(message([](RequestMix& mix) { mix.types[0].weight = 0; }) ==
@@ -85,21 +85,21 @@ TEST_CASE("what a mix may not be") {
           mix.types[0].value = 501;
         }) == "types[0]: value out of range");
   CHECK(message([](RequestMix& mix) { mix.types[0].request.memory_mib = 1; }) ==
-        "types[0]: no request that can be made");
+        "types[0]: not a valid request");
   CHECK(message([](RequestMix& mix) { mix.mib_per_core = -1; }) == "mib_per_core out of range");
   CHECK(message([](RequestMix& mix) { mix.score = static_cast<MixScore>(kMixScores); }) ==
-        "an unknown score");
-  CHECK(message([](RequestMix& mix) { mix.models = {"a", "a"}; }) == "a model twice");
+        "unknown score");
+  CHECK(message([](RequestMix& mix) { mix.models = {"a", "a"}; }) == "duplicate model");
   CHECK(message([](RequestMix& mix) { mix.types[1].weight = kMaxMixWeight; }) == "too much weight");
 }
 
-TEST_CASE("fragmentation: what the next request cannot use") {
+TEST_CASE("fragmentation: resources that the next request cannot use") {
   const Fragmentation halves(MixOf({}, {{Share(500, 1), 1}, {Whole(1, 1), 1}}));
-  CHECK(halves.Of(Room(8, {400, 1000})) == 400'000);    // either can use 1000 of 1400
+  CHECK(halves.Of(Room(8, {400, 1000})) == 400'000);    // both can use 1000 of 1400
   CHECK(halves.Of(Room(8, {600})) == 300'000);          // one can use all of it, the other nothing
-  CHECK(halves.Of(Room(0, {400, 1000})) == 1'400'000);  // without CPU nobody uses anything
+  CHECK(halves.Of(Room(0, {400, 1000})) == 1'400'000);  // without CPU neither can use any
   CHECK(halves.Of(Room(8, {})) == 0);
-  // Two in four ask for CPU alone, which uses no device; one for another model.
+  // Two in four request CPU alone, which uses no device; one requests another model.
   const Fragmentation mixed(
       MixOf({"a", "b"}, {{Whole(0, 1), 2}, {Whole(2, 1), 1}, {Whole(1, 1, 2), 1}}));
   CHECK(mixed.Of(Room(8, {1000, 1000}, 0)) == 1'500'000);
@@ -127,7 +127,7 @@ TEST_CASE("FGD's gain in whole hundredths") {
   CHECK(FragmentationGain(0, 100'000'000) == 0);
 }
 
-TEST_CASE("a learner gives a mix after 5, 10, 20 arrivals") {
+TEST_CASE("a learner returns a mix after 5, 10, 20 arrivals") {
   MixLearner learner;
   std::vector<int> due;
   for (int arrival = 1; arrival <= 10'000; ++arrival) {
@@ -159,7 +159,7 @@ TEST_CASE("too many types: the frequent ones stay, the rest are rounded up") {
   const RequestMix mix = learner.Give({});
   CHECK(CheckMix(mix).ok());
   CHECK(mix.types.size() == kMaxMixTypes / 4 * 3 + 1);
-  CHECK(mix.TotalWeight() == 3000);  // nothing is left out here
+  CHECK(mix.TotalWeight() == 3000);  // none are left out here
   CHECK(mix.Find(Share(950, 0))->weight == 2000);
   CHECK(mix.Find(Share(300, 8))->weight == 1001 - kMaxMixTypes / 4 * 3);
 }

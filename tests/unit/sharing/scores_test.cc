@@ -1,4 +1,4 @@
-// What rooms are worth, and what the policies make of it.
+// The value of rooms, and the scores that policies derive from it.
 #include <catch2/catch.hpp>
 
 #include "core/sharing/placement_scorer.h"
@@ -30,7 +30,7 @@ RequestMix Mix(std::vector<RequestType> types, bool priced) {
   return mix;
 }
 
-TEST_CASE("steps: the best by CPU, sums, a bound") {
+TEST_CASE("steps: the best by CPU, sums, the maximum") {
   StepListBuilder builder(10);
   const StepList one = {{0, 0}, {4, 300}};
   builder.Add(one, 0, 0);
@@ -39,10 +39,10 @@ TEST_CASE("steps: the best by CPU, sums, a bound") {
   CHECK(list == StepList{{0, 0}, {4, 300}, {9, 500}});
   CHECK(StepAt(list, 8) == ValueStep{4, 300});
   CHECK(StepAt(list, 0) == ValueStep{0, 0});
-  builder.AddSums(list, one);  // 13 is beyond the bound
+  builder.AddSums(list, one);  // 13 is beyond the maximum
   CHECK(builder.Take() == StepList{{0, 0}, {4, 300}, {8, 600}});
   builder.Add({{0, 7}}, 0, 0);
-  CHECK(builder.Take() == StepList{{0, 7}});  // and nothing is left of before
+  CHECK(builder.Take() == StepList{{0, 7}});  // earlier steps are gone
 }
 
 TEST_CASE("the value of a room: the best that fits") {
@@ -71,7 +71,7 @@ TEST_CASE("the value of a room: thirds, models, CPU in steps") {
   CHECK(models.Of(Room(9, {1000}, 1)) == 3);
   CHECK(models.Of(Room(9, {1000})) == 3);
   RoomValue odd({{{.devices = 1, .share = 0, .cpu_millis = 1001, .models = 0}, 1}});
-  CHECK(odd.Of(RoomOf(1249, -1, {1000})) == 0);  // 1001 count as 1250
+  CHECK(odd.Of(RoomOf(1249, -1, {1000})) == 0);  // 1001 counts as 1250
   CHECK(odd.Of(RoomOf(1250, -1, {1000})) == 1);
   CHECK(odd.Of(RoomOf(kMaxRoomCpuMillis, -1, {1000})) == 1);
 }
@@ -92,33 +92,33 @@ TEST_CASE("binpack and spread") {
         Choice{.fits = true, .from = 0, .score = 63'000});
 }
 
-TEST_CASE("fragmentation: a share goes where the rest stays of use") {
+TEST_CASE("fragmentation: a share is placed where the rest remains usable") {
   const RequestMix mix = Mix({{Share(500, 1), 1}, {Whole(1, 1), 1}}, false);
   for (const SharingPolicy policy : {SharingPolicy::kFgd, SharingPolicy::kFragmentation}) {
     PlacementScorer scorer(policy, mix);
     const Choice choice = scorer.Score(Share(500, 1), Room(2, {1000, 500}));
     CHECK(choice.from == 500);
-    // A device less: it was of no use to half of the requests, 250 are gained.
+    // Half of the requests cannot use the 500 left, so using them gains 250.
     CHECK(choice.score < scorer.Score(Share(500, 1), Room(2, {1000})).score);
   }
   PlacementScorer fgd(SharingPolicy::kFgd, mix);
   CHECK(fgd.Score(Share(500, 1), Room(2, {500})).score == -56);  // 100 / (1 + exp(-0.25)) = 56.2
 }
 
-TEST_CASE("bid_price: what is spoilt less what is earned") {
+TEST_CASE("bid_price: the lost value less the earned value") {
   RequestMix mix = Mix({{Share(500, 1), 1, 100}, {Share(300, 1), 1, 20}}, true);
-  mix.cpu_millis_per_device = 0;  // no stranding here
+  mix.cpu_millis_per_device = 0;  // without stranding
   PlacementScorer scorer(SharingPolicy::kBidPrice, mix);
-  // Of 500 left: spoils 100, earns 20: 0.08. Nobody can use the 200 left then, who could use, by
-  // halves, all of it before: fragmentation grows by 0.2, a tenth of which counts. 0.1 are 2.5
-  // steps.
+  // Of 500 left: loses 100, earns 20: 0.08. No request can use the 200 left then; before, each half
+  // of the mix could use all of it. So fragmentation grows by 0.2, of which a tenth counts. 0.1 is
+  // 2.5 steps.
   CHECK(scorer.Score(Share(300, 1), Room(4, {500})).score == 3);
-  // Of 300 left: nothing spoilt but what is earned: 0. Fragmentation falls from 0.15 to 0; -0.015.
+  // Of 300 left: loses what it earns: 0. Fragmentation falls from 0.15 to 0, which counts -0.015.
   CHECK(scorer.Score(Share(300, 1), Room(4, {300})).score == 0);
   CHECK(scorer.Score(Share(300, 1), Room(4, {300, 500})).from == 300);
 }
 
-TEST_CASE("without values bid_price is fragmentation, without types binpack") {
+TEST_CASE("bid_price without values equals fragmentation, without types binpack") {
   const RequestMix mix = Mix({{Share(500, 1), 1}}, false);
   CHECK(PlacementScorer(SharingPolicy::kBidPrice, mix).policy() == SharingPolicy::kFragmentation);
   CHECK(PlacementScorer(SharingPolicy::kBidPrice, {}).policy() == SharingPolicy::kBinpack);
@@ -126,7 +126,7 @@ TEST_CASE("without values bid_price is fragmentation, without types binpack") {
   CHECK(PlacementScorer(SharingPolicy::kSpread, mix).policy() == SharingPolicy::kSpread);
 }
 
-TEST_CASE("a board gives the first of the best nodes that may have it, and follows changes") {
+TEST_CASE("a board gives the first of the best allowed nodes, and follows changes") {
   ScoreBoard board(PlacementScorer(SharingPolicy::kBinpack, {}));
   for (size_t node = 0; node < 3; ++node) board.Set(node, Room(8, {1000}));
   const auto any = [](size_t) { return true; };

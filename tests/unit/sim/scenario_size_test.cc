@@ -1,5 +1,5 @@
-// A scenario as a converter may write it: everything said one by one, for a whole cluster. Whether
-// that takes seconds is not for a test to say; that it is read, run and right is.
+// A scenario as a converter may write it: every object of a whole cluster listed separately. The
+// test checks that it is read and runs correctly, not how long that takes.
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kNodes = 1'000, kGpus = 8;
 
-// Full of jobs of one GPU that one queue has borrowed; a gang of a hundred whole nodes is entitled
-// to a tenth of them.
+// The cluster is full of one-GPU jobs of a queue that borrows. A gang of a hundred whole nodes is
+// entitled to a tenth of the cluster.
 std::string FullCluster() {
   std::string text =
       "name: a thousand nodes\n"

@@ -1,5 +1,5 @@
-// What scenario files on their own cannot show: how they are read and refused, how differences are
-// told, how expectations are rewritten.
+// What scenario files cannot show: how they are read and refused, how differences are reported, and
+// how expectations are rewritten.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -29,7 +29,7 @@ ScenarioRun Ran(const std::string& text) {
   return *std::move(run);
 }
 
-// The message with which the scenario is refused, by the reader or by the run.
+// The message that refuses the scenario, from the reader or from the run.
 std::string Refusal(const std::string& text) {
   const auto documents = ReadScenarios(text, "f");
   if (!documents.ok()) return std::string(documents.status().message());
@@ -43,13 +43,13 @@ TEST_CASE("an unknown key is refused with its place") {
   CHECK(absl::StartsWith(Refusal("steps: [cycle, sycle]\n"), "f:1:16: unknown key"));
 }
 
-TEST_CASE("what is not built is refused by name") {
+TEST_CASE("an unsupported value is refused by name") {
   CHECK(
       absl::StrContains(Refusal("jobs: [{name: j, resources: {npu: {count: 1, mig: 1g.10gb}}}]\n"),
                         "mig is a profile of a GPU"));
 }
 
-TEST_CASE("what cannot be is refused where it stands") {
+TEST_CASE("an invalid value is refused with its place") {
   CHECK(absl::StartsWith(Refusal("jobs:\n- {name: j, queue: nowhere}\n"), "f:2:20: "));
   const std::string twice =
       "nodes: [{name: n0, gpus: 1}]\n"
@@ -59,11 +59,11 @@ TEST_CASE("what cannot be is refused where it stands") {
   CHECK(absl::StrContains(Refusal("nodes: [{name: n0}]\njobs: [{name: a, on: n0*2}]\n"),
                           "2 nodes for 1 tasks"));
   CHECK(absl::StrContains(Refusal("queues: [{name: a, parent: b}, {name: b, parent: a}]\n"),
-                          "a circle"));
+                          "a cycle"));
   CHECK(absl::StrContains(Refusal("config: {actions: [dance]}\n"), "unknown action"));
 }
 
-TEST_CASE("a scenario without a name is called by its place") {
+TEST_CASE("a scenario without a name is named after its place") {
   const auto documents = ReadScenarios("steps: [cycle]\n---\nname: second\n", "f");
   REQUIRE(documents.ok());
   REQUIRE(documents->size() == 2);
@@ -78,7 +78,7 @@ TEST_CASE("JSON is read as well") {
   CHECK(run.result.jobs(0).state() == v1::JOB_RUNNING);
 }
 
-TEST_CASE("differences are told with both sides") {
+TEST_CASE("differences show both sides") {
   const ScenarioRun run =
       Ran("nodes: [{name: n0, gpus: 1}]\njobs: [{name: j, gpus: 1}]\nsteps: [settle]\n"
           "expect: {decisions: [bind j n1], jobs: {j: Pending, k: Running}, nodes: {n7: Ready}}\n");
@@ -90,8 +90,8 @@ TEST_CASE("differences are told with both sides") {
   CHECK(absl::StrContains(all, "bind j n0"));
 }
 
-// Maps of messages have another order in each run; four runs would hardly agree by chance.
-TEST_CASE("differences come in order of names, in every run") {
+// The order of maps of messages varies between runs. Four runs would hardly agree by chance.
+TEST_CASE("differences are ordered by name, in every run") {
   std::string text = "steps: [cycle]\nexpect:\n  jobs: {";
   for (int i = 12; i > 0; --i) absl::StrAppend(&text, "j", i, ": Running, ");
   text += "j0: {tasks: {\"main-[0-9]\": Running}, count: {Running: 3, Pending: 2, Lost: 1}}}\n";
@@ -109,8 +109,9 @@ TEST_CASE("differences come in order of names, in every run") {
   CHECK(absl::StrContains(lines[24], "jobs.j12.state"));
 }
 
-// As berthd does when its configuration is loaded anew: else it would wait for the rack's nodes.
-TEST_CASE("a new configuration has blocked jobs looked at again") {
+// As in berthd when its configuration is reloaded. Otherwise the job would wait for a change of the
+// rack's nodes.
+TEST_CASE("a new configuration makes the engine re-evaluate blocked jobs") {
   const ScenarioRun run =
       Ran("config: {actions: [allocate], topology: {degraded: EXCLUDE}}\n"
           "nodes: [{name: \"n[0-1]\", gpus: 1}]\n"
@@ -128,7 +129,7 @@ TEST_CASE("a step that is not refused is a difference") {
   CHECK(absl::StrContains(run.result.mismatches(0), "expected a refusal"));
 }
 
-TEST_CASE("an update rewrites expectations and nothing else, and then they hold") {
+TEST_CASE("an update rewrites only expectations, and then they hold") {
   const std::string text =
       "# A comment.\nname: u\nnodes: [{name: n0, gpus: 1}]\njobs: [{name: j, gpus: 1}]\n"
       "steps:\n- cycle\n- expect:\n    jobs: {j: Running}\n- settle\n\n# Another.\n"
@@ -145,7 +146,7 @@ TEST_CASE("an update rewrites expectations and nothing else, and then they hold"
   CHECK(Ran(*updated).result.mismatches().empty());
 }
 
-TEST_CASE("results print in every form") {
+TEST_CASE("results are printed in every format") {
   const ScenarioRun run =
       Ran("nodes: [{name: n0, gpus: 1}]\njobs: [{name: j, gpus: 1}]\nsteps: [cycle]\n");
   CHECK(absl::StrContains(Printed(run.result, "table"), "bind j n0"));
@@ -153,7 +154,7 @@ TEST_CASE("results print in every form") {
   CHECK(absl::StrContains(Printed(run.result, "yaml"), "kind: Bind"));
 }
 
-TEST_CASE("every task is told after every cycle, unless it should not be") {
+TEST_CASE("every task is listed after every cycle, unless disabled") {
   const auto documents = ReadScenarios("jobs: [{name: j, replicas: 3}]\nsteps: [cycle]\n", "f");
   RunOptions options;
   CHECK(RunScenario(Only(documents).scenario, options)->result.cycles(0).tasks_size() == 3);
@@ -161,7 +162,7 @@ TEST_CASE("every task is told after every cycle, unless it should not be") {
   CHECK(RunScenario(Only(documents).scenario, options)->result.cycles(0).tasks_size() == 0);
 }
 
-TEST_CASE("names are ordered as people count") {
+TEST_CASE("names are in natural order") {
   CHECK(NaturalLess("n2", "n10"));
   CHECK_FALSE(NaturalLess("n10", "n2"));
   CHECK(NaturalLess("n01", "n1"));
@@ -169,7 +170,7 @@ TEST_CASE("names are ordered as people count") {
   CHECK_FALSE(NaturalLess("a", "a"));
 }
 
-TEST_CASE("places are written out and put together again") {
+TEST_CASE("places are expanded and compressed again") {
   const auto places = ExpandPlaces({"n[0-1]*2", "n5"});
   REQUIRE(places.ok());
   CHECK(*places == std::vector<std::string>{"n0", "n0", "n1", "n1", "n5"});

@@ -1,4 +1,4 @@
-// The world of the simulation keeps its own promises.
+// Tests of the simulation itself.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -10,20 +10,20 @@
 namespace berth::simulation {
 namespace {
 
-TEST_CASE("simulation: events come in order of time, then as they were asked for") {
+TEST_CASE("simulation: events are ordered by time, then by the order of their scheduling") {
   Scheduler scheduler;
   const auto actor = std::make_shared<Actor>();
-  std::string said;
+  std::string order;
   for (const auto& [at, what] : std::vector<std::pair<int, char>>{{2, 'c'}, {1, 'a'}, {1, 'b'}}) {
-    scheduler.At(absl::Seconds(at), actor, [&said, what = what] { said += what; });
+    scheduler.At(absl::Seconds(at), actor, [&order, what = what] { order += what; });
   }
   while (scheduler.Step(absl::Seconds(5))) {
   }
-  CHECK(said == "abc");
+  CHECK(order == "abc");
   CHECK(scheduler.now() == absl::Seconds(5));
 }
 
-TEST_CASE("simulation: the dead do nothing, the paused do it later") {
+TEST_CASE("simulation: events of dead actors are dropped, and events of paused ones are delayed") {
   Scheduler scheduler;
   const auto dead = std::make_shared<Actor>(), paused = std::make_shared<Actor>();
   dead->dead = true;
@@ -39,7 +39,7 @@ TEST_CASE("simulation: the dead do nothing, the paused do it later") {
   CHECK(done == std::vector<absl::Duration>{absl::Seconds(9)});
 }
 
-TEST_CASE("simulation: a disk keeps what was synced, and a beginning of the rest") {
+TEST_CASE("simulation: a disk keeps what was synced and a prefix of the rest") {
   bool part = false, renamed = false, old_name = false;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SimDisk disk;
@@ -64,7 +64,7 @@ TEST_CASE("simulation: a disk keeps what was synced, and a beginning of the rest
   CHECK((part && renamed && old_name));
 }
 
-TEST_CASE("simulation: shrinking leaves what the failure needs") {
+TEST_CASE("simulation: shrinking keeps only what the failure needs") {
   Options options;
   int runs = 0;
   const Options least = Shrink(options, [&](const Options& tried) {

@@ -1,4 +1,4 @@
-// The model of safety finds what must not be: fed by hand, as no run should ever feed it.
+// The safety model detects violations: the tests feed it events that no run should produce.
 #include "tests/simulation/safety.h"
 
 #include <catch2/catch.hpp>
@@ -51,7 +51,7 @@ struct Model {
   Safety safety;
 };
 
-TEST_CASE("safety: what is allowed is let pass") {
+TEST_CASE("safety: allowed events pass") {
   Model model(JobOf(2));
   for (const uint32_t attempt : {1u, 2u}) {
     for (const uint32_t task : {0u, 1u}) model.Prepare(task, attempt);
@@ -62,7 +62,7 @@ TEST_CASE("safety: what is allowed is let pass") {
   CHECK(model.safety.starts() == 4);
 }
 
-TEST_CASE("safety: an attempt starts once, wherever") {
+TEST_CASE("safety: an attempt starts at most once on any node") {
   Model model(JobOf(1));
   model.Start(0, 1);
   model.End(0, 1);
@@ -70,7 +70,7 @@ TEST_CASE("safety: an attempt starts once, wherever") {
   CHECK(model.Broken("once"));
 }
 
-TEST_CASE("safety: no task runs twice at the same time, unless its job asks for it") {
+TEST_CASE("safety: no task runs twice at the same time, unless its job allows it") {
   Model fenced(JobOf(1));
   fenced.Start(0, 1, 0);
   fenced.Start(0, 2, 1);
@@ -81,7 +81,8 @@ TEST_CASE("safety: no task runs twice at the same time, unless its job asks for 
   CHECK(careless.failure.empty());
 }
 
-TEST_CASE("safety: what a frozen machine holds may be replaced, and must stop when it goes on") {
+TEST_CASE(
+    "safety: a task on a frozen machine may be replaced, and must stop when the machine resumes") {
   for (const bool stops : {true, false}) {
     Model model(JobOf(1));
     model.Start(0, 1, 0);
@@ -97,7 +98,7 @@ TEST_CASE("safety: what a frozen machine holds may be replaced, and must stop wh
 }
 
 TEST_CASE(
-    "safety: a gang that needs all starts when all are prepared, and not of another attempt") {
+    "safety: a gang that needs all its members starts when all have prepared the same attempt") {
   Model model(JobOf(2));
   model.Prepare(0, 2);
   model.Prepare(1, 1);
@@ -105,7 +106,7 @@ TEST_CASE(
   CHECK(model.Broken("whole"));
 }
 
-TEST_CASE("safety: once a member has done its work, attempts are each one's own") {
+TEST_CASE("safety: once a member has succeeded, attempts of the others are independent") {
   for (const bool there : {true, false}) {
     Model model(JobOf(2));
     for (const uint32_t task : {0u, 1u}) model.Prepare(task, 1);
@@ -115,7 +116,7 @@ TEST_CASE("safety: once a member has done its work, attempts are each one's own"
     model.Prepare(0, 2);
     model.Start(0, 2);
     if (!there) model.End(0, 2);
-    // The job begins anew.
+    // The job restarts.
     model.scheduler.After(absl::Seconds(1), std::make_shared<Actor>(), [] {});
     model.scheduler.Step(absl::Seconds(1));
     model.Prepare(1, 2);
@@ -125,7 +126,7 @@ TEST_CASE("safety: once a member has done its work, attempts are each one's own"
   }
 }
 
-TEST_CASE("safety: a member that has done its work is not waited for") {
+TEST_CASE("safety: a gang does not wait for a member that has succeeded") {
   for (const bool succeeded : {true, false}) {
     Model model(JobOf(2));
     for (const uint32_t task : {0u, 1u}) model.Prepare(task, 1);
@@ -138,7 +139,7 @@ TEST_CASE("safety: a member that has done its work is not waited for") {
   }
 }
 
-TEST_CASE("safety: nothing on a node is given twice") {
+TEST_CASE("safety: no resource of a node is allocated twice") {
   Model cpu(JobOf(3, v1::REPLACE_NOW));
   for (const uint32_t task : {0u, 1u, 2u}) cpu.Prepare(task, 1);
   cpu.Start(0, 1);
@@ -154,7 +155,7 @@ TEST_CASE("safety: nothing on a node is given twice") {
   CHECK(device.Broken("room"));
 }
 
-TEST_CASE("safety: an acknowledged job is there until it may have ended for its time to live") {
+TEST_CASE("safety: an acknowledged job exists until its time to live after its end has expired") {
   Model model(JobOf(1));
   const ClusterState empty;
   model.Start(0, 1);
@@ -163,7 +164,7 @@ TEST_CASE("safety: an acknowledged job is there until it may have ended for its 
   model.safety.CheckLoaded(empty);
   CHECK(model.failure.empty());
   Model early(JobOf(1));
-  early.wall += absl::Hours(100);  // nothing of it has ended
+  early.wall += absl::Hours(100);  // none of its tasks has ended
   early.safety.CheckLoaded(empty);
   CHECK(early.Broken("kept"));
   Model read(JobOf(1));
@@ -171,18 +172,18 @@ TEST_CASE("safety: an acknowledged job is there until it may have ended for its 
   CHECK(read.Broken("kept"));
 }
 
-TEST_CASE("safety: nothing starts that nobody asked for") {
+TEST_CASE("safety: no task starts for a job that was never submitted") {
   Model model(JobOf(1));
   model.launch.set_job("other");
   model.Start(0, 1);
   CHECK(model.Broken("kept"));
 }
 
-TEST_CASE("safety: an end that was told is the end") {
+TEST_CASE("safety: a job that was reported as ended stays ended") {
   Model back(JobOf(1));
   back.safety.OnRead("train", {.at = absl::Seconds(2), .found = true, .ended = true});
   back.safety.OnRead("train", {.at = absl::Seconds(1), .found = true});
-  CHECK(back.failure.empty());  // the server looked before: the answer was overtaken
+  CHECK(back.failure.empty());  // an older read, whose answer arrived late
   back.safety.OnRead("train", {.at = absl::Seconds(3), .found = true});
   CHECK(back.Broken("over"));
   Model late(JobOf(1));
@@ -204,22 +205,22 @@ TEST_CASE("safety: a job succeeds by its own run, in this incarnation or before 
   Model by_another(JobOf(1));
   by_another.Start(0, 1);
   by_another.safety.OnBackup();
-  by_another.End(0, 1, 0, true);  // after the backup: the job runs again
+  by_another.End(0, 1, 0, true);  // after the backup: the job must run again
   by_another.safety.OnRestored(2, false);
   by_another.safety.OnRead("train", succeeded);
   CHECK(by_another.Broken("own"));
 
-  Model anew(JobOf(1));
-  anew.Start(0, 1);
-  anew.safety.OnRestored(2, true);
-  anew.End(0, 1, 0, true);  // foreign by now
-  anew.safety.OnSubmitting(JobOf(1));
-  anew.safety.OnSubmitted("train", kUid, 2);
-  anew.safety.OnRead("train", succeeded);
-  CHECK(anew.Broken("own"));
+  Model next(JobOf(1));
+  next.Start(0, 1);
+  next.safety.OnRestored(2, true);
+  next.End(0, 1, 0, true);  // foreign by now
+  next.safety.OnSubmitting(JobOf(1));
+  next.safety.OnSubmitted("train", kUid, 2);
+  next.safety.OnRead("train", succeeded);
+  CHECK(next.Broken("own"));
 }
 
-TEST_CASE("safety: no job of the backup starts beside what it ran before") {
+TEST_CASE("safety: no task of a job in the backup starts while it still runs from before") {
   const auto restored = [](v1::NodeLossPolicy policy, bool in_backup) {
     auto model = std::make_unique<Model>(JobOf(1, policy));
     if (in_backup) model->safety.OnBackup();
@@ -243,7 +244,7 @@ TEST_CASE("safety: no job of the backup starts beside what it ran before") {
 }
 
 TEST_CASE(
-    "safety: after a restore what came behind the backup is not asked for, and may run anew") {
+    "safety: after a restore, jobs that are not in the backup are not required and may run again") {
   Model model(JobOf(1));
   model.Start(0, 1);
   model.safety.OnRestored(2, true);

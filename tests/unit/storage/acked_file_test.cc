@@ -1,4 +1,4 @@
-// The counter of acknowledged batches: never more than was written, whatever is left of it.
+// The counter of acknowledged batches: never higher than what was written, even if damaged.
 #include "storage/rocksdb/acked_file.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ struct World {
   std::shared_ptr<FaultFileSystem> faults = std::make_shared<FaultFileSystem>();
 };
 
-TEST_CASE("acked: what was written last is read, by the next process, too") {
+TEST_CASE("acked: the last write is read back, also by the next process") {
   World world;
   CHECK(world.File().Read().batch == 0);
   for (uint64_t start = 0; start < 5; ++start) {
@@ -41,7 +41,7 @@ TEST_CASE("acked: what was written last is read, by the next process, too") {
   }
 }
 
-TEST_CASE("acked: with any byte of the latest changed, the one before is read") {
+TEST_CASE("acked: if any byte of the latest slot is changed, the previous slot is read") {
   World world;
   AckedFile file = world.File();
   for (uint64_t batch = 1; batch <= 9; ++batch) file.Write({.batch = batch, .log = 4, .bytes = 9});
@@ -57,7 +57,7 @@ TEST_CASE("acked: with any byte of the latest changed, the one before is read") 
     std::ofstream(world.path, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
     CHECK(world.File().Read().batch == (whole.find('\n') < size ? 9 : 0));
   }
-  // What is not the latest is what the next one takes the place of.
+  // The next write replaces the slot that is not the latest.
   std::ofstream(world.path, std::ios::binary) << std::string(512, '\0') + whole.substr(512);
   AckedFile next = world.File();
   CHECK(next.Read().batch == 8);
@@ -65,7 +65,7 @@ TEST_CASE("acked: with any byte of the latest changed, the one before is read") 
   CHECK(ReadAll(world.path).substr(512) == whole.substr(512));
 }
 
-TEST_CASE("acked: what cannot be written does no harm, and is written with the next") {
+TEST_CASE("acked: a failed write does no harm, and its value is written with the next") {
   World world;
   AckedFile file = world.File();
   world.faults->FailOverwrites(true);

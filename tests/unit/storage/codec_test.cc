@@ -1,5 +1,4 @@
-// Every record and event survives the way to the disk and back; whatever else is on the disk is
-// refused with a reason.
+// Every record and event survives a round trip to disk; any other bytes are refused with a reason.
 #include "storage/codec.h"
 
 #include <google/protobuf/unknown_field_set.h>
@@ -100,7 +99,7 @@ TEST_CASE("HyperNode records round-trip") {
   }
 }
 
-TEST_CASE("job spec records round-trip, with the cold part behind") {
+TEST_CASE("job spec records round-trip, followed by the cold part") {
   RandomValues random(3);
   for (int i = 0; i < kRounds; ++i) {
     const JobSpec spec = random.AnyJobSpec();
@@ -210,8 +209,8 @@ TEST_CASE("every kind of event round-trips") {
 }
 
 TEST_CASE("events keep their values") {
-  // The check above compares encodings; these compare values, so that a field missing on both ways
-  // shows.
+  // The test above compares encodings. This one compares values, so that a field missing in both
+  // directions is found.
   RandomValues random(7);
   for (int i = 0; i < kRounds; ++i) {
     const Time now = absl::UnixEpoch();
@@ -269,7 +268,7 @@ TEST_CASE("events keep their values") {
   }
 }
 
-TEST_CASE("events of before are folded by the rules of before") {
+TEST_CASE("events of older versions are folded by the older rules") {
   const Time now = absl::UnixEpoch();
   pb::LogEvent message;
   message.mutable_node_silenced()->set_id(1);
@@ -278,7 +277,7 @@ TEST_CASE("events of before are folded by the rules of before") {
   CHECK_FALSE(std::get<TaskReported>(DecodeEvent(message, now).value().body).trust_at_running);
 }
 
-TEST_CASE("what no version of this one wrote is refused, naming kind, key and reason") {
+TEST_CASE("records that no version wrote are refused, naming kind, key and reason") {
   pb::JobSpecRecord job;
   job.mutable_spec()->set_on_node_loss(static_cast<pb::NodeLossPolicy>(9));
   auto spec = DecodeJobSpecRecord(JobKey(JobId{42}), job.SerializeAsString());
@@ -314,10 +313,11 @@ TEST_CASE("what no version of this one wrote is refused, naming kind, key and re
   turn.set_sequence(6);
   turn.add_events()->set_job_name("of a newer kind");
   CHECK(DecodeTurn(turn.SerializeAsString()).status().message() ==
-        "log 6: an event of no known kind");
+        "log 6: an event of unknown kind");
 }
 
-// Decodes as everything; the results do not matter, surviving does (run under ASan and UBSan).
+// Decodes the value as every type. The results do not matter; it must not crash (run under ASan and
+// UBSan).
 void DecodeAsAll(absl::string_view value) {
   std::string unknown;
   (void)DecodeNextIds(value, &unknown);

@@ -1,5 +1,5 @@
-// A file system that fails as told, below RocksDB: space that runs out in the middle of a write,
-// syncs that fail, and power that is cut, after which only what was synced is there.
+// A file system below RocksDB with injected faults: space that runs out in the middle of a write,
+// syncs that fail, and power cuts, after which only synced data remains.
 #ifndef BERTH_TESTS_UNIT_STORAGE_FAULT_FILE_SYSTEM_H_
 #define BERTH_TESTS_UNIT_STORAGE_FAULT_FILE_SYSTEM_H_
 
@@ -25,34 +25,34 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   FaultFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
   const char* Name() const override { return "Fault"; }
 
-  // Bytes that can still be written; then "no space".
+  // Bytes that can still be written; after that "no space".
   void SetSpace(size_t bytes) {
     absl::MutexLock lock(&mutex_);
     space_ = bytes;
   }
   void UnlimitedSpace() { SetSpace(std::numeric_limits<size_t>::max()); }
-  // Writes meet a used-up quota, of which the file system's free space says nothing.
+  // Writes exceed a quota, which the file system's free space does not show.
   void UseUpQuota(bool used_up) {
     absl::MutexLock lock(&mutex_);
     quota_used_up_ = used_up;
   }
-  // Syncs of files whose name ends so fail from now on.
+  // Syncs of files whose name has this suffix fail from now on.
   void FailSyncs(std::string suffix, bool no_space = false) {
     absl::MutexLock lock(&mutex_);
     failing_ = std::move(suffix);
     fail_no_space_ = no_space;
   }
-  // Writes in place fail from now on.
+  // Overwrites fail from now on.
   void FailOverwrites(bool fail) {
     absl::MutexLock lock(&mutex_);
     fail_overwrites_ = fail;
   }
-  // From now on nothing reaches the disk, and everything pretends to have worked.
+  // From now on nothing reaches the disk, but every call reports success.
   void CutPower() {
     absl::MutexLock lock(&mutex_);
     power_ = false;
   }
-  // Once all files are closed: takes away what was never synced.
+  // Removes what was never synced. All files must be closed.
   void LoseUnsynced() {
     absl::MutexLock lock(&mutex_);
     for (const auto& [name, synced] : synced_) {
@@ -109,7 +109,7 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
 
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override {
-      // As RocksDB words it, with the path and the text of the errno.
+      // Worded like RocksDB, with the path and the text of the errno.
       if (faults_->quota_used_up()) {
         return rocksdb::IOStatus::IOError("While appending to file: " + name_, strerror(EDQUOT));
       }

@@ -1,5 +1,5 @@
-// Data directories that older versions left (`formats/NUMBER`, by the number of the store's format)
-// are opened by this one, and by each that comes after. They are never made anew.
+// This version and each later one must open the data directories of older versions
+// (`formats/NUMBER`, by the number of the store's format). They are never regenerated.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <sstream>
@@ -28,7 +28,7 @@ std::string CopyOf(int format, TempDirectory& directory) {
   return to;
 }
 
-// In which nothing happened.
+// A turn in which nothing happened.
 std::string TurnOf(uint64_t batch) {
   store::v1::LogTurn turn;
   turn.set_sequence(batch);
@@ -42,7 +42,7 @@ const Job& JobNamed(const ClusterState& state, const char* name) {
   return *job;
 }
 
-// What was running, waiting, held and over when `berthd` was stopped.
+// Jobs that were running, pending, held and ended when `berthd` was stopped.
 void CheckSix(const ClusterState& state) {
   CHECK(state.nodes().size() == 6);
   CHECK(state.hyper_nodes().size() == 1);
@@ -58,8 +58,8 @@ void CheckSix(const ClusterState& state) {
   CHECK(state.queues().At(kRootQueue).allocated[gpu] == 8 * kWhole + 1500);
 }
 
-// In its own format, so that an older version may go on with it, until it is told to change.
-TEST_CASE("a store of format 5 is whole, opens, and goes on in its format until it is finalized") {
+// It keeps its format, so that an older version can use it, until it is finalized.
+TEST_CASE("a store of format 5 is whole, opens, and keeps its format until it is finalized") {
   TempDirectory directory;
   const std::string data = CopyOf(5, directory);
   std::ostringstream report;

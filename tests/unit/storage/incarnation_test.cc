@@ -1,4 +1,4 @@
-// Incarnations of a store: new with it and with each restore, and where job uids begin by them.
+// Incarnations of a store: new for each new store and each restore, and the start of job uids.
 #include "storage/incarnation.h"
 
 #include <catch2/catch.hpp>
@@ -32,7 +32,7 @@ uint64_t RestoredAs(const std::string& backup, const std::string& place) {
 
 uint64_t NowMs() { return static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())); }
 
-TEST_CASE("incarnation: a new store has one, and keeps it") {
+TEST_CASE("incarnation: a new store has one and keeps it") {
   TempDirectory directory;
   const uint64_t before = NowMs();
   const uint64_t first = IncarnationOf(directory / "store");
@@ -49,7 +49,7 @@ TEST_CASE("incarnation: a new store has one, and keeps it") {
 }
 
 TEST_CASE(
-    "incarnation: each restore has a new one, also of one backup, and the backup keeps its own") {
+    "incarnation: each restore has a new one, even of one backup, and the backup keeps its own") {
   TempDirectory directory;
   const std::string backup = directory / "backup";
   const uint64_t first = IncarnationOf(backup);
@@ -63,7 +63,7 @@ TEST_CASE(
   CHECK(IncarnationOf(directory / "third") == third);
 }
 
-TEST_CASE("incarnation: of a store of an older format it is 0 until it is restored") {
+TEST_CASE("incarnation: in a store of an older format it is 0 until the store is restored") {
   TempDirectory directory;
   const std::string old = directory / "store";
   fs::copy(fs::path(BERTH_TEST_FORMATS) / "5", old);
@@ -74,11 +74,11 @@ TEST_CASE("incarnation: of a store of an older format it is 0 until it is restor
   }
   CHECK(RestoredAs(old, directory / "restored") > 1'767'225'600'000);
   auto restored = RocksDbStore::Open({.directory = directory / "restored"}).value();
-  CHECK(restored->Format() == kStoreFormat);  // an older berthd could not tell them apart
+  CHECK(restored->Format() == kStoreFormat);  // an older berthd could not distinguish the two
   CHECK(IncarnationOf(old) == 0);
 }
 
-TEST_CASE("incarnation: a clock that was set back does not bring one back") {
+TEST_CASE("incarnation: a clock that was set back does not repeat one") {
   CHECK(NextIncarnation(0, absl::FromUnixMillis(7)) == 7);
   CHECK(NextIncarnation(7, absl::FromUnixMillis(8)) == 8);
   CHECK(NextIncarnation(0, absl::FromUnixSeconds(-5)) > 0);
@@ -88,18 +88,18 @@ TEST_CASE("incarnation: a clock that was set back does not bring one back") {
     const uint64_t next = NextIncarnation(kBefore, absl::FromUnixMillis(clock_ms));
     CHECK(next >= kBefore + kDay);
     CHECK(next < kBefore + 2 * kDay);
-    // Uids leap by more than the jobs of any day, and have as many digits as before.
+    // Uids jump by more than the jobs of any day, and have as many digits as before.
     CHECK(FirstJobOf(next).value - FirstJobOf(kBefore).value >= 88'000'000'000);
     CHECK(FirstJobOf(next).value < 100'000'000'000'000);
   }
-  // Two restores of one backup under such a clock are two incarnations.
+  // Two restores of one backup with such a clock are two incarnations.
   CHECK(NextIncarnation(kBefore, absl::FromUnixMillis(7)) !=
         NextIncarnation(kBefore, absl::FromUnixMillis(8)));
   const uint64_t greatest = NextIncarnation(0, absl::InfiniteFuture());
   CHECK(NextIncarnation(greatest, absl::InfiniteFuture()) > greatest);
 }
 
-TEST_CASE("incarnation: job uids begin by it, far above those of before") {
+TEST_CASE("incarnation: job uids start from it, far above earlier ones") {
   constexpr uint64_t kMillisecond = 1024;
   CHECK(FirstJobOf(0) == JobId{1});
   CHECK(FirstJobOf(1) == JobId{1});
@@ -110,7 +110,7 @@ TEST_CASE("incarnation: job uids begin by it, far above those of before") {
   CHECK(FirstJobOf(UINT64_MAX) <= JobId{kLastJobId.value / 2 + 1});
 }
 
-TEST_CASE("incarnation: a copy of a memory store holds the same under another one") {
+TEST_CASE("incarnation: a copy of a memory store has the same content with another incarnation") {
   MemoryStore store("c", kStoreFormat, 5);
   const Batch batch{.sequence = 1, .records = {}, .log = "turn"};
   REQUIRE(store.Append({&batch}).ok());

@@ -1,4 +1,4 @@
-// State is the fold of the events, and loading the records gives the same: over random histories.
+// State is the fold of the events, and loading the records gives the same state: random histories.
 #include "storage/load.h"
 
 #include <catch2/catch.hpp>
@@ -129,7 +129,7 @@ struct BaseWorld {
   uint64_t base = 0;
 };
 
-TEST_CASE("the log folds from a base as it does from the beginning") {
+TEST_CASE("the log folds from a base like from the beginning") {
   BaseWorld world(7);
   ClusterState whole;
   CHECK(LoadEarliest(*world.store, whole).value() == 0);
@@ -155,7 +155,7 @@ TEST_CASE("the log folds from a base as it does from the beginning") {
                                          " give the same state")));
 }
 
-TEST_CASE("a base that is damaged, or of another store, is found") {
+TEST_CASE("a base that is damaged or of another store is detected") {
   BaseWorld world(8);
   REQUIRE(world.store->TrimLog(world.base + 3).ok());
   std::string text;
@@ -168,9 +168,9 @@ TEST_CASE("a base that is damaged, or of another store, is found") {
     file.close();
     CHECK(absl::IsDataLoss(world.Check(&text)));
   }
-  SECTION("another store's") {
+  SECTION("from another store") {
     BaseWorld other(9);
-    while (other.base != world.base) {  // bring them to one batch
+    while (other.base != world.base) {  // bring both to the same batch
       BaseWorld& behind = other.base < world.base ? other : world;
       const auto batch = behind.cluster.Turn(behind.store->LastSequence() + 1, 8);
       if (batch.has_value()) REQUIRE(behind.store->Append({&*batch}).ok());
@@ -185,7 +185,7 @@ TEST_CASE("a base that is damaged, or of another store, is found") {
   }
 }
 
-// ---- What is written
+// ---- Written records
 
 JobSpec SmallJob(const std::string& name, QueueId queue) {
   JobSpec spec;
@@ -222,7 +222,7 @@ struct World {
     INFO(status);
     REQUIRE(status.ok());
   }
-  // "kind key", "-" before deletions.
+  // "kind key", with "-" before deletions.
   static std::vector<std::string> Names(const Batch& batch) {
     std::vector<std::string> names;
     for (const Record& record : batch.records) {
@@ -233,7 +233,7 @@ struct World {
   }
 };
 
-TEST_CASE("a submitted job costs one record, and its queue's, until something happens to it") {
+TEST_CASE("a submitted job costs one record, and one of its queue, until something happens to it") {
   World world;
   world.Begin();
   world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
@@ -273,7 +273,7 @@ TEST_CASE("a job that changes in the turn that submits it is written as changed"
                                  "job_status 2", "task 2/0", "meta next_ids"});
 }
 
-TEST_CASE("a charge of usage writes what changed, and no queue has changed for its users") {
+TEST_CASE("a usage charge writes only changed queues, and their revisions stay") {
   World world;
   world.Begin();
   world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
@@ -294,7 +294,7 @@ TEST_CASE("a charge of usage writes what changed, and no queue has changed for i
   CHECK_FALSE(stored->usage.empty());
 }
 
-TEST_CASE("an eviction is told with the job, what was decided before it in the turn keeps it") {
+TEST_CASE("an eviction is kept with the job, even if a status decided before it is applied later") {
   World world;
   world.Begin();
   world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
@@ -310,7 +310,7 @@ TEST_CASE("an eviction is told with the job, what was decided before it in the t
   CHECK(now.eviction == Eviction{world.now, ReleaseReason::kReclaimed, JobId{2}, 1, "owed"});
   CHECK_FALSE(world.recorder
                   .Apply({world.now, TasksReleased{JobId{1}, {0}, true, ReleaseReason::kPreempted}})
-                  .ok());  // for nobody
+                  .ok());  // no beneficiary
   world.recorder.Finish();
 }
 
@@ -327,7 +327,7 @@ TEST_CASE("a turn without effects takes no sequence number") {
   CHECK(DecodeTurn(batch->log).value().events.empty());
 }
 
-TEST_CASE("the log alone tells watchers names and states") {
+TEST_CASE("watchers get names and states from the log alone") {
   World world;
   world.Begin();
   world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
@@ -365,7 +365,7 @@ TEST_CASE("the log alone tells watchers names and states") {
   CHECK(turn.events(7).queue_open() == false);
 }
 
-TEST_CASE("ids of deleted objects are not given out again after a restart") {
+TEST_CASE("ids of deleted objects are not reused after a restart") {
   World world;
   MemoryStore store;
   world.Begin();
@@ -375,7 +375,7 @@ TEST_CASE("ids of deleted objects are not given out again after a restart") {
   world.Must(JobStatusChanged{JobId{1}, done});
   world.Must(JobDeleted{JobId{1}});
   Batch batch = world.recorder.Finish().value();
-  batch.sequence = 1;  // the world's own first turn is not stored: its records are not needed here
+  batch.sequence = 1;  // the cluster's own first turn is not stored: its records are not needed
   REQUIRE(store.Append({&batch}).ok());
   ClusterState loaded;
   REQUIRE(LoadState(
@@ -385,7 +385,7 @@ TEST_CASE("ids of deleted objects are not given out again after a restart") {
   CHECK(loaded.jobs().empty());
 }
 
-TEST_CASE("unknown fields of a record come back with its next write") {
+TEST_CASE("unknown fields of a record are preserved by its next write") {
   MemoryStore store;
   RandomCluster cluster(4);
   Run(cluster, store, 20);
@@ -415,7 +415,7 @@ TEST_CASE("unknown fields of a record come back with its next write") {
   CHECK_THAT(rewritten, Contains(added));
 }
 
-TEST_CASE("records that do not fit each other are refused by name") {
+TEST_CASE("inconsistent records are refused by name") {
   MemoryStore store;
   const std::string task = EncodeTaskRecord(Task{}, "");
   Batch batch{.sequence = 1, .records = {}, .log = {}};
@@ -430,7 +430,7 @@ TEST_CASE("records that do not fit each other are refused by name") {
          EncodeJobSpecRecord(SmallJob("x", QueueId{9}), absl::Now(), 1, {}, {}, "")});
     reason = "job_spec 5: ";
   }
-  SECTION("a job that is older than all ids given out") {
+  SECTION("a job whose id is not below the next id") {
     batch.records.push_back(
         {RecordKind::kJobSpec, JobKey(JobId{5}),
          EncodeJobSpecRecord(SmallJob("x", kRootQueue), absl::Now(), 1, {}, {}, "")});
@@ -438,14 +438,14 @@ TEST_CASE("records that do not fit each other are refused by name") {
                              EncodeNextIds({JobId{5}, NodeId{1}, QueueId{1}, HyperNodeId{1}})});
     reason = "meta next_ids: ";
   }
-  SECTION("a job of more tasks than any may have") {
+  SECTION("a job with too many tasks") {
     JobSpec spec = SmallJob("x", kRootQueue);
     spec.groups[0].replicas = 200'000'000;
     batch.records.push_back({RecordKind::kJobSpec, JobKey(JobId{5}),
                              EncodeJobSpecRecord(spec, absl::Now(), 1, {}, {}, "")});
     reason = "job_spec 5: job x has 200000000 tasks; at most 30000";
   }
-  SECTION("a HyperNode of no tier") {
+  SECTION("a HyperNode without a tier") {
     HyperNodeSpec spec;
     spec.name = "rack";
     spec.tier = 0;
@@ -453,7 +453,7 @@ TEST_CASE("records that do not fit each other are refused by name") {
         {RecordKind::kHyperNode, HyperNodeKey(HyperNodeId{3}), EncodeHyperNodeRecord(spec, 1)});
     reason = "hyper_node 3: HyperNode rack: its tier must be 1 to 100, not 0";
   }
-  SECTION("two HyperNodes that claim a third") {
+  SECTION("two HyperNodes that claim the same member") {
     for (uint32_t id : {3u, 4u}) {
       HyperNodeSpec spec;
       spec.name = absl::StrCat("pod-", id);
@@ -464,7 +464,7 @@ TEST_CASE("records that do not fit each other are refused by name") {
     }
     reason = "hyper_node 4: HyperNode rack is a member of pod-3 and of pod-4: one parent each";
   }
-  SECTION("a node in a HyperNode that is not there") {
+  SECTION("a node in a HyperNode that does not exist") {
     NodeSpec spec;
     spec.name = "n";
     batch.records.push_back(
@@ -500,7 +500,7 @@ struct FsckWorld {
   }
 };
 
-TEST_CASE("fsck of a healthy store says so, and changes nothing") {
+TEST_CASE("fsck of a healthy store reports it as clean and changes nothing") {
   FsckWorld world;
   std::string text;
   REQUIRE(world.Check(&text).ok());
@@ -516,7 +516,7 @@ TEST_CASE("fsck of a healthy store says so, and changes nothing") {
   CHECK_THAT(text, Contains("the log's beginning has aged out"));
 }
 
-TEST_CASE("fsck finds records that are not what the log says") {
+TEST_CASE("fsck detects records that differ from the log") {
   FsckWorld world;
   {
     auto store = RocksDbStore::Open(world.options).value();
@@ -538,10 +538,10 @@ TEST_CASE("fsck finds records that are not what the log says") {
   std::string text;
   const absl::Status status = world.Check(&text);
   CHECK(absl::IsDataLoss(status));
-  CHECK_THAT(text, Contains("the records are not what the log says"));
+  CHECK_THAT(text, Contains("the records differ from the log"));
 }
 
-TEST_CASE("fsck finds a record that does not decode, and a store that is not there") {
+TEST_CASE("fsck detects a record that does not decode, and a missing store") {
   FsckWorld world;
   {
     auto store = RocksDbStore::Open(world.options).value();

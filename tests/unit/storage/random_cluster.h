@@ -1,6 +1,5 @@
-// A cluster to which random, mostly legal things happen, through a TurnRecorder into a store.
-// Events that Apply refuses are part of the game; each kind must be accepted often enough
-// (accepted()).
+// A cluster with random, mostly legal events, which go through a TurnRecorder into a store. Apply
+// may refuse events, but each kind must be accepted often enough (accepted()).
 #ifndef BERTH_TESTS_UNIT_STORAGE_RANDOM_CLUSTER_H_
 #define BERTH_TESTS_UNIT_STORAGE_RANDOM_CLUSTER_H_
 
@@ -28,7 +27,7 @@ class RandomCluster {
   const ClusterState& state() const { return state_; }
   const std::array<int, std::variant_size_v<AnyFact>>& accepted() const { return accepted_; }
 
-  // One turn of up to `events` tries; nullopt if nothing came of it.
+  // One turn of up to `events` attempts; nullopt if none was accepted.
   std::optional<Batch> Turn(uint64_t sequence, int events) {
     now_ += absl::Milliseconds(random_.Below(5000));
     recorder_.Begin(sequence, now_);
@@ -142,7 +141,7 @@ class RandomCluster {
     }
   }
 
-  // Two kinds; names from few, so that members often name what comes later or is gone.
+  // Two kinds. There are few names, so members often name nodes that come later or are gone.
   HyperNodeSpec SomeHyperNode(std::string name, std::string kind) {
     HyperNodeSpec spec;
     spec.name = std::move(name);
@@ -353,7 +352,7 @@ class RandomCluster {
     }
   }
 
-  // On a node where nobody has what it takes, if `free`; else where nobody waits for it.
+  // On free devices if `free`; otherwise on devices that are only not reserved.
   Placement Place(const Job& job, uint32_t task, bool free) {
     const Node* node = Pick(state_.nodes());
     Placement placement{task, node->id, {}};

@@ -1,5 +1,5 @@
-// Random core values, from a seed: every field takes its default in about half of the cases, so
-// that presence and absence of each are both tried.
+// Random core values from a seed. Every field has its default in about half of the cases, so that
+// both presence and absence are tested.
 #ifndef BERTH_TESTS_UNIT_STORAGE_RANDOM_VALUES_H_
 #define BERTH_TESTS_UNIT_STORAGE_RANDOM_VALUES_H_
 
@@ -359,7 +359,7 @@ class RandomValues {
   std::vector<Placement> Placements() {
     return List([this] { return AnyPlacement(); });
   }
-  Reservation AnyReservation() {  // without places there is none, whatever its times
+  Reservation AnyReservation() {  // without placements there is no reservation, whatever its times
     std::vector<Placement> places = Placements();
     if (places.empty()) return {};
     return {

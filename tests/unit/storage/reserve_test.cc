@@ -1,4 +1,4 @@
-// A store on a full disk, and on one that nothing can be written to.
+// A store on a full disk and on a read-only one.
 #include <sys/mount.h>
 
 #include <catch2/catch.hpp>
@@ -42,7 +42,7 @@ void AppendUpTo(Store& store, uint64_t last) {
   while (store.LastSequence() < last) REQUIRE(AppendSmall(store).ok());
 }
 
-// Mounted on `directory`/small; null where that needs root.
+// A tmpfs at `directory`/small; not mounted without root.
 struct SmallDisk {
   SmallDisk(const TempDirectory& directory, const char* size) : path(directory / "small") {
     fs::create_directory(path);
@@ -52,7 +52,7 @@ struct SmallDisk {
   ~SmallDisk() {
     if (mounted) umount2(path.c_str(), MNT_DETACH);
   }
-  // Every last block.
+  // Fills every last block.
   void Fill() const {
     std::ofstream ballast(path + "/ballast", std::ios::binary);
     const std::string block(4096, 'b');
@@ -63,7 +63,7 @@ struct SmallDisk {
   bool mounted = false;
 };
 
-TEST_CASE("reserve: a store opens on a full disk by giving some of it up") {
+TEST_CASE("reserve: a store opens on a full disk by releasing part of the reserve") {
   TempDirectory directory;
   const SmallDisk disk(directory, "size=96m");
   if (!disk.mounted) return;
@@ -83,10 +83,10 @@ TEST_CASE("reserve: a store opens on a full disk by giving some of it up") {
   auto store = RocksDbStore::Open(options).value();
   CHECK(reserve.bytes() < SpaceReserve::kBytes);
   CHECK_THAT(reserve.LowSpace(), Contains("disk full"));
-  AppendUpTo(*store, 30);  // registrations and reports go on
+  AppendUpTo(*store, 30);  // registrations and reports are still accepted
   reserve.Fill();
   CHECK_FALSE(reserve.LowSpace().empty());
-  CHECK_FALSE(SpaceReserve(place).LowSpace().empty());  // known to the next process, too
+  CHECK_FALSE(SpaceReserve(place).LowSpace().empty());  // the next process detects it, too
   fs::remove(disk.path + "/ballast");
   reserve.Fill();
   CHECK(reserve.bytes() == SpaceReserve::kBytes);
@@ -94,7 +94,7 @@ TEST_CASE("reserve: a store opens on a full disk by giving some of it up") {
   CHECK(store->LastSequence() == 30);
 }
 
-// Job specs that compress to nothing less, up to batch `last` or the first that is refused.
+// Appends incompressible job specs up to batch `last`, or until one is refused.
 absl::Status AppendNoise(Store& store, uint64_t last) {
   constexpr size_t kBytes = size_t{256} << 10;
   std::mt19937_64 random(1);
@@ -114,14 +114,14 @@ uint64_t TableBytes(const std::string& directory) {
   return bytes;
 }
 
-// What was not yet in tables is then far more than the reserve.
-TEST_CASE("reserve: a store that ended under load on a full disk opens") {
+// The data that is not yet in tables is then far more than the reserve.
+TEST_CASE("reserve: a store that stopped under load on a full disk opens") {
   TempDirectory directory;
   const SmallDisk disk(directory, "size=320m");
   if (!disk.mounted) return;
   const std::string place = disk.path + "/store";
   const uint64_t mebibytes =
-      GENERATE(20, 50);  // with the reserve less than is kept in memory, and more
+      GENERATE(20, 50);  // with the reserve: less than is kept in memory, and more
   RocksDbOptions options;
   options.directory = place;
   options.health = std::make_shared<StoreHealth>(place);
@@ -147,9 +147,9 @@ TEST_CASE("reserve: a store that ended under load on a full disk opens") {
     CHECK(reserve.bytes() > 0);
   }
   auto store = RocksDbStore::Open(options).value();
-  while (store->LastSequence() < last + 100) {  // registrations and reports go on
+  while (store->LastSequence() < last + 100) {  // registrations and reports are still accepted
     REQUIRE(AppendSmall(*store).ok());
-    absl::SleepFor(absl::Milliseconds(10));  // so long that a table could fail beside them
+    absl::SleepFor(absl::Milliseconds(10));  // long enough for a table write to fail
   }
   fs::remove(disk.path + "/ballast");
   for (int tries = 0; mebibytes == 50 && TableBytes(place) < mebibytes << 20; ++tries) {
@@ -159,11 +159,12 @@ TEST_CASE("reserve: a store that ended under load on a full disk opens") {
   }
 }
 
-TEST_CASE("reserve: what starts need is not given up while running, and a small disk has none") {
+TEST_CASE(
+    "reserve: a running store keeps the part that a start needs, and a small disk has no reserve") {
   TempDirectory directory;
   SpaceReserve reserve(directory.path());
   reserve.Fill();
-  if (reserve.bytes() == 0) return;  // no room here
+  if (reserve.bytes() == 0) return;  // not enough space here
   int steps = 0;
   while (reserve.GiveUp(SpaceReserve::kKeptForStartsBytes)) ++steps;
   CHECK(steps == 2);
@@ -174,10 +175,10 @@ TEST_CASE("reserve: what starts need is not given up while running, and a small 
   SpaceReserve none(disk.path);
   none.Fill();
   CHECK(none.bytes() == 0);
-  CHECK(none.LowSpace().empty());  // there never was one: work is taken
+  CHECK(none.LowSpace().empty());  // there never was a reserve: work is accepted
 }
 
-TEST_CASE("a store on a read-only file system can be looked at") {
+TEST_CASE("a store on a read-only file system can be inspected") {
   TempDirectory directory;
   const SmallDisk disk(directory, "size=32m");
   if (!disk.mounted) return;

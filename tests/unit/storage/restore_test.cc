@@ -1,4 +1,4 @@
-// Going back to a backup: it is checked, and takes the place of nothing.
+// Restore from a backup: the backup is checked, and nothing is overwritten.
 #include "storage/restore.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 const bool kQuiet = StartLog("error", "").ok();
 
-// A store of 40 batches, with a base, and nobody who has it open.
+// A store of 40 batches with a base; no process has it open.
 struct World {
   World() {
     auto store = RocksDbStore::Open({.directory = backup}).value();
@@ -50,10 +50,10 @@ struct World {
   const std::string backup = directory / "backup", place = directory / "store";
 };
 
-TEST_CASE("restore: the store is what it was, and goes on") {
+TEST_CASE("restore: the store has the state of the backup and continues") {
   World world;
-  SECTION("where nothing was") {}
-  SECTION("in an empty directory") { fs::create_directory(world.place); }
+  SECTION("into a missing directory") {}
+  SECTION("into an empty directory") { fs::create_directory(world.place); }
   const absl::Status status = world.Restored();
   INFO(status);
   REQUIRE(status.ok());
@@ -64,16 +64,16 @@ TEST_CASE("restore: the store is what it was, and goes on") {
   CHECK_FALSE(fs::exists(world.place + ".restoring"));
 }
 
-TEST_CASE("restore: a snapshot that ends with what a power cut leaves is mended, in the copy") {
+TEST_CASE("restore: a log tail torn by a power cut is fixed, but only in the copy") {
   World world;
   const uint64_t size = fs::file_size(world.Log());
-  fs::resize_file(world.Log(), size + 4096);  // with zeros
+  fs::resize_file(world.Log(), size + 4096);  // appends zeros
   REQUIRE(world.Restored().ok());
   CHECK(fs::file_size(world.Log()) == size + 4096);
   CHECK(RocksDbStore::Open({.directory = world.place}).value()->LastSequence() == 40);
 }
 
-TEST_CASE("restore: a backup that is made while batches are written is a beginning of them") {
+TEST_CASE("restore: a backup made during writes is a prefix of the batches") {
   World world;
   const std::string copy = world.directory / "copy";
   uint64_t at_least = 0;
@@ -100,7 +100,7 @@ TEST_CASE("restore: a backup that is made while batches are written is a beginni
     CHECK(absl::IsAlreadyExists(store->Backup(copy)));
   }
   std::ostringstream report;
-  const absl::Status restored = Restore(copy, world.place, report);  // checks the chain, too
+  const absl::Status restored = Restore(copy, world.place, report);  // also checks the chain
   INFO(restored);
   REQUIRE(restored.ok());
   const auto store = RocksDbStore::Open({.directory = world.place}).value();
@@ -111,14 +111,14 @@ TEST_CASE("restore: a backup that is made while batches are written is a beginni
   CHECK_FALSE(fs::exists(world.directory / ".copy.new"));
 }
 
-TEST_CASE("restore: a backup does not open as a store, and what is restored from it does") {
+TEST_CASE("restore: a backup does not open as a store, and a store restored from it does") {
   World world;
   const std::string copy = world.directory / "copy";
   REQUIRE(RocksDbStore::Open({.directory = world.backup}).value()->Backup(copy).ok());
   const absl::Status refused = RocksDbStore::Open({.directory = copy}).status();
   CHECK(absl::IsFailedPrecondition(refused));
   CHECK_THAT(std::string(refused.message()), Contains("berthd --restore BACKUP --data " + copy));
-  CHECK(RocksDbStore::Open({.directory = copy, .read_only = true}).ok());  // to look at it
+  CHECK(RocksDbStore::Open({.directory = copy, .read_only = true}).ok());  // for inspection
   std::ostringstream report;
   REQUIRE(Restore(copy, world.place, report).ok());
   auto restored = RocksDbStore::Open({.directory = world.place});
@@ -128,7 +128,7 @@ TEST_CASE("restore: a backup does not open as a store, and what is restored from
   CHECK(absl::IsFailedPrecondition(RocksDbStore::Open({.directory = again}).status()));
 }
 
-TEST_CASE("restore: a backup where nothing can be written leaves nothing, and the store goes on") {
+TEST_CASE("restore: a failed backup leaves nothing, and the store continues") {
   World world;
   auto store = RocksDbStore::Open({.directory = world.backup}).value();
   const std::string nowhere = world.directory / "missing/copy";
@@ -144,7 +144,7 @@ TEST_CASE("restore: a backup where nothing can be written leaves nothing, and th
   CHECK(store->Append({&*next}).ok());
 }
 
-TEST_CASE("restore: agents may hold longer leases than the backup knows of") {
+TEST_CASE("restore: agents may hold longer leases than the backup records") {
   World world;
   constexpr absl::Duration kUsual = absl::Seconds(15);
   {
@@ -176,14 +176,14 @@ TEST_CASE("restore: nothing is overwritten") {
   CHECK(fs::file_size(world.place + "/file") == 4);
 }
 
-TEST_CASE("restore: what is no whole backup is refused, and leaves nothing") {
+TEST_CASE("restore: an incomplete backup is refused, and nothing remains") {
   World world;
   std::string reason;
-  SECTION("none at all") {
+  SECTION("no backup") {
     fs::remove_all(world.backup);
     reason = "no store there";
   }
-  SECTION("its log cut off") {
+  SECTION("a truncated log") {
     fs::resize_file(world.Log(), fs::file_size(world.Log()) - 100);
     reason = "batches are missing";
   }
@@ -198,7 +198,7 @@ TEST_CASE("restore: what is no whole backup is refused, and leaves nothing") {
   CHECK_FALSE(fs::exists(world.place + ".restoring"));
 }
 
-TEST_CASE("restore: the command that is named names the directory") {
+TEST_CASE("restore: the suggested command contains the directory") {
   CHECK_THAT(HowToRestore("/var/lib/berth"),
              Contains("mv /var/lib/berth /var/lib/berth.damaged && "
                       "berthd --restore BACKUP --data /var/lib/berth"));

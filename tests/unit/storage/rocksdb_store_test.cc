@@ -1,4 +1,4 @@
-// What the RocksDB store promises beyond the Store contract: crashes, damage, versions, locks.
+// Guarantees of the RocksDB store beyond the Store contract: crashes, damage, versions, locks.
 #include "storage/rocksdb/rocksdb_store.h"
 
 #include <sys/mount.h>
@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> OpenAt(
   return RocksDbStore::Open(options);
 }
 
-// A batch that changes one record that all batches share and one of its own.
+// A batch that changes one record shared by all batches and one separate record.
 Batch MakeBatch(uint64_t sequence, size_t bytes = 100) {
   return {.sequence = sequence,
           .records = {{RecordKind::kNode, "shared", absl::StrCat(sequence)},
@@ -48,7 +48,7 @@ void AppendUpTo(Store& store, uint64_t last, size_t bytes = 100) {
   }
 }
 
-// The store holds exactly what batches 1..n left, for the n it says.
+// The store holds exactly batches 1..n, where n is its last sequence.
 void CheckExactPrefix(RocksDbStore& store) {
   const uint64_t last = store.LastSequence();
   std::set<std::string> jobs;
@@ -86,8 +86,8 @@ std::map<std::string, uint64_t> SizesIn(const std::string& directory) {
   return sizes;
 }
 
-// As the kernel has an open store at one moment: what kill -9 leaves. RocksDB deletes in the
-// background what it does not need any more, so a copy during which something changed is none.
+// Copies an open store as the kernel has it at one moment: the state after kill -9. RocksDB deletes
+// obsolete files in the background, so a copy is retried if something changed in the meantime.
 void CopyOpenStore(const std::string& from, const std::string& to) {
   for (int i = 0; i < 1000; ++i) {
     try {
@@ -95,7 +95,7 @@ void CopyOpenStore(const std::string& from, const std::string& to) {
       const auto before = SizesIn(from);
       fs::copy(from, to);
       if (SizesIn(from) == before) return;
-    } catch (const fs::filesystem_error&) {  // gone meanwhile
+    } catch (const fs::filesystem_error&) {  // deleted in the meantime
     }
   }
   FAIL("the store does not come to rest");
@@ -110,7 +110,7 @@ void FlipByte(const fs::path& file, uint64_t offset) {
   REQUIRE(stream.good());
 }
 
-TEST_CASE("a process that died leaves all that was acked") {
+TEST_CASE("a process that died leaves every acked batch") {
   TempDirectory directory;
   auto store = OpenAt(directory / "a").value();
   for (uint64_t round = 1; round <= 5; ++round) {
@@ -126,7 +126,7 @@ TEST_CASE("a process that died leaves all that was acked") {
   }
 }
 
-TEST_CASE("a power cut leaves all that was acked: every batch is really synced") {
+TEST_CASE("a power cut leaves every acked batch: every batch is really synced") {
   Random random(5);
   TempDirectory directory;
   auto faults = std::make_shared<FaultFileSystem>();
@@ -141,7 +141,7 @@ TEST_CASE("a power cut leaves all that was acked: every batch is really synced")
     acked = (*store)->LastSequence();
     faults->CutPower();
     const Batch lost = MakeBatch(acked + 1);
-    CHECK((*store)->Append({&lost}).ok());  // the disk lied, and the power is gone
+    CHECK((*store)->Append({&lost}).ok());  // the disk reports success, but the power is off
     store->reset();
     faults->LoseUnsynced();
   }
@@ -158,14 +158,14 @@ TEST_CASE("one process at a time") {
   CHECK(OpenAt(directory / "a").ok());
 }
 
-TEST_CASE("a directory that cannot be made is named") {
+TEST_CASE("a directory that cannot be created is named") {
   const auto store = OpenAt("/proc/no/such/place");
   REQUIRE_FALSE(store.ok());
   CHECK_THAT(std::string(store.status().message()), Contains("/proc/no/such/place"));
 }
 
-// The database below the store, for what the store would not do. It deletes write-ahead logs that
-// it does not need any more, behind the back of the store's list.
+// Direct access to the database below the store. It deletes obsolete write-ahead logs, which the
+// list of the store does not record.
 class RawDatabase {
  public:
   explicit RawDatabase(const std::string& directory) {
@@ -207,7 +207,7 @@ class RawDatabase {
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
 };
 
-TEST_CASE("a newer format is refused, and nothing changed") {
+TEST_CASE("a newer format is refused, and nothing is changed") {
   TempDirectory directory;
   { AppendUpTo(*OpenAt(directory / "a").value(), 3); }
   SECTION("by its number") {
@@ -217,7 +217,7 @@ TEST_CASE("a newer format is refused, and nothing changed") {
     meta.set_format_version(kStoreFormat + 1);
     raw.Put(RecordKind::kMeta, "store", meta.SerializeAsString());
   }
-  SECTION("by a kind of records that this version does not have") {
+  SECTION("by a record kind that this version does not have") {
     RawDatabase(directory / "a").AddFamily("wishes");
   }
   const auto store = OpenAt(directory / "a");
@@ -238,8 +238,7 @@ TEST_CASE("meta fields of a newer version survive") {
   CHECK_THAT(RawDatabase(directory / "a").Get(RecordKind::kMeta, "store"), Contains(added));
 }
 
-// Damage: a log entry or meta record is changed below the store, with valid checksums of RocksDB's
-// own.
+// Damage: a log entry or meta record is changed below the store, with valid checksums of RocksDB.
 void Tamper(const std::string& directory, RecordKind kind, const std::string& key,
             const std::function<std::optional<std::string>(std::string)>& change) {
   RawDatabase raw(directory);
@@ -271,7 +270,7 @@ TEST_CASE("a log that does not chain is refused, naming the entry") {
     Tamper(path, RecordKind::kLog, SequenceKey(5), [](const std::string&) { return std::nullopt; });
     reason = "the log ends with batch 4, the meta record with batch 5";
   }
-  SECTION("a meta record of another time") {
+  SECTION("an outdated meta record") {
     Tamper(path, RecordKind::kMeta, "store", [](const std::string& value) {
       store::v1::Meta meta;
       meta.ParseFromString(value);
@@ -291,9 +290,9 @@ TEST_CASE("a log that does not chain is refused, naming the entry") {
   }
   SECTION("no meta record") {
     Tamper(path, RecordKind::kMeta, "store", [](const std::string&) { return std::nullopt; });
-    reason = "holds records but no meta record";
+    reason = "contains records but no meta record";
   }
-  SECTION("a meta record that is none") {
+  SECTION("an invalid meta record") {
     Tamper(path, RecordKind::kMeta, "store", [](const std::string&) { return "\xff\xff"; });
     reason = "meta store: not a valid record";
   }
@@ -302,8 +301,8 @@ TEST_CASE("a log that does not chain is refused, naming the entry") {
   CHECK_THAT(std::string(store.status().message()), Contains(reason) && Contains(path));
 }
 
-// Any single flipped byte: refused, naming the file, or an exact prefix of what was acked, never
-// anything else.
+// A single flipped byte is either refused, naming the file, or leaves an exact prefix of the acked
+// batches.
 void TryFlips(const std::string& clean, const TempDirectory& directory, const std::string& part,
               int tries, int* refused) {
   Random random(17);
@@ -339,7 +338,7 @@ TEST_CASE("a flipped byte is refused or costs an exact suffix, never more") {
   {
     auto store = OpenAt(directory / "a").value();
     AppendUpTo(*store, 40, 3000);
-    CopyOpenStore(directory / "a", clean);  // all of it in the write-ahead log
+    CopyOpenStore(directory / "a", clean);  // all of it is in the write-ahead log
   }
   int refused = 0;
   TryFlips(clean, directory, ".log", 40, &refused);
@@ -353,7 +352,7 @@ TEST_CASE("a flipped byte is refused or costs an exact suffix, never more") {
 
 // ---- A full disk
 
-TEST_CASE("a damaged table that is met later is counted and named") {
+TEST_CASE("a damaged table that is found at runtime is counted and named") {
   TempDirectory directory;
   const std::string place = directory / "a";
   {
@@ -378,7 +377,7 @@ TEST_CASE("a damaged table that is met later is counted and named") {
   CHECK(health->read_errors() == 1);
 }
 
-TEST_CASE("a full disk: nothing is written, the same batch goes through once there is space") {
+TEST_CASE("a full disk: nothing is written, and the same batch succeeds once there is space") {
   TempDirectory directory;
   auto faults = std::make_shared<FaultFileSystem>();
   const std::string path = directory / "a";
@@ -399,7 +398,7 @@ TEST_CASE("a full disk: nothing is written, the same batch goes through once the
       CHECK(store->Read(RecordKind::kNode, "shared").value_or("") ==
             (before == 0 ? "" : absl::StrCat(before)));
     }
-    if (round % 4 == 3) {  // crashes while full
+    if (round % 4 == 3) {  // crash while the disk is full
       store.reset();
       faults->UnlimitedSpace();
       store = OpenAt(path, faults).value();
@@ -409,7 +408,7 @@ TEST_CASE("a full disk: nothing is written, the same batch goes through once the
     const absl::Status again = store->Append({&batch});
     INFO(again);
     REQUIRE(again.ok());
-    if (round % 3 == 0) {  // what is on the disk now is whole
+    if (round % 3 == 0) {  // the data on disk is consistent now
       const std::string copy = directory / "copy";
       CopyOpenStore(path, copy);
       auto opened = OpenAt(copy);
@@ -461,7 +460,7 @@ TEST_CASE("a real file system that is full") {
   umount2(mount_point.c_str(), MNT_DETACH);
 }
 
-TEST_CASE("a used-up quota pauses like a full disk") {
+TEST_CASE("an exhausted quota pauses like a full disk") {
   TempDirectory directory;
   auto faults = std::make_shared<FaultFileSystem>();
   auto store = OpenAt(directory / "a", faults).value();
@@ -474,7 +473,7 @@ TEST_CASE("a used-up quota pauses like a full disk") {
     REQUIRE(absl::IsResourceExhausted(full));
     CHECK_THAT(std::string(full.message()), Contains("disk full") && Contains("quota"));
     CHECK(store->LastSequence() == 3);
-    // The file system claims to have room; the store stays open, as that is not true.
+    // The file system reports free space, which is not usable; the store stays open.
     CHECK(store->Read(RecordKind::kNode, "shared").value_or("") == "3");
   }
   faults->UseUpQuota(false);
@@ -489,7 +488,7 @@ TEST_CASE("a used-up quota pauses like a full disk") {
 
 // ---- A failed sync
 
-TEST_CASE("a failed sync is final, whatever it says") {
+TEST_CASE("a failed sync is final, whatever its error") {
   for (const bool no_space : {false, true}) {
     TempDirectory directory;
     auto faults = std::make_shared<FaultFileSystem>();
@@ -502,12 +501,12 @@ TEST_CASE("a failed sync is final, whatever it says") {
     CHECK_THAT(std::string(failed.message()), Contains("sync failed") && Contains(".log"));
     CHECK(store->LastSequence() == 3);
     faults->FailSyncs("");
-    CHECK(absl::IsInternal(store->Append({&batch})));  // not even when it would work again
+    CHECK(absl::IsInternal(store->Append({&batch})));  // even if it would work again
     store.reset();
 
     auto again = OpenAt(directory / "a", faults);
     REQUIRE(again.ok());
-    CHECK((*again)->LastSequence() >= 3);  // batch 4 may have made it: nobody was told
+    CHECK((*again)->LastSequence() >= 3);  // batch 4 may be durable, but was not acked
     CheckExactPrefix(**again);
   }
 }

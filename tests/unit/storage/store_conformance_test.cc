@@ -1,4 +1,4 @@
-// What every Store promises (storage/store.h), over each implementation.
+// The contract of every Store (storage/store.h), for each implementation.
 #include <catch2/catch.hpp>
 #include <functional>
 #include <thread>
@@ -12,7 +12,7 @@
 namespace berth {
 namespace {
 
-// A store that can be closed and opened again.
+// A store that can be closed and reopened.
 class MemoryFixture {
  public:
   Store& store() { return store_; }
@@ -84,7 +84,7 @@ TEMPLATE_TEST_CASE("a new store is empty", "", MemoryFixture, RocksDbFixture) {
   CHECK(fixture.store().Append({}).ok());
 }
 
-TEMPLATE_TEST_CASE("what was appended is there, in order, also after opening again", "",
+TEMPLATE_TEST_CASE("appended batches are read back in order, also after reopening", "",
                    MemoryFixture, RocksDbFixture) {
   TestType fixture;
   const std::string cluster = fixture.store().ClusterId();
@@ -122,8 +122,7 @@ TEMPLATE_TEST_CASE("the last of several records with one key in a batch counts",
   CHECK(LoadAll(fixture.store()) == std::vector<std::string>{"node m=c"});
 }
 
-TEMPLATE_TEST_CASE("a gap is refused and nothing of it written", "", MemoryFixture,
-                   RocksDbFixture) {
+TEMPLATE_TEST_CASE("a gap is refused, and nothing is written", "", MemoryFixture, RocksDbFixture) {
   TestType fixture;
   Store& store = fixture.store();
   const Batch first = MakeBatch(1, {Value(RecordKind::kQueue, "q", "1")});
@@ -132,7 +131,7 @@ TEMPLATE_TEST_CASE("a gap is refused and nothing of it written", "", MemoryFixtu
   CHECK(absl::IsInvalidArgument(AppendOne(store, third)));
   CHECK(LoadAll(store).empty());
   REQUIRE(AppendOne(store, first).ok());
-  CHECK(absl::IsInvalidArgument(AppendOne(store, first)));  // again
+  CHECK(absl::IsInvalidArgument(AppendOne(store, first)));  // repeated
   CHECK(absl::IsInvalidArgument(AppendOne(store, third)));
   CHECK(store.LastSequence() == 1);
   CHECK(LogOf(store, 0) == std::vector<uint64_t>{1});
@@ -178,7 +177,7 @@ TEMPLATE_TEST_CASE("the log is read in pages and ages out", "", MemoryFixture, R
     CHECK(absl::IsOutOfRange(fixture.store().ReadLog(0, 1).status()));
     fixture.Reopen();
   }
-  // The last entry always stays: the chain goes on from it.
+  // The last entry always remains: the chain continues from it.
   REQUIRE(fixture.store().TrimLog(100).ok());
   fixture.Reopen();
   CHECK(LogOf(fixture.store(), 9) == std::vector<uint64_t>{10});
@@ -199,7 +198,7 @@ std::vector<std::string> BaseOf(const Store& store, uint64_t sequence) {
   return found;
 }
 
-TEMPLATE_TEST_CASE("a base keeps the records as they were, and the log that follows", "",
+TEMPLATE_TEST_CASE("a base keeps the records of its batch and the log that follows", "",
                    MemoryFixture, RocksDbFixture) {
   TestType fixture;
   const auto append = [&](uint64_t first, uint64_t last) {
@@ -227,9 +226,9 @@ TEMPLATE_TEST_CASE("a base keeps the records as they were, and the log that foll
   };
   CHECK(absl::IsNotFound(fixture.store().LoadBase(7, none)));
 
-  REQUIRE(fixture.store().TrimLog(4).ok());  // no base is so old: the log stays whole
+  REQUIRE(fixture.store().TrimLog(4).ok());  // no base is old enough: the log stays whole
   CHECK(FirstLogged(fixture.store()).value() == 1);
-  REQUIRE(fixture.store().TrimLog(9).ok());  // the base at 5 is the last so old
+  REQUIRE(fixture.store().TrimLog(9).ok());  // the base at 5 is the newest one that is old enough
   CHECK(FirstLogged(fixture.store()).value() == 6);
   CHECK(fixture.store().Bases().value() == std::vector<uint64_t>{5, 10});
   REQUIRE(fixture.store().TrimLog(12).ok());
@@ -240,7 +239,7 @@ TEMPLATE_TEST_CASE("a base keeps the records as they were, and the log that foll
   }
 }
 
-TEMPLATE_TEST_CASE("readers run beside the writer and see whole batches", "", MemoryFixture,
+TEMPLATE_TEST_CASE("readers run concurrently with the writer, on whole batches", "", MemoryFixture,
                    RocksDbFixture) {
   TestType fixture;
   Store& store = fixture.store();

@@ -1,4 +1,4 @@
-// A directory that is gone when the test is.
+// A directory that is deleted at the end of the test.
 #ifndef BERTH_TESTS_UNIT_STORAGE_TEMP_DIRECTORY_H_
 #define BERTH_TESTS_UNIT_STORAGE_TEMP_DIRECTORY_H_
 

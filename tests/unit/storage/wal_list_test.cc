@@ -1,4 +1,4 @@
-// Write-ahead logs that are gone: no store that once acknowledged something may open without.
+// Missing write-ahead logs: a store that has acknowledged batches must not open without them.
 #include "storage/rocksdb/wal_list.h"
 
 #include <catch2/catch.hpp>
@@ -51,7 +51,7 @@ std::string ListOf(const std::string& directory) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Neither a start nor fsck accepts it, both for this reason.
+// Both a start and fsck refuse the store, for this reason.
 void CheckRefused(const std::string& directory, const std::string& reason) {
   const absl::Status opened = OpenAt(directory).status();
   CHECK(absl::IsDataLoss(opened));
@@ -62,24 +62,24 @@ void CheckRefused(const std::string& directory, const std::string& reason) {
   CHECK_THAT(std::string(checked.message()), Contains(directory) && Contains(reason));
 }
 
-TEST_CASE("wals: a store without its only log file is refused, not taken for a new one") {
+TEST_CASE("wals: a store without its only log file is refused and not treated as new") {
   TempDirectory directory;
   const std::string path = directory / "a";
   SECTION("with batches") { AppendUpTo(*OpenAt(path).value(), 20); }
   SECTION("with one batch") { AppendUpTo(*OpenAt(path).value(), 1); }
-  SECTION("with none: it has an identity") { OpenAt(path).value(); }
+  SECTION("without batches: it has an identity") { OpenAt(path).value(); }
   const std::vector<std::string> files = LogFiles(path);
   REQUIRE(files.size() == 1);
   fs::remove(path + "/" + files[0]);
   CheckRefused(path, absl::StrCat("the write-ahead log ", files[0], " is missing"));
 }
 
-TEST_CASE("wals: any one of several log files is missed") {
+TEST_CASE("wals: each of several missing log files is detected") {
   TempDirectory directory;
   const std::string path = directory / "a";
   for (uint64_t start = 1; start <= 3; ++start) AppendUpTo(*OpenAt(path).value(), 10 * start);
   const std::vector<std::string> files = LogFiles(path);
-  REQUIRE(files.size() >= 3);  // opening leaves those before as they are
+  REQUIRE(files.size() >= 3);  // opening keeps the earlier ones
   for (const std::string& file : files) {
     const std::string copy = directory / "copy";
     fs::remove_all(copy);
@@ -90,11 +90,11 @@ TEST_CASE("wals: any one of several log files is missed") {
   CHECK(OpenAt(path).value()->LastSequence() == 30);
 }
 
-TEST_CASE("wals: the list follows what the database makes and deletes") {
+TEST_CASE("wals: the list follows the files that the database creates and deletes") {
   TempDirectory directory;
   const std::string path = directory / "a";
   auto store = OpenAt(path).value();
-  // Enough to fill tables several times over, so that log files come and go.
+  // Enough to fill several tables, so that log files are created and deleted.
   std::set<std::string> seen;
   for (int i = 0; i < 300; ++i) {
     AppendUpTo(*store, store->LastSequence() + 1, size_t{512} << 10);
@@ -108,36 +108,36 @@ TEST_CASE("wals: the list follows what the database makes and deletes") {
   CHECK(OpenAt(path).value()->LastSequence() == 300);
 }
 
-TEST_CASE("wals: a log file that lost its content is missed, by the counter that is not synced") {
+TEST_CASE("wals: a truncated log file is detected by the counter that is not synced") {
   TempDirectory directory;
   const std::string path = directory / "a";
   AppendUpTo(*OpenAt(path).value(), 40);
   const std::string log = path + "/" + LogFiles(path)[0];
   const uint64_t size = fs::file_size(log);
-  SECTION("a byte") { fs::resize_file(log, size - 1); }
-  SECTION("half of it") { fs::resize_file(log, size / 2); }
+  SECTION("by a byte") { fs::resize_file(log, size - 1); }
+  SECTION("to half") { fs::resize_file(log, size / 2); }
   const uint64_t left = fs::file_size(log);
   CheckRefused(path,
                absl::StrCat("the write-ahead log ", LogFiles(path)[0], " ends at byte ", left,
                             ", but ", size, " bytes of it were acknowledged, up to batch 40"));
   if (left == size - 1) CheckRefused(path, ": 1 batches are missing, after batch 39");
   CHECK(LogFiles(path).size() == 1);  // nothing was changed
-  fs::remove(path + "/ACKED");        // as a power cut may leave it
+  fs::remove(path + "/ACKED");        // a power cut may do that
   if (left == size - 1) CHECK(OpenAt(path).value()->LastSequence() == 39);
 }
 
-TEST_CASE("wals: a log file that lost its content is missed, up to the last batch noted") {
+TEST_CASE("wals: a truncated log file is detected up to the last batch in the list") {
   TempDirectory directory;
   const std::string path = directory / "a";
   AppendUpTo(*OpenAt(path).value(), 40);
-  CHECK_THAT(ListOf(path), Contains("batch 32\n"));  // noted as it doubles
+  CHECK_THAT(ListOf(path), Contains("batch 32\n"));  // updated at each doubling
   fs::resize_file(path + "/" + LogFiles(path)[0], 0);
   fs::remove(path + "/ACKED");
   CheckRefused(path, "the last batch is 0, but batch 32 was acknowledged");
   CheckRefused(path, "32 batches are missing");
 }
 
-TEST_CASE("wals: a record that a flipped bit makes look incomplete is missed") {
+TEST_CASE("wals: a record that looks incomplete because of a flipped bit is detected") {
   TempDirectory directory;
   const std::string path = directory / "a";
   AppendUpTo(*OpenAt(path).value(), 39);
@@ -153,7 +153,7 @@ TEST_CASE("wals: a record that a flipped bit makes look incomplete is missed") {
                                   fs::path(newest).filename().string()));
 }
 
-TEST_CASE("wals: a counter of a log file that is in tables by now does no harm") {
+TEST_CASE("wals: a counter for a log file that is already in tables does no harm") {
   TempDirectory directory;
   const std::string path = directory / "a";
   AppendUpTo(*OpenAt(path).value(), 5);
@@ -163,7 +163,7 @@ TEST_CASE("wals: a counter of a log file that is in tables by now does no harm")
   CHECK(OpenAt(path).value()->LastSequence() == 6);
 }
 
-TEST_CASE("wals: a copy of the directory is as good as it was") {
+TEST_CASE("wals: a copy of the directory is valid") {
   TempDirectory directory;
   const std::string path = directory / "a", copy = directory / "copy";
   AppendUpTo(*OpenAt(path).value(), 20);
@@ -171,12 +171,12 @@ TEST_CASE("wals: a copy of the directory is as good as it was") {
   AppendUpTo(*OpenAt(path).value(), 30);
   AppendUpTo(*OpenAt(copy).value(), 25);
   CHECK(OpenAt(copy).value()->LastSequence() == 25);
-  // Its files put back without its counter, beside one that has gone on.
+  // Copied files with the counter of the original, which has continued.
   fs::copy(path + "/ACKED", copy + "/ACKED", fs::copy_options::overwrite_existing);
   CHECK(absl::IsDataLoss(OpenAt(copy).status()));
 }
 
-TEST_CASE("wals: a store without list is taken as it is, and gets one") {
+TEST_CASE("wals: a store without a list is accepted and gets one") {
   TempDirectory directory;
   const std::string path = directory / "a";
   AppendUpTo(*OpenAt(path).value(), 5);
@@ -188,28 +188,28 @@ TEST_CASE("wals: a store without list is taken as it is, and gets one") {
   CheckRefused(path, before[0]);
 }
 
-TEST_CASE("wals: a list that is none is refused") {
+TEST_CASE("wals: an invalid list is refused") {
   TempDirectory directory;
   const std::string path = directory / "a";
   AppendUpTo(*OpenAt(path).value(), 5);
   for (const char* text : {"", "batch\n", "batch x\n000004.log\n", "batch 1\n../../etc/passwd\n"}) {
     std::ofstream(path + "/WALS", std::ios::trunc) << text;
-    CheckRefused(path, "WALS is no list");
+    CheckRefused(path, "WALS is not a list");
   }
 }
 
-TEST_CASE("wals: a list that cannot be read is not taken for none") {
+TEST_CASE("wals: an unreadable list is not treated as missing") {
   TempDirectory directory;
   const std::string path = directory / "a";
   AppendUpTo(*OpenAt(path).value(), 5);
   fs::remove(path + "/WALS");
-  fs::create_directory(path + "/WALS");  // reading it fails, for root, too
+  fs::create_directory(path + "/WALS");  // reading it fails, even for root
   const absl::Status opened = OpenAt(path).status();
   CHECK(absl::IsUnavailable(opened));
   CHECK_THAT(std::string(opened.message()), Contains(path + ": WALS cannot be read"));
 }
 
-// A crash between the two steps of making, or of deleting, a log file.
+// A crash between the two steps of creating or deleting a log file.
 TEST_CASE("wals: a log file that is not listed does no harm") {
   TempDirectory directory;
   const std::string path = directory / "a";
@@ -221,7 +221,7 @@ TEST_CASE("wals: a log file that is not listed does no harm") {
   CHECK((*store)->LastSequence() == 5);
 }
 
-TEST_CASE("wals: a list that cannot be written keeps the log file from being used") {
+TEST_CASE("wals: a log file is not used if the list cannot be written") {
   TempDirectory directory;
   auto faults = std::make_shared<FaultFileSystem>();
   WalList list(faults, directory.path());
@@ -237,7 +237,7 @@ TEST_CASE("wals: a list that cannot be written keeps the log file from being use
   REQUIRE(list.Add(file).ok());
   faults->SetSpace(0);
   CHECK(list.Remove(file).IsNoSpace());
-  list.Acknowledge(9);  // noted when there is room
+  list.Acknowledge(9);  // written once there is space
   faults->UnlimitedSpace();
   CHECK(list.acknowledged() == 9);
   CHECK_THAT(ListOf(directory.path()), Contains("batch 0\n000007.log"));

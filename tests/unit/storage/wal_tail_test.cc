@@ -1,4 +1,4 @@
-// The end of a write-ahead log: what a power cut leaves is told from damage.
+// The end of a write-ahead log: a tail torn by a power cut is distinguished from damage.
 #include "storage/rocksdb/wal_tail.h"
 
 #include <catch2/catch.hpp>
@@ -51,8 +51,8 @@ void AppendOne(RocksDbStore& store, size_t bytes) {
   REQUIRE(store.Append({&batch}).ok());
 }
 
-// A store of ten batches, some of them longer than a block of the log, and where they end in it.
-// Nothing tells how many of them were acknowledged.
+// A store of ten batches, some of them longer than a block of the log, with their end offsets.
+// Nothing records how many of them were acknowledged.
 struct World {
   World() {
     Random random(7);
@@ -68,7 +68,7 @@ struct World {
     fs::remove(path + "/WALS");
     content = ReadAll(log);
   }
-  // The store after the log was made so.
+  // The store with this content of the log.
   std::string With(absl::string_view changed) {
     const std::string copy = directory / "copy";
     fs::remove_all(copy);
@@ -80,7 +80,7 @@ struct World {
   TempDirectory directory;
   const std::string path = directory / "a";
   fs::path log;
-  std::vector<uint64_t> ends;  // of the log after so many batches
+  std::vector<uint64_t> ends;  // of the log, by number of batches
   std::string content;
 };
 
@@ -98,18 +98,18 @@ TEST_CASE("wal tail: a log is read as RocksDB wrote it") {
   CHECK_FALSE(whole.bad.has_value());
   for (size_t batch = 0; batch < world.ends.size(); ++batch) {
     const LogScan scan = ScanLog(absl::string_view(world.content).substr(0, world.ends[batch] + 9));
-    CHECK(scan.good == world.ends[batch]);  // what is only cut off is not bad
+    CHECK(scan.good == world.ends[batch]);  // a truncated record is not bad
     CHECK_FALSE(scan.bad.has_value());
   }
 }
 
-TEST_CASE("wal tail: zeros from a sector on are cut off, and every batch before them is there") {
+TEST_CASE("wal tail: zeros from a sector on are cut off, and every batch before them remains") {
   World world;
   for (size_t from = Sector(world.ends[0]); from < world.content.size(); from += 9 * 512) {
     const size_t kept = static_cast<size_t>(
         std::upper_bound(world.ends.begin(), world.ends.end(), from) - world.ends.begin() - 1);
     INFO("zeros from byte " << from << ", " << kept << " batches are whole");
-    // A sector's end may be a record's; RocksDB would have written nothing but what follows there.
+    // The end of a sector may also be the end of a record, after which nothing was written.
     const std::string copy = world.With(ZerosFrom(world.content, from, world.content.size()));
     const auto store = OpenAt(copy);
     INFO(store.status());
@@ -126,7 +126,7 @@ TEST_CASE("wal tail: zeros from a sector on are cut off, and every batch before 
   }
 }
 
-TEST_CASE("wal tail: zeros where nothing of a record was written are cut off") {
+TEST_CASE("wal tail: zeros at the place of whole records are cut off") {
   World world;
   for (size_t batch = 0; batch < 10; ++batch) {
     const size_t from = world.ends[batch];
@@ -136,7 +136,7 @@ TEST_CASE("wal tail: zeros where nothing of a record was written are cut off") {
   }
 }
 
-TEST_CASE("wal tail: what is damaged is left as it is, and refused with its place") {
+TEST_CASE("wal tail: a damaged log is not changed, and is refused with the position") {
   World world;
   const size_t end = world.ends[5], middle = (end + world.ends[6]) / 2;
   std::string changed = world.content;
@@ -153,7 +153,7 @@ TEST_CASE("wal tail: what is damaged is left as it is, and refused with its plac
     changed = ZerosFrom(changed, Sector(world.ends[8] + 8), changed.size());
     changed[end + 5] ^= 4;
   }
-  SECTION("zeros and then something else") {
+  SECTION("zeros followed by other bytes") {
     changed = ZerosFrom(changed, Sector(middle), changed.size());
     changed.back() = 'x';
   }
@@ -173,7 +173,7 @@ TEST_CASE("wal tail: what is damaged is left as it is, and refused with its plac
   CHECK_FALSE(fs::exists(copy + "/quarantine"));
 }
 
-TEST_CASE("wal tail: what was acknowledged is not cut off") {
+TEST_CASE("wal tail: acknowledged batches are not cut off") {
   World world;
   const std::string changed =
       ZerosFrom(world.content, Sector(world.ends[6] + 8), world.content.size());
@@ -195,20 +195,20 @@ TEST_CASE("wal tail: what was acknowledged is not cut off") {
   CHECK((*opened)->LastSequence() == 6);
 }
 
-TEST_CASE("wal tail: who only looks changes nothing, and says what to do") {
+TEST_CASE("wal tail: a read-only open changes nothing and suggests what to do") {
   World world;
   const std::string copy =
       world.With(ZerosFrom(world.content, Sector(world.ends[6] + 8), world.content.size()));
-  const auto looked = RocksDbStore::Open({.directory = copy, .read_only = true});
-  CHECK(absl::IsFailedPrecondition(looked.status()));
-  CHECK_THAT(std::string(looked.status().message()),
+  const auto opened = RocksDbStore::Open({.directory = copy, .read_only = true});
+  CHECK(absl::IsFailedPrecondition(opened.status()));
+  CHECK_THAT(std::string(opened.status().message()),
              Contains(copy) && Contains("000004.log") && Contains("Start berthd once"));
   CHECK(fs::file_size(copy + "/000004.log") == world.content.size());
   REQUIRE(OpenAt(copy).ok());
   CHECK(RocksDbStore::Open({.directory = copy, .read_only = true}).ok());
 }
 
-TEST_CASE("wal tail: what is kept of what was cut off is bounded") {
+TEST_CASE("wal tail: the number of saved tails is bounded") {
   TempDirectory directory;
   const std::string path = directory / "a";
   for (int i = 0; i < 7; ++i) {

@@ -5,7 +5,7 @@
 namespace berth::testing {
 namespace {
 
-TEST_CASE("config: addresses of servers") {
+TEST_CASE("config: addresses of servers are validated") {
   for (const char* wrong :
        {"", "nope", "http://berthd:7070", "a b:7070", "::1:7070", "[::1:7070", "[]:7070", ":7070",
         "berthd:0", "berthd:70700", "berthd:", "berthd:7070/"}) {

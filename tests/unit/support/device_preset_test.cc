@@ -7,7 +7,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-TEST_CASE("a matrix of links, as nvidia-smi shows it") {
+TEST_CASE("a matrix of links is parsed as nvidia-smi prints it") {
   const auto topology =
       ParseDeviceMatrix({"X NV2 SYS ?", "NV2  X SYS PIX", "SYS\tSYS X NV2", "? ? NV2 X"});
   INFO(topology.status());
@@ -20,17 +20,17 @@ TEST_CASE("a matrix of links, as nvidia-smi shows it") {
   CHECK(topology->between() == std::string("\1\2\0\2\3\1", 6));
 }
 
-TEST_CASE("a matrix that is none says where") {
+TEST_CASE("an invalid matrix is refused with the position of the error") {
   const auto why = [](const std::vector<std::string>& rows) {
     return std::string(ParseDeviceMatrix(rows).status().message());
   };
   CHECK_THAT(why({"X SYS", "SYS"}), Contains("row 2 has 1 cells"));
   CHECK_THAT(why({"X SYS", "SYS NV1"}), Contains("row 2: cell 2 is not X"));
-  CHECK_THAT(why({"X NV0", "NV0 X"}), Contains("row 1, cell 2: NV0 is no link"));
-  CHECK_THAT(why({"X SYS", "PIX X"}), Contains("row 1, cell 2: SYS, but the way back is PIX"));
+  CHECK_THAT(why({"X NV0", "NV0 X"}), Contains("row 1, cell 2: NV0 is not a link"));
+  CHECK_THAT(why({"X SYS", "PIX X"}), Contains("row 1, cell 2: SYS, but the reverse is PIX"));
 }
 
-TEST_CASE("all known machines have sound matrices, with and without NICs") {
+TEST_CASE("all known machines have valid matrices, with and without NICs") {
   for (const char* name :
        {"ac922", "dgx-1", "dgx-2", "dgx-a100", "hgx-h100", "mi250x", "p5", "pcie-8"}) {
     INFO(name);

@@ -9,7 +9,7 @@
 
 namespace berth::testing {
 
-TEST_CASE("errors: violations survive the wire") {
+TEST_CASE("errors: violations are preserved over gRPC") {
   const std::vector<Violation> violations = {{"jobs[0].name", "must be a DNS label"},
                                              {"", "of the request as a whole"}};
   const absl::Status sent = ViolationsError(absl::StatusCode::kInvalidArgument, violations);
@@ -22,7 +22,7 @@ TEST_CASE("errors: violations survive the wire") {
   CHECK(RetryDelayOf(received) == absl::ZeroDuration());
 }
 
-TEST_CASE("errors: clients in other languages find google.rpc types") {
+TEST_CASE("errors: clients in other languages get google.rpc types") {
   const grpc::Status wire = ToGrpcStatus(
       RetryLaterError(absl::StatusCode::kResourceExhausted, "later", absl::Milliseconds(1500)));
   google::rpc::Status details;
@@ -38,7 +38,7 @@ TEST_CASE("errors: clients in other languages find google.rpc types") {
   CHECK(RetryDelayOf(FromGrpcStatus(wire)) == absl::Milliseconds(1500));
 }
 
-TEST_CASE("errors: many violations are shortened, not dropped in silence") {
+TEST_CASE("errors: a long list of violations is shortened, and the error says so") {
   std::vector<Violation> violations;
   for (int i = 0; i < 200; ++i) violations.push_back({absl::StrCat("f", i), std::string(300, 'x')});
   const absl::Status status = ViolationsError(absl::StatusCode::kInvalidArgument, violations);
@@ -47,7 +47,7 @@ TEST_CASE("errors: many violations are shortened, not dropped in silence") {
   CHECK(ToGrpcStatus(status).error_details().size() < 2 * kMaxErrorBytes);
 }
 
-TEST_CASE("errors: whatever they repeat, they fit into a header") {
+TEST_CASE("errors: any error fits into a header, whatever text it repeats") {
   for (const char c : {'x', '%', '\xc3'}) {
     const std::string echo(10'000, c);
     std::vector<Violation> violations(50, Violation{echo, echo});
@@ -63,13 +63,13 @@ TEST_CASE("errors: whatever they repeat, they fit into a header") {
   }
 }
 
-TEST_CASE("errors: plain ones and OK") {
+TEST_CASE("errors: errors without details, and OK") {
   CHECK(ToGrpcStatus(absl::OkStatus()).ok());
   CHECK(FromGrpcStatus(grpc::Status::OK).ok());
   const grpc::Status plain = ToGrpcStatus(absl::NotFoundError("no"));
   CHECK(plain.error_details().empty());
   CHECK(FromGrpcStatus(plain) == absl::NotFoundError("no"));
-  // Details that are not ours do no harm.
+  // Details in another format do no harm.
   CHECK(FromGrpcStatus({grpc::StatusCode::INTERNAL, "x", "\xff\xff"}).message() == "x");
 }
 

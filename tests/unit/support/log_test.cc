@@ -8,7 +8,7 @@
 
 namespace berth::testing {
 
-TEST_CASE("log: one event, then fields, odd values are quoted") {
+TEST_CASE("log: one event, then fields, and special values are quoted") {
   CHECK(FormatLogLine("task started", {{"job", "train"}, {"attempt", 3}}) ==
         "task started  job=train attempt=3");
   CHECK(FormatLogLine("x", {{"message", "two words"}, {"empty", ""}, {"q", "a\"b\n"}}) ==

@@ -16,7 +16,7 @@
 namespace berth {
 namespace {
 
-TEST_CASE("json: maps are in order of their keys, whatever order they were filled in") {
+TEST_CASE("json: maps are sorted by key, whatever the order of insertion") {
   v1::ResourceList one, other;
   for (int i = 10; i < 60; ++i) (*one.mutable_counts())[absl::StrCat("k", i)] = i;
   for (int i = 59; i >= 10; --i) (*other.mutable_counts())[absl::StrCat("k", i)] = i;
@@ -28,7 +28,7 @@ TEST_CASE("json: maps are in order of their keys, whatever order they were fille
   }
 }
 
-TEST_CASE("json: what is 0 is left out, or told, what is absent is neither") {
+TEST_CASE("json: zeros are left out or printed on request, and absent fields are never printed") {
   v1::TopologyConstraint one;
   one.set_kind("nvlink");
   CHECK(WriteJson(one) == R"({"highestTier":0,"kind":"nvlink"})");
@@ -47,12 +47,12 @@ TEST_CASE("json: an index and a rank of 0 are printed") {
   const std::string text = WriteJson(task);
   INFO(text);
   CHECK(text.find(R"("index":0,"rank":0)") != std::string::npos);
-  CHECK(text.find("exitCode") == std::string::npos);  // it has presence, and is not set
+  CHECK(text.find("exitCode") == std::string::npos);  // it has presence and is not set
   task.set_exit_code(0);
   CHECK(WriteJson(task).find(R"("exitCode":0)") != std::string::npos);
 }
 
-TEST_CASE("json: 0 in a spec is the default and left out, but for the priority") {
+TEST_CASE("json: 0 in a spec is the default and left out, except for the priority") {
   v1::Job job;
   job.mutable_spec()->add_groups()->set_name("w");
   job.mutable_status()->set_state(v1::JOB_PENDING);
@@ -66,7 +66,7 @@ TEST_CASE("json: 0 in a spec is the default and left out, but for the priority")
   CHECK(WriteYaml(job).find("0") == std::string::npos);
 }
 
-TEST_CASE("json: 64-bit integers are numbers as long as every reader holds them exactly") {
+TEST_CASE("json: 64-bit integers are numbers if every reader represents them exactly") {
   v1::ResourceList list;
   for (const auto& [value, text] : std::map<int64_t, std::string>{
            {96'000, "96000"},
@@ -79,7 +79,7 @@ TEST_CASE("json: 64-bit integers are numbers as long as every reader holds them 
   }
 }
 
-TEST_CASE("json: protobuf's own reader takes what is written, whatever is in it") {
+TEST_CASE("json: protobuf's own parser accepts the output for any text") {
   v1::Job job;
   job.set_name("a\"\\\n\t\x01\x7f\xc2\x9b\xc3\xa9<>\xe2\x80\xae\xf0\x9f\x9a\xa2");
   job.set_uid(uint64_t{1} << 60);
@@ -94,7 +94,7 @@ TEST_CASE("json: protobuf's own reader takes what is written, whatever is in it"
     const std::string text = WriteJson(job, style);
     INFO(text);
     CHECK(text.find('\x7f') == std::string::npos);
-    CHECK(text.find("\xc2\x9b") == std::string::npos);  // a control that terminals obey
+    CHECK(text.find("\xc2\x9b") == std::string::npos);  // a control character for terminals
     CHECK(text.find("\\u202e") != std::string::npos);
     v1::Job back;
     REQUIRE(google::protobuf::util::JsonStringToMessage(text, &back).ok());

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
-TEST_CASE("cores") {
+TEST_CASE("cores are parsed and printed") {
   CHECK(*ParseCpuMillis("0") == 0);
   CHECK(*ParseCpuMillis("2") == 2000);
   CHECK(*ParseCpuMillis("1.5") == 1500);
@@ -26,7 +26,7 @@ TEST_CASE("cores") {
   }
 }
 
-TEST_CASE("bytes") {
+TEST_CASE("bytes are parsed and printed") {
   CHECK(*ParseBytes("64") == 64);
   CHECK(*ParseBytes("64B") == 64);
   CHECK(*ParseBytes("1Ki") == 1024);
@@ -45,7 +45,7 @@ TEST_CASE("bytes") {
   }
 }
 
-TEST_CASE("durations") {
+TEST_CASE("durations are parsed and printed") {
   const auto nanos = [](const char* text) {
     const auto parsed = ParseDuration(text);
     REQUIRE(parsed.ok());
@@ -67,7 +67,7 @@ TEST_CASE("durations") {
   }
 }
 
-TEST_CASE("what is written reads back as the same number") {
+TEST_CASE("printed quantities parse back to the same number") {
   CHECK(FormatCpuMillis(1500) == "1.5");
   CHECK(FormatCpuMillis(96'000) == "96");
   CHECK(FormatCpuMillis(1'250) == "1250m");
@@ -94,7 +94,7 @@ TEST_CASE("what is written reads back as the same number") {
   }
 }
 
-TEST_CASE("the nearest word") {
+TEST_CASE("the nearest known word is suggested") {
   CHECK(EditDistance("", "abc") == 3);
   CHECK(EditDistance("replica", "replicas") == 1);
   CHECK(EditDistance("memroy", "memory") == 1);

@@ -9,7 +9,7 @@
 
 namespace berth::testing {
 
-TEST_CASE("visible: what may move a cursor, end a line or turn text round is escaped") {
+TEST_CASE("visible: characters that control a terminal or the text direction are escaped") {
   CHECK(Visible("plain \xc3\xa4 \xe6\x97\xa5") == "plain \xc3\xa4 \xe6\x97\xa5");
   CHECK(Visible("a\nb\tc\rd") == "a\\nb\\tc\\rd");
   CHECK(Visible("\x1b[2J\x7f") == "\\x1b[2J\\x7f");
@@ -34,12 +34,12 @@ TEST_CASE("visible: shortened text keeps whole characters") {
   CHECK(Shortened(std::string(10'000, 'x'), 200).size() == 200);
 }
 
-TEST_CASE("visible: lines stay lines") {
+TEST_CASE("visible: line breaks are kept") {
   CHECK(VisibleLines("a\x1b[2J\nb\tc\n") == "a\\x1b[2J\nb\\tc\n");
   CHECK(VisibleLines("").empty());
 }
 
-TEST_CASE("visible: every string of a message, keys of maps too, and no bytes") {
+TEST_CASE("visible: every string of a message is escaped, also keys of maps, but no bytes") {
   v1::Job job;
   job.set_name("a\nb");
   (*job.mutable_spec()->mutable_labels())["k\x1b"] = "v\x1b";
@@ -56,7 +56,7 @@ TEST_CASE("visible: every string of a message, keys of maps too, and no bytes") 
   CHECK(output.data() == "raw\n\x1b");
 }
 
-TEST_CASE("visible: lines of the log") {
+TEST_CASE("visible: lines of the log are escaped") {
   CHECK(FormatLogLine("x\ny", {{"m",
                                 "\xe2\x80\xae"
                                 "a"},

@@ -23,7 +23,7 @@ T Parse(const std::string& text) {
   return message;
 }
 
-TEST_CASE("a job specification is read with every kind of value") {
+TEST_CASE("a job specification is read with values of every kind") {
   const v1::JobSpec spec = Parse<v1::JobSpec>(R"(
 queue: research
 priority: -5
@@ -78,14 +78,14 @@ groups:
   CHECK(spec.groups(1).env(0).value() == "");
 }
 
-TEST_CASE("JSON is read too, with 64-bit numbers in quotes") {
+TEST_CASE("JSON is also read, with 64-bit numbers in quotes") {
   const auto server = Parse<config::v1::Server>(
       R"({"listen": "127.0.0.1:0", "limits": {"tasksPerJob": 5, "activeJobs": "7", "message": "8Mi"}})");
   CHECK(server.limits().active_jobs() == 7);
   CHECK(server.limits().message_bytes() == 8 << 20);
 }
 
-TEST_CASE("nothing, comments and empty sections leave the message as it is") {
+TEST_CASE("an empty file, comments and empty sections leave the message unchanged") {
   CHECK(Parse<config::v1::Server>("").ByteSizeLong() == 0);
   CHECK(Parse<config::v1::Server>("# nothing\n").ByteSizeLong() == 0);
   CHECK(Parse<config::v1::Server>("---\n").ByteSizeLong() == 0);
@@ -93,7 +93,7 @@ TEST_CASE("nothing, comments and empty sections leave the message as it is") {
   CHECK(Parse<config::v1::Server>("tls:\nlimits: {}\n").has_limits());
 }
 
-TEST_CASE("limits take device kinds as keys") {
+TEST_CASE("limits accept device kinds as keys") {
   const auto queue = Parse<v1::QueueSpec>("limit: {cpu: 10, gpu: 64, counts: {licenses: 3}}");
   CHECK(queue.limit().cpu_millis() == 10'000);
   CHECK(queue.limit().counts().at("gpu") == 64);
@@ -170,10 +170,10 @@ const Bad kBadJobs[] = {
     {"groups:\n- resources: {gpu: many}",
      "f.yaml:2:20: count: expected a whole number, got \"many\""},
     {"groups:\n- resources: {gpu: {kind: npu}}",
-     "f.yaml:2:20: kind \"npu\" is not that of the key \"gpu\""},
+     "f.yaml:2:20: kind \"npu\" does not match the key \"gpu\""},
 };
 
-TEST_CASE("what is wrong in a job is told with its place") {
+TEST_CASE("errors in a job are reported with their positions") {
   for (const Bad& bad : kBadJobs) {
     INFO(bad.text);
     v1::JobSpec spec;
@@ -181,7 +181,7 @@ TEST_CASE("what is wrong in a job is told with its place") {
   }
 }
 
-TEST_CASE("aliases are refused, known or not") {
+TEST_CASE("aliases are refused, whether defined or not") {
   v1::JobSpec spec;
   CHECK(ErrorOf("queue: &x a\nkillSignal: *x\n", &spec) ==
         "f.yaml:1:8: anchors (&x) are not supported: write the value out\n"
@@ -193,10 +193,10 @@ TEST_CASE("aliases are refused, known or not") {
 TEST_CASE("two fields of a oneof exclude each other") {
   v1::HyperNodeSpec spec;
   CHECK(ErrorOf("members:\n- {exact: a, regex: b}\n", &spec) ==
-        "f.yaml:2:14: \"regex\" excludes \"exact\": give one of them");
+        "f.yaml:2:14: \"regex\" conflicts with \"exact\": set only one of them");
 }
 
-TEST_CASE("every error is told at once, in order, up to the bound") {
+TEST_CASE("all errors are reported at once, in order, up to a limit") {
   v1::JobSpec spec;
   CHECK(ErrorOf("queu: a\npriority: x\nqueue: a\nqueue: b\n", &spec) ==
         "f.yaml:1:1: unknown key \"queu\"; did you mean \"queue\"?\n"
@@ -210,10 +210,10 @@ TEST_CASE("every error is told at once, in order, up to the bound") {
   CHECK(error.substr(error.rfind('\n') + 1) == "f.yaml: and 10 more errors");
 }
 
-TEST_CASE("size and depth are bounded, and nothing throws") {
+TEST_CASE("size and depth are limited, and nothing throws") {
   v1::JobSpec spec;
   CHECK(ErrorOf(std::string(kMaxYamlBytes + 1, ' '), &spec) ==
-        "f.yaml: 16777217 bytes are more than the 16777216 allowed");
+        "f.yaml: 16777217 bytes; at most 16777216 are allowed");
   CHECK(ErrorOf(std::string(33, '['), &spec) ==
         "f.yaml: nested more than 32 levels deep on line 1");
   CHECK(ErrorOf(std::string(100'000, '['), &spec) ==
@@ -223,7 +223,7 @@ TEST_CASE("size and depth are bounded, and nothing throws") {
   CHECK_FALSE(ErrorOf("%YAML 9.9\n---\na", &spec).empty());
 }
 
-TEST_CASE("strings are UTF-8, whatever is escaped in them") {
+TEST_CASE("strings are UTF-8, whatever they escape") {
   const auto spec = Parse<v1::JobSpec>(R"(queue: "a\_b\Nc\u00a0\xe9\0")");
   CHECK(spec.queue() == std::string("a\xc2\xa0"
                                     "b\xc2\x85"
@@ -234,17 +234,17 @@ TEST_CASE("strings are UTF-8, whatever is escaped in them") {
   CHECK(ErrorOf(std::string("queue: a\nuser: a\0_b\n", 20), &ignored) == "f.yaml:2:8: a NUL byte");
 }
 
-// yaml-cpp tells of empty documents without end there: they took seconds and hundreds of megabytes.
-TEST_CASE("what can begin nothing is told at once") {
+// Here yaml-cpp reports empty documents endlessly, which took seconds and hundreds of megabytes.
+TEST_CASE("characters that cannot start a value are reported at once") {
   v1::JobSpec spec;
-  CHECK(ErrorOf(",", &spec) == "f.yaml:1:1: nothing can begin here");
-  CHECK(ErrorOf("\"a\",", &spec).find("f.yaml:1:4: nothing can begin here") != std::string::npos);
+  CHECK(ErrorOf(",", &spec) == "f.yaml:1:1: unexpected character");
+  CHECK(ErrorOf("\"a\",", &spec).find("f.yaml:1:4: unexpected character") != std::string::npos);
   YamlErrors errors("f.yaml");
   CHECK(ParseYamlTree("a: 1\n---\n---\nb: 2\n", &errors).size() == 3);
   CHECK(errors.empty());
 }
 
-TEST_CASE("positions are remembered by path") {
+TEST_CASE("positions are recorded by path") {
   YamlErrors errors("f.yaml");
   const auto documents =
       ParseYamlTree("groups:\n- name: a\n  replicas: 3\n  resources: {gpu: 8}\n", &errors);

@@ -1,4 +1,4 @@
-// Property: what WriteYaml writes, ReadYaml reads back to an equal message, for any message of the
+// Property: ReadYaml reads the output of WriteYaml back to an equal message, for any message of the
 // API.
 #include <catch2/catch.hpp>
 
@@ -24,7 +24,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Fills messages at random: edges of ranges, odd texts, deep and empty sub-messages.
+// Fills messages at random: limits of ranges, unusual texts, deep and empty sub-messages.
 class Filler {
  public:
   explicit Filler(uint64_t seed) : random_(seed) {}
@@ -58,7 +58,7 @@ class Filler {
     return kinds[random_.Below(4)];
   }
 
-  // Devices that may be written as keys.
+  // Devices that can be written as keys.
   bool FillWithKnownKinds(Message* message) {
     if (auto* list = dynamic_cast<v1::ResourceList*>(message)) {
       (*list->mutable_counts())["gpu"] = static_cast<double>(random_.Below(90)) / 10;
@@ -147,7 +147,7 @@ class Filler {
     }
   }
 
-  // Keys of a map are distinct: entries of one key would be one after reading.
+  // Keys of a map are distinct: entries with the same key would be merged by reading.
   void FillEntry(Message* message, const FieldDescriptor* field, int depth) {
     const Reflection* r = message->GetReflection();
     Message* entry = r->AddMessage(message, field);
@@ -189,7 +189,7 @@ TEST_CASE("written YAML reads back: configuration") {
   CheckRoundTrips<config::v1::Simulation>();
 }
 
-TEST_CASE("what is written is what people would write") {
+TEST_CASE("written YAML looks like YAML that people write") {
   v1::JobSpec spec;
   const char* text =
       "{queue: a, walltime: 72h, labels: {z: 1, a: x}, groups: [{name: w, command: [a, b c],"

@@ -24,7 +24,7 @@ const char kBefore[] =
     "SwitchName=s0 Nodes=dev[0-5]\nSwitchName=s1 Nodes=dev[6-11]\nSwitchName=s2 Nodes=x\n"
     "SwitchName=top Switches=s[0-2]\n";
 
-TEST_CASE("the difference is told as diff tells it") {
+TEST_CASE("the difference is printed like a diff") {
   const HyperNodes before = Made(kBefore);
   CHECK(DifferenceText(Differ(before, {})) == R"(+ s0  network tier 1 leaf, 6 nodes
     + node dev[0-5]
@@ -34,7 +34,7 @@ TEST_CASE("the difference is told as diff tells it") {
     + node x
 + top  network tier 2 spine, 3 hypernodes
     + hypernode s[0-2]
-import/slurm-conf: 4 to create, 0 to change, 0 to delete, 0 as they are
+import/slurm-conf: 4 to create, 0 to change, 0 to delete, 0 unchanged
 )");
   const HyperNodes after = Made(
       "SwitchName=s0 Nodes=dev[0-2],dev[5-6] LinkSpeed=400\nSwitchName=s1 Nodes=dev[7-11]\n"
@@ -52,13 +52,13 @@ import/slurm-conf: 4 to create, 0 to change, 0 to delete, 0 as they are
     + hypernode mid, s3
     - hypernode s[1-2]
 - s2  network tier 1 leaf, 1 node
-import/slurm-conf: 2 to create, 3 to change, 1 to delete, 0 as they are
+import/slurm-conf: 2 to create, 3 to change, 1 to delete, 0 unchanged
 )");
   CHECK(DifferenceText(Differ(before, before)) ==
-        "import/slurm-conf: no difference, 4 as they are\n");
+        "import/slurm-conf: no difference, 4 unchanged\n");
 }
 
-TEST_CASE("long lists are told in part") {
+TEST_CASE("long lists are abbreviated") {
   std::string nodes = "n0";
   for (int i = 2; i < 60; i += 2) absl::StrAppend(&nodes, ",n", i);
   CHECK(DifferenceText(Differ(Made("SwitchName=a Nodes=" + nodes), {}))
@@ -66,7 +66,7 @@ TEST_CASE("long lists are told in part") {
         std::string::npos);
 }
 
-TEST_CASE("what the import does not know stays as it is") {
+TEST_CASE("values that the import does not know remain") {
   HyperNodes present = Made(kBefore);
   v1::HyperNodeSpec& spec = *present[0].mutable_spec();
   spec.set_health(v1::HyperNodeSpec::DEGRADED);
@@ -75,7 +75,7 @@ TEST_CASE("what the import does not know stays as it is") {
   spec.set_bandwidth_gbps(200);
   present[0].set_etag("e7");
   present[0].mutable_status()->set_nodes(6);
-  present[1].mutable_spec()->set_kind("");  // as unset
+  present[1].mutable_spec()->set_kind("");  // unset
   present[1].mutable_spec()->set_health(v1::HyperNodeSpec::OK);
   CHECK(Differ(Made(kBefore), present).unchanged() == 4);
   HyperNodes wanted = Made(kBefore);
@@ -91,16 +91,16 @@ TEST_CASE("what the import does not know stays as it is") {
   CHECK(!after.has_status());
 }
 
-TEST_CASE("members that somebody wrote into an imported HyperNode otherwise are replaced") {
+TEST_CASE("members that were added to an imported HyperNode by hand are replaced") {
   HyperNodes present = Made("SwitchName=a Nodes=n1\n");
   present[0].mutable_spec()->add_members()->set_regex("n.*");
   present[0].mutable_spec()->add_members()->set_label("rack=a");
   CHECK(DifferenceText(Differ(Made("SwitchName=a Nodes=n1\n"), present)) ==
         "~ a  network tier 1 leaf\n    - node /n.*/, rack=a\n"
-        "import/slurm-conf: 0 to create, 1 to change, 0 to delete, 0 as they are\n");
+        "import/slurm-conf: 0 to create, 1 to change, 0 to delete, 0 unchanged\n");
 }
 
-TEST_CASE("HyperNodes of others are never touched, and a name of theirs is an error") {
+TEST_CASE("HyperNodes of other sources are never changed, and using their names is an error") {
   HyperNodes present = Made(kBefore);
   present[0].mutable_spec()->set_source("");
   present[1].mutable_spec()->set_source("import/other");
@@ -111,8 +111,8 @@ TEST_CASE("HyperNodes of others are never touched, and a name of theirs is an er
   const absl::Status clash = Compare(Made(kBefore), kSource, present).status();
   CHECK(clash.code() == absl::StatusCode::kAlreadyExists);
   CHECK(clash.message() ==
-        "names in use by HyperNodes that this import does not keep: \"s0\" (made by hand), \"s1\" "
-        "(kept by import/other); rename them, or import with --prefix");
+        "names in use by HyperNodes that this import does not maintain: \"s0\" (created manually), "
+        "\"s1\" (maintained by import/other); rename them, or import with --prefix");
 }
 
 TEST_CASE("a kind cannot be changed") {

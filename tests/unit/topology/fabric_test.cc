@@ -1,4 +1,4 @@
-// Leaf groups, and what is above them, from cables.
+// Leaf groups, and the groups above them, from cables.
 #include "clients/topology/fabric.h"
 
 #include "tests/unit/topology/world.h"
@@ -43,7 +43,7 @@ spine-s1 network 2 spine: leaf-l1 leaf-l3 @800
 )");
 }
 
-// Two pods of two leaf groups each, each with a spine of its own, below one core switch.
+// Two pods of two leaf groups each, each with a separate spine, below one core switch.
 Fabric Pods() {
   Fabric fabric;
   for (const char* pod : {"1", "2"}) {
@@ -69,7 +69,7 @@ z network 3 core: s1 s2
 )");
 }
 
-TEST_CASE("a tier of switches that joins nothing is passed over") {
+TEST_CASE("a tier of switches that joins no groups is skipped") {
   Fabric fabric;
   fabric.AddHost("a", "l1", 0);
   fabric.AddHost("b", "l2", 0);
@@ -85,26 +85,26 @@ spine-z network 2 spine: leaf-l1 leaf-l2
 )");
 }
 
-TEST_CASE("a leaf switch of others is no spine") {
+TEST_CASE("a leaf switch of foreign hosts is not a spine") {
   Fabric fabric = Pods();
   for (int i = 0; i < 3; ++i) fabric.AddForeignHost("storage");
-  fabric.AddForeignHost("s1");  // somebody's, and few: a spine all the same
+  fabric.AddForeignHost("s1");  // only one foreign host: still a spine
   fabric.AddCable("storage", "s1", 0);
   fabric.AddCable("storage", "s2", 0);
-  const std::string told = Told(GroupsOf(fabric));
-  CHECK(told.find("spine-s1 network 2 spine: leaf-l1a leaf-l1b\n") != std::string::npos);
-  CHECK(told.find("core-z network 3 core: spine-s1 spine-s2\n") != std::string::npos);
+  const std::string text = Told(GroupsOf(fabric));
+  CHECK(text.find("spine-s1 network 2 spine: leaf-l1a leaf-l1b\n") != std::string::npos);
+  CHECK(text.find("core-z network 3 core: spine-s1 spine-s2\n") != std::string::npos);
 }
 
-TEST_CASE("switches of different groups that are joined to each other are no tree") {
+TEST_CASE("connected switches of different groups are not a tree") {
   Fabric fabric = Pods();
   fabric.AddCable("l1a", "l1b", 0);
   fabric.SetTitle("l1a", "MF0;one");
   const Import import = GroupsOf(fabric);
   CHECK(import.warnings ==
-        std::vector<std::string>{"no tree: switches l1a (MF0;one) and l1b of different groups are "
-                                 "joined to each other; nothing is built above these and the "
-                                 "groups that reach them"});
+        std::vector<std::string>{"not a tree: switches l1a (MF0;one) and l1b of different groups "
+                                 "are connected to each other; no groups are built above these and "
+                                 "the groups that reach them"});
   CHECK(Told(import) == R"(
 leaf-l1a network 1 leaf: | n1a
 leaf-l1b network 1 leaf: | n1b
@@ -114,7 +114,7 @@ spine-s2 network 2 spine: leaf-l2a leaf-l2b
 )");
 }
 
-TEST_CASE("groups of which some share a switch only with a third are no tree") {
+TEST_CASE("groups that share a switch only through a third group are not a tree") {
   Fabric fabric;
   for (const char* n : {"1", "2", "3"})
     fabric.AddHost(absl::StrCat("n", n), absl::StrCat("l", n), 0);
@@ -125,15 +125,15 @@ TEST_CASE("groups of which some share a switch only with a third are no tree") {
   const Import import = GroupsOf(fabric);
   CHECK(import.made.size() == 3);
   CHECK(import.warnings ==
-        std::vector<std::string>{"no tree: leaf-l1 and leaf-l3 share no switch, though both share "
-                                 "one with others; nothing is built above these and the groups "
-                                 "that reach them"});
-  fabric.AddCable("l1", "s2", 0);  // s2 sees all, s1 need not
+        std::vector<std::string>{"not a tree: leaf-l1 and leaf-l3 share no switch, though both "
+                                 "share one with others; no groups are built above these and the "
+                                 "groups that reach them"});
+  fabric.AddCable("l1", "s2", 0);  // s2 reaches all groups, s1 need not
   CHECK(GroupsOf(fabric).made.size() == 4);
   CHECK(GroupsOf(fabric).warnings.empty());
 }
 
-TEST_CASE("a torus of switches stays at its leaves") {
+TEST_CASE("a torus of switches yields only leaf groups") {
   Fabric fabric;
   for (int i = 0; i < 9; ++i) {
     fabric.AddHost(absl::StrCat("n", i), absl::StrCat("t", i), 0);
@@ -142,11 +142,11 @@ TEST_CASE("a torus of switches stays at its leaves") {
   }
   const Import import = GroupsOf(fabric);
   CHECK(import.made.size() == 9);
-  REQUIRE(import.warnings.size() == 1);  // what one pair has told of, others of the same need not
-  CHECK_THAT(import.warnings[0], Catch::StartsWith("no tree: switches t0 and t1"));
+  REQUIRE(import.warnings.size() == 1);  // one warning for all pairs of the same kind
+  CHECK_THAT(import.warnings[0], Catch::StartsWith("not a tree: switches t0 and t1"));
 }
 
-TEST_CASE("of many breaks the first are told, the others counted") {
+TEST_CASE("of many breaks the first are reported, the others counted") {
   Fabric fabric;
   for (int i = 0; i < 10; ++i) fabric.AddHost(absl::StrCat("n", i), absl::StrCat("l", i), 0);
   for (int i = 0; i < 10; i += 2)
@@ -154,7 +154,7 @@ TEST_CASE("of many breaks the first are told, the others counted") {
   const Import import = GroupsOf(fabric);
   CHECK(import.made.size() == 10);
   REQUIRE(import.warnings.size() == 4);
-  CHECK(import.warnings[3] == "no tree: 2 more such");
+  CHECK(import.warnings[3] == "not a tree: 2 more cases");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Texts that nobody meant well: cut off anywhere, with bytes changed, or made to take much.
+// Hostile texts: truncated anywhere, with bytes changed, or built to use much memory or time.
 #include <random>
 
 #include "tests/unit/topology/world.h"
@@ -37,7 +37,7 @@ constexpr Sample kSamples[] = {
      " {\"description\":\"Switch IB Port\",\"system_name\":\"l1\",\"peer_node_name\":\"s1\"}]"},
 };
 
-// Either HyperNodes that can be compared with themselves, or an error that says something.
+// The result is an error with a message, or HyperNodes that equal themselves in a comparison.
 void Survives(const Sample& sample, const std::string& text) {
   const Import import = RunImport(sample.format, text);
   if (!import.error.empty()) {
@@ -50,7 +50,7 @@ void Survives(const Sample& sample, const std::string& text) {
   REQUIRE(difference->unchanged() == static_cast<int64_t>(import.made.size()));
 }
 
-TEST_CASE("samples are good") {
+TEST_CASE("the samples are valid") {
   for (const Sample& sample : kSamples) {
     INFO(sample.text);
     CHECK(RunImport(sample.format, sample.text).error == "");
@@ -58,14 +58,14 @@ TEST_CASE("samples are good") {
   }
 }
 
-TEST_CASE("cut off anywhere") {
+TEST_CASE("texts truncated at any byte") {
   for (const Sample& sample : kSamples) {
     const std::string text = sample.text;
     for (size_t size = 0; size < text.size(); ++size) Survives(sample, text.substr(0, size));
   }
 }
 
-TEST_CASE("with bytes changed, moved and repeated") {
+TEST_CASE("texts with bytes changed, moved and repeated") {
   std::mt19937 dice(7);
   const std::string bytes = "[]{}\"#:=,-\\\n\t 09azSH&*!\xff\x01";
   for (int round = 0; round < 1500; ++round) {
@@ -88,7 +88,7 @@ TEST_CASE("with bytes changed, moved and repeated") {
   }
 }
 
-TEST_CASE("a few bytes cannot stand for gigabytes") {
+TEST_CASE("a few bytes cannot expand to gigabytes") {
   const auto error = [](const char* format, const std::string& text) {
     return Told(RunImport(format, text));
   };
@@ -107,19 +107,19 @@ TEST_CASE("a few bytes cannot stand for gigabytes") {
   CHECK(error("ibnetdiscover", errors).find("f: and 980 more errors") != std::string::npos);
 }
 
-TEST_CASE("a long chain of switches ends at the bound, and a long cycle is told in part") {
+TEST_CASE("a long chain of switches ends at the bound, and a long cycle is abbreviated") {
   std::string chain = "SwitchName=s0 Nodes=n1\n", cycle = "SwitchName=s0 Nodes=n1 Switches=s9999\n";
   for (int i = 1; i < 10'000; ++i) {
     absl::StrAppend(&chain, "SwitchName=s", i, " Switches=s", i - 1, "\n");
     absl::StrAppend(&cycle, "SwitchName=s", i, " Switches=s", i - 1, "\n");
   }
   CHECK(Told(RunImport("slurm-conf", chain)).find("has more than 32 tiers") != std::string::npos);
-  const std::string told = Told(RunImport("slurm-conf", cycle));
-  CHECK(told.find("a cycle: \"s0\" (f:1:1) is below \"s1\"") == 0);
-  CHECK(told.size() < 1000);
+  const std::string text = Told(RunImport("slurm-conf", cycle));
+  CHECK(text.find("a cycle: \"s0\" (f:1:1) is below \"s1\"") == 0);
+  CHECK(text.size() < 1000);
 }
 
-TEST_CASE("the largest that is allowed") {
+TEST_CASE("the largest allowed topology is imported") {
   std::string text;
   for (int leaf = 0; leaf < 19'000; ++leaf) {
     absl::StrAppend(&text, "SwitchName=l", leaf, " Nodes=n", leaf, "-[1-5]\n");

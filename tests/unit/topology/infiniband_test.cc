@@ -10,7 +10,7 @@ namespace {
 // GUID number n, as dumps write it.
 std::string Guid(int n) { return absl::StrCat("0002c903000000", n < 16 ? "0" : "", absl::Hex(n)); }
 
-// Writes a dump: the cables of each switch, then each adapter with its own.
+// Writes a dump: the cables of each switch, then each adapter with its cable.
 class Dump {
  public:
   void Switch(int guid, const std::string& name) {
@@ -43,7 +43,7 @@ class Dump {
 };
 
 // Four hosts at two rails in group 1 (switches 1 and 2), one of them without a name on rail 2; two
-// at switch 3; a spine 9; and everything that is no node.
+// at switch 3; a spine 9; and adapters of everything that is not a node.
 Dump Fabric() {
   Dump dump;
   dump.Switch(1, "MF0;LEAF-1:MQM9701/U1");
@@ -76,12 +76,12 @@ spine-0002c90300000009 network 2 spine: leaf-0002c90300000001 leaf-0002c90300000
 )");
   CHECK(import.warnings ==
         std::vector<std::string>{"4 of 16 adapters could not be mapped to a node: their "
-                                 "descriptions name no host; --ports can",
+                                 "descriptions name no host; use --ports",
                                  "left out: 2 aggregation nodes, 1 adapter of UFM servers"});
   CheckRepeats("ibnetdiscover", TextInput(Fabric().Text()));
 }
 
-TEST_CASE("ports given by GUID count for more than descriptions") {
+TEST_CASE("ports given by GUID take precedence over descriptions") {
   ImportInput input = TextInput(Fabric().Text());
   input.ports.push_back({"p.csv", "node,guid\n# by hand\n\ndgx-d03, 0x" + Guid(0x33) +
                                       "\nother,0002:c903:0000:0031\n"});
@@ -90,13 +90,13 @@ TEST_CASE("ports given by GUID count for more than descriptions") {
         "leaf-0002c90300000003 network 1 leaf: | dgx-d[02-03] other @100");
   input.ports.push_back({"q.csv", "x," + Guid(0x33) + "\n"});
   CHECK(RunImport("ibnetdiscover", input).error ==
-        "q.csv:1:1: GUID " + Guid(0x33) + " is both of dgx-d03 and of x");
+        "q.csv:1:1: GUID " + Guid(0x33) + " belongs to both dgx-d03 and x");
   input.ports = {{"q.csv", "\nx y\nx,zz\n"}};
   CHECK(RunImport("ibnetdiscover", input).error ==
         "q.csv:2:1: expected NODE,GUID\nq.csv:3:1: expected NODE,GUID");
 }
 
-TEST_CASE("with known nodes only, a storage server joins nothing") {
+TEST_CASE("with known nodes only, a storage server joins no groups") {
   Dump dump;
   dump.Switch(1, "one");
   dump.Adapter(0x11, "n1 HCA-1");
@@ -110,20 +110,22 @@ TEST_CASE("with known nodes only, a storage server joins nothing") {
   input.nodes = {{"n1", {}}, {"n2", {}}};
   const Import import = RunImport("ibnetdiscover", input);
   CHECK(import.made.size() == 2);
-  CHECK(import.warnings == std::vector<std::string>{"left out, as no nodes of this cluster: nas"});
+  CHECK(import.warnings ==
+        std::vector<std::string>{"left out because they are not nodes of this cluster: nas"});
 }
 
-TEST_CASE("a host more does not rename its group, and neither does a switch before the first") {
+TEST_CASE(
+    "a new host does not rename its group, and neither does a new switch with a smaller GUID") {
   const Import before = RunImport("ibnetdiscover", Fabric().Text());
   Dump more;
-  more.Switch(0, "MF0;LEAF-0:MQM9701/U1");  // its GUID is the smallest now
+  more.Switch(0, "MF0;LEAF-0:MQM9701/U1");  // now the smallest GUID
   for (int n = 1; n <= 5; ++n) more.Adapter(0x40 + n, absl::StrCat("Dgx-c0", n, " HCA-3"));
   const Import after = RunImport("ibnetdiscover", Fabric().Text() + more.Text(), before.made);
   CHECK(LineOf(after.made[0]) == "leaf-0002c90300000001 network 1 leaf: | dgx-c[01-05] @400");
   CHECK(after.made.size() == before.made.size());
 }
 
-TEST_CASE("when a group falls apart the larger part keeps the name") {
+TEST_CASE("when a group is split, the larger part keeps the name") {
   Dump whole, parts;
   for (Dump* dump : {&whole, &parts}) {
     dump->Switch(1, "one");
@@ -143,19 +145,19 @@ leaf-0002c90300000001 network 1 leaf: | n[3-5] @400
   CHECK(Told(again) == Told(after));
 }
 
-TEST_CASE("what is no dump is told with its line") {
+TEST_CASE("lines that are not of a dump are reported with their number") {
   const auto error = [](const std::string& text) { return Told(RunImport("ibnetdiscover", text)); };
-  CHECK(error("Switch 65 \"S-zz\" # \"x\"\n") == "f:1:1: no line of ibnetdiscover");
-  CHECK(error("[1] \"H-0002c90300001101\"[1]\n") == "f:1:1: no line of ibnetdiscover");
+  CHECK(error("Switch 65 \"S-zz\" # \"x\"\n") == "f:1:1: not a line of ibnetdiscover output");
+  CHECK(error("[1] \"H-0002c90300001101\"[1]\n") == "f:1:1: not a line of ibnetdiscover output");
   CHECK(error("#\nSwitch 65 \"S-01\" # \"x\"\n[1 \"H-02\"[1]\n[1] H-02\nhello\n") ==
-        "f:3:1: no line of ibnetdiscover\nf:4:1: no line of ibnetdiscover\n"
-        "f:5:1: no line of ibnetdiscover");
+        "f:3:1: not a line of ibnetdiscover output\nf:4:1: not a line of ibnetdiscover output\n"
+        "f:5:1: not a line of ibnetdiscover output");
   CHECK(error("caguid=0x1\nCa\t1 \"H-01\"\t# \"n1 HCA-1\"\n") ==
         "1 adapter and no switch: was this run at a port that is not connected?");
-  CHECK(error("Switch 65 \"S-01\" # \"x\"\n") == "there is nothing to import");
+  CHECK(error("Switch 65 \"S-01\" # \"x\"\n") == "nothing to import");
 }
 
-TEST_CASE("whose adapter it is") {
+TEST_CASE("the owner of an adapter comes from its description") {
   const auto node = [](const char* text) { return OwnerFromDescription(text).node; };
   CHECK(node("n01.example.org HCA-6") == "n01.example.org");
   CHECK(node("'host.example.org' mlx5_bond_0") == "host.example.org");
@@ -197,10 +199,10 @@ TEST_CASE("the fabric of 582 adapters: eight leaf groups below one spine group")
   CHECK(import.made.back().name() == "spine-2c5eab0300c25f00");
   CHECK(import.warnings ==
         std::vector<std::string>{"74 of 582 adapters could not be mapped to a node: their "
-                                 "descriptions name no host; --ports can",
+                                 "descriptions name no host; use --ports",
                                  "left out: 40 aggregation nodes, 2 adapters of UFM servers"});
   CheckRepeats("ibnetdiscover", input);
-  // The adapters without a name are of these hosts: the groups do not change.
+  // The unnamed adapters belong to these hosts: the groups do not change.
   input.ports = {{"p.csv", "a06-p1-dgx-02-c06,e09d730300858d88\n"}};
   CHECK(RunImport("ibnetdiscover", input).made.size() == 9);
 
@@ -236,7 +238,7 @@ spine9 network 2 spine: leaf0 leaf2
 )");
   CHECK(import.warnings ==
         std::vector<std::string>{"1 of 6 ports could not be mapped to a node: their descriptions "
-                                 "name no host; --ports can",
+                                 "name no host; use --ports",
                                  "left out: 1 aggregation node"});
   ImportInput input = TextInput(kPorts);
   CheckRepeats("ufm", input);
@@ -247,10 +249,10 @@ spine9 network 2 spine: leaf0 leaf2
   CHECK(error("[{\"description\":\"Computer\"},\n{\"system_name\":\"x\"},3]") ==
         "f:1:2: \"system_name\" is missing\nf:2:1: \"description\" is missing\nf:2:21: expected a "
         "port");
-  CHECK(error("[]") == "there is nothing to import");
+  CHECK(error("[]") == "nothing to import");
 }
 
-TEST_CASE("UFM's ports in Volcano's tests") {
+TEST_CASE("UFM ports from Volcano's tests") {
   ImportInput input;
   if (!ReadFixture("net-volcano/ufm-ports-volcano-test.json", &input)) return;
   CHECK(Told(RunImport("ufm", input)) == R"(

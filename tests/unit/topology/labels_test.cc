@@ -16,7 +16,7 @@ ImportInput Labelled(const std::vector<std::vector<std::string>>& nodes,
   return input;
 }
 
-TEST_CASE("labels, the coarsest first: values count together with those above them") {
+TEST_CASE("labels, the coarsest first: values are identified together with those above them") {
   const ImportInput input = Labelled({{"n1", "zone", "a", "x.org/rack", "R_1"},
                                       {"n2", "zone", "a", "x.org/rack", "R_1"},
                                       {"n3", "zone", "b", "x.org/rack", "R_1"},
@@ -39,7 +39,7 @@ b network 2 zone: b-r-1
         "z-a-r-1 racks 1 rack: | n[1-2]");
 }
 
-TEST_CASE("one label, keys that end alike, and paths that read alike") {
+TEST_CASE("one label, keys with equal last parts, and paths with equal text") {
   CHECK(Told(RunImport("labels", Labelled({{"n1", "rack", "7"}}, {"rack"}))) ==
         "\n7 network 1 rack: | n1\n");
   CHECK(Told(RunImport("labels", Labelled({{"n1", "a/rack", "x", "b/rack", "y"}},
@@ -57,17 +57,16 @@ x-y network 2 a: x-y-z-804eb529
 )");
 }
 
-TEST_CASE("labels that cannot be") {
+TEST_CASE("invalid labels are refused") {
   const auto error = [](const std::vector<std::string>& keys) {
     return Told(RunImport("labels", Labelled({{"n1", "rack", "7"}}, keys)));
   };
   CHECK(error({}) == "there is no label to group nodes by");
   CHECK(error({"kubernetes.io/hostname"}) == "there is no label to group nodes by");
-  CHECK(error({"rack", "rack"}) == "label \"rack\" is empty or told twice");
+  CHECK(error({"rack", "rack"}) == "label \"rack\" is empty or repeated");
   CHECK(error(std::vector<std::string>(17, "a")) == "more than 16 labels");
-  CHECK(
-      error({"zone"}) ==
-      "there is nothing to import\n1 of 1 nodes lack one of the labels zone and are left out: n1");
+  CHECK(error({"zone"}) ==
+        "nothing to import\n1 of 1 nodes lack one of the labels zone and are left out: n1");
 }
 
 constexpr char kKueue[] = R"(
@@ -111,13 +110,13 @@ TEST_CASE("a Topology of Kueue is a list of labels") {
   second.replace(second.find("default"), 7, "other");
   ImportInput two = KueueInput(absl::StrCat(kKueue, "---", second));
   CHECK(Told(RunImport("kueue", two)) ==
-        "several topologies: choose with --topology among default, other");
+        "several topologies: select one with --topology: default, other");
   two.topologies = {"other"};
   CHECK(Told(RunImport("kueue", two)) == kKueueTold);
   two.topologies = {"ohter"};
   CHECK(Told(RunImport("kueue", two)) == "no topology \"ohter\"; did you mean \"other\"?");
   CHECK(Told(RunImport("kueue", KueueInput("kind: Topology\n"))) ==
-        "no Topology of kueue.x-k8s.io in it");
+        "no Topology of kueue.x-k8s.io in the file");
   CHECK(Told(RunImport("kueue", KueueInput("apiVersion: kueue.x-k8s.io/v1beta2\nkind: Topology\n"
                                            "metadata: {name: a}\nspec: {level: []}\n"))) ==
         "f:4:7: \"levels\" is missing");
@@ -131,7 +130,7 @@ TEST_CASE("a fixture of Kueue") {
 
 constexpr char kClique[] = "nvidia.com/gpu.clique";
 
-TEST_CASE("NVLink domains from labels, named as before when the UUID is new") {
+TEST_CASE("NVLink domains from labels keep their names when the UUID changes") {
   const ImportInput input = Labelled({{"n1", kClique, "7d1c40aa-52e0.1"},
                                       {"n2", kClique, "7d1c40aa-52e0.1"},
                                       {"n3", kClique, "7d1c40aa-52e0.2"},
@@ -159,10 +158,10 @@ TEST_CASE("NVLink domains from labels, named as before when the UUID is new") {
   CHECK(Told(RunImport("nvlink", Labelled({{"n1", "pod", "a"}}, {"pod"}))) ==
         "\na nvlink 1 domain: | n1\n");
   CHECK(Told(RunImport("nvlink", Labelled({{"n1"}}, {"a", "b"}))) ==
-        "an NVLink domain is one label: --labels KEY");
+        "an NVLink domain has one label: give one --labels KEY");
 }
 
-TEST_CASE("what agents report as labels: switches and NVLink domains") {
+TEST_CASE("labels that agents report: switches and NVLink domains") {
   const ImportInput input =
       Labelled({{"n1", "topology.berth/switch.0", "S1", "topology.berth/switch.1", "S2"},
                 {"n2", "topology.berth/switch.0", "S2", kClique, "u.1"},

@@ -37,7 +37,7 @@ v1::HyperNode Present(const std::string& name, int tier, const std::vector<std::
   return hyper_node;
 }
 
-TEST_CASE("a DNS label from any text") {
+TEST_CASE("any text becomes a DNS label") {
   CHECK(DnsLabelFrom("rack-1") == "rack-1");
   CHECK(DnsLabelFrom("a--b") == "a--b");
   CHECK(DnsLabelFrom("MF0;A09-P1-IBLEAF-01:MQM9701/U1") == "mf0-a09-p1-ibleaf-01-mqm9701-u1");
@@ -53,7 +53,7 @@ TEST_CASE("a DNS label from any text") {
   CHECK(!IsDnsName(std::string(254, 'a')));
 }
 
-TEST_CASE("names that would collide: the source's exact word stays, others get a hash") {
+TEST_CASE("colliding names: an exact match with the source stays, others get a hash") {
   CHECK(Names({Leaf("Rack_1", {}), Leaf("rack-1", {})}) ==
         std::vector<std::string>{"rack-1-" + ShortHash("network/Rack_1"), "rack-1"});
   CHECK(Names({Leaf("RACK.1", {}), Leaf("Rack_1", {})}) ==
@@ -66,7 +66,7 @@ TEST_CASE("names that would collide: the source's exact word stays, others get a
   CHECK(Names({Leaf("a", {}), Leaf("B", {})}, {}, "p-") == std::vector<std::string>{"p-a", "p-b"});
 }
 
-TEST_CASE("a named group is called as its source says, whatever was there") {
+TEST_CASE("a named group has the name of its source, regardless of present HyperNodes") {
   CHECK(Names({Leaf("a", {"n1", "n2"})}, {Present("b", 1, {"n1", "n2"})}) ==
         std::vector<std::string>{"a"});
 }
@@ -77,20 +77,20 @@ TEST_CASE("an opaque group keeps the name of the HyperNode that it overlaps most
   CHECK(Names({Leaf("a", {"n1", "n4", "n5"}, true), Leaf("b", {"n2", "n3"}, true),
                Leaf("c", {"n6"}, true)},
               present) == std::vector<std::string>{"q", "p", "c"});
-  // Both want p: the larger part gets it, of equal ones the first by id.
+  // Both want p: the larger part gets it, or with equal sizes the first by id.
   CHECK(Names({Leaf("a", {"n1"}, true), Leaf("b", {"n2", "n3"}, true)}, present) ==
         std::vector<std::string>{"a", "p"});
   CHECK(Names({Leaf("a", {"n1"}, true), Leaf("b", {"n2"}, true)}, present) ==
         std::vector<std::string>{"p", "b"});
-  // A named group goes first.
+  // A named group takes precedence.
   CHECK(Names({Leaf("a", {"n1", "n2"}, true), Leaf("p", {"n9"})}, present) ==
         std::vector<std::string>{"a", "p"});
-  // Its own name is taken by another one now.
+  // Another group has taken its own name.
   CHECK(Names({Leaf("p", {"n7"}, true), Leaf("x", {"n1"}, true)}, present) ==
         std::vector<std::string>{"p-" + ShortHash("network/p"), "p"});
 }
 
-TEST_CASE("opaque groups above others keep names by the children's names") {
+TEST_CASE("opaque groups of groups keep names by the children's names") {
   std::vector<Group> groups = {Leaf("a", {"n1"}, true), Leaf("b", {"n2"}, true),
                                Leaf("z", {}, true)};
   groups[2].tier = 2;
@@ -109,7 +109,7 @@ TEST_CASE("lists of names") {
   CHECK(*lists.Expand("a[1-2,7]b[0-1],c") ==
         std::vector<std::string>{"a1b0", "a1b1", "a2b0", "a2b1", "a7b0", "a7b1", "c"});
   CHECK(*lists.ExpandNodes("N[09-10]") == std::vector<std::string>{"n09", "n10"});
-  CHECK(lists.Warning().find("2 node names are written with capitals") == 0);
+  CHECK(lists.Warning().find("2 node names have capital letters") == 0);
   for (const char* bad : {"", "a,", ",a", "a[", "a]", "a[2-1]", "a[x]", "a[1-9999999]", "a[]"}) {
     INFO(bad);
     CHECK(!lists.Expand(bad).ok());
@@ -117,10 +117,10 @@ TEST_CASE("lists of names") {
   absl::Status status;
   for (int i = 0; i < 10 && status.ok(); ++i) status = lists.Expand("a[1-100000]").status();
   CHECK(status.message() ==
-        "the lists of names stand for more than the 500000 names allowed in one import");
+        "the name lists expand to more than the 500000 names allowed in one import");
 }
 
-TEST_CASE("folding names for people") {
+TEST_CASE("names are folded for people") {
   const auto folded = [](const std::vector<std::string>& names) {
     return absl::StrJoin(FoldNames(names), " ");
   };
@@ -160,7 +160,7 @@ TEST_CASE("trees have bounds") {
   wrong.groups[0].tier = 1;
   wrong.groups[1].id = "b";
   wrong.groups[1].nodes = {"n"};
-  CHECK(MakeTrees(&wrong).message() == "\"a\" is of tier 1 and holds one of tier 1");
+  CHECK(MakeTrees(&wrong).message() == "\"a\" has tier 1 but a child of tier 1");
 }
 
 }  // namespace

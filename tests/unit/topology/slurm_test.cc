@@ -44,7 +44,7 @@ TEST_CASE("the order of lines, files and members does not matter") {
   CHECK(Told(RunImport("slurm-conf", input)) == Told(one));
 }
 
-TEST_CASE("blocks, and what block sizes put together") {
+TEST_CASE("blocks, and the groups that block sizes make") {
   const std::string text =
       "BlockName=b1 Nodes=n[01-04]\nBlockName=b2 Nodes=n[05-08]\nBlockName=b3 Nodes=n[09-12]\n"
       "BlockName=b4 Nodes=n[13-16]\nBlockName=b5 Nodes=n[17-20]\nBlockSizes=4,8,16,32,64\n";
@@ -63,11 +63,11 @@ b5-x4 network 3 block-16: b5-x2
 b1-x8 network 4 block-32: b1-x4 b5-x4
 )");
   CHECK(import.warnings ==
-        std::vector<std::string>{"block size 64 left out: all blocks are in one of 32 already"});
+        std::vector<std::string>{"block size 64 left out: all blocks are already in one of 32"});
   CheckRepeats("slurm-conf", TextInput(text));
 }
 
-TEST_CASE("the first block size is what factors count from, and alone says nothing") {
+TEST_CASE("the first block size is the base of the others, and alone makes no groups") {
   const std::string blocks = "BlockName=a Nodes=n[1-3]\nBlockName=b Nodes=n[4-6]\n";
   CHECK(Told(RunImport("slurm-conf", blocks + "BlockSizes=2,4\n")) == R"(
 a network 1 block: | n[1-3]
@@ -78,7 +78,7 @@ a-x2 network 2 block-4: a b
   CHECK(RunImport("slurm-conf", blocks).made.size() == 2);
 }
 
-TEST_CASE("what is wrong with a topology.conf is told with its place, all of it") {
+TEST_CASE("errors in a topology.conf are reported with their place, all at once") {
   const auto error = [](const std::string& text) { return Told(RunImport("slurm-conf", text)); };
   CHECK(error("SwitchName=a Nodes=n1\nSwitchName=b Node=n2 nonsense\n") ==
         "f:2:22: expected KEY=VALUE");
@@ -92,18 +92,18 @@ TEST_CASE("what is wrong with a topology.conf is told with its place, all of it"
         "f:1:14: \"n_1\" cannot be the name of a node (a DNS name)");
   CHECK(error("SwitchName=a Nodes=n1 LinkSpeed=fast\n") ==
         "f:1:23: LinkSpeed must be 0 to 1000000");
-  CHECK(error("SwitchName=a Nodes=n1 Nodes=n2\n") == "f:1:23: a second Nodes");
+  CHECK(error("SwitchName=a Nodes=n1 Nodes=n2\n") == "f:1:23: duplicate Nodes");
   CHECK(error("SwitchName=a[1-2] Nodes=n1\n") == "f:1:1: SwitchName must be one name");
   CHECK(error("SwitchName=a Nodes=n1\nBlockName=b Nodes=n2\nBlockName=c Nodes=n3\n") ==
-        "f:2:1: switches and blocks in one import: a cluster of Slurm has the one or the other");
+        "f:2:1: switches and blocks in one import: a Slurm cluster has only one of them");
   CHECK(error("BlockName=a Nodes=n1\nBlockSizes=4,12\n") ==
         "f:2:1: block size 12 must be above 4 and a power of two times 4");
-  CHECK(error("BlockName=a Nodes=n1\nBlockSizes=4,x\n") == "f:2:1: \"x\" is no block size");
+  CHECK(error("BlockName=a Nodes=n1\nBlockSizes=4,x\n") == "f:2:1: \"x\" is not a block size");
   CHECK(error("BlockName=a Nodes=n1\nBlockSizes=0\n") == "f:2:1: a block size must be at least 1");
-  CHECK(error("# nothing\n") == "there is nothing to import");
+  CHECK(error("# nothing\n") == "nothing to import");
 }
 
-TEST_CASE("second parents, cycles and switches that are not there are named with both places") {
+TEST_CASE("second parents, cycles and missing switches are reported with both places") {
   const auto error = [](const std::string& text) { return Told(RunImport("slurm-conf", text)); };
   CHECK(error("SwitchName=a Nodes=n1\nSwitchName=x Switches=a\nSwitchName=y Switches=a\n") ==
         "\"a\" (f:1:1) is below both \"x\" (f:2:1) and \"y\" (f:3:1)");
@@ -114,12 +114,12 @@ TEST_CASE("second parents, cycles and switches that are not there are named with
         "a cycle: \"a\" (f:1:1) is below \"c\" (f:3:1) is below \"b\" (f:2:1) is below \"a\"");
   CHECK(error("SwitchName=a Switches=a Nodes=n1\n") == "a cycle: \"a\" (f:1:1) is below \"a\"");
   CHECK(error("SwitchName=a Switches=b Nodes=n1\n") ==
-        "\"a\" (f:1:1) holds \"b\", which is not there");
+        "\"a\" (f:1:1) has a child \"b\" that does not exist");
   CHECK(error("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n") ==
-        "\"a\" (f:2:1) is there already: \"a\" (f:1:1)");
+        "\"a\" (f:2:1) is already defined: \"a\" (f:1:1)");
 }
 
-TEST_CASE("what the level below has is not said again, and what is empty is left out") {
+TEST_CASE("nodes of lower levels are not repeated, and empty groups are left out") {
   const Import import = RunImport("slurm-conf",
                                   "SwitchName=r Switches=a,b Nodes=n1,n2,N3\n"
                                   "SwitchName=a Nodes=n1,n2\nSwitchName=b\n");
@@ -129,7 +129,7 @@ r network 2 spine: a | n3
 )");
   CHECK(import.warnings ==
         std::vector<std::string>{
-            "1 node name is written with capitals; nodes of Berth have none, so they are taken in "
+            "1 node name has capital letters; nodes of Berth have none, so they are converted to "
             "lower case",
             "1 group without nodes left out: b"});
 }
@@ -157,7 +157,7 @@ constexpr char kYaml[] = R"(---
   ring: {rings: [{ring: r, nodes: "node[01-04]"}]}
 )";
 
-TEST_CASE("topology.yaml: the default topology, or those asked for") {
+TEST_CASE("topology.yaml: the default topology, or the selected ones") {
   const Import import = RunImport("slurm-yaml", kYaml);
   CHECK(Told(import) == R"(
 s1 network 1 leaf: | node[01-02]
@@ -176,20 +176,20 @@ b1-x2 network 2 block-4: b1 b2
   CheckRepeats("slurm-yaml", input);
   input.topologies = {"topo3"};
   CHECK(Told(RunImport("slurm-yaml", input)) ==
-        "there is nothing to import\n"
-        "topology topo3 is flat: there are no groups in it\n"
+        "nothing to import\n"
+        "topology topo3 is flat: it has no groups\n"
         "topologies left out: topo1 (tree), topo2 (block), topo4 (ring)");
   input.topologies = {"topo4"};
   CHECK(Told(RunImport("slurm-yaml", input)) ==
         "f:21:9: topology topo4: ring is not supported, only tree and block are");
   input.topologies = {"topo9"};
   CHECK(Told(RunImport("slurm-yaml", input)).find("no topology \"topo9\"") != std::string::npos);
-  input.topologies = {"topo1", "topo2"};  // over the same nodes
+  input.topologies = {"topo1", "topo2"};  // both have the same nodes
   CHECK(Told(RunImport("slurm-yaml", input)).find("node \"node01\" is both in") !=
         std::string::npos);
 }
 
-TEST_CASE("what is wrong with a topology.yaml is told with its place") {
+TEST_CASE("errors in a topology.yaml are reported with their place") {
   const auto error = [](const std::string& text) { return Told(RunImport("slurm-yaml", text)); };
   CHECK(error("- topology: a\n  tree: {switches: [{switch: s, nodse: n1}]}\n") ==
         "f:2:33: unknown key \"nodse\"; did you mean \"nodes\"?");
@@ -237,7 +237,7 @@ sw-root network 2 spine: s1 s2
 )");
   yaml.topologies = {"topo2"};
   CHECK(RunImport("slurm-yaml", yaml).made.size() == 4 + 1);
-  ReadFixture("net-slurm/man-topology.conf.txt", &manual);  // the page's examples behind each other
+  ReadFixture("net-slurm/man-topology.conf.txt", &manual);  // all examples of the page in one file
   CHECK(Told(RunImport("slurm-conf", manual)).find("rings are not supported") != std::string::npos);
 }
 

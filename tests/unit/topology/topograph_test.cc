@@ -27,7 +27,7 @@ blocks:
   nodes: n20
 )";
 
-TEST_CASE("a model of Topograph: switches, and domains of accelerators beside them") {
+TEST_CASE("a model of Topograph: switches, and separate domains of accelerators") {
   const Import import = RunImport("topograph", kModel);
   CHECK(Told(import) == R"(
 alone network 1 leaf: | n20
@@ -56,13 +56,13 @@ a-c13b60a9 nvlink 1 domain: | n1
 )");
 }
 
-TEST_CASE("what is wrong with a model is told with its place") {
+TEST_CASE("errors in a model are reported with their place") {
   const auto error = [](const std::string& text) { return Told(RunImport("topograph", text)); };
   CHECK(error("switches: {a: {switchs: [b]}}\nblocks: []\n") ==
         "f:1:16: unknown key \"switchs\"; did you mean \"switches\"?");
   CHECK(error("switches: {a: {}}\n") == "f:1:1: \"blocks\" is missing");
   CHECK(error("switches: [a]\nblocks: []\n") ==
-        "f:1:11: switches: expected a map by the switches' names");
+        "f:1:11: switches: expected a map keyed by the names of switches");
   CHECK(error("blocks: [{nodes: [n1]}]\n") == "f:1:10: \"switch\" is missing");
   CHECK(error("blocks: [{switch: a, nodes: [\"n[1\"]}]\n") ==
         "f:1:30: name pattern \"n[1\": \"[\" without \"]\"");

@@ -1,4 +1,4 @@
-// Imports of texts, and HyperNodes as lines that a test can read.
+// Imports of texts, and HyperNodes as lines that tests can compare.
 #ifndef BERTH_TESTS_UNIT_TOPOLOGY_WORLD_H_
 #define BERTH_TESTS_UNIT_TOPOLOGY_WORLD_H_
 
@@ -25,11 +25,11 @@ inline ImportInput TextInput(const std::string& text) {
   return input;
 }
 
-// One import with the names it would get; `present` is what was there before.
+// One import, with the names that its HyperNodes get. `present`: the HyperNodes before it.
 struct Import {
   HyperNodes made;
   std::vector<std::string> warnings;
-  std::string error;  // with its code, if it failed
+  std::string error;  // if the import failed
 };
 inline Import RunImport(const std::string& format, const ImportInput& input,
                         const HyperNodes& present = {}, const std::string& prefix = "",
@@ -52,7 +52,7 @@ inline Import RunImport(const std::string& format, const std::string& text,
   return RunImport(format, TextInput(text), present);
 }
 
-// "s3 network 2 spine: s0 s1 | dev6": HyperNodes before the bar, nodes behind it.
+// "s3 network 2 spine: s0 s1 | dev6": HyperNodes before the bar, nodes after it.
 inline std::string LineOf(const v1::HyperNode& hyper_node) {
   const v1::HyperNodeSpec& spec = hyper_node.spec();
   std::string text = absl::StrCat(hyper_node.name(), " ", spec.kind(), " ", spec.tier(), " ",
@@ -80,7 +80,7 @@ inline std::string Told(const Import& import) {
   return import.error.empty() ? "\n" + LinesOf(import.made) : import.error;
 }
 
-// A second import of the same finds nothing to do.
+// A second import of the same input finds no difference.
 inline void CheckRepeats(const std::string& format, const ImportInput& input) {
   const Import first = RunImport(format, input);
   REQUIRE(first.error == "");
@@ -92,7 +92,7 @@ inline void CheckRepeats(const std::string& format, const ImportInput& input) {
   CHECK(difference->created_size() + difference->updated_size() + difference->deleted_size() == 0);
 }
 
-// A fixture below BERTH_FIXTURES/topology; says so and gives false where there are none.
+// Reads a fixture below BERTH_FIXTURES/topology. Without fixtures: warns and returns false.
 inline bool ReadFixture(const std::string& path, ImportInput* input) {
   const char* root = std::getenv("BERTH_FIXTURES");
   if (root == nullptr || *root == '\0') {

@@ -1,4 +1,5 @@
-// Names and texts of scenarios, logs and stores reach a terminal as text, in every table of berth-sim.
+// Names and texts of scenarios, logs and stores reach a terminal as text, in every table of
+// berth-sim.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -15,11 +16,11 @@ namespace {
 
 void CheckTable(const std::string& table) {
   CAPTURE(table);
-  CHECK(table.find("\\x1b") != std::string::npos);  // it is there, written out
+  CHECK(table.find("\\x1b") != std::string::npos);  // it is there, escaped
   CHECK(IsHarmless(table));
 }
 
-TEST_CASE("tables of berth-sim write out what would move a cursor") {
+TEST_CASE("tables of berth-sim escape control characters") {
   CheckTable(Printed(FilledWith<sim::v1::ScenarioResult>(kNasty), "table"));
   CheckTable(PrintedVerify(FilledWith<sim::v1::VerifyResult>(kNasty), "table"));
   CheckTable(PrintedWhatif(FilledWith<sim::v1::WhatifResult>(kNasty), "table"));

@@ -1,4 +1,4 @@
-// Forecasts against schedules that were worked out by hand.
+// Forecasts compared with schedules that were calculated by hand.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kHour = 3600;
 
-// A scenario's state, as a snapshot of it would be.
+// A scenario's state as a snapshot.
 std::unique_ptr<Snapshot> SnapshotOf(const std::string& text) {
   const auto documents = ReadScenarios(text, "cluster.yaml");
   INFO(documents.status().ToString());
@@ -45,7 +45,7 @@ sim::v1::WhatifResult Must(const Snapshot& snapshot, const Changes& changes = {}
   return *result;
 }
 
-// A file for as long as it lives.
+// A file that is removed with this object.
 class File {
  public:
   File(const std::string& name, const std::string& text)
@@ -62,14 +62,14 @@ class File {
   const std::filesystem::path path_;
 };
 
-// One runs since half an hour, and for as long yet; the other waits for its node.
+// One job has run for half an hour and runs for another half; the other waits for its node.
 constexpr const char* kOneWaits =
     "nodes: [{name: n, gpus: 4}]\n"
     "jobs:\n"
     "- {name: runs, gpus: 4, walltime: 1h, age: 30m, on: [n]}\n"
     "- {name: waits, gpus: 4, walltime: 1h}\n";
 
-TEST_CASE("what waits starts when what runs has reached its walltime") {
+TEST_CASE("a pending job starts when the running one reaches its walltime") {
   const auto result = Must(*SnapshotOf(kOneWaits));
   CHECK(result.revision() == 7);
   CHECK(result.waiting() == 1);
@@ -82,13 +82,13 @@ TEST_CASE("what waits starts when what runs has reached its walltime") {
   CHECK_FALSE(result.jobs(0).has_start_after());
   CHECK(result.before().started() == 1);
   CHECK(result.before().wait().mean() == Approx(kHour / 2));
-  // Four GPUs for an hour and a half, of two.
+  // Four GPUs for an hour and a half, out of two hours.
   REQUIRE(result.queues_size() == 1);
   CHECK(result.queues(0).before().at("gpu") == Approx(3));
   CHECK(result.before().utilisation().at("gpu") == Approx(0.75));
 }
 
-TEST_CASE("another node like that one: it starts at once") {
+TEST_CASE("with another node like the first, the job starts at once") {
   const auto result =
       Must(*SnapshotOf(kOneWaits), {.nodes = {}, .queues = {}, .config = {}, .add_nodes = {"n=1"}});
   REQUIRE(result.changes_size() == 1);
@@ -100,7 +100,7 @@ TEST_CASE("another node like that one: it starts at once") {
   CHECK(result.queues(0).after().at("gpu") == Approx(3));
 }
 
-TEST_CASE("a node that is drained gets nothing new, what is lost with one waits again") {
+TEST_CASE("a drained node gets no new jobs, and jobs of a lost node are pending again") {
   const auto snapshot = SnapshotOf(
       "nodes: [{name: 'n[0-2]', gpus: 4}]\n"
       "jobs:\n"
@@ -120,12 +120,12 @@ TEST_CASE("a node that is drained gets nothing new, what is lost with one waits 
   CHECK(start_of(drained, "second") == Approx(1.5 * kHour));
   const auto lost = Must(*snapshot, {.drain = {"n1"}, .lose = {"n0"}}, {.horizon = absl::Hours(8)});
   CHECK(lost.changes_size() == 2);
-  // One node is left for three hours' work, and the job that was lost goes first: it is older.
+  // One node remains for three hours of work. The lost job is older and goes first.
   CHECK(start_of(lost, "first") == Approx(kHour));
   CHECK(start_of(lost, "second") == Approx(2 * kHour));
 }
 
-TEST_CASE("jobs run as long as was predicted where that is wanted") {
+TEST_CASE("jobs run for their predicted time if requested") {
   PolicyConfig config;
   config.prediction.enabled = true;
   SimCluster cluster(*Policies::Create(config), ScenarioStart(), SimOptions{});
@@ -159,10 +159,10 @@ TEST_CASE("jobs run as long as was predicted where that is wanted") {
         .start_before();
   };
   CHECK(start(false) == Approx(kHour));
-  CHECK(start(true) == Approx(kHour / 6).epsilon(0.1));  // of the past's 10 minutes
+  CHECK(start(true) == Approx(kHour / 6).epsilon(0.1));  // from the 10 minutes of job past
 }
 
-TEST_CASE("nodes of a file: new ones, and another inventory of known ones") {
+TEST_CASE("nodes from a file: new ones, and another inventory of known ones") {
   const File more("nodes.yaml", "nodes: [{name: 'm[1-2]', gpus: 4}]\n");
   Changes changes;
   changes.nodes = more.path();
@@ -190,8 +190,8 @@ TEST_CASE("a queue's limit holds a job back until it is lifted") {
   CHECK(result.queues(0).started_before() == 1);
 }
 
-TEST_CASE("a configuration takes the place of the snapshot's") {
-  // Without the action that places jobs nothing starts.
+TEST_CASE("a configuration replaces that of the snapshot") {
+  // Without the action that places jobs, no job starts.
   const File idle("config.yaml", "config: {actions: [expire_gangs]}\n");
   Changes changes;
   changes.config = idle.path();
@@ -201,7 +201,7 @@ TEST_CASE("a configuration takes the place of the snapshot's") {
   CHECK_FALSE(result.jobs(0).has_start_after());
 }
 
-TEST_CASE("how long jobs run is assumed where nothing tells it, and may be a part of what does") {
+TEST_CASE("run times without a walltime are assumed, and may be a fraction of a walltime") {
   const auto without = SnapshotOf(
       "nodes: [{name: n, gpus: 4}]\n"
       "jobs:\n"
@@ -215,12 +215,12 @@ TEST_CASE("how long jobs run is assumed where nothing tells it, and may be a par
   CHECK_FALSE(Must(*without, {}, options).jobs(0).has_start_before());
   options.walltime_part = 0.75;
   CHECK(Must(*SnapshotOf(kOneWaits), {}, options).jobs(0).start_before() == Approx(kHour / 4));
-  // It has run for longer than that already.
+  // The job has already run for longer than that.
   options.walltime_part = 0.25;
   CHECK(Must(*SnapshotOf(kOneWaits), {}, options).jobs(0).start_before() < 1);
 }
 
-TEST_CASE("a job that is evicted runs from the start again") {
+TEST_CASE("an evicted job runs from its start again") {
   const auto snapshot = SnapshotOf(
       "config: {eviction: {minRuntime: 0s}}\n"
       "nodes: [{name: n, gpus: 4}]\n"
@@ -233,13 +233,13 @@ TEST_CASE("a job that is evicted runs from the start again") {
   CHECK(result.before().evictions() == 1);
   CHECK(result.jobs(0).name() == "owns");
   CHECK(result.jobs(0).start_before() < 1);
-  // One hour of the owner's, then one of the other's, of four.
+  // One hour of the owner's job, then one hour of the other job, out of four hours.
   for (const sim::v1::WhatifQueue& queue : result.queues()) {
     CHECK(queue.before().at("gpu") == Approx(1).margin(0.01));
   }
 }
 
-TEST_CASE("what is not to be taken is refused by name") {
+TEST_CASE("invalid changes are refused by name") {
   const auto message = [](const Changes& changes) {
     return std::string(Whatif(*SnapshotOf(kOneWaits), changes, {}).status().message());
   };
@@ -255,12 +255,12 @@ TEST_CASE("what is not to be taken is refused by name") {
   const File mixed("mixed.yaml", "nodes: [{name: m}]\nqueues: [{name: q}]\n");
   changes = {};
   changes.nodes = mixed.path();
-  CHECK(message(changes) == mixed.path() + ": only \"nodes\" is taken");
+  CHECK(message(changes) == mixed.path() + ": only \"nodes\" is allowed");
   MemoryStore empty;
-  CHECK(ReadSnapshot(empty).status().message() == "nothing has happened in this store");
+  CHECK(ReadSnapshot(empty).status().message() == "this store is empty");
 }
 
-TEST_CASE("people see what changes beside what is") {
+TEST_CASE("the table shows values before and after the change") {
   const std::string table = PrintedWhatif(
       Must(*SnapshotOf(kOneWaits), {.nodes = {}, .queues = {}, .config = {}, .add_nodes = {"n=1"}}),
       "table");
@@ -273,7 +273,7 @@ TEST_CASE("people see what changes beside what is") {
                                    "-37.5 %")) != std::string::npos);
 }
 
-TEST_CASE("waits are those of all that wait, by queue too, and shares are of the cluster") {
+TEST_CASE("waits cover all pending jobs, also by queue, and shares are of the cluster") {
   const auto snapshot = SnapshotOf(
       "nodes: [{name: n, cpu: 64, gpus: 4}]\n"
       "queues: [{name: a}, {name: b, limit: {gpu: 2}}]\n"
@@ -284,7 +284,7 @@ TEST_CASE("waits are those of all that wait, by queue too, and shares are of the
   const auto result =
       Must(*snapshot, {.nodes = {}, .queues = {}, .config = {}, .add_nodes = {"n=1"}});
   CHECK(result.before().started() == 1);
-  CHECK(result.before().wait().mean() == Approx(1.5 * kHour));  // one hour, and two at least
+  CHECK(result.before().wait().mean() == Approx(1.5 * kHour));  // one hour, and at least two
   CHECK(result.after().wait().mean() == Approx(kHour));         // none, and two
   REQUIRE(result.queues_size() == 2);
   const sim::v1::WhatifQueue &a = result.queues(0), &b = result.queues(1);

@@ -1,6 +1,6 @@
-// Before the library's own header in builds for ThreadSanitizer. There it would give its map fields two more members,
-// which neither the installed libprotobuf nor the generated code (compiled without sanitizers) knows of: messages
-// would be laid out differently on the two sides of a call.
+// Precedes the library's own header in builds for ThreadSanitizer. There it would give its map
+// fields two more members, which neither the installed libprotobuf nor the generated code (compiled
+// without sanitizers) has: the two sides of a call would lay out messages differently.
 #pragma once
 #pragma push_macro("__SANITIZE_THREAD__")
 #undef __SANITIZE_THREAD__

@@ -1,4 +1,4 @@
-// States clusters in a few lines: everything goes through Apply, as in the server.
+// Sets up clusters in a few lines: everything goes through Apply, as in the server.
 //
 //   TestCluster cluster;
 //   cluster.AddNodes("n", 4, {.gpus = 8});
@@ -7,7 +7,7 @@
 //   cluster.Cycle();
 //   CHECK(cluster.Where(job) == "n1 n2");
 //
-// Names are chosen so that expectations read as text. Header only. Time moves only by Advance.
+// Names are chosen so that expectations read as text. Header only. Time advances only on request.
 #ifndef BERTH_TESTS_UNIT_CORE_TESTING_CLUSTER_H_
 #define BERTH_TESTS_UNIT_CORE_TESTING_CLUSTER_H_
 
@@ -29,7 +29,7 @@
 #include "core/model/apply.h"
 #include "core/model/cluster_state.h"
 
-// States are written with designated initialisers; what is left out is meant to be empty.
+// Designated initialisers are used; omitted fields are meant to be empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace berth::testing {
@@ -71,8 +71,8 @@ struct GroupShape {
   int64_t cpu = 1;
   int64_t memory_gib = 0;
   int gpus = 0;
-  int share = 0;          // thousandths of one GPU, in place of gpus
-  int64_t share_gib = 0;  // the share is as much of it as this is of its memory, and counts as said
+  int share = 0;          // thousandths of one GPU, instead of gpus
+  int64_t share_gib = 0;  // this much memory of one GPU; `share` is what it counts as
   bool oversubscribe = false;
   int min_compute_capability = 0;
   std::vector<std::string> models = {};
@@ -90,7 +90,7 @@ struct JobShape {
   std::string queue = "";  // "default"
   int priority = 0;
   std::vector<GroupShape> groups = {GroupShape{}};
-  int min_available = -1;  // -1: sum of the groups'
+  int min_available = -1;  // -1: sum over the groups
   std::vector<LifecyclePolicy> policies = {};
   std::vector<JobDependency> dependencies = {};
   int max_retries = 0;
@@ -107,7 +107,7 @@ struct JobShape {
   Strategy strategy = Strategy::kDefault;
 };
 
-// Amounts of tests are in cpu millis, bytes, devices.
+// Test amounts are in cpu millis, bytes, devices.
 inline std::vector<NamedAmount> InThousandths(std::vector<NamedAmount> amounts) {
   for (NamedAmount& one : amounts) one.amount *= UnitOf(one.name);
   return amounts;
@@ -225,7 +225,7 @@ class TestCluster {
     Must(QueueCreated{.id = id, .spec = std::move(spec)});
     return id;
   }
-  // The queue "default" is made when a job names none.
+  // Creates the queue "default" when a job names none.
   JobId Submit(const std::string& name, const JobShape& shape = {}) {
     const std::string queue_name = shape.queue.empty() ? "default" : shape.queue;
     const Queue* queue = state_.FindQueue(queue_name);
@@ -235,7 +235,7 @@ class TestCluster {
     return id;
   }
 
-  // Applies the event now; the test fails if it is refused.
+  // Applies the event now; the test fails if it is rejected.
   void Must(EventBody body) {
     const absl::Status status = Try(std::move(body));
     INFO(status.ToString());
@@ -243,8 +243,8 @@ class TestCluster {
   }
   absl::Status Try(EventBody body) { return Apply(state_, {now_, std::move(body)}); }
 
-  // One PlanCycle whose decisions are applied. In debug builds PlanCycle itself checks, for small
-  // states, that planning left no trace.
+  // One PlanCycle whose decisions are applied. In debug builds PlanCycle itself checks for small
+  // states that planning left no trace.
   Plan Cycle(uint64_t budget = kNoBudget) {
     Plan plan = adopts_ ? PlanAndAdopt(state_, policies_, now_, budget)
                         : PlanCycle(state_, policies_, now_, budget);
@@ -253,9 +253,9 @@ class TestCluster {
     }
     return plan;
   }
-  // From now on cycles are PlanAndAdopt's.
+  // From now on cycles use PlanAndAdopt.
   void Adopt() { adopts_ = true; }
-  // Cycles until nothing more is decided; the decisions of all.
+  // Runs cycles until there are no more decisions; returns all of them.
   std::vector<EventBody> Settle(uint64_t budget = kNoBudget) {
     std::vector<EventBody> all;
     for (int i = 0; i < 100'000; ++i) {
@@ -266,7 +266,7 @@ class TestCluster {
     FAIL("cycles do not end");
     return all;
   }
-  // Time passes, and cycles follow.
+  // Advances the time, then runs cycles.
   void Advance(Duration duration) {
     now_ += duration;
     Settle();
@@ -275,7 +275,7 @@ class TestCluster {
   // The same without cycles.
   void PassTo(Time now) { now_ = now; }
 
-  // What an agent says of the task's present attempt.
+  // A report of the agent about the task's current attempt.
   void Report(JobId id, uint32_t task, ReportState what, int exit_code = 0,
               ExitCause cause = ExitCause::kItself) {
     Must(TaskReported{.task = {id, task},
@@ -284,7 +284,7 @@ class TestCluster {
                       .exit_code = exit_code,
                       .cause = cause});
   }
-  // Every task of the job in that state is reported so; cycles follow.
+  // Reports `what` for every task of the job in state `in`, then runs cycles.
   void ReportAll(JobId id, TaskState in, ReportState what, int exit_code = 0) {
     for (uint32_t i = 0; i < job(id).tasks.size(); ++i) {
       if (job(id).tasks[i].state == in) Report(id, i, what, exit_code);
@@ -292,15 +292,15 @@ class TestCluster {
     Settle();
   }
   void PrepareAll(JobId id) { ReportAll(id, TaskState::kBound, ReportState::kPrepared); }
-  // From wherever it waits to Running: bound, prepared, started.
+  // Takes a pending job to Running: bound, prepared, started.
   void RunAll(JobId id) {
     Settle();
     PrepareAll(id);
     ReportAll(id, TaskState::kStarting, ReportState::kRunning);
   }
-  // Those being released are reported gone.
+  // Reports tasks being released as gone.
   void GoneAll(JobId id) { ReportAll(id, TaskState::kReleasing, ReportState::kExited, 143); }
-  // Cycles follow.
+  // Then runs cycles.
   void Exit(JobId id, uint32_t task, int exit_code = 0) {
     Report(id, task, ReportState::kExited, exit_code);
     Settle();
@@ -322,7 +322,7 @@ class TestCluster {
     const Job* found = state_.jobs().Find(id);
     return found == nullptr ? "gone" : kNames[static_cast<size_t>(found->status.state)];
   }
-  // One letter a task: '.' waits, Bound, Prepared, Starting, Running, Leaving (told to stop),
+  // One letter a task: '.' pending, Bound, Prepared, Starting, Running, Leaving (releasing),
   // '?' lost, 'o' succeeded, 'x' failed.
   std::string Tasks(JobId id) const {
     std::string letters;
@@ -350,7 +350,7 @@ class TestCluster {
   Time now_ = absl::FromUnixSeconds(1'800'000'000);
 };
 
-// One line a decision, with names: "bind j: 0@n1 1@n2", "release j: 0 1". Devices as bits.
+// One line for each decision, with names: "bind j: 0@n1 1@n2", "release j: 0 1". Devices as bits.
 inline std::string Describe(const ClusterState& state, const EventBody& decision) {
   const auto name = [&](JobId id) { return state.jobs().At(id).name; };
   if (const auto* bound = std::get_if<TasksBound>(&decision)) {

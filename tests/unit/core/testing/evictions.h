@@ -1,4 +1,4 @@
-// Clusters in which some have to go for others.
+// Clusters in which some jobs must be evicted for others.
 //
 //   Contest contest({"allocate", "preempt"});
 //   const JobId low = contest.Run("low", Gang(1, 8));
@@ -15,7 +15,7 @@
 
 namespace berth::testing {
 
-// No protection, unless the test asks for it.
+// No protection, unless the test requests it.
 inline EvictionParameters Unprotected() {
   EvictionParameters parameters;
   parameters.cooldown = absl::ZeroDuration();
@@ -55,7 +55,7 @@ class Contest : public TestCluster {
   explicit Contest(std::vector<std::string> actions, EvictionParameters eviction = Unprotected())
       : TestCluster(Evicting(std::move(actions), eviction)) {}
 
-  // Submits it and brings it, with all that it may grow to, to Running.
+  // Submits the job and takes it to Running, including all its growth.
   JobId Run(const std::string& name, const JobShape& shape) {
     const JobId id = Submit(name, shape);
     Settle();
@@ -80,7 +80,7 @@ class Contest : public TestCluster {
     return text;
   }
 
-  // All that are told to stop go; cycles follow until nobody is told so any more.
+  // Reports all tasks being released as gone, and runs cycles, until no task is being released.
   void Leave() {
     for (int i = 0; i < 100 && !state().releasing().empty(); ++i) {
       const TaskKey key = *state().releasing().begin();

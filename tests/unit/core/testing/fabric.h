@@ -55,7 +55,7 @@ class Fabric : public TestCluster {
     for (int n = 1; n <= nodes; ++n) ids.push_back(AddNode(absl::StrCat(name, "n", n), shape));
     AddDomain(name, 1, "rack", {}, ids);
   }
-  // Above the domains called `below` and a number, each `per` of them.
+  // Adds domains above those named `below` and a number, one for every `per` of them.
   void AddAbove(const std::string& prefix, int tier, const std::string& tier_name,
                 const std::string& below, int per) {
     std::vector<std::string> children;
@@ -86,7 +86,7 @@ class Fabric : public TestCluster {
     if (state().FindQueue(queue) == nullptr) AddQueue(queue);
     return MakeJob(name, queue_id(queue), shape);
   }
-  // One group, under a constraint of the job.
+  // One group, with a constraint of the job.
   JobSpec SpecFor(const std::string& name, const TopologyConstraint& topology, GroupShape group,
                   JobShape shape = {}) {
     shape.groups = {std::move(group)};
@@ -98,7 +98,7 @@ class Fabric : public TestCluster {
             JobShape shape = {}) {
     return SubmitSpec(SpecFor(name, topology, std::move(group), std::move(shape)));
   }
-  // Runs a job of that many GPUs on the node, and nothing else there: it is asked for by name.
+  // Runs a job of that many GPUs on the node, using exclude_nodes for all others.
   JobId Occupy(const std::string& node, int gpus, JobShape shape = {}) {
     GroupShape group{.gpus = gpus};
     group.cpu = 0;
@@ -113,7 +113,7 @@ class Fabric : public TestCluster {
     return id;
   }
 
-  // The lowest tier at which one domain of the kind holds all tasks that occupy; 1000: the root.
+  // The lowest tier at which one domain of the kind holds all occupying tasks; 1000: the root.
   int TierOf(JobId id, const std::string& kind = "network") const {
     std::vector<HyperNodeId> common;
     bool first = true;
@@ -130,7 +130,7 @@ class Fabric : public TestCluster {
     }
     return common.empty() ? 1000 : state().hyper_nodes().At(common.front()).spec.tier;
   }
-  // Racks (or what joined nodes) of the tasks, without repeats: "r1 r3".
+  // Racks (or other domains that nodes joined) of the tasks, without repeats: "r1 r3".
   std::string Racks(JobId id) const {
     std::set<std::string> names;
     for (const Task& task : job(id).tasks) {

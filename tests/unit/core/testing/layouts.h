@@ -1,4 +1,4 @@
-// Machines whose devices are connected as a matrix says, in the words of `nvidia-smi topo -m`.
+// Machines whose devices are connected as given by a matrix in the terms of `nvidia-smi topo -m`.
 #ifndef BERTH_TESTS_UNIT_CORE_TESTING_LAYOUTS_H_
 #define BERTH_TESTS_UNIT_CORE_TESTING_LAYOUTS_H_
 
@@ -16,7 +16,7 @@
 #include "core/base/check.h"
 #include "core/model/node.h"
 
-// States are written with designated initialisers; what is left out is meant to be empty.
+// Designated initialisers are used; omitted fields are meant to be empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace berth::testing {
@@ -58,7 +58,7 @@ inline DeviceTopology TopologyFrom(const Matrix& matrix) {
   return topology;
 }
 
-// Its GPUs and NICs, connected so.
+// The matrix's GPUs and NICs, connected as it says.
 inline void SetDevices(const Matrix& matrix, NodeSpec* spec) {
   spec->devices.clear();
   for (size_t i = 0; i < matrix.rows.size(); ++i) {

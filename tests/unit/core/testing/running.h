@@ -1,4 +1,4 @@
-// A running gang in a few lines, for tables of what follows from reports and policies.
+// A running gang in a few lines, for tables of reactions to reports and policies.
 #ifndef BERTH_TESTS_UNIT_CORE_TESTING_RUNNING_H_
 #define BERTH_TESTS_UNIT_CORE_TESTING_RUNNING_H_
 

@@ -1,5 +1,5 @@
-// A cluster in simulated time, with backfill: jobs start the moment they are bound and end exactly
-// at their walltime.
+// A cluster in simulated time, with backfill: jobs start when they are bound and end exactly at
+// their walltime.
 //
 //   Timeline line;
 //   line.cluster.AddNode("n", {.gpus = 8});
@@ -27,7 +27,7 @@ class Timeline {
   explicit Timeline(BackfillParameters parameters = {})
       : cluster(WithBackfill(parameters)), zero_(cluster.now()) {}
 
-  // Jobs start the moment they are bound, and those whose time is over exit.
+  // Jobs start when they are bound, and jobs whose walltime is over exit.
   void To(int minute) {
     const Time until = zero_ + absl::Minutes(minute);
     for (;;) {
@@ -63,7 +63,7 @@ class Timeline {
 
  private:
   void EndAllBy(Time time) {
-    // Reported just before planning looks at the clock, so that it is not stopped for its walltime.
+    // Reported just before planning reads the clock, so that it is not stopped for its walltime.
     std::vector<JobId> ending;
     for (const auto& [end, id] : cluster.state().planned_ends()) {
       if (end <= time) ending.push_back(id);

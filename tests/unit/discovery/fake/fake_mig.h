@@ -1,7 +1,6 @@
-// The part of the fake driver that divides GPUs: profiles of an A100 of 80 GB. What a GPU is
-// divided into is in the file that BERTH_FAKE_NVML_STATE names, with ".gpuN" behind it, so that it
-// outlives the process: lines "PROFILE START ID COMPUTE". Without that file it is as fake_nvml.cc
-// says.
+// The part of the fake driver that divides GPUs: profiles of an A100 with 80 GB. The instances of a
+// GPU are in the file that BERTH_FAKE_NVML_STATE names, with ".gpuN" appended, so that they outlive
+// the process: lines "PROFILE START ID COMPUTE". Without that file, see fake_nvml.cc.
 #ifndef BERTH_TESTS_UNIT_DISCOVERY_FAKE_FAKE_MIG_H_
 #define BERTH_TESTS_UNIT_DISCOVERY_FAKE_FAKE_MIG_H_
 
@@ -21,15 +20,15 @@ struct Profile {
   std::vector<unsigned> starts;
 };
 inline const std::vector<Profile>& Profiles() {
-  static const auto* const all =
-      new std::vector<Profile>{{0, 19, "1g.10gb", 1, 1, 7, 9856, {0, 1, 2, 3, 4, 5, 6}},
-                               {1, 14, "2g.20gb", 2, 2, 3, 19968, {0, 2, 4}},
-                               {2, 9, "3g.40gb", 3, 4, 2, 40192, {0, 4}},
-                               {3, 5, "4g.40gb", 4, 4, 1, 40192, {0}},
-                               {4, 0, "7g.80gb", 7, 8, 1, 80384, {0}},
-                               {7, 20, "1g.10gb+me", 1, 1, 1, 9856, {0, 1, 2, 3, 4, 5, 6}},
-                               {9, 15, "1g.20gb", 1, 2, 4, 19968, {0, 2, 4, 6}}};
-  return *all;
+  static const std::vector<Profile> all = {
+      {0, 19, "1g.10gb", 1, 1, 7, 9856, {0, 1, 2, 3, 4, 5, 6}},
+      {1, 14, "2g.20gb", 2, 2, 3, 19968, {0, 2, 4}},
+      {2, 9, "3g.40gb", 3, 4, 2, 40192, {0, 4}},
+      {3, 5, "4g.40gb", 4, 4, 1, 40192, {0}},
+      {4, 0, "7g.80gb", 7, 8, 1, 80384, {0}},
+      {7, 20, "1g.10gb+me", 1, 1, 1, 9856, {0, 1, 2, 3, 4, 5, 6}},
+      {9, 15, "1g.20gb", 1, 2, 4, 19968, {0, 2, 4, 6}}};
+  return all;
 }
 inline const Profile* ByNumber(unsigned number) {
   for (const Profile& profile : Profiles()) {
@@ -53,7 +52,7 @@ inline const Profile* ByName(const std::string& name) {
 struct Instance {
   std::string profile;
   unsigned start = 0;
-  size_t id = 0;  // never used twice
+  size_t id = 0;  // never reused
   bool compute = false;
 };
 
@@ -82,7 +81,7 @@ class Layout {
     }
     return nullptr;
   }
-  // Whether it can be made there beside the others.
+  // Whether it can be made there next to the existing instances.
   bool Fits(const Profile& profile, unsigned start) const {
     unsigned compute = profile.compute, same = 1;
     for (const Instance& one : instances) {
@@ -110,7 +109,7 @@ class Layout {
   bool there_ = false;
 };
 
-// Handles of instances, which are those of their devices: 10000 * (GPU + 1) + id.
+// Handles of instances, which are also those of their devices: 10000 * (GPU + 1) + id.
 inline constexpr size_t kFirstHandle = 10000;
 inline size_t HandleOf(unsigned gpu, size_t id) { return kFirstHandle * (gpu + 1) + id; }
 inline unsigned GpuOfHandle(size_t handle) {

@@ -1,20 +1,20 @@
-// A libnvidia-ml.so of three GPUs, for tests. BERTH_FAKE_NVML picks what goes wrong:
-//   ""          nothing: GPU 0 and 1 linked by 4 NVLinks and each by 2 to a switch that is hidden;
+// A libnvidia-ml.so with three GPUs, for tests. BERTH_FAKE_NVML selects a failure:
+//   ""          none: GPUs 0 and 1 are linked by 4 NVLinks, and each by 2 to a hidden switch;
 //               GPU 2 has two MIG instances
 //   "init"      nvmlInit fails     "count"  counting fails
-//   "handle"    GPU 1 cannot be opened, as a GPU that fell off the bus
+//   "handle"    GPU 1 cannot be opened, like a GPU that fell off the bus
 //   "lost"      GPU 1 opens, and is lost from then on
 //   "a100"      the GPUs are NVIDIA A100-SXM4-80GB
-// The file that BERTH_FAKE_NVML_STATE names changes it while it runs, by lines "WHAT GPU VALUE",
-// the last of which counts:
-//   ecc, pending, failed, action, replays, crc    what the GPU tells
-//   lost 1 1       is lost from now on            gone 1 1    NVML shows it no more
-//   mig 1 1        is divided like GPU 2; mig 2 0: not any more
-//   hang 0 1       reports hang                   xid 0 79    one such event; each line is one
+// The file that BERTH_FAKE_NVML_STATE names changes the driver while it runs. Its lines are "WHAT
+// GPU VALUE", and the last one for a GPU counts:
+//   ecc, pending, failed, action, replays, crc    values that the GPU reports
+//   lost 1 1       is lost from now on            gone 1 1    NVML no longer reports it
+//   mig 1 1        is divided like GPU 2; mig 2 0: no longer
+//   hang 0 1       queries of it hang             xid 0 79    one event for each such line
 //   busy 2 1       processes use its instances    stuck 2 1   they cannot be destroyed
-//   room 2 3       no more than so many can be made           slow 2 500  that takes so many ms
-// Compiled with BERTH_FAKE_NVML_OLD it is a driver of ten years ago: no fabric, no MIG, no types of
-// link peers, PCI records of version 2.
+//   room 2 3       at most this many can be made  slow 2 500  making one takes this many ms
+// With BERTH_FAKE_NVML_OLD it is a driver from ten years ago: no fabric, no MIG, no types of link
+// peers, PCI records of version 2.
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +32,7 @@ using berth::discovery::kNvmlGpuIsLost;
 using berth::discovery::kNvmlInsufficientSize;
 using berth::discovery::kNvmlInUse;
 using berth::discovery::kNvmlInvalidArgument;
+using berth::discovery::kNvmlMemoryV2Version;
 using berth::discovery::kNvmlNotFound;
 using berth::discovery::kNvmlNotSupported;
 using berth::discovery::kNvmlSuccess;
@@ -46,7 +47,6 @@ using berth::discovery::NvmlField;
 using berth::discovery::NvmlGpuInstanceProfile;
 using berth::discovery::NvmlMemory;
 using berth::discovery::NvmlMemoryV2;
-using berth::discovery::kNvmlMemoryV2Version;
 using berth::discovery::NvmlPciInfo;
 using berth::discovery::NvmlPlacement;
 using berth::discovery::NvmlUtilization;
@@ -57,16 +57,16 @@ constexpr unsigned kGpus = 3;
 constexpr unsigned kLinks = 6;
 
 bool Is(const char* name) {
-  const char* wish = std::getenv("BERTH_FAKE_NVML");
-  return wish != nullptr && std::strcmp(wish, name) == 0;
+  const char* selected = std::getenv("BERTH_FAKE_NVML");
+  return selected != nullptr && std::strcmp(selected, name) == 0;
 }
 
-// Handles are numbers: GPUs from 1, MIG instances of GPU 2 from 100, of the others behind them.
+// Handles are numbers: GPUs from 1, MIG instances of GPU 2 from 100, those of other GPUs above.
 using Handle = size_t;
 unsigned GpuOf(Handle handle) { return static_cast<unsigned>(handle - 1); }
 bool IsMig(Handle handle) { return handle >= 100; }
 
-// What the state file tells of a GPU.
+// The value in the state file.
 long long Told(const char* what, unsigned gpu, long long otherwise) {
   const char* path = std::getenv("BERTH_FAKE_NVML_STATE");
   if (path == nullptr) return otherwise;
@@ -79,7 +79,7 @@ long long Told(const char* what, unsigned gpu, long long otherwise) {
   return otherwise;
 }
 #ifndef BERTH_FAKE_NVML_OLD
-// The XID in the `nth` such line, from 0. False: there are not so many.
+// The XID in the `nth` such line, from 0. False: there are fewer lines.
 bool ToldXid(size_t nth, unsigned* gpu, unsigned long long* xid) {
   const char* path = std::getenv("BERTH_FAKE_NVML_STATE");
   if (path == nullptr) return false;
@@ -351,7 +351,7 @@ int nvmlGpuInstanceGetComputeInstanceProfileInfo(Handle instance, unsigned numbe
   info->slices = profile->compute;
   return kNvmlSuccess;
 }
-// Of a compute instance the handle is that of its instance; it is always as large as that.
+// A compute instance has the handle of its GPU instance, and always its full size.
 int nvmlGpuInstanceGetComputeInstances(Handle instance, unsigned number, Handle* parts,
                                        unsigned* count) {
   fake_mig::Layout layout(fake_mig::GpuOfHandle(instance));
@@ -420,13 +420,13 @@ int nvmlDeviceRegisterEvents(Handle, unsigned long long types, Handle) {
   return types == kNvmlEventXid ? kNvmlSuccess : kNvmlInvalidArgument;
 }
 int nvmlEventSetWait_v2(Handle, NvmlEvent* event, unsigned timeout_ms) {
-  static size_t told = 0;
+  static size_t reported = 0;
   unsigned gpu = 0;
-  if (!ToldXid(told, &gpu, &event->data)) {
+  if (!ToldXid(reported, &gpu, &event->data)) {
     usleep(std::min(timeout_ms, 20u) * 1000);
     return kNvmlTimeout;
   }
-  ++told;
+  ++reported;
   event->device = reinterpret_cast<berth::discovery::NvmlDevice>(Handle{gpu} + 1);
   event->type = kNvmlEventXid;
   return kNvmlSuccess;

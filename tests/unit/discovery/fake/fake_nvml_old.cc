@@ -1,3 +1,3 @@
-// The fake driver as it would have been long ago.
+// The fake driver as it was ten years ago.
 #define BERTH_FAKE_NVML_OLD
 #include "tests/unit/discovery/fake/fake_nvml.cc"

@@ -1,0 +1,1 @@
+// No code: a target that precompiles headers for others needs a source.
