@@ -71,8 +71,8 @@ function(berth_program name main)
   endif()
 endfunction()
 
-# berth_tests(NAME DIRECTORY [OPTIMIZED] [ONLY regex] [EXCEPT regex] [PCH name] LINK target...): one Catch2 program from all its .cc files (whose
-# paths match, do not match), each case a ctest of its own.
+# berth_tests(NAME DIRECTORY [OPTIMIZED] [ONLY regex] [EXCEPT regex] [PCH name] LINK target...): one Catch2 program from
+# all its .cc files (those whose paths match ONLY and not EXCEPT), each test case a separate ctest.
 function(berth_tests name directory)
   cmake_parse_arguments(arg "OPTIMIZED" "ONLY;EXCEPT;PCH" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cc)
