@@ -262,7 +262,8 @@ void RenderPlan(const ClusterState& state, const JobSpec& spec, const DryRunResu
     RenderPlannedEviction(state, released, out->add_evictions());
   }
   for (const WaitReason& reason : plan.blockers) RenderReason(state, reason, out->add_blockers());
-  if (plan.reservation.has_value()) {
+  const bool reserves = plan.reservation.has_value() && !plan.reservation->places.empty();
+  if (reserves) {
     RenderReservation(state, *plan.reservation, out->mutable_reservation());
   }
 }

@@ -375,7 +375,10 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
   if (task.start != absl::InfinitePast()) ToProto(task.start, out->mutable_start_time());
   if (task.since != absl::InfinitePast()) ToProto(task.since, out->mutable_state_time());
   if (Ended(task.state)) {
-    out->set_exit_code(task.exit_code);
+    // A start that was refused has no exit code.
+    const bool exited =
+        task.state != TaskState::kFailed || task.exit_code != 0 || task.exit_signal != 0;
+    if (exited) out->set_exit_code(task.exit_code);
     out->set_exit_signal(task.exit_signal);
     ToProto(task.since, out->mutable_end_time());
   }

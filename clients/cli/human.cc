@@ -253,7 +253,10 @@ bool HasEnded(v1::JobState state) {
   return state == v1::JOB_SUCCEEDED || state == v1::JOB_FAILED || state == v1::JOB_CANCELLED;
 }
 
-std::string HumanReason(const v1::WaitReason& reason) {
+namespace {
+
+// `until` follows what the job waits for, before what each action says.
+std::string TextOf(const v1::WaitReason& reason, absl::string_view until) {
   if (reason.code() == v1::WaitReason::NODES_BACKING_OFF && !reason.detail().empty()) {
     return reason.detail();
   }
@@ -261,16 +264,20 @@ std::string HumanReason(const v1::WaitReason& reason) {
   if (text.empty()) text = EnumWord(reason.code());
   if (!reason.group().empty()) absl::StrAppend(&text, ", group ", reason.group());
   if (!reason.detail().empty()) absl::StrAppend(&text, ": ", reason.detail());
+  absl::StrAppend(&text, until);
   for (const v1::RoomAsked& asked : reason.asked()) {
     absl::StrAppend(&text, "; ", asked.action(), ": ", asked.barred());
   }
   return text;
 }
 
+}  // namespace
+
+std::string HumanReason(const v1::WaitReason& reason) { return TextOf(reason, ""); }
+
 std::string HumanReasonUntil(const v1::WaitReason& reason, absl::TimeZone zone) {
-  const bool said = !reason.has_until() || reason.code() == v1::WaitReason::NODES_BACKING_OFF;
-  return absl::StrCat(HumanReason(reason), said ? "" : ", until ",
-                      said ? "" : HumanTime(true, reason.until(), zone));
+  if (!reason.has_until()) return TextOf(reason, "");
+  return TextOf(reason, absl::StrCat(", until ", HumanTime(true, reason.until(), zone)));
 }
 
 std::string NodeReason(const v1::NodeStatus& status, absl::Time now, absl::TimeZone zone) {
