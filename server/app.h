@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/reload.h"
+#include "server/config/reload.h"
 
 namespace berth {
 
@@ -46,7 +46,7 @@ class App {
   void Stop();
   static constexpr absl::Duration kStopPatience = absl::Seconds(5);
 
-  // server/reload.h. Thread-safe.
+  // server/config/reload.h. Thread-safe.
   absl::StatusOr<std::vector<ConfigChange>> Reload();
 
   int port() const;

@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "clients/agent/device_topology.h"
+#include "clients/agent/discovery/probe.h"
+#include "clients/agent/discovery/render.h"
 #include "clients/agent/supervisor/spec.h"
-#include "clients/discovery/probe.h"
-#include "clients/discovery/render.h"
 #include "support/yaml_proto.h"
 
 namespace berth {

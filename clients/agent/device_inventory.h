@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
-#include "clients/discovery/machine.h"
+#include "clients/agent/discovery/machine.h"
 
 namespace berth {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "clients/agent/agent_config.h"
-#include "clients/discovery/probe.h"
+#include "clients/agent/discovery/probe.h"
 
 namespace berth {
 

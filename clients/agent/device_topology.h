@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "berth/v1/node.pb.h"
-#include "clients/discovery/machine.h"
+#include "clients/agent/discovery/machine.h"
 
 namespace berth {
 

@@ -3,9 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/agent/device_inventory.h"
-#include "clients/discovery/probe.h"
-#include "clients/discovery/render.h"
-#include "clients/discovery/topo_matrix.h"
+#include "clients/agent/discovery/probe.h"
+#include "clients/agent/discovery/render.h"
+#include "clients/agent/discovery/topo_matrix.h"
 #include "support/yaml_proto.h"
 
 namespace berth {

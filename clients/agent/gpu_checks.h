@@ -16,8 +16,8 @@
 
 #include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
+#include "clients/agent/discovery/gpu_report.h"
 #include "clients/agent/health.h"
-#include "clients/discovery/gpu_report.h"
 
 namespace berth {
 

@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "berth/v1/agent.pb.h"
 #include "clients/agent/device_inventory.h"
-#include "clients/discovery/nvml_divide.h"
+#include "clients/agent/discovery/nvml_divide.h"
 
 namespace berth {
 

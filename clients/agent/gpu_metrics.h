@@ -8,7 +8,7 @@
 #include <string>
 
 #include "berth/v1/node.pb.h"
-#include "clients/discovery/gpu_report.h"
+#include "clients/agent/discovery/gpu_report.h"
 
 namespace berth {
 

@@ -18,9 +18,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
+#include "clients/agent/discovery/gpu_watch.h"
 #include "clients/agent/gpu_checks.h"
 #include "clients/agent/health.h"
-#include "clients/discovery/gpu_watch.h"
 
 namespace berth {
 

@@ -2,10 +2,10 @@
 //
 // An image is a directory below images.directory with exactly the name that the job uses. Its files
 // are in NAME/rootfs or, without that, in NAME. Or it is an OCI layout there: NAME, or tag TAG of
-// the layout NAME if the job says NAME:TAG. A layout is unpacked into the cache (clients/images)
-// when a task is prepared. An image is shared by all tasks and read-only. Inside, a task has its
-// own /tmp, /run/berth/work (where it starts), /run/berth/scratch and /run/berth/hostfile, the
-// node's network, its own processes, and its allocated devices.
+// the layout NAME if the job says NAME:TAG. A layout is unpacked into the cache
+// (clients/agent/images) when a task is prepared. An image is shared by all tasks and read-only.
+// Inside, a task has its own /tmp, /run/berth/work (where it starts), /run/berth/scratch and
+// /run/berth/hostfile, the node's network, its own processes, and its allocated devices.
 #ifndef BERTH_CLIENTS_AGENT_IMAGES_H_
 #define BERTH_CLIENTS_AGENT_IMAGES_H_
 

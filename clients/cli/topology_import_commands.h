@@ -1,4 +1,4 @@
-// `berth topology import`: HyperNodes from files of other systems (clients/topology).
+// `berth topology import`: HyperNodes from files of other systems (clients/cli/topology).
 #ifndef BERTH_CLIENTS_CLI_TOPOLOGY_IMPORT_COMMANDS_H_
 #define BERTH_CLIENTS_CLI_TOPOLOGY_IMPORT_COMMANDS_H_
 

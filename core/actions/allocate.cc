@@ -13,9 +13,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/engine/placer.h"
-#include "core/engine/reserve.h"
-#include "core/engine/service_order.h"
+#include "core/engine/order/service_order.h"
+#include "core/engine/place/placer.h"
+#include "core/engine/place/reserve.h"
 #include "core/policies/registry.h"
 
 namespace berth {

@@ -11,7 +11,8 @@
 // cycle may make room for it (Action::MakeRoomFor). Otherwise the others would take room that the
 // gang could have had, and more jobs would have to be stopped for the gang.
 //
-// engine/reservations.h holds the reservations; engine/reserve.h chooses the jobs that get one.
+// engine/search/reservations.h holds the reservations; engine/place/reserve.h chooses the jobs that
+// get one.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -20,9 +21,9 @@
 #include "absl/container/btree_set.h"
 #include "core/actions/eviction.h"
 #include "core/engine/cycle.h"
-#include "core/engine/placer.h"
-#include "core/engine/reserve.h"
-#include "core/engine/service_order.h"
+#include "core/engine/order/service_order.h"
+#include "core/engine/place/placer.h"
+#include "core/engine/place/reserve.h"
 #include "core/policies/registry.h"
 
 namespace berth {

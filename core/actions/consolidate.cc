@@ -1,11 +1,11 @@
-// consolidate: would a gang fit if other jobs moved together? See core/engine/mover.h. Only for
-// preemptible gangs: a job that must never be stopped may not stop others either, unless its queue
-// is entitled to the room (reclaim).
+// consolidate: would a gang fit if other jobs moved together? See core/engine/victims/mover.h. Only
+// for preemptible gangs: a job that must never be stopped may not stop others either, unless its
+// queue is entitled to the room (reclaim).
 #include <memory>
 
 #include "core/actions/eviction.h"
-#include "core/engine/mover.h"
-#include "core/engine/protections.h"
+#include "core/engine/victims/mover.h"
+#include "core/engine/victims/protections.h"
 #include "core/policies/registry.h"
 
 namespace berth {

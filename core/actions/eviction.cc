@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "core/engine/engine_cache.h"
 #include "core/engine/plan.h"
-#include "core/engine/verdict.h"
+#include "core/engine/search/verdict.h"
 
 namespace berth {
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "core/engine/cycle.h"
-#include "core/engine/victim_plan.h"
+#include "core/engine/victims/victim_plan.h"
 #include "core/model/pending_index.h"
 
 namespace berth {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/engine/cycle.h"
-#include "core/engine/lifecycle_steps.h"
+#include "core/engine/lifecycle/steps.h"
 #include "core/policies/registry.h"
 
 namespace berth {

@@ -1,16 +1,16 @@
 // preempt: does a job of lower priority in the same queue hold what this one needs? Victims are
 // preemptible jobs of strictly lower priority, so of two jobs at most one can ever preempt the
-// other. The queue's fair share limits preemption (core/engine/queue_bounds.h). Resources that were
-// reclaimed for a victim then count as reclaimed for the job. If the queue may not claim that much,
-// such victims are spared, because other queues could take the resources back at once.
+// other. The queue's fair share limits preemption (core/engine/shares/queue_bounds.h). Resources
+// that were reclaimed for a victim then count as reclaimed for the job. If the queue may not claim
+// that much, such victims are spared, because other queues could take the resources back at once.
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
-#include "core/engine/domain_victims.h"
-#include "core/engine/protections.h"
+#include "core/engine/victims/domain_victims.h"
+#include "core/engine/victims/protections.h"
 #include "core/policies/registry.h"
 
 namespace berth {

@@ -1,7 +1,8 @@
-// reclaim: does another queue hold what this one is entitled to? core/engine/reclaim_victims.h has
-// the rules, and why nothing can be reclaimed back. If the total that is free suffices, no job has
-// to be evicted: others move, for a gang that consolidate would not move them for. If it does not,
-// and the owed resources are fragmented, jobs that owe them are evicted and others move.
+// reclaim: does another queue hold what this one is entitled to?
+// core/engine/victims/reclaim_victims.h has the rules, and why nothing can be reclaimed back. If
+// the total that is free suffices, no job has to be evicted: others move, for a gang that
+// consolidate would not move them for. If it does not, and the owed resources are fragmented, jobs
+// that owe them are evicted and others move.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -9,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
-#include "core/engine/domain_victims.h"
-#include "core/engine/lifecycle_steps.h"
-#include "core/engine/mover.h"
-#include "core/engine/protections.h"
-#include "core/engine/reclaim_victims.h"
-#include "core/engine/verdict.h"
+#include "core/engine/lifecycle/steps.h"
+#include "core/engine/search/verdict.h"
+#include "core/engine/victims/domain_victims.h"
+#include "core/engine/victims/mover.h"
+#include "core/engine/victims/protections.h"
+#include "core/engine/victims/reclaim_victims.h"
 #include "core/policies/registry.h"
 
 namespace berth {

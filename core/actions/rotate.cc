@@ -17,8 +17,8 @@
 //   checkpoints every 10 min:   not before 10 min;  from 10 to 12.5;  20 to 25;  30 to 37.5;  from
 //   40 on
 //
-// The queue's fair share limits rotation (core/engine/queue_bounds.h). Without such a job order the
-// action does nothing.
+// The queue's fair share limits rotation (core/engine/shares/queue_bounds.h). Without such a job
+// order the action does nothing.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -28,7 +28,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
-#include "core/engine/domain_victims.h"
+#include "core/engine/victims/domain_victims.h"
 #include "core/policies/registry.h"
 
 namespace berth {

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "core/engine/engine_cache.h"
-#include "core/engine/node_search.h"
 #include "core/engine/plan.h"
 #include "core/engine/policies.h"
-#include "core/engine/reservations.h"
+#include "core/engine/search/node_search.h"
+#include "core/engine/search/reservations.h"
 #include "core/engine/transaction.h"
 #include "core/model/cluster_state.h"
 

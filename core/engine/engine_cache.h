@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "core/engine/device_board.h"
-#include "core/engine/fair_share.h"
-#include "core/engine/line_levels.h"
-#include "core/engine/node_marks.h"
+#include "core/engine/order/line_levels.h"
+#include "core/engine/search/device_board.h"
+#include "core/engine/search/node_marks.h"
+#include "core/engine/shares/fair_share.h"
 #include "core/model/state_editor.h"
 #include "core/topology/domain_fits.h"
 #include "core/topology/tree.h"

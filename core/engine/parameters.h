@@ -3,6 +3,7 @@
 #define BERTH_CORE_ENGINE_PARAMETERS_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/model/ids.h"
@@ -52,6 +53,10 @@ struct PredictionParameters {
   bool enabled = false;
 };
 
+// The rank of jobs that were overtaken too far, or have waited longer than
+// ShortestFirstParameters::age: before all others, and by age among themselves.
+inline constexpr int64_t kAgedRank = std::numeric_limits<int64_t>::min();
+
 // The job order shortest_first. Weights are thousandths of the sum of exponents; the harmonic mean
 // has the rest. The parameters for aging apply to all orders by length (JobOrder::Ages).
 struct ShortestFirstParameters {
@@ -59,7 +64,7 @@ struct ShortestFirstParameters {
   int32_t expected_weight = 250;
   // Each time a job is overtaken by this many thousandths of its queue's longest line, its length
   // counts as half. At kLineLevels times as much it goes before all others of its priority and
-  // deadline (core/engine/line_levels.h). 0: never.
+  // deadline (core/engine/order/line_levels.h). 0: never.
   int32_t overtaking = 50;
   // So does a job that has waited longer than this. 0: never.
   Duration age = absl::ZeroDuration();

@@ -4,12 +4,12 @@
 #include "core/base/check.h"
 #include "core/engine/cycle.h"
 #include "core/engine/engine_cache.h"
-#include "core/engine/lifecycle.h"
-#include "core/engine/nomination_stage.h"
+#include "core/engine/lifecycle/lifecycle.h"
+#include "core/engine/order/rank_stage.h"
+#include "core/engine/place/nomination_stage.h"
+#include "core/engine/place/reserve.h"
 #include "core/engine/plan.h"
-#include "core/engine/rank_stage.h"
-#include "core/engine/reserve.h"
-#include "core/engine/usage_stage.h"
+#include "core/engine/shares/usage_stage.h"
 #include "core/model/state_editor.h"
 
 namespace berth {

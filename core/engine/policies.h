@@ -82,9 +82,9 @@ class NodeScore {
 };
 
 // Negative: `a` goes before `b`; 0: equal. For pending jobs of one queue;
-// core/engine/service_order.h chooses the next queue. Several orders are levels; finally the order
-// of that header decides. Jobs of one class (core/model/pending_index.h) are served by priority,
-// deadline and id, whatever the order between classes.
+// core/engine/order/service_order.h chooses the next queue. Several orders are levels; finally the
+// order of that header decides. Jobs of one class (core/model/pending_index.h) are served by
+// priority, deadline and id, whatever the order between classes.
 using JobCompare = std::function<int(const Job& a, const Job& b)>;
 
 // Lower goes first among jobs of one queue, priority and deadline; among equals the older. Depends
@@ -117,7 +117,8 @@ class JobOrder {
                                              const ClusterState& state) const;
   // When the rank of that pending job will change; later than now.
   virtual Time RanksAgain(const Policies& policies, const Job& job, Time now) const;
-  // Ranks are logarithms of lengths, and fall as the job is overtaken (core/engine/line_levels.h).
+  // Ranks are logarithms of lengths, and fall as the job is overtaken
+  // (core/engine/order/line_levels.h).
   virtual bool Ages() const { return false; }
   // For `rotate`: a job may take the room of another whose value is greater by at least
   // StandingGap(). An empty function: no job may.

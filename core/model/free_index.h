@@ -7,8 +7,8 @@
 // Nodes on which tasks are being released are also listed by what is free after the release
 // (soon()), for jobs that can wait for it.
 //
-// Planning may mark nodes (core/engine/node_marks.h). Nodes with equal marks also have a separate
-// order, updated on request (SyncMarks), so that a search by marks skips all other nodes.
+// Planning may mark nodes (core/engine/search/node_marks.h). Nodes with equal marks also have a
+// separate order, updated on request (SyncMarks), so that a search by marks skips all other nodes.
 //
 // Planning may also follow which nodes changed (StateEditor::ReadChangedNodes): several followers
 // read one log, each from its own position.

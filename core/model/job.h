@@ -146,7 +146,7 @@ enum class Strategy : uint8_t {
 };
 
 // Limits the skew of a group: of the places that could hold one of its tasks if empty, none has
-// over `max_skew` more tasks of it than the place that has fewest (core/engine/spread.h).
+// over `max_skew` more tasks of it than the place that has fewest (core/engine/search/spread.h).
 struct Spread {
   int32_t tier = 0;      // places: nodes, or HyperNodes of the network tree up to that tier
   int32_t max_skew = 0;  // 0 = not spread
@@ -160,7 +160,7 @@ struct Spread {
 
 using LabelPair = std::pair<std::string, std::string>;
 
-// Where the job's tasks go depending on tasks of other jobs (core/engine/job_affinity.h).
+// Where the job's tasks go depending on tasks of other jobs (core/engine/search/job_affinity.h).
 struct AffinityTerm {
   bool apart = false;             // away from them; else near one of them
   std::vector<LabelPair> labels;  // they have all of these; sorted by key, never empty

@@ -1,5 +1,5 @@
 // A queue's line: the expected use of its pending jobs, and how much work has overtaken each of
-// them. Ageing is based on it instead of on a clock (core/engine/rank_stage.h).
+// them. Ageing is based on it instead of on a clock (core/engine/order/rank_stage.h).
 //
 // A job's work is its expected run time in seconds (its walltime without a prediction, an hour
 // without either, at most 30 days) times its dominant share of the cluster's capacity in

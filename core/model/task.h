@@ -59,7 +59,7 @@ struct Task {
   uint16_t port = 0;           // rendezvous port its node reserved, if any
   bool nobodys_fault = false;  // with kRefused: there was no room for it at the time
   // While it holds a place and is not told to leave it for good: reclaim gave its job room to which
-  // the queue is entitled, so others do not reclaim it back (core/engine/queue_claim.h).
+  // the queue is entitled, so others do not reclaim it back (core/engine/shares/queue_claim.h).
   bool claimed = false;
   DeviceSet devices;  // of that node, while it occupies or is nominated
   // kReleasing or kLost, with `requeue`: where it is nominated once it is gone (a task that is

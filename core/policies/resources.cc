@@ -1,4 +1,4 @@
-#include "core/engine/device_choice.h"
+#include "core/engine/search/device_choice.h"
 #include "core/policies/registry.h"
 
 namespace berth {

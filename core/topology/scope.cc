@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/engine/node_search.h"
+#include "core/engine/search/node_search.h"
 #include "core/model/transitions.h"
 
 namespace berth {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/placer.h"
 #include "core/topology/domain_bound.h"
 #include "core/topology/domain_placer.h"
 #include "core/topology/scope.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/engine/cycle.h"
-#include "core/engine/verdict.h"
+#include "core/engine/search/verdict.h"
 
 namespace berth {
 

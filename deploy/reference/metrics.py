@@ -7,7 +7,7 @@ import re
 
 from reference import markdown
 
-SERVER = "server/metrics.cc"
+SERVER = "server/metrics/metrics.cc"
 AGENT = "clients/agent/gpu_metrics.cc"
 TYPES = {"Gauge": "gauge", "Counter": "counter", "AddHistogram": "histogram"}
 LITERALS = re.compile(r'\s*(?:"(?:\\.|[^"\\])*"\s*)+')

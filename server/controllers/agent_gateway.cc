@@ -9,8 +9,8 @@
 #include "server/controllers/dispatcher.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/registration.h"
-#include "server/convert_agent.h"
-#include "server/convert_values.h"
+#include "server/convert/agent.h"
+#include "server/convert/values.h"
 #include "server/validation/hello.h"
 #include "support/log.h"
 

@@ -28,7 +28,7 @@
 #include "berth/v1/agent.pb.h"
 #include "server/controllers/agent_link.h"
 #include "server/controllers/registration.h"
-#include "server/loop.h"
+#include "server/loop/loop.h"
 
 namespace berth {
 

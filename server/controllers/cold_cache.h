@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "core/model/ids.h"
-#include "server/turn.h"
+#include "server/loop/turn.h"
 
 namespace berth {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/controllers/agent_gateway.h"
-#include "server/convert_cold.h"
+#include "server/convert/cold.h"
 #include "storage/codec.h"
 #include "storage/keys.h"
 #include "support/log.h"

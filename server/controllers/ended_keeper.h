@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/loop.h"
+#include "server/loop/loop.h"
 
 namespace berth {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/transitions.h"
-#include "server/convert_values.h"
+#include "server/convert/values.h"
 
 namespace berth {
 namespace {

@@ -45,7 +45,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/model/ids.h"
-#include "server/loop.h"
+#include "server/loop/loop.h"
 #include "storage/codec.h"
 #include "storage/store.h"
 #include "support/clock.h"

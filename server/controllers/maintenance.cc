@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "server/convert_values.h"
+#include "server/convert/values.h"
 #include "support/errors.h"
 #include "support/log.h"
 

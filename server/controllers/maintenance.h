@@ -17,7 +17,7 @@
 #include "berth/v1/cluster.pb.h"
 #include "server/controllers/agent_gateway.h"
 #include "server/controllers/lease_keeper.h"
-#include "server/loop.h"
+#include "server/loop/loop.h"
 
 namespace berth {
 

@@ -9,7 +9,7 @@
 // before its instance would be destroyed, and nothing here must outlive the server: a new server
 // sees the pending jobs and the GPUs as they are. A GPU that was divided, or could not be, is left
 // alone for a while: kCoolDown, doubled after each failure in a row. One GPU of a node at a time;
-// core/engine/mig_division.h decides which, and how.
+// core/engine/search/mig_division.h decides which, and how.
 #ifndef BERTH_SERVER_CONTROLLERS_MIG_KEEPER_H_
 #define BERTH_SERVER_CONTROLLERS_MIG_KEEPER_H_
 
@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/engine/mig_division.h"
+#include "core/engine/search/mig_division.h"
 #include "server/controllers/agent_gateway.h"
-#include "server/loop.h"
+#include "server/loop/loop.h"
 
 namespace berth {
 

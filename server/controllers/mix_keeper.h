@@ -10,9 +10,9 @@
 
 #include <atomic>
 
-#include "core/engine/demand_watch.h"
+#include "core/engine/search/demand_watch.h"
 #include "server/controllers/executor.h"
-#include "server/loop.h"
+#include "server/loop/loop.h"
 
 namespace berth {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/convert_agent.h"
+#include "server/convert/agent.h"
 #include "support/log.h"
 
 namespace berth {

@@ -25,7 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "berth/v1/agent.pb.h"
 #include "server/controllers/launch.h"
-#include "server/turn.h"
+#include "server/loop/turn.h"
 
 namespace berth {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "server/convert_values.h"
+#include "server/convert/values.h"
 
 namespace berth {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "berth/v1/cluster.grpc.pb.h"
+#include "server/config/reload.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/maintenance.h"
-#include "server/reload.h"
 #include "server/services/context.h"
 #include "storage/store_health.h"
 

@@ -1,7 +1,7 @@
 #include "server/services/cold_part.h"
 
 #include "absl/status/statusor.h"
-#include "server/convert_cold.h"
+#include "server/convert/cold.h"
 #include "server/services/job_list.h"
 #include "storage/codec.h"
 #include "storage/keys.h"

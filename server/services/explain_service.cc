@@ -7,11 +7,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/engine/dry_run.h"
-#include "core/engine/explain.h"
-#include "server/convert_explain.h"
+#include "core/engine/explain/dry_run.h"
+#include "core/engine/explain/explain.h"
+#include "server/commands/submission.h"
+#include "server/convert/explain.h"
 #include "server/services/job_list.h"
-#include "server/submission.h"
 #include "support/log.h"
 
 namespace berth {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
-#include "server/convert_topology.h"
-#include "server/domain_totals.h"
+#include "server/convert/topology.h"
+#include "server/reads/domain_totals.h"
 #include "server/services/name_list.h"
 #include "server/validation/hyper_node.h"
 #include "server/validation/text.h"

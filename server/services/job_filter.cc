@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert_job.h"
-#include "server/convert_values.h"
+#include "server/convert/job.h"
+#include "server/convert/values.h"
 #include "server/validation/findings.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"

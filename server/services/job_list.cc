@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert_job.h"
-#include "server/convert_values.h"
-#include "server/request_table.h"
+#include "server/commands/request_table.h"
+#include "server/convert/job.h"
+#include "server/convert/values.h"
 #include "server/services/job_filter.h"
 #include "server/services/paging.h"
 #include "server/validation/findings.h"

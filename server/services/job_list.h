@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "berth/v1/job.pb.h"
-#include "server/read_view.h"
+#include "server/reads/read_view.h"
 
 namespace berth {
 

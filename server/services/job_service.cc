@@ -6,15 +6,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert_values.h"
-#include "server/job_change.h"
+#include "server/commands/job_change.h"
+#include "server/commands/submission.h"
+#include "server/convert/values.h"
 #include "server/services/caller.h"
 #include "server/services/cold_part.h"
 #include "server/services/exec_stream.h"
 #include "server/services/job_list.h"
 #include "server/services/log_stream.h"
 #include "server/services/run_as.h"
-#include "server/submission.h"
 #include "server/validation/job.h"
 #include "server/validation/reason.h"
 #include "server/validation/text.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/read_view.h"
+#include "server/reads/read_view.h"
 #include "server/services/paging.h"
 
 namespace berth {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert_node.h"
+#include "server/convert/node.h"
 #include "server/services/caller.h"
 #include "server/services/name_list.h"
 #include "server/validation/findings.h"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert_queue.h"
-#include "server/convert_shares.h"
-#include "server/queue_conditions.h"
+#include "server/convert/queue.h"
+#include "server/convert/shares.h"
+#include "server/listeners/queue_conditions.h"
 #include "server/services/name_list.h"
 #include "server/validation/queue.h"
 #include "server/validation/text.h"

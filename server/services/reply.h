@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "server/outbox.h"
+#include "server/loop/outbox.h"
 #include "support/errors.h"
 #include "support/unsynced.h"
 

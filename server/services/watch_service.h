@@ -5,7 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "berth/v1/watch.grpc.pb.h"
-#include "server/watch_hub.h"
+#include "server/listeners/watch_hub.h"
 
 namespace berth {
 

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "server/convert_topology.h"
+#include "server/convert/topology.h"
 #include "server/planning/selectors.h"
 #include "server/validation/job.h"
 #include "server/validation/text.h"

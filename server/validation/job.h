@@ -23,7 +23,7 @@ inline constexpr int32_t kMaxPriority = 1'000'000;
 inline constexpr size_t kMaxRequestIdBytes = 128;
 
 // Every job of the call, and relations between them. `limits` with all defaults filled in
-// (server/config.h). Pure.
+// (server/config/config.h). Pure.
 void CheckSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
                  Findings& findings);
 absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request);

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/convert_job.h"
+#include "server/convert/job.h"
 #include "server/validation/job.h"
 #include "server/validation/text.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/convert_queue.h"
+#include "server/convert/queue.h"
 #include "server/validation/group.h"
 #include "server/validation/job.h"
 #include "server/validation/resources.h"

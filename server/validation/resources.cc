@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/devices/device_layout.h"
+#include "server/convert/values.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 
@@ -164,15 +165,6 @@ void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, in
 }  // namespace
 
 bool IsResourceName(absl::string_view name) { return !IsFixedKind(name) && IsLabelKey(name); }
-
-bool RequestsByMemory(const v1::DeviceRequest& device) {
-  return device.memory_bytes() > 0 && device.count() == 0 && device.share() == 0 &&
-         device.cores() == 0 && device.mig().empty();
-}
-
-bool RequestsShare(const v1::DeviceRequest& device) {
-  return device.share() != 0 || device.cores() != 0 || RequestsByMemory(device);
-}
 
 void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
                   ResourceTotals& totals, Findings& findings) {

@@ -26,11 +26,6 @@ using ResourceTotals = absl::btree_map<absl::string_view, int64_t>;
 // "scratch".
 bool IsResourceName(absl::string_view name);
 
-// Requests only memory, neither devices nor a share: a share by memory.
-bool RequestsByMemory(const v1::DeviceRequest& device);
-// Requests a part of one device, in any form.
-bool RequestsShare(const v1::DeviceRequest& device);
-
 // One task's request. Adds `tasks` times the request to `totals`, which must not outlive the
 // request.
 void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/hyper_node.h"
-#include "server/convert_topology.h"
+#include "server/convert/topology.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 

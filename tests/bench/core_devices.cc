@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/device_choice.h"
+#include "core/engine/search/device_choice.h"
 #include "core/model/apply.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/core_figures.h"

@@ -1,6 +1,6 @@
 // The speed of replays: berth-sim replay with its measurements, without reading and printing. An
 // event is a submit, a start or an end of a job.
-#include "clients/replay/replay.h"
+#include "offline/replay/replay.h"
 
 #include <chrono>
 

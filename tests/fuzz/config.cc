@@ -1,6 +1,6 @@
 // Configuration files of berthd and of the agent. What is read can be written and reads back as the
 // same message. A complete configuration can be run.
-#include "server/config.h"
+#include "server/config/config.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -8,9 +8,9 @@
 #include "clients/agent/agent_config.h"
 #include "core/base/check.h"
 #include "core/engine/policies.h"
+#include "server/config/reload.h"
+#include "server/config/scheduling.h"
 #include "server/planning/policy_record.h"
-#include "server/reload.h"
-#include "server/scheduling_config.h"
 #include "support/yaml_proto.h"
 #include "tests/fuzz/target.h"
 

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "clients/images/blob.h"
-#include "clients/images/oci_layout.h"
+#include "clients/agent/images/blob.h"
+#include "clients/agent/images/oci_layout.h"
 #include "tests/fuzz/steps.h"
 #include "tests/fuzz/target.h"
 

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "clients/sim/scenario_file.h"
-#include "clients/sim/scenario_runner.h"
+#include "offline/sim/scenario_file.h"
+#include "offline/sim/scenario_runner.h"
 #include "support/name_pattern.h"
 #include "tests/fuzz/target.h"
 

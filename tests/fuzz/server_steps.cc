@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "server/convert_values.h"
+#include "server/convert/values.h"
 #include "tests/fuzz/server_world.h"
 
 namespace berth::fuzz {

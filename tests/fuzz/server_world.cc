@@ -8,11 +8,11 @@
 #include "core/base/check.h"
 #include "core/model/apply.h"
 #include "core/model/state_editor.h"
-#include "server/config.h"
-#include "server/convert_values.h"
-#include "server/load.h"
+#include "server/config/config.h"
+#include "server/config/scheduling.h"
+#include "server/convert/values.h"
+#include "server/loop/load.h"
 #include "server/planning/policy_record.h"
-#include "server/scheduling_config.h"
 #include "storage/load.h"
 
 namespace berth::fuzz {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "clients/topology/import.h"
+#include "clients/cli/topology/import.h"
 #include "core/base/check.h"
 #include "tests/fuzz/target.h"
 

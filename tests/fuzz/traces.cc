@@ -1,7 +1,7 @@
 // Workload logs for replay: SWF and CSV.
-#include "clients/replay/csv_workload.h"
-#include "clients/replay/swf.h"
 #include "core/base/check.h"
+#include "offline/replay/csv_workload.h"
+#include "offline/replay/swf.h"
 #include "tests/fuzz/target.h"
 
 namespace berth::fuzz {

@@ -1,9 +1,9 @@
 // Output of programs that the agent does not trust: reports of berth-probe, and tables of
 // nvidia-smi.
-#include "clients/discovery/wire.h"
+#include "clients/agent/discovery/wire.h"
 
-#include "clients/discovery/render.h"
-#include "clients/discovery/topo_matrix.h"
+#include "clients/agent/discovery/render.h"
+#include "clients/agent/discovery/topo_matrix.h"
 #include "tests/fuzz/target.h"
 
 namespace berth::fuzz {

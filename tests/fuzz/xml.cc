@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "clients/discovery/discover.h"
-#include "clients/discovery/render.h"
-#include "clients/discovery/topo_matrix.h"
-#include "clients/discovery/wire.h"
-#include "clients/discovery/xml_file.h"
+#include "clients/agent/discovery/discover.h"
+#include "clients/agent/discovery/render.h"
+#include "clients/agent/discovery/topo_matrix.h"
+#include "clients/agent/discovery/wire.h"
+#include "clients/agent/discovery/xml_file.h"
 #include "core/base/check.h"
 #include "tests/fuzz/target.h"
 

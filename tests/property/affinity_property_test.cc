@@ -3,7 +3,7 @@
 // placed.
 #include <set>
 
-#include "core/engine/verdict.h"
+#include "core/engine/search/verdict.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
 #include "tests/property/dice.h"

@@ -1,5 +1,5 @@
 // The board of remaining capacity: an updated board equals a newly built one.
-#include "core/engine/device_board.h"
+#include "core/engine/search/device_board.h"
 
 #include <catch2/catch.hpp>
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "core/engine/node_search.h"
+#include "core/engine/search/node_search.h"
 #include "core/engine/transaction.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"

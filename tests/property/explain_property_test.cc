@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "core/engine/explain.h"
+#include "core/engine/explain/explain.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/timeline.h"

@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "core/engine/engine_cache.h"
-#include "core/engine/placer.h"
-#include "core/engine/service_order.h"
+#include "core/engine/order/service_order.h"
+#include "core/engine/place/placer.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/property/naive_shares.h"

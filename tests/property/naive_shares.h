@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "core/engine/fair_share.h"
+#include "core/engine/shares/fair_share.h"
 
 namespace berth::testing {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/fair_share.h"
-#include "core/engine/verdict.h"
+#include "core/engine/search/verdict.h"
+#include "core/engine/shares/fair_share.h"
 #include "core/model/cluster_state.h"
 
 namespace berth::testing {

@@ -3,7 +3,7 @@
 // decisions, with the same work, and wake at the same times.
 #include <catch2/catch.hpp>
 
-#include "core/engine/explain.h"
+#include "core/engine/explain/explain.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/cluster.h"

@@ -5,8 +5,8 @@
 // siblings add up to at most their parent's. So if a queue is below its share by as much as a job
 // requests, the resources are free, or its siblings, or those of a queue above it, exceed their
 // shares by as much. All that exceeds a share may be taken.
-#include "core/engine/fair_share.h"
-#include "core/engine/verdict.h"
+#include "core/engine/search/verdict.h"
+#include "core/engine/shares/fair_share.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/evictions.h"

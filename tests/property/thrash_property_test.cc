@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "core/engine/fair_share.h"
+#include "core/engine/shares/fair_share.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/evictions.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <set>
 
-#include "core/engine/victim_units.h"
+#include "core/engine/victims/victim_units.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/evictions.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/read_view.h"
+#include "server/reads/read_view.h"
 #include "tests/simulation/processes.h"
 
 namespace berth::simulation {

@@ -11,7 +11,7 @@
 
 #include "berth/v1/job.pb.h"
 #include "clients/cpp/retry.h"
-#include "server/job_change.h"
+#include "server/commands/job_change.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/safety.h"
 #include "tests/simulation/server.h"

@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
-#include "server/convert_values.h"
-#include "server/history.h"
-#include "server/load.h"
+#include "server/commands/submission.h"
+#include "server/config/scheduling.h"
+#include "server/convert/values.h"
+#include "server/loop/history.h"
+#include "server/loop/load.h"
 #include "server/planning/policy_record.h"
-#include "server/read_view.h"
-#include "server/scheduling_config.h"
-#include "server/submission.h"
+#include "server/reads/read_view.h"
 #include "storage/incarnation.h"
 
 namespace berth::simulation {

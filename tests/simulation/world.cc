@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/model/state_editor.h"
-#include "server/config.h"
-#include "server/convert_values.h"
+#include "server/config/config.h"
+#include "server/convert/values.h"
 
 namespace berth::simulation {
 namespace {

@@ -17,8 +17,8 @@
 #include "clients/agent/agent_config.h"
 #include "clients/agent/agent_loop.h"
 #include "clients/agent/device_inventory.h"
+#include "clients/agent/discovery/wire.h"
 #include "clients/agent/simulation.h"
-#include "clients/discovery/wire.h"
 #include "tests/unit/agent/fakes.h"
 #include "tests/unit/agent/process_world.h"
 

@@ -3,7 +3,7 @@
 
 #include "core/devices/best_set.h"
 #include "core/devices/handover.h"
-#include "core/engine/explain.h"
+#include "core/engine/explain/explain.h"
 #include "tests/unit/core/testing/cluster.h"
 #include "tests/unit/core/testing/layouts.h"
 

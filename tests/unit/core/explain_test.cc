@@ -1,11 +1,11 @@
 // Dry runs, constraint counts, remedies and estimates. Properties that hold for any state are in
 // tests/property/explain_property_test.cc.
-#include "core/engine/explain.h"
+#include "core/engine/explain/explain.h"
 
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_join.h"
-#include "core/engine/remedies.h"
+#include "core/engine/explain/remedies.h"
 #include "core/model/state_editor.h"
 #include "tests/unit/core/testing/cluster.h"
 

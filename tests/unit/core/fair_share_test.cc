@@ -1,9 +1,9 @@
-// Tables for the division of fair shares, by the rules in core/engine/fair_share.h.
-#include "core/engine/fair_share.h"
+// Tables for the division of fair shares, by the rules in core/engine/shares/fair_share.h.
+#include "core/engine/shares/fair_share.h"
 
 #include <catch2/catch.hpp>
 
-#include "core/engine/usage_stage.h"
+#include "core/engine/shares/usage_stage.h"
 #include "core/model/state_editor.h"
 #include "tests/unit/core/testing/cluster.h"
 

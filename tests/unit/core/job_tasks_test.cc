@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/engine/verdict.h"
+#include "core/engine/search/verdict.h"
 #include "core/model/state_editor.h"
 #include "tests/unit/core/testing/cluster.h"
 

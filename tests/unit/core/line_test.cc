@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/engine/line_levels.h"
-#include "core/engine/rank_stage.h"
+#include "core/engine/order/line_levels.h"
+#include "core/engine/order/rank_stage.h"
 #include "core/model/state_editor.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/model_world.h"

@@ -1,5 +1,5 @@
 // Which GPU is reconfigured, and how.
-#include "core/engine/mig_division.h"
+#include "core/engine/search/mig_division.h"
 
 #include <catch2/catch.hpp>
 

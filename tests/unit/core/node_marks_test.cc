@@ -3,7 +3,7 @@
 #include <set>
 #include <vector>
 
-#include "core/engine/node_search.h"
+#include "core/engine/search/node_search.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/cluster.h"
 

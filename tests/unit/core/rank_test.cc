@@ -1,8 +1,8 @@
 // Job ranks, ageing, and the recording of runs.
 #include <catch2/catch.hpp>
 
-#include "core/engine/explain.h"
-#include "core/engine/rank_stage.h"
+#include "core/engine/explain/explain.h"
+#include "core/engine/order/rank_stage.h"
 #include "core/model/state_editor.h"
 #include "tests/unit/core/model_world.h"
 #include "tests/unit/core/testing/cluster.h"

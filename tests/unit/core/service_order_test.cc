@@ -1,9 +1,9 @@
 // Tables for the service order, and for the resources that queues allow a job.
-#include "core/engine/service_order.h"
+#include "core/engine/order/service_order.h"
 
 #include <catch2/catch.hpp>
 
-#include "core/engine/placer.h"
+#include "core/engine/place/placer.h"
 #include "tests/unit/core/testing/cluster.h"
 
 namespace berth {

@@ -1,5 +1,5 @@
 // Greatest skew over places: which places count, and how many tasks they hold.
-#include "core/engine/spread.h"
+#include "core/engine/search/spread.h"
 
 #include <catch2/catch.hpp>
 

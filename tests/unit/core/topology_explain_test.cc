@@ -1,5 +1,5 @@
 // Why a gang with a topology constraint waits, and what would start it.
-#include "core/engine/explain.h"
+#include "core/engine/explain/explain.h"
 #include "tests/unit/core/testing/fabric.h"
 
 namespace berth {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/engine/transaction.h"
-#include "core/engine/victim_units.h"
+#include "core/engine/victims/victim_units.h"
 #include "tests/unit/core/testing/evictions.h"
 
 namespace berth {

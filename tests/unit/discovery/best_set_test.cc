@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "clients/agent/device_inventory.h"
 #include "clients/agent/device_topology.h"
-#include "clients/discovery/probe.h"
+#include "clients/agent/discovery/probe.h"
 #include "tests/property/naive_best_set.h"
 
 namespace berth {

@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "absl/strings/str_join.h"
-#include "clients/discovery/nvml_divide.h"
-#include "clients/discovery/nvml_join.h"
-#include "clients/discovery/probe.h"
+#include "clients/agent/discovery/nvml_divide.h"
+#include "clients/agent/discovery/nvml_join.h"
+#include "clients/agent/discovery/probe.h"
 #include "tests/unit/discovery/samples.h"
 
 namespace berth::discovery {

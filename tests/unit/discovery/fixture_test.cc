@@ -11,10 +11,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "clients/discovery/distance.h"
-#include "clients/discovery/names.h"
-#include "clients/discovery/probe.h"
-#include "clients/discovery/topo_matrix.h"
+#include "clients/agent/discovery/distance.h"
+#include "clients/agent/discovery/names.h"
+#include "clients/agent/discovery/probe.h"
+#include "clients/agent/discovery/topo_matrix.h"
 #include "tests/unit/discovery/samples.h"
 
 namespace berth::discovery {

@@ -8,7 +8,7 @@
 #include "clients/agent/device_inventory.h"
 #include "clients/agent/device_topology.h"
 #include "clients/agent/discover_command.h"
-#include "clients/discovery/render.h"
+#include "clients/agent/discovery/render.h"
 #include "tests/unit/discovery/samples.h"
 
 namespace berth {

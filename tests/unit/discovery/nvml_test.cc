@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "clients/discovery/distance.h"
-#include "clients/discovery/names.h"
-#include "clients/discovery/nvml_join.h"
+#include "clients/agent/discovery/distance.h"
+#include "clients/agent/discovery/names.h"
+#include "clients/agent/discovery/nvml_join.h"
 #include "tests/unit/discovery/samples.h"
 
 namespace berth::discovery {

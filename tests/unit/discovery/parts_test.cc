@@ -5,14 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "clients/discovery/assemble.h"
-#include "clients/discovery/discover.h"
-#include "clients/discovery/distance.h"
-#include "clients/discovery/names.h"
-#include "clients/discovery/render.h"
-#include "clients/discovery/sysfs.h"
-#include "clients/discovery/vendors.h"
-#include "clients/discovery/wire.h"
+#include "clients/agent/discovery/assemble.h"
+#include "clients/agent/discovery/discover.h"
+#include "clients/agent/discovery/distance.h"
+#include "clients/agent/discovery/names.h"
+#include "clients/agent/discovery/render.h"
+#include "clients/agent/discovery/sysfs.h"
+#include "clients/agent/discovery/vendors.h"
+#include "clients/agent/discovery/wire.h"
 #include "tests/unit/discovery/samples.h"
 
 namespace berth::discovery {

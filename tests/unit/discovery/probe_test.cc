@@ -1,5 +1,5 @@
 // The probe: whatever it reads or loads, the caller gets an answer or an error.
-#include "clients/discovery/probe.h"
+#include "clients/agent/discovery/probe.h"
 
 #include <sys/stat.h>
 

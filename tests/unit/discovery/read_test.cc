@@ -5,9 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
-#include "clients/discovery/discover.h"
-#include "clients/discovery/names.h"
-#include "clients/discovery/xml_file.h"
+#include "clients/agent/discovery/discover.h"
+#include "clients/agent/discovery/names.h"
+#include "clients/agent/discovery/xml_file.h"
 #include "tests/unit/discovery/samples.h"
 
 namespace berth::discovery {

@@ -1,5 +1,5 @@
 // nvidia-smi's table.
-#include "clients/discovery/topo_matrix.h"
+#include "clients/agent/discovery/topo_matrix.h"
 
 #include <catch2/catch.hpp>
 

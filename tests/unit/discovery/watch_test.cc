@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include "absl/time/clock.h"
-#include "clients/discovery/gpu_watch.h"
-#include "clients/discovery/wire.h"
+#include "clients/agent/discovery/gpu_watch.h"
+#include "clients/agent/discovery/wire.h"
 #include "tests/unit/discovery/samples.h"
 
 namespace berth::discovery {

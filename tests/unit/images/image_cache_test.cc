@@ -1,6 +1,6 @@
 // What berth-image leaves in its cache: run by the real program, with umoci, or with scripts if
 // umoci must be slow, greedy or counted.
-#include "clients/images/image_cache.h"
+#include "clients/agent/images/image_cache.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
-#include "clients/images/file_tree.h"
+#include "clients/agent/images/file_tree.h"
 #include "tests/unit/images/image_world.h"
 #include "tests/unit/images/layout_builder.h"
 

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "clients/images/blob.h"
-#include "clients/images/oci_layout.h"
+#include "clients/agent/images/blob.h"
+#include "clients/agent/images/oci_layout.h"
 
 namespace berth::testing {
 

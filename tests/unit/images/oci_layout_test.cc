@@ -1,5 +1,5 @@
 // Which image of a layout a tag selects, and layouts that are broken or hostile.
-#include "clients/images/oci_layout.h"
+#include "clients/agent/images/oci_layout.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

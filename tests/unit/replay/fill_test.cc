@@ -1,10 +1,10 @@
 // Filling a cluster with jobs that never end.
-#include "clients/replay/fill.h"
+#include "offline/replay/fill.h"
 
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "clients/replay/replay.h"
+#include "offline/replay/replay.h"
 #include "support/random.h"
 
 namespace berth::replay {

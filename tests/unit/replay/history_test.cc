@@ -3,9 +3,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "clients/replay/history_workload.h"
-#include "clients/replay/replay.h"
-#include "clients/sim/scenario_file.h"
+#include "offline/replay/history_workload.h"
+#include "offline/replay/replay.h"
+#include "offline/sim/scenario_file.h"
 
 namespace berth::replay {
 namespace {

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "clients/replay/jitter.h"
-#include "clients/replay/outages.h"
-#include "clients/replay/replay.h"
-#include "clients/replay/replay_result.h"
-#include "clients/replay/share_meter.h"
-#include "clients/sim/scenario_file.h"
+#include "offline/replay/jitter.h"
+#include "offline/replay/outages.h"
+#include "offline/replay/replay.h"
+#include "offline/replay/replay_result.h"
+#include "offline/replay/share_meter.h"
+#include "offline/sim/scenario_file.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 

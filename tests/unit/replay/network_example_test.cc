@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "clients/replay/replay_command.h"
-#include "clients/replay/replay_result.h"
+#include "offline/replay/replay_command.h"
+#include "offline/replay/replay_result.h"
 
 namespace berth::replay {
 namespace {

@@ -1,5 +1,5 @@
 // Replays with a network model, compared with schedules that were calculated by hand.
-#include "clients/replay/network_progress.h"
+#include "offline/replay/network_progress.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "clients/replay/network_result.h"
-#include "clients/replay/outages.h"
-#include "clients/replay/replay.h"
-#include "clients/sim/scenario_file.h"
+#include "offline/replay/network_result.h"
+#include "offline/replay/outages.h"
+#include "offline/replay/replay.h"
+#include "offline/sim/scenario_file.h"
 #include "support/random.h"
 #include "support/yaml_proto.h"
 

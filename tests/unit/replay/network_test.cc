@@ -3,14 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "clients/replay/csv_workload.h"
-#include "clients/replay/link_shares.h"
-#include "clients/replay/network_file.h"
-#include "clients/replay/network_map.h"
-#include "clients/replay/network_model.h"
-#include "clients/sim/scenario_file.h"
-#include "clients/sim/scenario_load.h"
-#include "clients/sim/sim_cluster.h"
+#include "offline/replay/csv_workload.h"
+#include "offline/replay/link_shares.h"
+#include "offline/replay/network_file.h"
+#include "offline/replay/network_map.h"
+#include "offline/replay/network_model.h"
+#include "offline/sim/scenario_file.h"
+#include "offline/sim/scenario_load.h"
+#include "offline/sim/sim_cluster.h"
 #include "support/yaml_proto.h"
 
 namespace berth::replay {

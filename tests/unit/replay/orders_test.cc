@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "clients/replay/replay.h"
-#include "clients/sim/scenario_file.h"
+#include "offline/replay/replay.h"
+#include "offline/sim/scenario_file.h"
 #include "support/random.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"

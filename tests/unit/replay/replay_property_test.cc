@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "clients/replay/replay.h"
-#include "clients/replay/replay_result.h"
-#include "clients/sim/scenario_file.h"
+#include "offline/replay/replay.h"
+#include "offline/replay/replay_result.h"
+#include "offline/sim/scenario_file.h"
 #include "support/random.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"

@@ -1,5 +1,5 @@
 // Replays compared with schedules that were calculated by hand.
-#include "clients/replay/replay.h"
+#include "offline/replay/replay.h"
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "clients/replay/replay_result.h"
-#include "clients/replay/swf.h"
-#include "clients/sim/scenario_file.h"
+#include "offline/replay/replay_result.h"
+#include "offline/replay/swf.h"
+#include "offline/sim/scenario_file.h"
 
 namespace berth::replay {
 namespace {

@@ -5,9 +5,9 @@
 #include <map>
 #include <string>
 
-#include "clients/replay/csv_workload.h"
-#include "clients/replay/swf.h"
-#include "clients/replay/trace_file.h"
+#include "offline/replay/csv_workload.h"
+#include "offline/replay/swf.h"
+#include "offline/replay/trace_file.h"
 #include "tests/unit/storage/temp_directory.h"
 
 namespace berth::replay {

@@ -3,10 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "server/commands/job_change.h"
 #include "server/controllers/cold_cache.h"
 #include "server/controllers/ranks.h"
-#include "server/convert_cold.h"
-#include "server/job_change.h"
+#include "server/convert/cold.h"
 #include "storage/keys.h"
 #include "tests/unit/server/loop_world.h"
 

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert_node.h"
+#include "server/convert/node.h"
 #include "server/validation/hello.h"
 #include "support/errors.h"
 #include "tests/unit/server/loop_world.h"

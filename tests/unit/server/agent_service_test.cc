@@ -11,11 +11,11 @@
 #include "absl/synchronization/notification.h"
 #include "core/base/check.h"
 #include "core/engine/policies.h"
-#include "server/committer.h"
 #include "server/controllers/dispatcher.h"
 #include "server/controllers/lease_keeper.h"
-#include "server/convert_cold.h"
-#include "server/loop_thread.h"
+#include "server/convert/cold.h"
+#include "server/loop/committer.h"
+#include "server/loop/loop_thread.h"
 #include "storage/memory/memory_store.h"
 
 namespace berth {

@@ -1,5 +1,5 @@
 // Committers: order, groups, a full disk, a fatal error.
-#include "server/committer.h"
+#include "server/loop/committer.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
-#include "server/config.h"
+#include "server/config/config.h"
 
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <fstream>
 #include <string>
 
-#include "server/convert_values.h"
+#include "server/convert/values.h"
 #include "support/errors.h"
 
 namespace berth::testing {

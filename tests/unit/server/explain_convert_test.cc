@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "server/convert_explain.h"
-#include "server/convert_job.h"
-#include "server/convert_shares.h"
-#include "server/convert_values.h"
+#include "server/convert/explain.h"
+#include "server/convert/job.h"
+#include "server/convert/shares.h"
+#include "server/convert/values.h"
 #include "tests/unit/server/loop_world.h"
 
 namespace berth {

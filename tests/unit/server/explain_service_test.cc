@@ -11,8 +11,8 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
-#include "server/convert_values.h"
-#include "server/loop.h"
+#include "server/convert/values.h"
+#include "server/loop/loop.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
 

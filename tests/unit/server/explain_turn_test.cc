@@ -3,10 +3,10 @@
 #include <optional>
 #include <string>
 
-#include "core/engine/dry_run.h"
-#include "core/engine/explain.h"
+#include "core/engine/explain/dry_run.h"
+#include "core/engine/explain/explain.h"
 #include "core/model/state_editor.h"
-#include "server/submission.h"
+#include "server/commands/submission.h"
 #include "tests/unit/server/loop_world.h"
 #include "tests/unit/server/validation_samples.h"
 

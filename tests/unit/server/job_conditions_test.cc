@@ -1,5 +1,5 @@
 // Conditions of jobs: derived from the state, or counted from events.
-#include "server/job_conditions.h"
+#include "server/listeners/job_conditions.h"
 
 #include <catch2/catch.hpp>
 #include <memory>

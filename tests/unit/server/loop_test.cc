@@ -1,11 +1,11 @@
 // The loop, turn by turn: order, durability, bounds.
-#include "server/loop.h"
+#include "server/loop/loop.h"
 
 #include <catch2/catch.hpp>
 
 #include "berth/store/v1/store.pb.h"
 #include "core/model/state_editor.h"
-#include "server/read_view.h"
+#include "server/reads/read_view.h"
 #include "storage/codec.h"
 #include "support/errors.h"
 #include "tests/unit/server/loop_world.h"

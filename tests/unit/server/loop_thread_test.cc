@@ -1,5 +1,5 @@
 // The loop with real threads. Run under ThreadSanitizer as well.
-#include "server/loop_thread.h"
+#include "server/loop/loop_thread.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "core/engine/policies.h"
-#include "server/read_view.h"
+#include "server/reads/read_view.h"
 #include "storage/memory/memory_store.h"
 
 namespace berth {

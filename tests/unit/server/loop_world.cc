@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "berth/v1/job.pb.h"
-#include "server/convert_cold.h"
-#include "server/convert_values.h"
-#include "server/load.h"
+#include "server/convert/cold.h"
+#include "server/convert/values.h"
+#include "server/loop/load.h"
 
 namespace berth::testing {
 

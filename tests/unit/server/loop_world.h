@@ -20,7 +20,7 @@
 #include "server/controllers/executor.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/log_relay.h"
-#include "server/loop.h"
+#include "server/loop/loop.h"
 #include "storage/memory/memory_store.h"
 #include "support/clock.h"
 

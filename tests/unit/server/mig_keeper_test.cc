@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "server/convert_cold.h"
+#include "server/convert/cold.h"
 #include "tests/unit/server/loop_world.h"
 
 namespace berth {

@@ -1,5 +1,5 @@
 // Conditions of queues, counted from the starts of their jobs.
-#include "server/queue_conditions.h"
+#include "server/listeners/queue_conditions.h"
 
 #include <catch2/catch.hpp>
 #include <utility>

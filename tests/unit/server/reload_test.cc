@@ -1,16 +1,16 @@
 // Reload of the configuration: what changes, what waits for a restart, and the effect of an invalid
 // file.
-#include "server/reload.h"
+#include "server/config/reload.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "berth/store/v1/store.pb.h"
-#include "server/config.h"
-#include "server/convert_values.h"
+#include "server/config/config.h"
+#include "server/config/scheduling.h"
+#include "server/convert/values.h"
 #include "server/planning/policy_record.h"
-#include "server/scheduling_config.h"
 #include "storage/codec.h"
 #include "support/yaml_proto.h"
 #include "tests/unit/server/loop_world.h"

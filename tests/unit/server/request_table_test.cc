@@ -1,4 +1,4 @@
-#include "server/request_table.h"
+#include "server/commands/request_table.h"
 
 #include <catch2/catch.hpp>
 #include <set>

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
 

@@ -1,7 +1,7 @@
 // Lists over a loop with agents, without gRPC.
 #include <catch2/catch.hpp>
 
-#include "server/read_view.h"
+#include "server/reads/read_view.h"
 #include "server/services/job_list.h"
 #include "tests/unit/server/loop_world.h"
 

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "server/metric_families.h"
+#include "server/metrics/families.h"
 
 namespace berth::testing {
 

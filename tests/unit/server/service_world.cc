@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "server/config.h"
+#include "server/config/config.h"
 #include "support/log.h"
 #include "tests/unit/server/validation_samples.h"
 

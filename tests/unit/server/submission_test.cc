@@ -1,5 +1,5 @@
 // Submission: Check and Apply disagree, which only a bug in Berth can cause.
-#include "server/submission.h"
+#include "server/commands/submission.h"
 
 #include <catch2/catch.hpp>
 

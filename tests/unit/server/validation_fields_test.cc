@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "server/convert_cold.h"
-#include "server/convert_job.h"
-#include "server/convert_queue.h"
-#include "server/submission.h"
+#include "server/commands/submission.h"
+#include "server/convert/cold.h"
+#include "server/convert/job.h"
+#include "server/convert/queue.h"
 #include "server/validation/job.h"
 #include "server/validation/queue.h"
 #include "tests/unit/server/validation_samples.h"

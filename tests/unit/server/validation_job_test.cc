@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/convert_job.h"
+#include "server/convert/job.h"
 #include "server/validation/job.h"
 #include "support/errors.h"
 #include "tests/unit/server/validation_samples.h"

@@ -6,7 +6,7 @@
 
 #include "berth/config/v1/config.pb.h"
 #include "berth/v1/job.pb.h"
-#include "server/config.h"
+#include "server/config/config.h"
 
 namespace berth::testing {
 

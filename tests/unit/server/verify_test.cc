@@ -1,5 +1,5 @@
 // A log is verified: the engine repeats the decisions of a cluster under the real loop.
-#include "clients/sim/verify.h"
+#include "offline/sim/verify.h"
 
 #include <catch2/catch.hpp>
 #include <functional>
@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "berth/store/v1/store.pb.h"
 #include "berth/v1/job.pb.h"
-#include "core/engine/dry_run.h"
-#include "server/config.h"
-#include "server/convert_cold.h"
-#include "server/history.h"
+#include "core/engine/explain/dry_run.h"
+#include "server/config/config.h"
+#include "server/convert/cold.h"
+#include "server/loop/history.h"
 #include "server/planning/policy_record.h"
 #include "storage/codec.h"
 #include "storage/load.h"

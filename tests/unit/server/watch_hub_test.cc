@@ -1,5 +1,5 @@
 // The hub without gRPC: tests decide when sinks take answers.
-#include "server/watch_hub.h"
+#include "server/listeners/watch_hub.h"
 
 #include <catch2/catch.hpp>
 #include <memory>

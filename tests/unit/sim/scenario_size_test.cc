@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "clients/sim/scenario_file.h"
-#include "clients/sim/scenario_runner.h"
+#include "offline/sim/scenario_file.h"
+#include "offline/sim/scenario_runner.h"
 #include "tests/unit/storage/temp_directory.h"
 
 namespace berth {

@@ -5,11 +5,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "clients/sim/names.h"
-#include "clients/sim/output.h"
-#include "clients/sim/scenario_file.h"
-#include "clients/sim/scenario_runner.h"
-#include "clients/sim/update.h"
+#include "offline/sim/names.h"
+#include "offline/sim/output.h"
+#include "offline/sim/scenario_file.h"
+#include "offline/sim/scenario_runner.h"
+#include "offline/sim/update.h"
 
 namespace berth {
 namespace {

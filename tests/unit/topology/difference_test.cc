@@ -1,5 +1,5 @@
 // What an import would change.
-#include "clients/topology/difference_text.h"
+#include "clients/cli/topology/difference_text.h"
 #include "tests/unit/topology/world.h"
 
 namespace berth {

@@ -1,5 +1,5 @@
 // Leaf groups, and the groups above them, from cables.
-#include "clients/topology/fabric.h"
+#include "clients/cli/topology/fabric.h"
 
 #include "tests/unit/topology/world.h"
 

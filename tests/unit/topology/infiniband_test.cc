@@ -1,7 +1,7 @@
 // Dumps of ibnetdiscover, and ports of UFM.
 #include <set>
 
-#include "clients/topology/host_names.h"
+#include "clients/cli/topology/host_names.h"
 #include "tests/unit/topology/world.h"
 
 namespace berth {

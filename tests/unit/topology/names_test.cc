@@ -1,7 +1,7 @@
 // Names of HyperNodes, and lists of names.
-#include "clients/topology/names.h"
+#include "clients/cli/topology/names.h"
 
-#include "clients/topology/tree.h"
+#include "clients/cli/topology/tree.h"
 #include "tests/unit/topology/world.h"
 
 namespace berth {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "clients/topology/import.h"
-#include "clients/topology/node_names.h"
+#include "clients/cli/topology/import.h"
+#include "clients/cli/topology/node_names.h"
 
 namespace berth {
 

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "clients/replay/compare.h"
-#include "clients/replay/replay_result.h"
-#include "clients/sim/output.h"
-#include "clients/sim/verify.h"
-#include "clients/whatif/whatif_command.h"
+#include "offline/replay/compare.h"
+#include "offline/replay/replay_result.h"
+#include "offline/sim/output.h"
+#include "offline/sim/verify.h"
+#include "offline/whatif/whatif_command.h"
 #include "tests/unit/filled_message.h"
 
 namespace berth {

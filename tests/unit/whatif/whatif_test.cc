@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "clients/sim/reload.h"
-#include "clients/sim/scenario_file.h"
-#include "clients/sim/scenario_load.h"
-#include "clients/whatif/whatif_command.h"
+#include "offline/sim/reload.h"
+#include "offline/sim/scenario_file.h"
+#include "offline/sim/scenario_load.h"
+#include "offline/whatif/whatif_command.h"
 #include "storage/memory/memory_store.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"

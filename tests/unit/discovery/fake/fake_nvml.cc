@@ -24,7 +24,7 @@
 #include <fstream>
 #include <string>
 
-#include "clients/discovery/nvml_api.h"
+#include "clients/agent/discovery/nvml_api.h"
 #include "tests/unit/discovery/fake/fake_mig.h"
 
 using berth::discovery::kNvmlEventXid;

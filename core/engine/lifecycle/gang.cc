@@ -1,0 +1,96 @@
+// Starting gangs, and leaving nodes that are drained.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/engine/lifecycle/steps.h"
+
+namespace berth {
+namespace {
+
+bool Started(const GroupTally& tally) {
+  return tally.In(TaskState::kStarting) + tally.In(TaskState::kRunning) > 0;
+}
+
+// Prepared tasks of a running job: a running group starts them one by one; another group starts
+// together.
+bool MayStart(const Job& job, uint32_t group) {
+  const GroupTally& tally = job.tallies[group];
+  if (Started(tally)) return true;
+  // Tasks that ended and were not requeued are not waited for.
+  const int32_t ready = tally.In(TaskState::kPrepared) + tally.In(TaskState::kSucceeded) +
+                        tally.In(TaskState::kFailed);
+  return tally.In(TaskState::kBound) == 0 && ready >= job.groups[group].min_available;
+}
+
+TaskList PreparedOf(const Job& job, bool whole_gang) {
+  TaskList tasks;
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (job.tallies[g].In(TaskState::kPrepared) == 0) continue;
+    if (!whole_gang && !MayStart(job, g)) continue;
+    const uint32_t first = job.groups[g].first_task;
+    for (uint32_t i = first; i < first + static_cast<uint32_t>(job.groups[g].replicas); ++i) {
+      if (job.tasks[i].state == TaskState::kPrepared) tasks.push_back(i);
+    }
+  }
+  return tasks;
+}
+
+// A task on a silent node that is not known to run: if the node returns, it starts with the gang.
+bool AnyLostOnTheWay(const Job& job, const GroupTally& tally) {
+  if (tally.In(TaskState::kLost) == 0) return false;
+  return std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+    return task.state == TaskState::kLost && Holds(task) && task.before_lost != TaskState::kRunning;
+  });
+}
+
+// The walltime begins with the first member's start.
+Time FirstStart(const Look& look) {
+  Time first = look.now;
+  for (const Task& task : look.job.tasks) {
+    if (task.state == TaskState::kRunning) first = std::min(first, task.start);
+  }
+  return first;
+}
+
+}  // namespace
+
+Step LeaveDraining(const Look& look) {
+  TaskList leaving = TasksWhere(look.job, [&](const Task& task) {
+    return Holds(task) && task.state != TaskState::kLost &&
+           look.state.nodes().At(task.node).status.draining;
+  });
+  if (leaving.empty()) return {};
+  const std::string message =
+      absl::StrCat(TaskLabel(look.job, leaving[0]), " had to leave ",
+                   look.state.nodes().At(look.job.tasks[leaving[0]].node).spec.name);
+  return Displace(look, leaving, ReleaseReason::kDrain, message);
+}
+
+// The gang starts when every member has answered; a member on a silent node has not.
+Step StartPrepared(const Look& look) {
+  const GroupTally tally = TallyOf(look.job);
+  if (tally.In(TaskState::kPrepared) == 0) return {};
+  const bool whole_gang = look.job.status.state == JobState::kBinding;
+  if (whole_gang && (tally.In(TaskState::kBound) > 0 || tally.In(TaskState::kLost) > 0)) return {};
+  TaskList tasks = PreparedOf(look.job, whole_gang);
+  if (tasks.empty()) return {};
+  return {TasksStarted{.job = look.job.id, .tasks = std::move(tasks)}};
+}
+
+Step ReachRunning(const Look& look) {
+  if (look.job.status.state != JobState::kBinding) return {};
+  const GroupTally tally = TallyOf(look.job);
+  const int32_t on_the_way =
+      tally.In(TaskState::kBound) + tally.In(TaskState::kPrepared) + tally.In(TaskState::kStarting);
+  if (on_the_way > 0 || AnyLostOnTheWay(look.job, tally)) return {};
+  // All members were released before anything started, so binding continues.
+  const int32_t gone = tally.Waiting() + tally.In(TaskState::kReleasing);
+  if (gone == static_cast<int32_t>(look.job.tasks.size())) return {};
+  return {WithStatus(look, [&](JobStatus& status) {
+    status.state = JobState::kRunning;
+    status.start = FirstStart(look);
+    status.refusals = {};
+  })};
+}
+
+}  // namespace berth

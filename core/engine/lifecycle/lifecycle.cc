@@ -1,0 +1,103 @@
+#include "core/engine/lifecycle/lifecycle.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/engine/lifecycle/steps.h"
+#include "core/model/finished_run.h"
+
+namespace berth {
+namespace {
+
+// Far above what any job needs. A job that needs more is a cycle among the rules, which is a bug.
+constexpr int kMaxStepsPerLook = 64;
+
+class Lifecycle {
+ public:
+  explicit Lifecycle(Cycle& cycle) : cycle_(cycle) {}
+
+  void Run() {
+    cycle_.transaction().editor().PassTime(cycle_.now());
+    const absl::btree_set<JobId> unsettled = cycle_.state().unsettled();
+    for (JobId id : unsettled) {
+      if (cycle_.BudgetSpent()) return cycle_.Cut();
+      Settle(id);
+      SettleDependencies(id);
+    }
+    cycle_.transaction().Sync();
+  }
+
+ private:
+  void Settle(JobId id) {
+    const Job* job = cycle_.state().jobs().Find(id);
+    for (int steps = 0; job != nullptr && !deleted_.contains(id); ++steps) {
+      cycle_.CountWork(1);
+      Step step = NextStep({cycle_.state(), *job, cycle_.now(), cycle_.policies().lifecycle()});
+      if (step.empty()) break;
+      BERTH_CHECK(steps < kMaxStepsPerLook);
+      for (EventBody& decision : step) Decide(std::move(decision));
+    }
+    cycle_.transaction().editor().Settle(id);
+  }
+
+  // A job that has started or ended no longer keeps its dependencies from being deleted.
+  void SettleDependencies(JobId id) {
+    const Job* job = cycle_.state().jobs().Find(id);
+    if (job == nullptr || (job->status.starts == 0 && !Ended(job->status.state))) return;
+    for (const JobDependency& dependency : job->dependencies) {
+      const Job* before = cycle_.state().jobs().Find(dependency.job);
+      if (before != nullptr && Ended(before->status.state)) Settle(dependency.job);
+    }
+  }
+
+  void Decide(EventBody decision) {
+    // Takes effect only when applied: the job still exists, and must not be deleted twice.
+    if (const auto* deletion = std::get_if<JobDeleted>(&decision)) deleted_.insert(deletion->id);
+    const auto* changed = std::get_if<JobStatusChanged>(&decision);
+    const bool ends = changed != nullptr && Ended(changed->status.state);
+    const JobId job = ends ? changed->job : JobId{};
+    cycle_.transaction().Decide(std::move(decision));
+    if (ends && cycle_.policies().prediction().enabled) RecordRun(job);
+  }
+
+  void RecordRun(JobId id) {
+    if (RunOf(cycle_.state().jobs().At(id)) <= absl::ZeroDuration()) return;
+    cycle_.transaction().Decide(JobRunRecorded{id});
+  }
+
+  Cycle& cycle_;
+  absl::btree_set<JobId> deleted_;
+};
+
+Step FirstOf(std::initializer_list<Step (*)(const Look&)> parts, const Look& look) {
+  for (const auto part : parts) {
+    if (Step step = part(look); !step.empty()) return step;
+  }
+  return {};
+}
+
+}  // namespace
+
+Step NextStep(const Look& look) {
+  const JobStatus& status = look.job.status;
+  if (Ended(status.state)) return Expire(look);
+  if (status.state == JobState::kCompleting) return Finish(look);
+  if (status.cancelled) return Conclude(look, JobState::kCancelled, status.message);
+  if (Step step = FirstOf({LeaveUnfitPlaces, EndRefusals}, look); !step.empty()) return step;
+  const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
+  if (placed) {
+    // Refusals before policies, because a refused start is no failure for a policy. Completion
+    // after policies, because a failure that a policy handles is not an end.
+    if (Step step = FirstOf({AnswerRefusals, ApplyPolicies, CompleteIfDone}, look); !step.empty()) {
+      return step;
+    }
+  }
+  if (status.suspended) return Suspend(look);
+  if (placed) return FirstOf({LeaveDraining, StartPrepared, ReachRunning}, look);
+  return status.state == JobState::kRestarting ? AwaitRestart(look) : Admit(look);
+}
+
+void RunLifecycle(Cycle& cycle) { Lifecycle(cycle).Run(); }
+
+}  // namespace berth

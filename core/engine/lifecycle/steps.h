@@ -1,0 +1,83 @@
+// Building blocks of lifecycle steps. For core/engine/lifecycle/, and for evictions, which
+// restart jobs in the same way (core/engine/victims/victim_plan.cc, core/actions/expire_gangs.cc).
+#ifndef BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_
+#define BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/engine/lifecycle/lifecycle.h"
+
+namespace berth {
+
+using TaskList = std::vector<uint32_t>;  // indexes, ascending
+
+// "worker-3"
+std::string TaskLabel(const Job& job, uint32_t task);
+// " on n12", or "" if it never had a node.
+std::string OnNode(const Look& look, uint32_t task);
+
+TaskList TasksWhere(const Job& job, absl::FunctionRef<bool(const Task&)> test);
+// It occupies resources and has not been asked to stop.
+bool Holds(const Task& task);
+
+// The job's status with a change.
+template <class Change>
+EventBody WithStatus(const Look& look, Change&& change) {
+  JobStatus status = look.job.status;
+  change(status);
+  return JobStatusChanged{.job = look.job.id, .status = std::move(status)};
+}
+
+// True if the members other than `leaving` still meet the minimum of the job and of each begun
+// group.
+bool KeepsMinimum(const Job& job, const TaskList& leaving);
+
+// Gives up the places that its tasks wait for: nominations, and the destinations of tasks that move
+// after their release.
+void DropPlaces(const Look& look, Step* step);
+
+// The outcome is decided: ends the job, or first stops what still occupies resources.
+Step Conclude(const Look& look, JobState outcome, const std::string& message);
+
+// Stops or requeues the tasks, so that each waits for another start.
+void Requeue(const Look& look, const TaskList& tasks, ReleaseReason reason, Step* step);
+
+// The whole job waits for another start, not before `hold_until`. Work that is certainly done is
+// kept: groups that succeeded as a whole, and succeeded tasks of elastic groups, unless
+// `rerun_all`.
+Step RestartJob(const Look& look, ReleaseReason reason, const std::string& message, Time hold_until,
+                int32_t retries, bool rerun_all);
+
+// These tasks lost their place through no fault of the job. They alone are replaced if the rest
+// meets the minimum; otherwise the whole job restarts. Uses no retry.
+Step Displace(const Look& look, const TaskList& tasks, ReleaseReason reason,
+              const std::string& message);
+
+// Members that succeeded and must run again with the others, because their gang is not complete.
+TaskList SucceededToRerun(const Job& job);
+
+// The delay before the given retry (1 = the first): doubles each time, up to 64 times.
+Duration RetryBackoff(const Job& job, int32_t retries);
+
+// Stages of a job's life, in the order in which NextStep calls them. Empty = nothing to do.
+Step Expire(const Look& look);          // ended: time to live                       end.cc
+Step Finish(const Look& look);          // Completing: stop, then end
+Step CompleteIfDone(const Look& look);  // every task ended
+Step Suspend(const Look& look);         // the user's hold                           hold.cc
+Step Admit(const Look& look);           // Held or Pending
+Step AwaitRestart(const Look& look);    // Restarting: until nothing occupies, and back-off is over
+Step LeaveUnfitPlaces(const Look& look);  // a place it waits for no longer exists
+Step AnswerRefusals(const Look& look);    // and prepare timeouts              refusals.cc
+Step EndRefusals(const Look& look);       // nodes are avoided no longer; the job runs completely
+Step LeaveDraining(const Look& look);     //                                        gang.cc
+Step StartPrepared(const Look& look);
+Step ReachRunning(const Look& look);
+Step ApplyPolicies(const Look& look);  // failures, lost nodes, completion, walltime   policy.cc
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_ENGINE_LIFECYCLE_STEPS_H_

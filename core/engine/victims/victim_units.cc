@@ -1,0 +1,306 @@
+#include "core/engine/victims/victim_units.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "core/engine/lifecycle/steps.h"
+
+namespace berth {
+namespace {
+
+using Tasks = absl::InlinedVector<uint32_t, 1>;
+
+// Seconds that the task has run since its start, or since the last checkpoint.
+int64_t Wasted(const Job& job, const Task& task, Time now) {
+  if (task.start == absl::InfinitePast() || task.start >= now) return 0;
+  const int64_t ran = absl::ToInt64Seconds(now - task.start);
+  const int64_t interval = absl::ToInt64Seconds(job.checkpoint_interval);
+  const bool checkpoints = job.checkpoint_interval != absl::InfiniteDuration() && interval > 0;
+  return checkpoints ? ran % interval : ran;
+}
+
+// Those of [first, end) that hold a place.
+Tasks Holding(const Job& job, uint32_t first, uint32_t end) {
+  Tasks tasks;
+  for (uint32_t i = first; i < end; ++i) {
+    if (Holds(job.tasks[i])) tasks.push_back(i);
+  }
+  return tasks;
+}
+
+// Its queue, or an ancestor, keeps whole gangs.
+bool SurplusOnly(const ClusterState& state, QueueId queue) {
+  for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
+    if (state.queues().At(id).spec.surplus_only) return true;
+    if (id == kRootQueue) return false;
+  }
+}
+
+// Groups of lower priority first, then later groups.
+absl::InlinedVector<uint32_t, 8> FirstToGive(const Job& job) {
+  absl::InlinedVector<uint32_t, 8> groups;
+  for (auto g = static_cast<uint32_t>(job.groups.size()); g-- > 0;) groups.push_back(g);
+  std::stable_sort(groups.begin(), groups.end(), [&](uint32_t a, uint32_t b) {
+    return PriorityOf(job, job.groups[a]) < PriorityOf(job, job.groups[b]);
+  });
+  return groups;
+}
+
+bool SurplusFirst(const VictimUnit& a, const VictimUnit& b) {
+  if (a.rest != b.rest) return b.rest;
+  return a.loss < b.loss;
+}
+
+}  // namespace
+
+// How many members each begun group, and the job, have beyond their minimum.
+struct UnitMaker::Spare {
+  explicit Spare(const Job& job) : of_job(-job.min_available) {
+    for (uint32_t g = 0; g < job.groups.size(); ++g) {
+      const GroupTally& tally = job.tallies[g];
+      const int32_t here = tally.Members() + tally.In(TaskState::kSucceeded);
+      const int32_t minimum = job.groups[g].min_available;
+      const bool begun = tally.Members() > 0 || GroupOpen(job, g);
+      of_group.push_back(begun ? here - minimum : 0);
+      of_job += begun ? here : std::max(here, minimum);
+    }
+  }
+  bool Has(uint32_t group, int32_t tasks) const {
+    return of_group[group] >= tasks && of_job >= tasks;
+  }
+  void Take(uint32_t group, int32_t tasks) {
+    of_group[group] -= tasks;
+    of_job -= tasks;
+  }
+  absl::InlinedVector<int32_t, 4> of_group;
+  int32_t of_job;
+};
+
+Resources RequestOf(const ClusterState& state, const VictimUnit& unit) {
+  const Job& job = state.jobs().At(unit.job);
+  Resources sum;
+  for (uint32_t task : unit.tasks) {
+    sum += state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+  }
+  return sum;
+}
+
+bool HoldsClaims(const ClusterState& state, const VictimUnit& unit) {
+  const Job& job = state.jobs().At(unit.job);
+  return std::any_of(unit.tasks.begin(), unit.tasks.end(),
+                     [&](uint32_t task) { return job.tasks[task].claimed; });
+}
+
+Resources ClaimedOf(const ClusterState& state, const VictimUnit& unit) {
+  const Job& job = state.jobs().At(unit.job);
+  Resources sum;
+  for (uint32_t task : unit.tasks) {
+    if (!job.tasks[task].claimed) continue;
+    sum += state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
+  }
+  return sum;
+}
+
+int32_t GreatestPriority(const Job& job, const std::vector<uint32_t>& tasks) {
+  int32_t greatest = LowestPriority(job);
+  for (uint32_t task : tasks) {
+    greatest = std::max(greatest, PriorityOf(job, job.groups[GroupOf(job, task)]));
+  }
+  return greatest;
+}
+
+bool UnitMaker::Protected(Time until) {
+  if (until <= now_) return false;
+  protected_until_ = std::min(protected_until_, until);
+  return true;
+}
+
+bool MayGo(const Job& job) {
+  const JobStatus& status = job.status;
+  const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
+  if (!placed || status.suspended || status.cancelled) return false;
+  const auto may = [&](const Group& group) { return Preemptible(job, group); };
+  if (std::none_of(job.groups.begin(), job.groups.end(), may)) return false;
+  const GroupTally tally = TallyOf(job);
+  return tally.Members() > 0 && tally.Nominated() == 0 && tally.In(TaskState::kReleasing) == 0 &&
+         tally.In(TaskState::kLost) == 0;
+}
+
+// A moment later it is a task like any other.
+bool UnitMaker::JustBound(const Task& task) {
+  constexpr Duration kMoment = absl::Milliseconds(1);
+  return task.state == TaskState::kBound && task.since >= now_ && Protected(now_ + kMoment);
+}
+
+VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
+  VictimUnit unit{.job = job.id,
+                  .rest = rest,
+                  .must_move = false,
+                  .priority = job.priority,
+                  .loss = 0,
+                  .tasks = {}};
+  unit.tasks = std::move(tasks);
+  if (!rest) unit.priority = PriorityOf(job, job.groups[GroupOf(job, unit.tasks.front())]);
+  for (uint32_t index : unit.tasks) {
+    const Group& group = job.groups[GroupOf(job, index)];
+    const ShapeEntry& shape = state_.interner().Shape(group.shape);
+    unit.loss += (shape.device_count * kWhole + shape.share) * Wasted(job, job.tasks[index], now_);
+  }
+  return unit;
+}
+
+// A surplus task with its own protection goes only with the rest.
+void UnitMaker::AddSurplus(const Job& job, std::vector<VictimUnit>* units) {
+  const bool some_claimed = std::any_of(job.tasks.begin(), job.tasks.end(),
+                                        [](const Task& task) { return task.claimed; });
+  Spare spare(job);
+  AddSurplus(job, /*claimed=*/false, spare, units);
+  if (some_claimed) AddSurplus(job, /*claimed=*/true, spare, units);
+}
+
+void UnitMaker::AddSurplus(const Job& job, bool claimed, Spare& spare,
+                           std::vector<VictimUnit>* units) {
+  const auto settled = [&](uint32_t index) {
+    const Task& task = job.tasks[index];
+    if (JustBound(task)) return false;
+    const Time placed = task.state == TaskState::kRunning ? task.start : task.since;
+    return task.attempt <= 1 || !Protected(placed + parameters_.cooldown);
+  };
+  for (uint32_t g : FirstToGive(job)) {
+    const Group& group = job.groups[g];
+    if (!Preemptible(job, group)) continue;
+    const auto size = static_cast<uint32_t>(std::max(group.partition_size, 1));
+    const auto replicas = static_cast<uint32_t>(group.replicas);
+    for (uint32_t first = replicas / size * size; first >= size && spare.Has(g, 1);) {
+      first -= size;
+      const uint32_t begin = group.first_task + first;
+      Tasks tasks = Holding(job, begin, begin + size);
+      const auto count = static_cast<int32_t>(tasks.size());
+      if (count == 0 || !spare.Has(g, count)) continue;
+      if (!std::all_of(tasks.begin(), tasks.end(), settled)) continue;
+      VictimUnit unit = UnitOf(job, /*rest=*/false, std::move(tasks));
+      if (HoldsClaims(state_, unit) != claimed) continue;
+      spare.Take(g, count);
+      units->push_back(std::move(unit));
+    }
+  }
+}
+
+void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
+  if (!MayGo(job)) return;
+  const JobStatus& status = job.status;
+  // A job that is still starting has not begun to run.
+  const Time began = status.state == JobState::kRunning ? status.start : now_;
+  if (Protected(began + parameters_.min_runtime)) return;
+  const size_t before = units->size();
+  AddSurplus(job, units);
+  if (!job.preemptible || SurplusOnly(state_, job.queue)) return;
+  if (status.starts > 1 && Protected(status.bound + parameters_.cooldown)) return;
+  std::vector<bool> surplus(job.tasks.size(), false);
+  for (size_t u = before; u < units->size(); ++u) {
+    for (uint32_t task : (*units)[u].tasks) surplus[task] = true;
+  }
+  Tasks rest;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (surplus[i] || !Holds(job.tasks[i])) continue;
+    if (JustBound(job.tasks[i])) return;
+    rest.push_back(i);
+  }
+  if (!rest.empty()) units->push_back(UnitOf(job, /*rest=*/true, std::move(rest)));
+}
+
+const VictimUnit* UnitList::Next(const ClusterState& state, size_t* at) {
+  for (*at = std::max(*at, first_); *at < units_.size();) {
+    const VictimUnit& unit = units_[*at];
+    const bool front = *at == first_;
+    ++*at;
+    if (MayGo(state.jobs().At(unit.job))) return &unit;
+    if (front) first_ = *at;
+  }
+  return nullptr;
+}
+
+UnitPool::UnitPool(Cycle& cycle)
+    : cycle_(cycle),
+      state_(cycle.state()),
+      maker_(cycle.state(), cycle.policies().eviction(), cycle.now()) {}
+
+UnitPool::Band* UnitPool::Find(QueueId queue, size_t band) {
+  OfQueue& of = queues_[queue];
+  while (of.bands.size() <= band) {
+    if (!Extend(queue, &of)) return nullptr;
+  }
+  return of.bands[band].get();
+}
+
+// Units that go before their job does.
+void UnitPool::ListGraded(QueueId queue, OfQueue* of) {
+  of->graded.emplace();
+  const auto& jobs = state_.queues().At(queue).graded_jobs;
+  for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
+    cycle_.CountWork(1);
+    const Job& job = state_.jobs().At(it->job);
+    std::vector<VictimUnit> units;
+    maker_.AddUnitsOf(job, &units);
+    for (VictimUnit& unit : units) {
+      if (unit.priority < it->priority) {
+        (*of->graded)[unit.priority].units.push_back(std::move(unit));
+      }
+    }
+    const Time until = maker_.TakeProtectedUntil();  // of some of it; of the lowest, when known
+    if (until == absl::InfiniteFuture()) continue;
+    Time& known = (*of->graded)[LowestPriority(job)].protected_until;
+    known = std::min(known, until);
+  }
+}
+
+// Adds the band of the lowest priority above the last; false if there is none.
+bool UnitPool::Extend(QueueId queue, OfQueue* of) {
+  if (!of->graded.has_value()) ListGraded(queue, of);
+  const auto& jobs = state_.queues().At(queue).occupying_jobs;
+  auto it = of->looked_from.has_value() ? jobs.lower_bound(*of->looked_from) : jobs.end();
+  if (it == jobs.begin() && of->graded->empty()) return false;
+  const int64_t of_jobs =
+      it == jobs.begin() ? std::numeric_limits<int64_t>::max() : std::prev(it)->priority;
+  std::vector<VictimUnit> units;
+  Time protected_until = absl::InfiniteFuture();
+  int64_t priority = of_jobs;
+  if (!of->graded->empty() && of->graded->begin()->first <= of_jobs) {
+    priority = of->graded->begin()->first;
+    units = std::move(of->graded->begin()->second.units);
+    protected_until = of->graded->begin()->second.protected_until;
+    of->graded->erase(of->graded->begin());
+  }
+  while (it != jobs.begin() && std::prev(it)->priority == priority) {
+    --it;  // backwards: later deadline first, then younger; a stable sort keeps that among equals
+    cycle_.CountWork(1);
+    maker_.AddUnitsOf(state_.jobs().At(it->job), &units);
+    of->looked_from = *it;
+  }
+  const auto before = [&](const VictimUnit& unit) { return unit.priority < priority; };
+  units.erase(std::remove_if(units.begin(), units.end(), before), units.end());
+  std::stable_sort(units.begin(), units.end(), SurplusFirst);
+  of->bands.push_back(
+      std::make_unique<Band>(Band{priority, UnitList(std::move(units)),
+                                  std::min(protected_until, maker_.TakeProtectedUntil())}));
+  return true;
+}
+
+std::optional<VictimUnit> QueueVictims::Next() {
+  while (true) {
+    const VictimUnit* unit = band_ == nullptr ? nullptr : band_->units.Next(state_, &next_);
+    if (unit != nullptr && unit->job == besides_) continue;
+    if (unit != nullptr && useful_ != nullptr && !useful_(state_.jobs().At(unit->job))) continue;
+    if (unit != nullptr) return *unit;
+    UnitPool::Band* band = pool_.Find(queue_, bands_);
+    if (band == nullptr || band->priority >= bound_) return std::nullopt;
+    band_ = band;
+    next_ = 0;
+    ++bands_;
+    protected_until_ = std::min(protected_until_, band->protected_until);
+  }
+}
+
+}  // namespace berth

@@ -1,0 +1,361 @@
+// ToJobSpec: converts jobs of scenarios to those of the core.
+#include <algorithm>
+#include <cmath>
+
+#include "core/devices/share_counter.h"
+#include "offline/sim/names.h"
+#include "offline/sim/specs.h"
+
+namespace berth {
+namespace {
+
+absl::Status Unbuilt(const std::string& path, const char* feature) {
+  return absl::UnimplementedError(absl::StrCat(path, ": ", feature, " is not built yet"));
+}
+
+absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
+                                              const std::string& path) {
+  const bool says_part = from.share() != 0 || from.cores() != 0;
+  const bool by_memory =
+      !says_part && from.count() == 0 && from.memory_bytes() > 0 && from.mig().empty();
+  const bool shares = says_part || by_memory;
+  if (shares && (from.count() > 1 || (from.share() != 0 && from.cores() != 0))) {
+    return Wrong(path, "share or cores, of one device");
+  }
+  const double thousandths = std::round(from.share() * kWhole);
+  const bool in_steps = std::abs(thousandths - from.share() * kWhole) < 1e-6;
+  const bool is_part = in_steps && thousandths >= 1 && thousandths < kWhole;
+  if ((from.share() != 0 && !is_part) || from.cores() < 0 || from.cores() > 99) {
+    return Wrong(path, "share is 0.001 to 0.999 in steps of 0.001, cores 1 to 99");
+  }
+  if (shares && from.kind() == "nic") return Wrong(path, "a NIC has no shares");
+  if (!from.mig().empty() && (from.kind() != "gpu" || shares || from.model_size() > 0)) {
+    return Wrong(path, "mig is a profile of a GPU, without models or a share");
+  }
+  const bool links = from.min_link() != 0 || from.min_bandwidth_gbps() != 0;
+  if (links && (from.count() < 2 || from.kind() == "nic")) {
+    return Wrong(path, "minLink and minBandwidthGbps are for two or more devices, not for NICs");
+  }
+  if (from.min_bandwidth_gbps() < 0) return Wrong(path, "minBandwidthGbps is negative");
+  if (from.oversubscribe() && !says_part) {
+    return Wrong(path, "oversubscribe is for share or cores");
+  }
+  const auto capability = ComputeCapabilityFrom(from.min_compute_capability());
+  if (!capability.has_value()) return Wrong(path, "minComputeCapability is MAJOR.MINOR");
+  DeviceRequest request;
+  request.kind = from.kind();
+  request.by_memory = by_memory;
+  request.oversubscribe = from.oversubscribe();
+  request.min_compute_capability = *capability;
+  request.share = from.cores() > 0 ? from.cores() * 10
+                                   : static_cast<int32_t>(std::lround(from.share() * kWhole));
+  if (by_memory) request.share = kWhole;  // until ShareCounter computes it
+  request.count = request.share > 0 ? 1 : from.count();
+  request.min_memory_bytes = from.memory_bytes();
+  request.models = {from.model().begin(), from.model().end()};
+  if (!from.mig().empty()) {
+    request.kind = kMigKind;
+    request.models = {from.mig()};
+  }
+  request.deny_models = {from.deny_models().begin(), from.deny_models().end()};
+  request.allow_uuids = {from.allow_uuids().begin(), from.allow_uuids().end()};
+  request.deny_uuids = {from.deny_uuids().begin(), from.deny_uuids().end()};
+  request.min_link = static_cast<LinkClass>(from.min_link());
+  request.min_bandwidth_gbps = from.min_bandwidth_gbps();
+  return request;
+}
+
+// Fields that Job (without groups) and Group have in common.
+template <class Message>
+absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) {
+  const v1::ResourceRequest& resources = from.resources();
+  if (resources.scratch_bytes() < 0) return Wrong(path + ".resources", "scratch is negative");
+  TaskShape shape;
+  shape.cpu_millis = resources.cpu_millis();
+  shape.memory_bytes = resources.memory_bytes();
+  for (const v1::DeviceRequest& one : resources.devices()) {
+    auto request = ToDeviceRequest(one, path + ".resources");
+    if (!request.ok()) return request.status();
+    shape.devices.push_back(*std::move(request));
+  }
+  if (from.gpus() != 0) {
+    DeviceRequest& gpus = shape.devices.emplace_back();
+    gpus.kind = "gpu";
+    gpus.count = from.gpus();
+  }
+  std::sort(shape.devices.begin(), shape.devices.end(),
+            [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
+  for (const auto& [name, amount] : resources.extended()) {
+    shape.extended.push_back({name, amount * kWhole});
+  }
+  if (resources.scratch_bytes() > 0) {
+    shape.extended.push_back({kScratchName, resources.scratch_bytes()});
+  }
+  std::sort(shape.extended.begin(), shape.extended.end(),
+            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  const v1::NodeSelector& selector = from.node_selector();
+  shape.match_labels = {selector.match_labels().begin(), selector.match_labels().end()};
+  auto excluded = ExpandPlaces({selector.exclude_nodes().begin(), selector.exclude_nodes().end()});
+  if (!excluded.ok()) return Under(path + ".node_selector", excluded.status());
+  shape.exclude_nodes = *std::move(excluded);
+  std::sort(shape.exclude_nodes.begin(), shape.exclude_nodes.end());
+  for (const v1::Toleration& one : from.tolerations()) {
+    shape.tolerations.push_back({one.key(), one.value()});
+  }
+  return shape;
+}
+
+absl::StatusOr<PolicyEvent> ToEvent(v1::LifecyclePolicy::Event event, const std::string& path) {
+  switch (event) {
+    case v1::LifecyclePolicy::ANY:
+      return PolicyEvent::kAny;
+    case v1::LifecyclePolicy::TASK_FAILED:
+      return PolicyEvent::kTaskFailed;
+    case v1::LifecyclePolicy::NODE_LOST:
+      return PolicyEvent::kNodeLost;
+    case v1::LifecyclePolicy::TASK_COMPLETED:
+      return PolicyEvent::kTaskCompleted;
+    case v1::LifecyclePolicy::TIMEOUT:
+      return PolicyEvent::kTimeout;
+    default:
+      return Unbuilt(path + ".event", v1::LifecyclePolicy::Event_Name(event).c_str());
+  }
+}
+
+absl::StatusOr<PolicyAction> ToAction(v1::LifecyclePolicy::Action action, const std::string& path) {
+  switch (action) {
+    case v1::LifecyclePolicy::RESTART_TASK:
+      return PolicyAction::kRestartTask;
+    case v1::LifecyclePolicy::RESTART_GROUP:
+      return PolicyAction::kRestartGroup;
+    case v1::LifecyclePolicy::RESTART_JOB:
+      return PolicyAction::kRestartJob;
+    case v1::LifecyclePolicy::ABORT:
+      return PolicyAction::kAbort;
+    case v1::LifecyclePolicy::COMPLETE:
+      return PolicyAction::kComplete;
+    case v1::LifecyclePolicy::IGNORE:
+      return PolicyAction::kIgnore;
+    default:
+      return Unbuilt(path + ".action", v1::LifecyclePolicy::Action_Name(action).c_str());
+  }
+}
+
+absl::StatusOr<std::vector<LifecyclePolicy>> ToPolicies(
+    const RepeatedPtrField<v1::LifecyclePolicy>& policies, const std::string& path) {
+  std::vector<LifecyclePolicy> result;
+  for (int i = 0; i < policies.size(); ++i) {
+    const std::string here = absl::StrCat(path, ".policies[", i, "]");
+    const auto event = ToEvent(policies[i].event(), here);
+    const auto action = ToAction(policies[i].action(), here);
+    if (!event.ok()) return event.status();
+    if (!action.ok()) return action.status();
+    LifecyclePolicy policy;
+    policy.event = *event;
+    policy.action = *action;
+    policy.exit_codes = {policies[i].exit_codes().begin(), policies[i].exit_codes().end()};
+    policy.after = ToDuration(policies[i].after());
+    result.push_back(std::move(policy));
+  }
+  return result;
+}
+
+// The only group of a job without groups.
+sim::v1::Group MainGroup(const sim::v1::Job& job) {
+  sim::v1::Group group;
+  group.set_name("main");
+  group.set_replicas(job.replicas());
+  if (job.has_min_available()) group.set_min_available(job.min_available());
+  group.set_gpus(job.gpus());
+  *group.mutable_resources() = job.resources();
+  *group.mutable_node_selector() = job.node_selector();
+  *group.mutable_tolerations() = job.tolerations();
+  group.set_partition_size(job.partition_size());
+  *group.mutable_partition_topology() = job.partition_topology();
+  group.set_communication(job.communication());
+  *group.mutable_spread() = job.spread();
+  return group;
+}
+
+absl::Status CheckNoMainFields(const sim::v1::Job& job, const std::string& path) {
+  const bool both = job.replicas() != 0 || job.has_min_available() || job.gpus() != 0 ||
+                    job.has_resources() || job.has_node_selector() || job.tolerations_size() > 0 ||
+                    job.partition_size() != 0 || job.has_partition_topology() ||
+                    job.communication() != 0 || job.has_spread();
+  if (!both) return absl::OkStatus();
+  return Wrong(path, "in a job with groups, describe the tasks in the groups");
+}
+
+absl::StatusOr<uint32_t> GroupNamed(const std::vector<sim::v1::Group>& groups,
+                                    const std::string& name, const std::string& path) {
+  for (uint32_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].name() == name) return i;
+  }
+  return Wrong(path, "no group \"", name, "\"");
+}
+
+absl::Status LinkGroup(const std::vector<sim::v1::Group>& groups, const sim::v1::Group& from,
+                       const std::string& path, GroupSpec* to) {
+  const auto find = [&](const auto& names, std::vector<uint32_t>* indexes) -> absl::Status {
+    for (const std::string& name : names) {
+      const auto index = GroupNamed(groups, name, path);
+      if (!index.ok()) return index.status();
+      indexes->push_back(*index);
+    }
+    return absl::OkStatus();
+  };
+  if (auto status = find(from.near_groups(), &to->near_groups); !status.ok()) return status;
+  if (auto status = find(from.apart_from_groups(), &to->apart_from); !status.ok()) return status;
+  for (const v1::GroupDependency& one : from.depends_on()) {
+    const auto index = GroupNamed(groups, one.group(), path + ".depends_on");
+    if (!index.ok()) return index.status();
+    const bool completed = one.condition() == v1::GroupDependency::COMPLETED;
+    to->depends_on.push_back(
+        {*index, completed ? GroupCondition::kCompleted : GroupCondition::kRunning});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups, size_t index,
+                                      const std::string& path) {
+  const sim::v1::Group& from = groups[index];
+  GroupSpec group;
+  group.name = from.name();
+  if (group.name.empty()) return Wrong(path, "a group needs a name");
+  group.replicas = from.replicas() == 0 ? 1 : from.replicas();
+  group.min_available = from.has_min_available() ? from.min_available() : group.replicas;
+  group.partition_size = from.partition_size();
+  group.strategy = ToStrategy(from.strategy());
+  group.device_strategy = ToStrategy(from.device_strategy());
+  group.preemptible = from.preemptible();
+  if (from.has_priority()) group.priority = from.priority();
+  group.spread = {.tier = from.spread().tier(), .max_skew = from.spread().max_skew()};
+  group.topology = ToTopology(from.topology());
+  group.partition_topology = ToTopology(from.partition_topology());
+  group.affinity_tier = from.affinity_tier();
+  group.communication = from.communication();
+  auto shape = ToShape(from, path);
+  if (!shape.ok()) return shape.status();
+  group.shape = *std::move(shape);
+  auto policies = ToPolicies(from.policies(), path);
+  if (!policies.ok()) return policies.status();
+  group.policies = *std::move(policies);
+  auto status = LinkGroup(groups, from, path, &group);
+  return status.ok() ? absl::StatusOr<GroupSpec>(std::move(group)) : status;
+}
+
+absl::Status AddGroups(const sim::v1::Job& job, const std::string& path, JobSpec* spec) {
+  std::vector<sim::v1::Group> groups(job.groups().begin(), job.groups().end());
+  if (!groups.empty()) {
+    if (auto status = CheckNoMainFields(job, path); !status.ok()) return status;
+  } else {
+    groups.push_back(MainGroup(job));
+  }
+  int32_t of_groups = 0;
+  for (const sim::v1::Group& group : groups) {
+    of_groups += group.has_min_available() ? group.min_available() : std::max(group.replicas(), 1);
+  }
+  const bool any = job.job_min_available() > 0 && job.job_min_available() < of_groups;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::string here = job.groups_size() > 0 ? absl::StrCat(path, ".groups[", i, "]") : path;
+    auto group = ToGroupSpec(groups, i, here);
+    if (!group.ok()) return group.status();
+    if (groups[i].has_preemptible() && !groups[i].preemptible() && job.preemptible()) {
+      return Wrong(here + ".preemptible", "a gang that is preemptible is stopped as a whole");
+    }
+    if (groups[i].has_priority() && groups[i].priority() > job.priority()) {
+      return Wrong(here + ".priority", "it is above the job's");
+    }
+    if (any && !groups[i].has_min_available()) group->min_available = 0;
+    spec->min_available += group->min_available;
+    spec->groups.push_back(*std::move(group));
+  }
+  if (job.job_min_available() != 0) spec->min_available = job.job_min_available();
+  spec->min_available = std::max(spec->min_available, 1);
+  return absl::OkStatus();
+}
+
+absl::Status AddDependencies(const sim::v1::Job& job, const ClusterState& state,
+                             const std::string& path, JobSpec* spec) {
+  for (int i = 0; i < job.dependencies_size(); ++i) {
+    const v1::JobDependency& one = job.dependencies(i);
+    const Job* before = state.FindJob(one.job());
+    if (before == nullptr) {
+      return Wrong(absl::StrCat(path, ".dependencies[", i, "]"), "no job \"", one.job(),
+                   "\" before this one in age and name");
+    }
+    DependencyCondition condition = DependencyCondition::kAfterOk;
+    if (one.condition() == v1::JobDependency::AFTER_ANY) condition = DependencyCondition::kAfterAny;
+    if (one.condition() == v1::JobDependency::AFTER_NOT_OK) {
+      condition = DependencyCondition::kAfterNotOk;
+    }
+    spec->dependencies.push_back({before->id, condition});
+  }
+  return absl::OkStatus();
+}
+
+void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
+  const auto set = [](bool has, const google::protobuf::Duration& from, Duration* to) {
+    if (has) *to = ToDuration(from);
+  };
+  set(job.has_walltime(), job.walltime(), &spec->walltime);
+  set(job.has_checkpoint_interval(), job.checkpoint_interval(), &spec->checkpoint_interval);
+  set(job.has_retry_backoff(), job.retry_backoff(), &spec->retry_backoff);
+  set(job.has_prepare_timeout(), job.prepare_timeout(), &spec->prepare_timeout);
+  set(job.has_kill_grace(), job.kill_grace(), &spec->kill_grace);
+  set(job.has_ttl_after_finished(), job.ttl_after_finished(), &spec->ttl_after_finished);
+  if (job.has_start_in()) spec->start_after = start + ToDuration(job.start_in());
+  if (job.has_deadline_in()) spec->deadline = start + ToDuration(job.deadline_in());
+}
+
+void AddAffinity(const google::protobuf::RepeatedPtrField<v1::JobAffinityTerm>& terms, bool apart,
+                 JobSpec* spec) {
+  for (const v1::JobAffinityTerm& term : terms) {
+    const std::map<std::string, std::string> labels(term.match_labels().begin(),
+                                                    term.match_labels().end());
+    spec->affinity.push_back({.apart = apart,
+                              .labels = {labels.begin(), labels.end()},
+                              .tier = term.tier(),
+                              .all_queues = term.all_queues()});
+  }
+}
+
+NodeLossPolicy ToNodeLossPolicy(v1::NodeLossPolicy policy) {
+  if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
+  return policy == v1::REPLACE_NOW ? NodeLossPolicy::kReplaceNow : NodeLossPolicy::kFence;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& name,
+                                  const ClusterState& state, Time start, const std::string& path) {
+  const std::string queue_name = job.queue().empty() ? "default" : job.queue();
+  const Queue* queue = state.FindQueue(queue_name);
+  if (queue == nullptr) return Wrong(path + ".queue", "no queue \"", queue_name, "\"");
+  JobSpec spec;
+  spec.name = name;
+  spec.queue = queue->id;
+  spec.priority = job.priority();
+  spec.preemptible = job.preemptible();
+  spec.preempts = job.preemption_policy() != v1::NEVER;
+  spec.user = job.user();
+  spec.max_retries = job.max_retries();
+  spec.on_node_loss = ToNodeLossPolicy(job.on_node_loss());
+  spec.suspended = job.suspended();
+  spec.strategy = ToStrategy(job.strategy());
+  spec.device_strategy = ToStrategy(job.device_strategy());
+  AddAffinity(job.affinity().near(), /*apart=*/false, &spec);
+  AddAffinity(job.affinity().apart_from(), /*apart=*/true, &spec);
+  spec.topology = ToTopology(job.topology());
+  spec.labels = {job.labels().begin(), job.labels().end()};
+  SetTimes(job, start, &spec);
+  if (auto status = AddGroups(job, path, &spec); !status.ok()) return status;
+  auto policies = ToPolicies(job.policies(), path);
+  if (!policies.ok()) return policies.status();
+  spec.policies = *std::move(policies);
+  ShareCounter(state).Count(&spec);
+  auto status = AddDependencies(job, state, path, &spec);
+  return status.ok() ? absl::StatusOr<JobSpec>(std::move(spec)) : status;
+}
+
+}  // namespace berth

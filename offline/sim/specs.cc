@@ -1,0 +1,325 @@
+#include "offline/sim/specs.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "offline/sim/names.h"
+#include "support/device_preset.h"
+#include "support/quantity.h"
+
+namespace berth {
+namespace {
+
+constexpr size_t kUuidWidth = 4;  // of the number, so that devices sort in order
+
+std::vector<std::string> Strings(const RepeatedPtrField<std::string>& values) {
+  return {values.begin(), values.end()};
+}
+
+absl::StatusOr<int64_t> ParseAmount(const std::string& name, const std::string& text) {
+  if (name == "cpu") return ParseCpuMillis(text);
+  if (name == "memory" || name == kScratchName) return ParseBytes(text);
+  // In thousandths, like cores.
+  const absl::StatusOr<int64_t> count = ParseCpuMillis(text);
+  if (count.ok() && !absl::EndsWith(text, "m")) return *count;
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected a number in steps of 0.001, got \"", text, "\""));
+}
+
+void Configure(const sim::v1::LifecycleParameters& from, LifecycleParameters* to) {
+  if (from.has_cordon_after_refusals()) to->cordon_after_refusals = from.cordon_after_refusals();
+  if (from.has_refusal_backoff()) to->refusal_backoff = ToDuration(from.refusal_backoff());
+  if (from.has_refusal_backoff_max()) {
+    to->refusal_backoff_max = ToDuration(from.refusal_backoff_max());
+  }
+}
+
+void Configure(const sim::v1::FairShareParameters& from, FairShareParameters* to) {
+  if (from.has_half_life()) to->half_life = ToDuration(from.half_life());
+  if (from.has_usage_weight()) to->usage_weight = from.usage_weight();
+}
+
+void Configure(const sim::v1::BackfillParameters& from, BackfillParameters* to) {
+  if (from.mode() == sim::v1::BackfillParameters::CONSERVATIVE) {
+    to->mode = BackfillMode::kConservative;
+  }
+  if (from.has_reservations_per_queue()) to->reservations_per_queue = from.reservations_per_queue();
+  if (from.has_reservations()) to->reservations = from.reservations();
+  if (from.has_conservative_depth()) to->conservative_depth = from.conservative_depth();
+  if (from.has_refresh()) to->refresh = ToDuration(from.refresh());
+  using sim::v1::BackfillParameters;
+  if (from.order() == BackfillParameters::SHORTEST_FIRST) to->order = BackfillOrder::kShortestFirst;
+  if (from.fit() == BackfillParameters::PREDICTED) to->fit = BackfillFit::kPredicted;
+  if (from.fit() == BackfillParameters::PREDICTED_UNLESS_AGED) {
+    to->fit = BackfillFit::kPredictedUnlessAged;
+  }
+}
+
+void Configure(const sim::v1::ShortestFirstParameters& from, ShortestFirstParameters* to) {
+  if (from.has_requested_weight()) to->requested_weight = from.requested_weight();
+  if (from.has_expected_weight()) to->expected_weight = from.expected_weight();
+  if (from.has_age()) to->age = ToDuration(from.age());
+  if (from.has_overtaking()) to->overtaking = from.overtaking();
+}
+
+void Configure(const sim::v1::LeastAttainedParameters& from, LeastAttainedParameters* to) {
+  if (from.levels_size() > 0) to->levels.clear();
+  for (const auto& level : from.levels()) to->levels.push_back(ToDuration(level));
+  if (from.has_promote_after()) to->promote_after = from.promote_after();
+}
+
+void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) {
+  if (from.has_min_runtime()) to->min_runtime = ToDuration(from.min_runtime());
+  if (from.has_cooldown()) to->cooldown = ToDuration(from.cooldown());
+  if (from.has_min_gain()) to->min_gain = ToDuration(from.min_gain());
+  if (from.has_max_victims()) to->max_victims = from.max_victims();
+  if (from.has_gang_grace()) to->gang_grace = ToDuration(from.gang_grace());
+}
+
+SharingPolicy ToSharing(sim::v1::SharingParameters::Policy policy) {
+  using sim::v1::SharingParameters;
+  switch (policy) {
+    case SharingParameters::FRAGMENTATION:
+      return SharingPolicy::kFragmentation;
+    case SharingParameters::FGD:
+      return SharingPolicy::kFgd;
+    case SharingParameters::BINPACK:
+      return SharingPolicy::kBinpack;
+    case SharingParameters::SPREAD:
+      return SharingPolicy::kSpread;
+    default:
+      return SharingPolicy::kBidPrice;
+  }
+}
+
+absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::string& path,
+                        std::map<std::string, int>* numbers, NodeSpec* spec) {
+  if (of.kind().empty()) return Wrong(path, "devices need a kind");
+  if (of.count() < 0 || of.count() > static_cast<int>(kMaxDevicesPerNode)) {
+    return Wrong(path, "count must be 0 to ", kMaxDevicesPerNode);
+  }
+  if (of.max_tasks() < 0 || of.max_tasks() > kMaxSharers) {
+    return Wrong(path, "maxTasks must be 0 to ", kMaxSharers);
+  }
+  const int32_t oversubscription = of.oversubscription() == 0 ? 100 : of.oversubscription();
+  if (oversubscription < 100 || oversubscription > kMaxOversubscription) {
+    return Wrong(path, "oversubscription must be 100 to ", kMaxOversubscription);
+  }
+  const auto capability = ComputeCapabilityFrom(of.compute_capability());
+  if (!capability.has_value()) return Wrong(path, "computeCapability is MAJOR.MINOR");
+  std::vector<std::string> unhealthy = Strings(of.unhealthy());
+  for (int i = 0; i < of.count(); ++i) {
+    Device device;
+    const std::string number = absl::StrCat((*numbers)[of.kind()]++);
+    device.kind = of.kind();
+    device.uuid = of.kind() + number;
+    device.model = of.model();
+    device.memory_bytes = of.memory_bytes();
+    device.numa_node = of.numa_node();
+    device.max_tasks = std::max(of.max_tasks(), 1);
+    device.oversubscription = oversubscription;
+    device.compute_capability = *capability;
+    device.pci_bus_id = std::string(kUuidWidth - std::min(kUuidWidth, number.size()), '0') + number;
+    const auto ill = std::find(unhealthy.begin(), unhealthy.end(), device.uuid);
+    if (ill != unhealthy.end()) {
+      device.unhealthy = !healthy;
+      unhealthy.erase(ill);
+    }
+    spec->devices.push_back(std::move(device));
+  }
+  if (unhealthy.empty()) return absl::OkStatus();
+  return Wrong(absl::StrCat(path, ".unhealthy"), "no device ", unhealthy[0]);
+}
+
+DeviceTopology ToTopology(const v1::DeviceTopology& from) {
+  DeviceTopology topology;
+  for (const v1::DeviceLink& link : from.links()) {
+    topology.links.push_back({.link = static_cast<LinkClass>(link.link()),
+                              .count = link.count(),
+                              .mb_per_s = link.mb_per_s(),
+                              .same_package = link.same_package()});
+  }
+  topology.between = from.between();
+  for (const v1::NumaNode& numa : from.numa_nodes()) {
+    topology.numa_nodes.push_back({.id = numa.id(),
+                                   .package = numa.package(),
+                                   .cpus = numa.cpus(),
+                                   .memory_bytes = numa.memory_bytes()});
+  }
+  return topology;
+}
+
+// The device topology of a known machine. It also sets the NUMA nodes of the devices.
+absl::Status SetPreset(const std::string& name, const std::string& path, NodeSpec* spec) {
+  const absl::StatusOr<DevicePreset> preset = FindDevicePreset(name);
+  if (!preset.ok()) return Under(path, preset.status());
+  const auto of_kind = [&](const char* kind) {
+    return static_cast<int>(std::count_if(spec->devices.begin(), spec->devices.end(),
+                                          [&](const Device& one) { return one.kind == kind; }));
+  };
+  const int gpus = of_kind("gpu"), nics = of_kind("nic");
+  if (gpus + nics != static_cast<int>(spec->devices.size())) {
+    return Wrong(path, "is for nodes with GPUs and NICs alone");
+  }
+  const auto topology =
+      PresetTopology(*preset, gpus, nics, spec->cpu_millis / 1000, spec->memory_bytes);
+  if (!topology.ok()) return Under(path, topology.status());
+  spec->topology = ToTopology(*topology);
+  for (size_t i = 0; i < spec->devices.size(); ++i) spec->devices[i].numa_node = preset->numa[i];
+  return absl::OkStatus();
+}
+
+absl::Status SetTopology(const sim::v1::Node& node, const std::string& path, NodeSpec* spec) {
+  if (!node.device_topology().empty()) {
+    if (!node.device_links().empty()) return Wrong(path, "deviceTopology or deviceLinks, not both");
+    return SetPreset(node.device_topology(), absl::StrCat(path, ".deviceTopology"), spec);
+  }
+  if (node.device_links().empty()) return absl::OkStatus();
+  const std::string where = absl::StrCat(path, ".deviceLinks");
+  if (node.device_links_size() != static_cast<int>(spec->devices.size())) {
+    return Wrong(where, "has ", node.device_links_size(), " rows; the node has ",
+                 spec->devices.size(), " devices");
+  }
+  const auto topology = ParseDeviceMatrix(Strings(node.device_links()));
+  if (!topology.ok()) return Under(where, topology.status());
+  spec->topology = ToTopology(*topology);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Strategy ToStrategy(v1::Strategy strategy) {
+  switch (strategy) {
+    case v1::SPREAD:
+      return Strategy::kSpread;
+    case v1::BINPACK:
+      return Strategy::kBinpack;
+    case v1::COLOCATE:
+      return Strategy::kColocate;
+    default:
+      return Strategy::kDefault;
+  }
+}
+
+Duration ToDuration(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+google::protobuf::Duration FromDuration(Duration duration) {
+  google::protobuf::Duration result;
+  Duration rest;
+  result.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
+  result.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  return result;
+}
+
+absl::StatusOr<std::vector<NamedAmount>> ToAmounts(const AmountTexts& amounts, bool bounded,
+                                                   const std::string& path) {
+  std::vector<NamedAmount> result;
+  for (const auto& [name, text] : amounts) {
+    if (text == "unlimited") {
+      if (bounded) result.push_back({name, kMaxAmount});
+      continue;
+    }
+    absl::StatusOr<int64_t> amount = ParseAmount(name, text);
+    if (!amount.ok()) return Under(absl::StrCat(path, "[\"", name, "\"]"), amount.status());
+    result.push_back({name, *amount});
+  }
+  std::sort(result.begin(), result.end(),
+            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  return result;
+}
+
+absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config,
+                                            const std::string& path) {
+  PolicyConfig result;
+  if (config.actions_size() > 0) result.actions = Strings(config.actions());
+  if (config.filters_size() > 0) result.filters = Strings(config.filters());
+  if (config.scores_size() > 0) result.scores = Strings(config.scores());
+  if (config.job_orders_size() > 0) result.job_orders = Strings(config.job_orders());
+  Configure(config.lifecycle(), &result.lifecycle);
+  Configure(config.fair_share(), &result.fair_share);
+  Configure(config.backfill(), &result.backfill);
+  Configure(config.eviction(), &result.eviction);
+  Configure(config.shortest_first(), &result.shortest_first);
+  Configure(config.least_attained(), &result.least_attained);
+  result.prediction.enabled = config.prediction().enabled();
+  result.sharing.policy = ToSharing(config.sharing().policy());
+  if (config.topology().degraded() == sim::v1::TopologyParameters::EXCLUDE) {
+    result.topology.degraded = DegradedDomains::kExclude;
+  }
+  const auto policies = Policies::Create(result);
+  if (!policies.ok()) return Under(path, policies.status());
+  return result;
+}
+
+absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string& name,
+                                    bool healthy, const std::string& path) {
+  NodeSpec spec;
+  spec.name = spec.address = name;
+  spec.cpu_millis = node.cpu_millis();
+  spec.memory_bytes = node.memory_bytes();
+  std::map<std::string, int> numbers;
+  sim::v1::Devices gpus;
+  gpus.set_kind("gpu");
+  gpus.set_count(node.gpus());
+  gpus.set_max_tasks(node.tasks_per_gpu());
+  auto status = AddDevices(gpus, healthy, absl::StrCat(path, ".gpus"), &numbers, &spec);
+  for (int i = 0; i < node.devices_size() && status.ok(); ++i) {
+    status = AddDevices(node.devices(i), healthy, absl::StrCat(path, ".devices[", i, "]"), &numbers,
+                        &spec);
+  }
+  if (!status.ok()) return status;
+  std::sort(spec.devices.begin(), spec.devices.end(), [](const Device& a, const Device& b) {
+    return std::tie(a.kind, a.pci_bus_id) < std::tie(b.kind, b.pci_bus_id);
+  });
+  if (status = SetTopology(node, path, &spec); !status.ok()) return status;
+  for (const auto& [key, amount] : node.extended()) {
+    spec.extended.push_back({key, amount * kWhole});
+  }
+  if (node.scratch_bytes() > 0) spec.extended.push_back({kScratchName, node.scratch_bytes()});
+  std::sort(spec.extended.begin(), spec.extended.end(),
+            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  spec.labels = {node.labels().begin(), node.labels().end()};
+  for (const v1::Taint& taint : node.taints()) {
+    if (taint.effect() == v1::Taint::NO_EXECUTE) {
+      return absl::UnimplementedError(absl::StrCat(path, ".taints: NO_EXECUTE is not built yet"));
+    }
+    spec.taints.push_back({taint.key(), taint.value()});
+  }
+  return spec;
+}
+
+absl::StatusOr<QueueSpec> ToQueueSpec(const sim::v1::Queue& queue, const ClusterState& state,
+                                      const std::string& path) {
+  QueueSpec spec;
+  spec.name = queue.name();
+  if (!queue.parent().empty()) {
+    const Queue* parent = state.FindQueue(queue.parent());
+    if (parent == nullptr) return Wrong(path + ".parent", "no queue \"", queue.parent(), "\"");
+    spec.parent = parent->id;
+  }
+  auto guarantee = ToAmounts(queue.guarantee(), true, path + ".guarantee");
+  auto deserved = ToAmounts(queue.deserved(), true, path + ".deserved");
+  auto limit = ToAmounts(queue.limit(), false, path + ".limit");
+  for (const auto* amounts : {&guarantee, &deserved, &limit}) {
+    if (!amounts->ok()) return amounts->status();
+  }
+  spec.guarantee = *std::move(guarantee);
+  spec.deserved = *std::move(deserved);
+  spec.limit = *std::move(limit);
+  if (queue.has_weight()) spec.weight = queue.weight();
+  spec.priority = queue.priority();
+  if (queue.has_reclaimable()) spec.reclaimable = queue.reclaimable();
+  if (queue.order() == v1::QueueSpec::FIFO_STRICT) spec.order = QueueOrder::kFifoStrict;
+  if (queue.user_fairness() == sim::v1::Queue::DRF) spec.user_fairness = UserFairness::kDrf;
+  spec.strategy = ToStrategy(queue.strategy());
+  spec.device_strategy = ToStrategy(queue.device_strategy());
+  spec.surplus_only = queue.surplus_only();
+  spec.max_jobs = queue.max_jobs();
+  spec.max_running_jobs = queue.max_running_jobs();
+  spec.labels = {queue.labels().begin(), queue.labels().end()};
+  return spec;
+}
+
+}  // namespace berth

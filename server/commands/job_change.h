@@ -1,0 +1,29 @@
+// Translates a request about one job into an event: none if the job is already in that state, or an
+// error if it is not possible.
+#ifndef BERTH_SERVER_COMMANDS_JOB_CHANGE_H_
+#define BERTH_SERVER_COMMANDS_JOB_CHANGE_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "berth/v1/job.pb.h"
+#include "core/model/event.h"
+
+namespace berth {
+
+using MaybeEvent = absl::StatusOr<std::optional<EventBody>>;
+
+// FAILED_PRECONDITION once it has ended with another outcome. `by`: the client, empty if the
+// connection does not identify it; a forced cancel names it in the job's message.
+MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::string_view by);
+// Checks whether the job may have that walltime from `now` on. FAILED_PRECONDITION once it has
+// ended, or if its current start has run that long.
+absl::Status CheckWalltime(const Job& job, Duration walltime, Time now);
+// With `suspended` false: a resume. FAILED_PRECONDITION once its outcome is decided.
+MaybeEvent SuspensionOf(const Job& job, bool suspended);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_COMMANDS_JOB_CHANGE_H_

@@ -1,0 +1,99 @@
+// A SubmitJobs call on its way into the state. The handler creates it and does the heavy work:
+// names become indexes, and specs become core values and cold bytes. The loop thread then only
+// checks what depends on the state, and emits.
+#ifndef BERTH_SERVER_COMMANDS_SUBMISSION_H_
+#define BERTH_SERVER_COMMANDS_SUBMISSION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "berth/config/v1/config.pb.h"
+#include "berth/v1/job.pb.h"
+#include "core/devices/share_counter.h"
+#include "core/model/cluster_state.h"
+#include "core/topology/gang_topology.h"
+#include "server/commands/request_table.h"
+#include "server/convert/job.h"
+#include "server/loop/turn.h"
+#include "server/reads/read_view.h"
+#include "server/validation/job.h"
+
+namespace berth {
+
+// All violations of the request: those of the request by itself and, if there are any, those
+// against the state too, so that the client sees everything at once. A request that is valid by
+// itself is checked against the state in Submission::Check.
+absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
+                             const config::v1::Limits& limits, uint32_t store_format);
+
+class Submission {
+ public:
+  // Only for a request that CheckSubmit accepted; the request must outlive the submission.
+  Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
+             const JobDefaults& defaults);
+
+  // Violations against the state: queues and dependencies (NOT_FOUND, FAILED_PRECONDITION), names
+  // in use (ALREADY_EXISTS), limits (RESOURCE_EXHAUSTED). Reader lock or loop thread.
+  absl::Status Check(const ClusterState& state) const;
+
+  // All jobs or none: on any error nothing has changed. Loop thread, once. A repeated request id
+  // gets its first response. INTERNAL if Apply refuses what Check accepted. Uids are the state's
+  // next ones, but at least `first_job` (FirstJobOf of the store).
+  absl::Status Commit(Turn& turn, RequestTable& requests, JobId first_job,
+                      v1::SubmitJobsResponse& response);
+
+  // Instead of Commit, for a submission that Check accepted: the response it would get, without
+  // uids and without generated names. Reader lock or loop thread, once.
+  void Preview(const ClusterState& state, v1::SubmitJobsResponse& response);
+
+  // Instead of Commit, for a submission of one job that Check accepted: the job as it would be
+  // submitted now. Once.
+  JobSpec TakeOnly(const ClusterState& state);
+
+ private:
+  struct QueueUse {
+    std::string name;
+    int64_t jobs = 0;
+    int64_t tasks = 0;
+  };
+
+  size_t QueueIndex(const std::string& name, int64_t tasks);
+  void NoteKinds(const JobSpec& spec);
+  void OrderByDependencies();
+  absl::Status CheckNames(const ClusterState& state) const;
+  absl::Status CheckBounds(const ClusterState& state) const;
+  absl::Status CheckClusterBounds(const ClusterState& state) const;
+  absl::Status CheckQueueBounds(const Queue& queue, const QueueUse& more) const;
+  std::vector<JobDependency> ResolveDependencies(const ClusterState& state, size_t job,
+                                                 JobId first) const;
+  JobId IdOf(size_t job, JobId first) const;
+  JobSpec Take(const ClusterState& state, size_t job, JobId first, QueueId queue,
+               ShareCounter* shares);
+  absl::Status Emit(Turn& turn, JobId first);
+  void Fill(const ClusterState& state, JobId first, v1::SubmitJobsResponse& response) const;
+
+  const v1::SubmitJobsRequest* request_;
+  int64_t active_jobs_limit_;
+  int64_t active_tasks_limit_;
+  QueueDefaults of_queues_;
+  GangTopology gangs_;
+  std::string fingerprint_;     // if there is a request id
+  std::vector<JobSpec> specs_;  // parallel to the request's jobs, like the next two
+  std::vector<ColdPart> colds_;
+  std::vector<size_t> queue_of_;  // index into queues_
+  std::vector<QueueUse> queues_;
+  std::vector<std::string> kinds_;  // device kinds and extended resources, each once
+  // Only if the request has dependencies:
+  JobPositions by_name_;
+  std::vector<int> order_;        // the order of uids: every job after its dependencies
+  std::vector<size_t> position_;  // of each job in order_
+};
+
+// The generated name of a job that was submitted without one.
+std::string GivenJobName(JobId id);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_COMMANDS_SUBMISSION_H_

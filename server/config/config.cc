@@ -1,0 +1,228 @@
+#include "server/config/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/config/scheduling.h"
+#include "server/convert/values.h"
+#include "server/validation/findings.h"
+#include "server/validation/queue.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+#include "support/log.h"
+
+namespace berth {
+namespace {
+
+using config::v1::Limits;
+using config::v1::Server;
+using google::protobuf::Duration;
+
+constexpr absl::Duration kDefaultStopLease = absl::Minutes(5);
+constexpr absl::Duration kDefaultLongestLease = absl::Hours(1);
+
+void Default(std::string* field, absl::string_view value) {
+  if (field->empty()) *field = std::string(value);
+}
+
+void FillTexts(Server& config) {
+  Default(config.mutable_listen(), kDefaultListen);
+  Default(config.mutable_http_listen(), kDefaultHttpListen);
+  Default(config.mutable_data_directory(), kDefaultDataDirectory);
+  Default(config.mutable_log()->mutable_level(), "info");
+}
+
+void FillDurations(Server& config) {
+  if (!config.has_lease()) ToProto(absl::Seconds(15), config.mutable_lease());
+  if (!config.has_heartbeat_interval()) {
+    ToProto(absl::Seconds(5), config.mutable_heartbeat_interval());
+  }
+  if (!config.has_fence_margin()) ToProto(absl::Seconds(5), config.mutable_fence_margin());
+  if (!config.has_stop_lease()) ToProto(kDefaultStopLease, config.mutable_stop_lease());
+  if (!config.has_longest_lease()) {
+    ToProto(std::max({kDefaultLongestLease, DurationFrom(config.lease()),
+                      DurationFrom(config.stop_lease())}),
+            config.mutable_longest_lease());
+  }
+  if (!config.has_finished_job_ttl()) ToProto(absl::Hours(24), config.mutable_finished_job_ttl());
+  if (!config.has_coalescing_window()) {
+    ToProto(absl::Milliseconds(1), config.mutable_coalescing_window());
+  }
+  if (!config.has_history()) ToProto(absl::Hours(24), config.mutable_history());
+}
+
+void FillNumbers(Server& config) {
+  if (config.silent_brake() == 0) config.set_silent_brake(0.2);
+  if (config.drain_after_refusals() != 0 && config.cordon_after_refusals() == 0) {
+    config.set_cordon_after_refusals(config.drain_after_refusals());
+    config.clear_drain_after_refusals();
+  }
+  if (config.cordon_after_refusals() == 0) config.set_cordon_after_refusals(5);
+  Limits& limits = *config.mutable_limits();
+  if (limits.tasks_per_job() == 0) limits.set_tasks_per_job(10'000);
+  if (limits.jobs_per_call() == 0) limits.set_jobs_per_call(1000);
+  if (limits.message_bytes() == 0) limits.set_message_bytes(4 << 20);
+  if (limits.active_jobs() == 0) limits.set_active_jobs(2'000'000);
+  if (limits.active_tasks() == 0) limits.set_active_tasks(5'000'000);
+  if (limits.pending_commands() == 0) limits.set_pending_commands(65'536);
+  if (limits.watchers() == 0) limits.set_watchers(1000);
+  if (limits.log_followers() == 0) limits.set_log_followers(256);
+  if (limits.job_bytes() == 0) limits.set_job_bytes(256 << 10);
+  if (limits.execs() == 0) limits.set_execs(64);
+  if (!limits.has_kill_grace()) ToProto(kMaxKillGrace, limits.mutable_kill_grace());
+}
+
+void CheckAddress(const FieldPath& path, const std::string& address, Findings& findings) {
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  const bool good = colon != std::string::npos && colon > 0 &&
+                    absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 &&
+                    port <= 65535;
+  if (!good) {
+    findings.Invalid(path,
+                     absl::StrCat("must be ADDRESS:PORT with port 0..65535, is ", Quoted(address)));
+  }
+}
+
+void CheckDurations(const FieldPath& root, const Server& config, Findings& findings) {
+  const absl::Duration lease = DurationFrom(config.lease());
+  CheckDuration({root, "lease"}, config.lease(), absl::Seconds(1), absl::Hours(24), findings);
+  CheckDuration({root, "heartbeat_interval"}, config.heartbeat_interval(), absl::Milliseconds(10),
+                absl::Hours(8), findings);
+  if (DurationFrom(config.heartbeat_interval()) > lease / 3) {
+    findings.Invalid({root, "heartbeat_interval"},
+                     absl::StrCat("must be at most a third of lease (", absl::FormatDuration(lease),
+                                  "), so that one lost heartbeat does no harm"));
+  }
+  CheckDuration({root, "longest_lease"}, config.longest_lease(), lease, absl::Hours(24), findings);
+  CheckDuration({root, "stop_lease"}, config.stop_lease(), absl::ZeroDuration(),
+                DurationFrom(config.longest_lease()), findings);
+  CheckDuration({root, "fence_margin"}, config.fence_margin(), absl::ZeroDuration(), absl::Hours(1),
+                findings);
+  CheckDuration({root, "finished_job_ttl"}, config.finished_job_ttl(), absl::ZeroDuration(),
+                kMaxDuration, findings);
+  CheckDuration({root, "coalescing_window"}, config.coalescing_window(), absl::ZeroDuration(),
+                absl::Milliseconds(100), findings);
+  CheckDuration({root, "history"}, config.history(), absl::ZeroDuration(), kMaxDuration, findings);
+}
+
+void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings) {
+  const FieldPath path(root, "limits");
+  CheckRange({path, "tasks_per_job"}, limits.tasks_per_job(), 1, 30'000, findings);
+  CheckRange({path, "jobs_per_call"}, limits.jobs_per_call(), 1, 1000, findings);
+  CheckRange({path, "message_bytes"}, limits.message_bytes(), 64 << 10, 64 << 20, findings);
+  CheckRange({path, "active_jobs"}, limits.active_jobs(), 1, 100'000'000, findings);
+  CheckRange({path, "active_tasks"}, limits.active_tasks(), 1, 1'000'000'000, findings);
+  CheckRange({path, "pending_commands"}, limits.pending_commands(), 1000, 10'000'000, findings);
+  CheckRange({path, "watchers"}, limits.watchers(), 1, 100'000, findings);
+  CheckRange({path, "log_followers"}, limits.log_followers(), 1, 100'000, findings);
+  CheckRange({path, "execs"}, limits.execs(), 1, 10'000, findings);
+  CheckRange({path, "connections"}, limits.connections(), 0, 10'000'000, findings);
+  CheckRange({path, "connections_per_address"}, limits.connections_per_address(), 0, 10'000'000,
+             findings);
+  CheckDuration({path, "kill_grace"}, limits.kill_grace(), absl::ZeroDuration(), kMaxKillGrace,
+                findings);
+  CheckRange({path, "job_bytes"}, limits.job_bytes(), 1 << 10, 16 << 20, findings);
+}
+
+void CheckListen(const FieldPath& root, const Server& config, Findings& findings) {
+  CheckAddress({root, "listen"}, config.listen(), findings);
+  const TlsFiles tls = TlsFilesOf(config.tls());
+  const bool whole = !tls.certificate.empty() && !tls.key.empty() && !tls.ca.empty();
+  if (!tls.empty() && !whole) {
+    findings.Invalid({root, "tls"}, "needs all of certificate, key and ca");
+  }
+  if (!IsLoopbackAddress(config.listen()) && tls.empty()) {
+    findings.Invalid({root, "listen"},
+                     absl::StrCat(Quoted(config.listen()),
+                                  " can be reached from other machines; that needs tls "
+                                  "(certificate, key and ca)"));
+  }
+  if (config.http_listen() != kNoHttp) {
+    CheckAddress({root, "http_listen"}, config.http_listen(), findings);
+  }
+}
+
+void CheckPaths(const FieldPath& root, const Server& config, Findings& findings) {
+  const auto check = [&findings](const FieldPath& field, const std::string& path) {
+    const absl::Status status = CheckAbsolutePath(path);
+    if (!status.ok()) findings.Invalid(field, std::string(status.message()));
+  };
+  check({root, "data_directory"}, config.data_directory());
+  check({root, "backup_directory"}, config.backup_directory());
+  const FieldPath log(root, "log"), tls(root, "tls");
+  check({log, "file"}, config.log().file());
+  check({tls, "certificate"}, config.tls().certificate());
+  check({tls, "key"}, config.tls().key());
+  check({tls, "ca"}, config.tls().ca());
+}
+
+void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings) {
+  for (int i = 0; i < config.run_as_size(); ++i) {
+    const config::v1::RunAs& rule = config.run_as(i);
+    const FieldPath path(root, "run_as", i);
+    if (!IsUserName(rule.user()) || rule.user().empty()) {
+      findings.Invalid({path, "user"},
+                       absl::StrCat("must be a user's name, is ", Quoted(rule.user())));
+    }
+    if (rule.certificates().empty() && !rule.without_tls()) {
+      findings.Invalid(path, "names no client: set certificates or without_tls");
+    }
+    if (rule.without_tls() && !TlsFilesOf(config.tls()).empty()) {
+      findings.Invalid({path, "without_tls"}, "has no effect: with tls, every client uses TLS");
+    }
+    for (int c = 0; c < rule.certificates_size(); ++c) {
+      if (rule.certificates(c).empty())
+        findings.Invalid({path, "certificates", c}, "must not be empty");
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Server> ReadConfig(const std::string& path, ConfigPlaces* places) {
+  Server config;
+  if (path.empty()) return config;
+  ConfigPlaces unwanted;
+  ConfigPlaces* const found = places != nullptr ? places : &unwanted;
+  if (absl::Status status = ReadConfigFile(path, &config, found); !status.ok()) return status;
+  return config;
+}
+
+absl::Status CompleteConfig(Server& config) {
+  FillTexts(config);
+  FillDurations(config);
+  FillNumbers(config);
+  FillScheduling(*config.mutable_scheduling());
+  Findings findings;
+  const FieldPath root;
+  CheckListen(root, config, findings);
+  CheckPaths(root, config, findings);
+  CheckDurations(root, config, findings);
+  CheckLimits(root, config.limits(), findings);
+  CheckRunAs(root, config, findings);
+  CheckQueueDefaults({root, "job_defaults"}, config.job_defaults(), findings);
+  if (!(config.silent_brake() > 0 && config.silent_brake() <= 1)) {
+    findings.Invalid({root, "silent_brake"},
+                     absl::StrCat("must be above 0 and at most 1, is ", config.silent_brake()));
+  }
+  CheckRange({root, "cordon_after_refusals"}, config.cordon_after_refusals(), 1, 1000, findings);
+  if (config.drain_after_refusals() != 0) {
+    findings.Invalid({root, "drain_after_refusals"},
+                     "is the older name of cordon_after_refusals: set only one of them");
+  }
+  const FieldPath log(root, "log");
+  if (!IsLogLevel(config.log().level())) {
+    findings.Invalid({log, "level"}, absl::StrCat("must be trace, debug, info, warn or error, is ",
+                                                  Quoted(config.log().level())));
+  }
+  CheckScheduling({root, "scheduling"}, config.scheduling(), findings);
+  return findings.ToStatus();
+}
+
+TlsFiles TlsFilesOf(const config::v1::Tls& tls) { return {tls.certificate(), tls.key(), tls.ca()}; }
+
+}  // namespace berth

@@ -1,0 +1,285 @@
+// From the API to the core. The other direction: server/convert/render_job.cc.
+#include "server/convert/job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "core/base/check.h"
+#include "server/convert/queue.h"
+#include "server/convert/topology.h"
+#include "server/convert/values.h"
+
+namespace berth {
+namespace {
+
+template <class Repeated>
+std::vector<std::string> SortedStrings(const Repeated& values) {
+  std::vector<std::string> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+// In thousandths; validated.
+int32_t RequestedShare(const v1::DeviceRequest& device) {
+  if (device.cores() > 0) return device.cores() * 10;
+  return static_cast<int32_t>(std::lround(device.share() * kWhole));
+}
+
+DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
+  DeviceRequest request;
+  request.kind = device.kind();
+  request.share = RequestedShare(device);
+  request.by_memory = RequestsByMemory(device);
+  if (request.by_memory) request.share = kWhole;  // until ShareCounter decides
+  request.oversubscribe = device.oversubscribe();
+  request.count = request.share > 0 ? 1 : device.count();
+  request.min_compute_capability =
+      ComputeCapabilityFrom(device.min_compute_capability()).value_or(0);
+  request.min_memory_bytes = device.memory_bytes();
+  request.models = SortedStrings(device.model());
+  if (!device.mig().empty()) {  // short form
+    request.kind = kMigKind;
+    request.models = {device.mig()};
+  }
+  request.deny_models = SortedStrings(device.deny_models());
+  request.allow_uuids = SortedStrings(device.allow_uuids());
+  request.deny_uuids = SortedStrings(device.deny_uuids());
+  request.min_link = static_cast<LinkClass>(device.min_link());
+  request.min_bandwidth_gbps = device.min_bandwidth_gbps();
+  return request;
+}
+
+// Lists are sorted, so that equal requests have one shape.
+TaskShape ShapeFrom(const v1::TaskGroup& group) {
+  TaskShape shape;
+  const v1::ResourceRequest& resources = group.resources();
+  shape.cpu_millis = resources.cpu_millis();
+  shape.memory_bytes = resources.memory_bytes();
+  shape.devices.reserve(static_cast<size_t>(resources.devices_size()));
+  for (const auto& device : resources.devices()) shape.devices.push_back(DeviceFrom(device));
+  std::sort(shape.devices.begin(), shape.devices.end(),
+            [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
+  shape.extended = AmountsFrom(resources.extended());
+  AddScratch(resources.scratch_bytes(), &shape.extended);
+  shape.match_labels = LabelsFrom(group.node_selector().match_labels());
+  shape.exclude_nodes = SortedStrings(group.node_selector().exclude_nodes());
+  for (const auto& toleration : group.tolerations()) {
+    shape.tolerations.push_back({toleration.key(), toleration.value()});
+  }
+  return shape;
+}
+
+PolicyEvent EventFrom(v1::LifecyclePolicy::Event event) {
+  using Policy = v1::LifecyclePolicy;
+  switch (event) {
+    case Policy::TASK_FAILED:
+      return PolicyEvent::kTaskFailed;
+    case Policy::NODE_LOST:
+      return PolicyEvent::kNodeLost;
+    case Policy::TASK_COMPLETED:
+      return PolicyEvent::kTaskCompleted;
+    case Policy::TIMEOUT:
+      return PolicyEvent::kTimeout;
+    default:
+      return PolicyEvent::kAny;
+  }
+}
+
+PolicyAction ActionFrom(v1::LifecyclePolicy::Action action) {
+  using Policy = v1::LifecyclePolicy;
+  switch (action) {
+    case Policy::RESTART_TASK:
+      return PolicyAction::kRestartTask;
+    case Policy::RESTART_GROUP:
+      return PolicyAction::kRestartGroup;
+    case Policy::RESTART_JOB:
+      return PolicyAction::kRestartJob;
+    case Policy::COMPLETE:
+      return PolicyAction::kComplete;
+    case Policy::IGNORE:
+      return PolicyAction::kIgnore;
+    default:
+      return PolicyAction::kAbort;
+  }
+}
+
+std::vector<LifecyclePolicy> PoliciesFrom(
+    const google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>& policies) {
+  std::vector<LifecyclePolicy> result;
+  result.reserve(static_cast<size_t>(policies.size()));
+  for (const auto& policy : policies) {
+    result.push_back({EventFrom(policy.event()),
+                      {policy.exit_codes().begin(), policy.exit_codes().end()},
+                      ActionFrom(policy.action()),
+                      DurationFrom(policy.after())});
+  }
+  return result;
+}
+
+std::vector<GroupDependency> GroupDependenciesFrom(const v1::JobSpec& spec,
+                                                   const v1::TaskGroup& group) {
+  std::vector<GroupDependency> result;
+  for (const auto& dependency : group.depends_on()) {
+    const auto found =
+        std::find_if(spec.groups().begin(), spec.groups().end(),
+                     [&](const v1::TaskGroup& g) { return g.name() == dependency.group(); });
+    BERTH_CHECK(found != spec.groups().end());
+    result.push_back({static_cast<uint32_t>(found - spec.groups().begin()),
+                      dependency.condition() == v1::GroupDependency::COMPLETED
+                          ? GroupCondition::kCompleted
+                          : GroupCondition::kRunning});
+  }
+  return result;
+}
+
+// Indexes of groups by name, sorted, so that equal requests are one class.
+std::vector<uint32_t> GroupIndexes(const v1::JobSpec& spec,
+                                   const google::protobuf::RepeatedPtrField<std::string>& names) {
+  std::vector<uint32_t> indexes;
+  for (int g = 0; g < spec.groups_size(); ++g) {
+    const bool named = std::find(names.begin(), names.end(), spec.groups(g).name()) != names.end();
+    if (named) indexes.push_back(static_cast<uint32_t>(g));
+  }
+  return indexes;
+}
+
+GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
+  GroupSpec result;
+  result.name = group.name();
+  result.replicas = ReplicasOf(group);
+  result.min_available = MinAvailableOf(spec, group);
+  result.shape = ShapeFrom(group);
+  result.policies = PoliciesFrom(group.policies());
+  result.depends_on = GroupDependenciesFrom(spec, group);
+  result.partition_size = group.partition().size();
+  result.strategy = StrategyFrom(group.strategy());
+  result.near_groups = GroupIndexes(spec, group.affinity().near_groups());
+  result.apart_from = GroupIndexes(spec, group.affinity().apart_from_groups());
+  result.affinity_tier = group.affinity().tier();
+  result.topology = TopologyFrom(group.topology());
+  result.partition_topology = TopologyFrom(group.partition().topology());
+  result.communication = CommunicationFrom(group.communication());
+  result.has_image = !group.image().empty();
+  result.preemptible = group.preemptible();
+  result.device_strategy = StrategyFrom(group.device_strategy());
+  if (group.has_priority()) result.priority = group.priority();
+  result.spread = {.tier = group.spread().tier(), .max_skew = group.spread().max_skew()};
+  return result;
+}
+
+NodeLossPolicy NodeLossFrom(v1::NodeLossPolicy policy) {
+  if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
+  if (policy == v1::REPLACE_NOW) return NodeLossPolicy::kReplaceNow;
+  return NodeLossPolicy::kFence;
+}
+
+void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& result) {
+  result.ttl_after_finished = defaults.finished_job_ttl;
+  if (spec.has_walltime()) result.walltime = DurationFrom(spec.walltime());
+  if (spec.has_start_after()) result.start_after = TimeFrom(spec.start_after());
+  if (spec.has_deadline()) result.deadline = TimeFrom(spec.deadline());
+  if (spec.checkpoint().has_interval()) {
+    result.checkpoint_interval = DurationFrom(spec.checkpoint().interval());
+  }
+  if (spec.has_retry_backoff()) result.retry_backoff = DurationFrom(spec.retry_backoff());
+  if (spec.has_kill_grace()) result.kill_grace = DurationFrom(spec.kill_grace());
+  result.kill_grace = std::min(result.kill_grace, defaults.greatest_kill_grace);
+  if (spec.has_prepare_timeout()) result.prepare_timeout = DurationFrom(spec.prepare_timeout());
+  if (spec.has_ttl_after_finished()) {
+    result.ttl_after_finished = DurationFrom(spec.ttl_after_finished());
+  }
+}
+
+}  // namespace
+
+int32_t ReplicasOf(const v1::TaskGroup& group) {
+  return group.has_replicas() ? group.replicas() : 1;
+}
+
+namespace {
+
+// Set by the group itself; nullopt: not set.
+std::optional<int32_t> ExplicitMinAvailable(const v1::TaskGroup& group) {
+  if (group.has_min_available()) return group.min_available();
+  const int64_t partitioned =
+      int64_t{group.partition().min_partitions()} * group.partition().size();
+  if (partitioned <= 0 || partitioned > ReplicasOf(group)) return std::nullopt;
+  return static_cast<int32_t>(partitioned);
+}
+
+// The job requests fewer tasks than the sum of its groups that set no minimum: any of them count.
+bool AllowsAnyTasks(const v1::JobSpec& spec) {
+  if (spec.min_available() <= 0) return false;
+  int64_t of_groups = 0;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    of_groups += ExplicitMinAvailable(group).value_or(ReplicasOf(group));
+  }
+  return spec.min_available() < of_groups;
+}
+
+}  // namespace
+
+int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group) {
+  const std::optional<int32_t> says = ExplicitMinAvailable(group);
+  if (says.has_value()) return *says;
+  return AllowsAnyTasks(spec) ? 0 : ReplicasOf(group);
+}
+
+std::vector<AffinityTerm> AffinityFrom(const v1::JobAffinity& affinity) {
+  std::vector<AffinityTerm> terms;
+  const auto add = [&](const auto& from, bool apart) {
+    for (const v1::JobAffinityTerm& term : from) {
+      const std::map<std::string, std::string> labels = LabelsFrom(term.match_labels());
+      terms.push_back({.apart = apart,
+                       .labels = {labels.begin(), labels.end()},
+                       .tier = term.tier(),
+                       .all_queues = term.all_queues()});
+    }
+  };
+  add(affinity.near(), false);
+  add(affinity.apart_from(), true);
+  return terms;
+}
+
+std::string QueueNameOf(const v1::JobSpec& spec) {
+  return spec.queue().empty() ? std::string(kDefaultQueueName) : spec.queue();
+}
+
+DependencyCondition ConditionFrom(v1::JobDependency::Condition condition) {
+  if (condition == v1::JobDependency::AFTER_ANY) return DependencyCondition::kAfterAny;
+  if (condition == v1::JobDependency::AFTER_NOT_OK) return DependencyCondition::kAfterNotOk;
+  return DependencyCondition::kAfterOk;
+}
+
+JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
+  JobSpec result;
+  result.priority = spec.priority();
+  int32_t least = 0;
+  result.groups.reserve(static_cast<size_t>(spec.groups_size()));
+  for (const v1::TaskGroup& group : spec.groups()) {
+    result.groups.push_back(GroupFrom(spec, group));
+    least += result.groups.back().min_available;
+  }
+  result.min_available = spec.min_available() > 0 ? spec.min_available() : std::max(least, 1);
+  result.policies = PoliciesFrom(spec.policies());
+  result.labels = LabelsFrom(spec.labels());
+  result.max_retries = spec.max_retries();
+  result.on_node_loss = NodeLossFrom(spec.on_node_loss());
+  result.suspended = spec.suspended();
+  result.preemptible = spec.has_preemptible()
+                           ? spec.preemptible()
+                           : defaults.preemptible_below_priority.has_value() &&
+                                 spec.priority() < *defaults.preemptible_below_priority;
+  result.preempts = spec.preemption_policy() != v1::NEVER;
+  result.strategy = StrategyFrom(spec.strategy());
+  result.device_strategy = StrategyFrom(spec.device_strategy());
+  result.topology = TopologyFrom(spec.topology());
+  result.affinity = AffinityFrom(spec.affinity());
+  result.user = spec.user();
+  SetTimes(spec, defaults, result);
+  return result;
+}
+
+}  // namespace berth

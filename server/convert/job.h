@@ -1,0 +1,69 @@
+// Jobs between the API and the core: validated berth.v1 messages become core values, and core
+// values are rendered as berth.v1 messages. server/convert/cold.h handles the cold fields.
+#ifndef BERTH_SERVER_CONVERT_JOB_H_
+#define BERTH_SERVER_CONVERT_JOB_H_
+
+#include <optional>
+#include <string>
+
+#include "berth/v1/job.pb.h"
+#include "core/engine/plan.h"
+#include "core/model/cluster_state.h"
+#include "core/model/job.h"
+#include "core/model/queue.h"
+#include "core/topology/gang_topology.h"
+
+namespace berth {
+
+// Upper limit for limits.kill_grace.
+inline constexpr absl::Duration kMaxKillGrace = absl::Hours(24);
+
+// Defaults for fields that are not set, and the operator's limits for those that are.
+struct JobDefaults {
+  absl::Duration finished_job_ttl = absl::Hours(24);
+  // Jobs of lower priority are preemptible; absent: none are.
+  std::optional<int32_t> preemptible_below_priority = std::nullopt;
+  GangTopology gangs = {};
+  QueueDefaults queue_defaults = {};  // for queues without defaults, if no queue above has any
+  absl::Duration greatest_kill_grace = kMaxKillGrace;  // limits.kill_grace
+};
+
+// Number of the group's tasks; 0 or less if the group specifies that.
+int32_t ReplicasOf(const v1::TaskGroup& group);
+
+// Tasks with which a group starts.
+int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group);
+
+// The hot part without name, queue and dependencies, which need the state
+// (server/commands/submission.h).
+JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);
+
+// The queue of the job.
+std::string QueueNameOf(const v1::JobSpec& spec);
+
+DependencyCondition ConditionFrom(v1::JobDependency::Condition condition);
+
+v1::JobState JobStateToApi(JobState state);
+v1::TaskState TaskStateToApi(TaskState state);
+v1::Eviction::Reason EvictionReasonToApi(ReleaseReason reason);
+
+// Everything about the job that is in memory: spec without its cold fields, status, etag. Reads the
+// state: reader lock.
+void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out);
+
+// Task `index` of the job. Reader lock.
+void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::Task* out);
+
+void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out);
+void RenderReservation(const ClusterState& state, const Reservation& reservation,
+                       v1::Reservation* out);
+
+// The job's name, or a hint that it was deleted.
+std::string JobNameOf(const ClusterState& state, JobId id);
+
+// "worker-3"
+std::string ApiTaskName(const Job& job, uint32_t index);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONVERT_JOB_H_
