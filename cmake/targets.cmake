@@ -11,6 +11,9 @@ set(BERTH_ABSL absl::status absl::statusor absl::strings absl::time absl::btree 
 
 # berth_precompiled(NAME [OPTIMIZED] LINK target... HEADERS header...): headers parsed once for all targets with PCH
 # NAME. Those targets must have the same definitions and optimization.
+#
+# Without optimization, clang also compiles the inline functions of these headers once, in berth_NAME_code, instead of in
+# each file that uses them: a third less compile time, and objects a third of the size.
 function(berth_precompiled name)
   cmake_parse_arguments(arg "OPTIMIZED" "" "LINK;HEADERS" ${ARGN})
   add_library(berth_${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cc)
@@ -18,6 +21,25 @@ function(berth_precompiled name)
   target_precompile_headers(berth_${name} PRIVATE ${BERTH_COMMON_PCH} ${arg_HEADERS})
   if(arg_OPTIMIZED)
     berth_optimize(berth_${name})
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(berth_${name} PRIVATE -fpch-codegen -fpch-debuginfo)
+    set(header ${PROJECT_BINARY_DIR}/CMakeFiles/berth_${name}.dir/cmake_pch.hxx.pch)
+    set(object ${PROJECT_BINARY_DIR}/CMakeFiles/berth_${name}.dir/code.o)
+    get_directory_property(options COMPILE_OPTIONS)
+    list(FILTER options EXCLUDE REGEX "^SHELL:")  # about writing the header
+    add_custom_command(OUTPUT ${object} DEPENDS ${header} berth_${name} COMMAND_EXPAND_LISTS VERBATIM
+      COMMAND ${CMAKE_CXX_COMPILER} ${options} -std=c++20 -c ${header} -o ${object})
+    add_library(berth_${name}_code STATIC ${object})
+    set_target_properties(berth_${name}_code PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(berth_${name}_code PUBLIC ${arg_LINK})
+  endif()
+endfunction()
+
+# Precompiled header NAME for a target.
+function(berth_use_precompiled target name)
+  target_precompile_headers(${target} REUSE_FROM berth_${name})
+  if(TARGET berth_${name}_code)
+    target_link_libraries(${target} PRIVATE berth_${name}_code)
   endif()
 endfunction()
 
@@ -51,7 +73,7 @@ function(berth_library name)
   target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE $<BUILD_INTERFACE:berth::flags>)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/berth>)
   if(arg_PCH)
-    target_precompile_headers(${name} REUSE_FROM berth_${arg_PCH})
+    berth_use_precompiled(${name} ${arg_PCH})
   endif()
   if(arg_OPTIMIZED)
     berth_optimize(${name})
@@ -67,7 +89,7 @@ function(berth_program name main)
   add_executable(${name} ${main})
   target_link_libraries(${name} PRIVATE ${arg_LINK} berth::flags)
   if(arg_PCH)
-    target_precompile_headers(${name} REUSE_FROM berth_${arg_PCH})
+    berth_use_precompiled(${name} ${arg_PCH})
   endif()
 endfunction()
 
@@ -91,7 +113,7 @@ function(berth_tests name directory)
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/tsan_annotations.cc)
   endif()
   if(arg_PCH)
-    target_precompile_headers(${name} REUSE_FROM berth_${arg_PCH})
+    berth_use_precompiled(${name} ${arg_PCH})
   endif()
   if(arg_OPTIMIZED)
     berth_optimize(${name})
