@@ -21,6 +21,7 @@ function(berth_proto_library name)
     list(APPEND sources ${outputs})
   endforeach()
   add_library(${name} STATIC ${sources})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # generated files define the same names
   target_include_directories(${name} SYSTEM PUBLIC $<BUILD_INTERFACE:${out}> $<INSTALL_INTERFACE:include/berth>)
   target_link_libraries(${name} PUBLIC protobuf::libprotobuf)
   # Generated code calls a library without sanitizers, and takes three times as long to compile with them

@@ -10,6 +10,7 @@ Tasks of a root agent run as `nobody`, so the directory is accessible to all use
 including tasks and supervisors, has the directory's name in its arguments, environment or working directory: stop()
 finds it by that.
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -28,10 +29,31 @@ SANITIZED = BIN.parent.name in ("dev", "tsan")
 START_TIMEOUT_S = 60 if SANITIZED else 20
 
 
+PORTS = range(10000, 32000)  # below those that the kernel gives to outgoing connections
+
+
+def take_ports(count):
+    """The first of `count` consecutive ports that no other test has, also one that runs at the same time."""
+    with open(pathlib.Path(tempfile.gettempdir()) / f"berth-test-ports-{os.getuid()}", "a+", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        first = int(file.read() or PORTS.start)
+        if first + count > PORTS.stop:
+            first = PORTS.start
+        file.truncate(0)
+        file.write(str(first + count))
+    return first
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    while True:
+        port = take_ports(1)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass  # another program's
 
 
 def wait_until(condition, timeout_s, what, interval_s=0.05):
@@ -195,8 +217,8 @@ class Cluster:
         if os.getuid() == 0:
             settings.setdefault("taskUser", "nobody")
         if "firstPort" not in settings:  # agents of one machine must not share rendezvous ports
-            settings["firstPort"] = 20000 + 1000 * len(self.agents)
-            settings["lastPort"] = settings["firstPort"] + 999
+            settings["firstPort"] = take_ports(200)
+            settings["lastPort"] = settings["firstPort"] + 199
         path = write_yaml(home / "agent.yaml", settings)
         agent = Program(f"agent {name}", [str(BIN / "berth-agent"), "--config", str(path)], home / "agent.log")
         agent.state = home / "state"

@@ -65,9 +65,9 @@ std::string CpuList(hwloc_const_cpuset_t set) {
 }
 
 // Walks one loaded topology.
-class Reader {
+class HwlocReader {
  public:
-  explicit Reader(hwloc_topology_t topology) : topology_(topology) {}
+  explicit HwlocReader(hwloc_topology_t topology) : topology_(topology) {}
 
   Machine Read() {
     ReadPackages();
@@ -244,7 +244,7 @@ absl::StatusOr<Machine> LoadSystem() {
   if (!topology.ok()) return topology.status();
   if (hwloc_topology_load(topology->get()) != 0)
     return absl::InternalError("hwloc cannot read /proc and /sys");
-  return Reader(topology->get()).Read();
+  return HwlocReader(topology->get()).Read();
 }
 
 }  // namespace
@@ -273,7 +273,7 @@ absl::StatusOr<Machine> ReadHwlocXml(absl::string_view text) {
   }
   if (hwloc_topology_load(topology->get()) != 0)
     return absl::InvalidArgumentError("hwloc cannot load a topology from it");
-  return Reader(topology->get()).Read();
+  return HwlocReader(topology->get()).Read();
 }
 
 }  // namespace berth::discovery

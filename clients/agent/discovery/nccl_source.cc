@@ -60,9 +60,9 @@ std::string CpuList(const std::string& mask) {
   return list;
 }
 
-class Reader {
+class NcclReader {
  public:
-  explicit Reader(const XmlDocument& document)
+  explicit NcclReader(const XmlDocument& document)
       : elements_(document.elements), places_(document.elements.size(), -1) {}
 
   absl::StatusOr<Machine> Read() {
@@ -218,6 +218,8 @@ class Reader {
 
 }  // namespace
 
-absl::StatusOr<Machine> ReadNcclXml(const XmlDocument& document) { return Reader(document).Read(); }
+absl::StatusOr<Machine> ReadNcclXml(const XmlDocument& document) {
+  return NcclReader(document).Read();
+}
 
 }  // namespace berth::discovery

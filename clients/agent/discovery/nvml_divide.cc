@@ -11,9 +11,6 @@
 namespace berth::discovery {
 namespace {
 
-constexpr unsigned kMaxGpus = 256;
-constexpr unsigned kMaxMigSlots = 64;
-
 class Divider {
  public:
   Divider(const NvmlLibrary& nvml, const std::string& uuid) : nvml_(nvml), uuid_(uuid) {}

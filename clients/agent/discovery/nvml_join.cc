@@ -12,9 +12,6 @@
 namespace berth::discovery {
 namespace {
 
-constexpr unsigned kMaxGpus = 256;
-constexpr unsigned kMaxMigSlots = 64;
-
 // In virtual machines and on GB200, the switch at the end of a link has no address: all ones.
 bool HasNoAddress(const NvmlPciInfo& info) {
   return info.bus > 0xff || info.device > 0x1f || info.domain == UINT32_MAX ||

@@ -13,6 +13,9 @@
 namespace berth::discovery {
 
 inline constexpr char kNvmlLibraryName[] = "libnvidia-ml.so.1";
+// What is read at most of a driver, whatever it reports.
+inline constexpr unsigned kMaxGpus = 256;
+inline constexpr unsigned kMaxMigSlots = 64;
 
 // Every method returns NVML's result, or kNvmlFunctionNotFound if the library is too old to have
 // it. Outputs are written only on kNvmlSuccess. Not thread-safe.

@@ -11,8 +11,6 @@
 namespace berth::discovery {
 namespace {
 
-constexpr unsigned kMaxGpus = 256;
-constexpr unsigned kMaxMigSlots = 64;
 constexpr size_t kMaxXids = 64;  // per GPU between two reports; later ones are dropped
 
 template <class T>

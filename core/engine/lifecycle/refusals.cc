@@ -63,7 +63,7 @@ Duration Backoff(const LifecycleParameters& parameters, int32_t refusals) {
 }
 
 // One incident of a job.
-struct Incident {
+struct RefusedStarts {
   TaskList tasks;              // refused, or not prepared in time
   std::vector<NodeId> own;     // nodes that refused through the job's fault, ascending
   std::vector<NodeId> nodes;   // nodes at fault, ascending
@@ -95,7 +95,7 @@ std::string TextOf(const Look& look, uint32_t task) {
 }
 
 // The nodes that the message of this incident names.
-std::vector<NodeId> RefusingNodes(const Incident& incident) {
+std::vector<NodeId> RefusingNodes(const RefusedStarts& incident) {
   if (!incident.own.empty()) return incident.own;
   std::vector<NodeId> all = incident.nodes;
   all.insert(all.end(), incident.nobody.begin(), incident.nobody.end());
@@ -105,7 +105,8 @@ std::vector<NodeId> RefusingNodes(const Incident& incident) {
 
 // "worker-0: cannot enter /typo (refused by n1 and n2)"
 // "worker-0 was not prepared within 1ms (prepareTimeout) on n1 and n2"
-std::string Message(const Look& look, const Incident& incident, const std::vector<NodeId>& nodes) {
+std::string Message(const Look& look, const RefusedStarts& incident,
+                    const std::vector<NodeId>& nodes) {
   const uint32_t task = incident.first;
   const std::string label = TaskLabel(look.job, task);
   const std::string by = NodeNames(look, nodes);
@@ -119,8 +120,8 @@ std::string Message(const Look& look, const Incident& incident, const std::vecto
                       by.empty() ? "" : absl::StrCat(" (refused by ", by, ")"));
 }
 
-Incident IncidentOf(const Look& look, TaskList tasks) {
-  Incident incident;
+RefusedStarts RefusedStartsOf(const Look& look, TaskList tasks) {
+  RefusedStarts incident;
   incident.tasks = std::move(tasks);
   incident.first = incident.tasks[0];
   for (uint32_t task : incident.tasks) {
@@ -153,7 +154,7 @@ void AddBrokenGroups(const Job& job, TaskList* leaving) {
 
 // ---- The node's side
 
-std::string WhyRefused(const Look& look, const Incident& incident, NodeId node) {
+std::string WhyRefused(const Look& look, const RefusedStarts& incident, NodeId node) {
   for (uint32_t task : incident.tasks) {
     const Task& value = look.job.tasks[task];
     if (value.node != node || FaultOf(look, task) != Fault::kNode) continue;
@@ -169,7 +170,7 @@ bool BacksOffFor(const Look& look, const Node& node) {
 }
 
 // One refusal per node, however many members it refused at once.
-void Blame(const Look& look, const Incident& incident, NodeId id, Step* step) {
+void Blame(const Look& look, const RefusedStarts& incident, NodeId id, Step* step) {
   const Node* node = look.state.nodes().Find(id);
   if (node == nullptr) return;
   if (BacksOffFor(look, *node)) return;
@@ -204,7 +205,7 @@ void Remember(const std::vector<NodeId>& nodes, Refusals* refusals) {
 
 // Part of an incident that was counted already: these starts were sent before the job learned of
 // it, and nothing of the job has been sent to those nodes since.
-bool CountedBefore(const Look& look, const Incident& incident) {
+bool CountedBefore(const Look& look, const RefusedStarts& incident) {
   const Refusals& refusals = look.job.status.refusals;
   const bool waits = refusals.until > look.now;
   const bool running = look.job.status.state == JobState::kRunning;
@@ -223,7 +224,7 @@ bool CountedBefore(const Look& look, const Incident& incident) {
   });
 }
 
-Refusals Counted(const Look& look, const Incident& incident) {
+Refusals Counted(const Look& look, const RefusedStarts& incident) {
   Refusals refusals = look.job.status.refusals;
   Remember(incident.own, &refusals);
   Remember(incident.nobody, &refusals);
@@ -250,7 +251,7 @@ Refusals Counted(const Look& look, const Incident& incident) {
 }
 
 // Why the job is not tried again; empty if it is.
-std::string WhyGivenUp(const Look& look, const Incident& incident, const Refusals& refusals) {
+std::string WhyGivenUp(const Look& look, const RefusedStarts& incident, const Refusals& refusals) {
   if (incident.spare) return "";
   const bool own = refusals.own >= kMaxOwnRefusals || incident.own.size() >= kMaxOwnRefusals;
   if (own && !incident.own.empty()) return Message(look, incident, refusals.nodes);
@@ -259,14 +260,15 @@ std::string WhyGivenUp(const Look& look, const Incident& incident, const Refusal
                       " starts in a row were refused");
 }
 
-Time HoldUntil(const Look& look, const Incident& incident, const Refusals& refusals) {
+Time HoldUntil(const Look& look, const RefusedStarts& incident, const Refusals& refusals) {
   const int32_t waits = refusals.starts - kStartsWithoutWait;
   if (!incident.own.empty() || waits <= 0) return absl::InfinitePast();
   return look.now + Backoff(look.parameters, waits);
 }
 
 // Tasks that cannot start without these are requeued with them.
-void TakeBack(const Look& look, const Incident& incident, const Refusals& refusals, Step* step) {
+void TakeBack(const Look& look, const RefusedStarts& incident, const Refusals& refusals,
+              Step* step) {
   const auto told = [&](JobStatus& status) {
     status.refusals = refusals;
     status.message = Message(look, incident, RefusingNodes(incident));
@@ -297,7 +299,7 @@ Step AnswerRefusals(const Look& look) {
   TaskList tasks = TasksWhere(
       look.job, [&](const Task& task) { return Refused(task) || PrepareTimedOut(look, task); });
   if (tasks.empty()) return {};
-  Incident incident = IncidentOf(look, std::move(tasks));
+  RefusedStarts incident = RefusedStartsOf(look, std::move(tasks));
   incident.spare = KeepsMinimum(look.job, incident.tasks);
   Step step;
   for (NodeId node : incident.nodes) Blame(look, incident, node, &step);
