@@ -22,6 +22,7 @@ target_link_libraries(berth_clp INTERFACE ${clp_LIBRARIES})
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 add_library(CLI11 INTERFACE)
 target_include_directories(CLI11 SYSTEM INTERFACE ${CLI11_INCLUDE_DIR})
+find_path(UTF8CPP_INCLUDE_DIR utf8.h REQUIRED)  # headers only, in the compiler's own path
 find_library(RE2_LIBRARY re2 REQUIRED)
 add_library(re2 INTERFACE)
 target_link_libraries(re2 INTERFACE ${RE2_LIBRARY})
