@@ -22,7 +22,7 @@ struct XmlElement {
   std::string name{};
   std::vector<std::pair<std::string, std::string>> attributes{};
   int32_t parent = -1;  // index in the document's vector
-  int line = 0;  // of its start tag
+  int line = 0;         // of its start tag
 
   // The attribute's value, or "".
   const std::string& Get(absl::string_view attribute) const;
