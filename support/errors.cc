@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "google/rpc/status.pb.h"
+#include "support/proto_time.h"
 #include "support/visible.h"
 
 namespace berth {
@@ -81,9 +82,7 @@ absl::Status RetryLaterError(absl::StatusCode code, absl::string_view message,
                              absl::Duration delay) {
   absl::Status status(code, message);
   google::rpc::RetryInfo details;
-  const int64_t nanos = absl::ToInt64Nanoseconds(delay);
-  details.mutable_retry_delay()->set_seconds(nanos / 1'000'000'000);
-  details.mutable_retry_delay()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  ToProto(delay, details.mutable_retry_delay());
   status.SetPayload(kRetryInfoType, absl::Cord(details.SerializeAsString()));
   return status;
 }
@@ -101,8 +100,7 @@ std::vector<Violation> ViolationsOf(const absl::Status& status) {
 absl::Duration RetryDelayOf(const absl::Status& status) {
   google::rpc::RetryInfo details;
   if (!PayloadOf(status, kRetryInfoType, &details)) return absl::ZeroDuration();
-  return absl::Seconds(details.retry_delay().seconds()) +
-         absl::Nanoseconds(details.retry_delay().nanos());
+  return DurationFrom(details.retry_delay());
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {

@@ -30,43 +30,30 @@ using google::protobuf::Reflection;
 // Most readers parse numbers as doubles, which hold every integer up to this one.
 constexpr int64_t kLargestExact = int64_t{1} << 53;
 
-// The length in bytes of the first character of `text`; 0 if it is not UTF-8.
-size_t CharacterBytes(absl::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  return FirstBadUtf8(text.substr(0, bytes)) == absl::string_view::npos ? bytes : 0;
-}
-
-// "\\u001b", "\\u202e": a UTF-8 character below U+10000.
-std::string Escaped(absl::string_view character) {
-  uint32_t code = static_cast<unsigned char>(character[0]);
-  if (character.size() > 1) code &= 0xffu >> (character.size() + 1);
-  for (size_t i = 1; i < character.size(); ++i) {
-    code = code << 6 | (static_cast<unsigned char>(character[i]) & 0x3fu);
-  }
-  return absl::StrFormat("\\u%04x", code);
-}
-
 // Also escapes what moves the cursor or changes the text direction: JSON is read on terminals too.
 std::string Quoted(absl::string_view text) {
+  constexpr size_t kLongestCharacter = 4;
   std::string out = "\"";
   while (!text.empty()) {
-    const size_t bytes = CharacterBytes(text);
-    const absl::string_view one = text.substr(0, std::max<size_t>(bytes, 1));
-    if (bytes == 0) {
+    if (FirstBadUtf8(text.substr(0, kLongestCharacter)) == 0) {
       out += "\\ufffd";
-    } else if (one == "\"" || one == "\\") {
+      text.remove_prefix(1);
+      continue;
+    }
+    const absl::string_view before = text;
+    const uint32_t code = TakeCharacter(&text);
+    const absl::string_view one = before.substr(0, before.size() - text.size());
+    if (one == "\"" || one == "\\") {
       absl::StrAppend(&out, "\\", one);
     } else if (one == "\n") {
       out += "\\n";
     } else if (one == "\t") {
       out += "\\t";
     } else if (FirstInvisible(one) == 0) {
-      out += Escaped(one);
+      absl::StrAppendFormat(&out, "\\u%04x", code);
     } else {
       absl::StrAppend(&out, one);
     }
-    text.remove_prefix(one.size());
   }
   return out + "\"";
 }

@@ -1,6 +1,5 @@
 #include "support/visible.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -11,23 +10,6 @@
 
 namespace berth {
 namespace {
-
-struct Character {
-  uint32_t code = 0;
-  size_t bytes = 1;
-};
-
-// `text` must be UTF-8.
-Character CharacterAt(absl::string_view text, size_t at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  if (lead < 0x80) return {lead, 1};
-  const size_t bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  uint32_t code = lead & (0xffu >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
-  }
-  return {code, bytes};
-}
 
 bool IsInvisible(uint32_t code) {
   if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return true;
@@ -46,11 +28,10 @@ std::string EscapeOf(uint32_t code) {
 
 size_t FirstInvisible(absl::string_view text) {
   const size_t bad = FirstBadUtf8(text);
-  const size_t end = std::min(bad, text.size());
-  for (size_t at = 0; at < end;) {
-    const Character one = CharacterAt(text, at);
-    if (IsInvisible(one.code)) return at;
-    at += one.bytes;
+  const absl::string_view good = text.substr(0, bad);
+  for (absl::string_view rest = good; !rest.empty();) {
+    const size_t at = good.size() - rest.size();
+    if (IsInvisible(TakeCharacter(&rest))) return at;
   }
   return bad;
 }
@@ -67,9 +48,7 @@ std::string Visible(absl::string_view text) {
       text.remove_prefix(1);
       continue;
     }
-    const Character one = CharacterAt(text, 0);
-    absl::StrAppend(&out, EscapeOf(one.code));
-    text.remove_prefix(one.bytes);
+    absl::StrAppend(&out, EscapeOf(TakeCharacter(&text)));
   }
   out.append(text.data(), text.size());
   return out;

@@ -16,6 +16,7 @@
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "support/nearest.h"
+#include "support/proto_time.h"
 #include "support/quantity.h"
 #include "support/visible.h"
 
@@ -259,10 +260,7 @@ absl::Status SetScalarMessage(const YamlNode& node, Message* message) {
   const absl::Time end = absl::FromCivil(absl::CivilSecond(10000, 1, 1), absl::UTCTimeZone());
   if (!ok || time < first || time >= end)
     return Expected("a time such as 2026-11-20T14:05:00Z", node);
-  auto* timestamp = dynamic_cast<Timestamp*>(message);
-  timestamp->set_seconds(absl::ToUnixSeconds(time));
-  timestamp->set_nanos(static_cast<int32_t>((time - absl::FromUnixSeconds(timestamp->seconds())) /
-                                            absl::Nanoseconds(1)));
+  ToProto(time, dynamic_cast<Timestamp*>(message));
   return absl::OkStatus();
 }
 

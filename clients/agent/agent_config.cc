@@ -30,6 +30,7 @@
 #include "clients/agent/supervisor/spec.h"
 #include "clients/agent/task_book.h"
 #include "support/config_file.h"
+#include "support/proto_time.h"
 
 namespace berth {
 namespace {
@@ -59,10 +60,10 @@ void CheckDevices(const config::v1::Agent& config, Problems* problems) {
 }
 
 void CheckDiscovery(const config::v1::Discovery& discovery, Problems* problems) {
-  const absl::Duration timeout = FromProto(discovery.timeout());
+  const absl::Duration timeout = DurationFrom(discovery.timeout());
   if (discovery.has_timeout() && (timeout < absl::Seconds(1) || timeout > absl::Minutes(10)))
     Add(problems, "discovery.timeout: must be 1s..10m");
-  const absl::Duration interval = FromProto(discovery.interval());
+  const absl::Duration interval = DurationFrom(discovery.interval());
   if (discovery.has_interval() && (interval < absl::Seconds(10) || interval > absl::Hours(24)))
     Add(problems, "discovery.interval: must be 10s..24h");
 }
@@ -123,7 +124,7 @@ void CheckPlaces(const config::v1::Agent& config, Problems* problems) {
 
 void CheckWithin(const char* what, const google::protobuf::Duration& duration, absl::Duration low,
                  absl::Duration high, Problems* problems) {
-  const absl::Duration value = FromProto(duration);
+  const absl::Duration value = DurationFrom(duration);
   if (duration.ByteSizeLong() == 0 || (value >= low && value <= high)) return;
   Add(problems,
       absl::StrCat(what, ": ", absl::FormatDuration(low), "..", absl::FormatDuration(high)));
@@ -302,7 +303,7 @@ absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   if (config.log_file_bytes() < 4096) Add(&problems, "logFileSize: must be at least 4Ki");
   if (config.log_files() < 1 || config.log_files() > 1000)
     Add(&problems, "logFiles: must be 1..1000");
-  if (FromProto(config.keep_ended()) < absl::ZeroDuration())
+  if (DurationFrom(config.keep_ended()) < absl::ZeroDuration())
     Add(&problems, "keepEnded: must not be negative");
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
@@ -404,10 +405,6 @@ TlsFiles ToTlsFiles(const config::v1::Tls& tls) {
 std::string ExplainedError(const config::v1::Tls& tls, const std::string& error) {
   const std::string hint = ConnectionHint(ToTlsFiles(tls), error);
   return absl::StrCat(error, hint.empty() ? "" : "; ", hint);
-}
-
-absl::Duration FromProto(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 }  // namespace berth

@@ -38,7 +38,6 @@ std::string NewAgentId();
 TlsFiles ToTlsFiles(const config::v1::Tls& tls);
 // Why there is no connection, with the possible cause (ConnectionHint).
 std::string ExplainedError(const config::v1::Tls& tls, const std::string& error);
-absl::Duration FromProto(const google::protobuf::Duration& duration);
 
 }  // namespace berth
 

@@ -18,6 +18,7 @@
 #include "clients/agent/identity.h"
 #include "clients/agent/told_devices.h"
 #include "support/log.h"
+#include "support/proto_time.h"
 #include "support/version.h"
 
 namespace berth {
@@ -179,7 +180,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
                           .boot_id = boot_id_,
                           .version = kBerthVersion,
                           .inventory = inventory_,
-                          .keep_ended = FromProto(config_.keep_ended())},
+                          .keep_ended = DurationFrom(config_.keep_ended())},
       *link_, *journal_, *runner_, *logs_, *random_);
   logic_->SetExecRunner(execs_.get());
   logic_->SetGpuDivider(this);

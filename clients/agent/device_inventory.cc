@@ -10,6 +10,7 @@
 #include "clients/agent/discovery/probe.h"
 #include "clients/agent/discovery/render.h"
 #include "clients/agent/supervisor/spec.h"
+#include "support/proto_time.h"
 #include "support/yaml_proto.h"
 
 namespace berth {
@@ -271,12 +272,12 @@ absl::Status SaveKnownDevices(const v1::NodeInventory& known, const std::string&
 
 absl::Duration DiscoveryInterval(const config::v1::Discovery& config) {
   if (!config.has_interval()) return kInterval;
-  return absl::Seconds(config.interval().seconds()) + absl::Nanoseconds(config.interval().nanos());
+  return DurationFrom(config.interval());
 }
 
 absl::Duration ProbeTimeout(const config::v1::Discovery& config) {
   if (!config.has_timeout()) return discovery::kProbeTimeout;
-  return absl::Seconds(config.timeout().seconds()) + absl::Nanoseconds(config.timeout().nanos());
+  return DurationFrom(config.timeout());
 }
 
 }  // namespace berth

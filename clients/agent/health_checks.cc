@@ -22,6 +22,7 @@
 #include "clients/agent/disk_space.h"
 #include "clients/agent/supervisor/spec.h"
 #include "support/clock.h"
+#include "support/proto_time.h"
 
 namespace berth {
 namespace {
@@ -31,7 +32,7 @@ constexpr size_t kMaxOutputBytes = 4096;
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
 absl::Duration Or(const google::protobuf::Duration& d, absl::Duration otherwise) {
-  const absl::Duration given = FromProto(d);
+  const absl::Duration given = DurationFrom(d);
   return given > absl::ZeroDuration() ? given : otherwise;
 }
 

@@ -4,20 +4,13 @@
 #include <set>
 #include <utility>
 
+#include "support/proto_time.h"
+
 namespace berth {
 namespace {
 
 constexpr absl::Duration kSlowRetry = absl::Seconds(30);  // an operator must act first
 constexpr size_t kMaxUnackedHeartbeats = 64;
-
-absl::Duration ToDuration(const google::protobuf::Duration& d) {
-  return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
-}
-
-void ToProto(absl::Duration duration, google::protobuf::Duration* out) {
-  out->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  out->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
-}
 
 std::map<std::string, int> DeviceBounds(const v1::NodeInventory& inventory) {
   std::map<std::string, int> bounds;
@@ -136,7 +129,7 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   if (state_ == State::kRegistered && welcome.epoch() <= epoch_) return;
   if (state_ != State::kHelloSent && state_ != State::kRegistered) return;
   if (!Join(now, welcome)) return;
-  if (welcome.has_lease()) lease_ = ToDuration(welcome.lease());
+  if (welcome.has_lease()) lease_ = DurationFrom(welcome.lease());
   if (!TakeLease(now, hello_sent_, lease_)) {
     // Without the lease file, no message of the new epoch may end the longer lease.
     link_.Disconnect();
@@ -147,7 +140,7 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   backoff_.Reset();
   epoch_ = welcome.epoch();
   if (welcome.has_heartbeat_interval())
-    heartbeat_interval_ = ToDuration(welcome.heartbeat_interval());
+    heartbeat_interval_ = DurationFrom(welcome.heartbeat_interval());
   heartbeat_interval_ = std::max(heartbeat_interval_, absl::Milliseconds(10));
   unacked_heartbeats_.clear();
   // The first heartbeat comes at a random part of the interval, to spread out nodes that registered
@@ -230,7 +223,7 @@ void AgentLogic::SendConditions() {
 }
 
 void AgentLogic::OnRefused(Instant now, const v1::Refused& refused) {
-  absl::Duration wait = ToDuration(refused.retry_after());
+  absl::Duration wait = DurationFrom(refused.retry_after());
   if (refused.code() == v1::Refused::NAME_IN_USE || refused.code() == v1::Refused::INVALID) {
     wait = std::max(wait, kSlowRetry);
   }
@@ -266,7 +259,7 @@ void AgentLogic::OnHeartbeatAck(Instant now, const v1::HeartbeatAck& ack) {
   if (ack.sequence() != last_acked_.sequence) return;
   absl::Duration length = lease_;
   if (ack.has_lease())
-    length = std::clamp(ToDuration(ack.lease()), lease_, std::max(lease_, kLongestLease));
+    length = std::clamp(DurationFrom(ack.lease()), lease_, std::max(lease_, kLongestLease));
   if (repeated && !ack.has_lease() && held_ <= lease_) return;  // repeated, with no longer lease
   TakeLease(now, last_acked_.when, length);
   if (repeated && ack.has_lease()) SendHeartbeat(now);

@@ -30,6 +30,7 @@
 #include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/task_files.h"
 #include "support/log.h"
+#include "support/proto_time.h"
 
 namespace berth {
 namespace {
@@ -49,10 +50,7 @@ int StopSignal(const v1::TaskLaunch& launch) {
   return signal != 0 ? signal : SIGTERM;
 }
 
-absl::Duration StopGrace(const v1::TaskLaunch& launch) {
-  const google::protobuf::Duration& grace = launch.kill_grace();
-  return absl::Seconds(grace.seconds()) + absl::Nanoseconds(grace.nanos());
-}
+absl::Duration StopGrace(const v1::TaskLaunch& launch) { return DurationFrom(launch.kill_grace()); }
 
 // A supervisor that ignores reasons still ends its task, but does not name the reason.
 TaskEvent BlamedEvent(TaskEvent event, const SupervisorStatus& status, const std::string& blame) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "clients/agent/agent_config.h"
 #include "support/device_preset.h"
+#include "support/proto_time.h"
 
 namespace berth {
 namespace {
@@ -39,12 +40,12 @@ TaskEvent Event(const TaskId& id, TaskEvent::Kind kind, std::string message = ""
 
 SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes) {
   SimBehaviour behaviour;
-  if (nodes.has_run_time()) behaviour.run_time = FromProto(nodes.run_time());
-  behaviour.run_time_jitter = FromProto(nodes.run_time_jitter());
+  if (nodes.has_run_time()) behaviour.run_time = DurationFrom(nodes.run_time());
+  behaviour.run_time_jitter = DurationFrom(nodes.run_time_jitter());
   behaviour.failure_rate = nodes.failure_rate();
   behaviour.refusal_rate = nodes.refusal_rate();
-  behaviour.prepare_delay = FromProto(nodes.prepare_delay());
-  behaviour.start_delay = FromProto(nodes.start_delay());
+  behaviour.prepare_delay = DurationFrom(nodes.prepare_delay());
+  behaviour.start_delay = DurationFrom(nodes.start_delay());
   return behaviour;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "support/proto_time.h"
 
 namespace berth {
 namespace {
@@ -47,16 +48,6 @@ int ShareOf(const v1::TaskLaunch& launch, int device) {
   };
   const int share = at(launch.device_shares());
   return share < kWholeDevice ? share : at(launch.device_memory_shares());
-}
-
-absl::Duration ToDuration(const google::protobuf::Duration& d) {
-  return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
-}
-
-void SetTime(absl::Time time, google::protobuf::Timestamp* out) {
-  const int64_t ns = absl::ToUnixNanos(time);
-  out->set_seconds(ns / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(ns % 1'000'000'000));
 }
 
 bool IsLive(const TaskRecord& record) { return record.phase() != TaskRecord::ENDED; }
@@ -140,7 +131,7 @@ void TaskBook::MakeForeign(Instant now, const TaskId& id, Entry& entry) {
     if (!entry.waiting) runner_.Discard(id);
     return End(now, id, entry, MakeReport(TaskReport::EXITED, TaskReport::KILLED));
   }
-  const absl::Duration grace = ToDuration(entry.record.launch().kill_grace());
+  const absl::Duration grace = DurationFrom(entry.record.launch().kill_grace());
   StopRunning(id, entry, "", std::min(grace, kForeignGrace), TaskReport::KILLED);
 }
 
@@ -239,7 +230,7 @@ void TaskBook::Kill(Instant now, const v1::Kill& message) {
     return End(now, id, entry,
                MakeReport(TaskReport::EXITED, TaskReport::KILLED, message.reason()));
   }
-  StopRunning(id, entry, message.signal(), ToDuration(message.grace()), TaskReport::KILLED);
+  StopRunning(id, entry, message.signal(), DurationFrom(message.grace()), TaskReport::KILLED);
 }
 
 void TaskBook::Forget(Instant now, const TaskId& id) {
@@ -266,7 +257,7 @@ void TaskBook::Fence(Instant now) {
   for (const TaskId& id : strict) {
     Entry& entry = tasks_.at(id);
     if (IsStarted(entry.record)) {
-      StopRunning(id, entry, "", ToDuration(entry.record.launch().kill_grace()),
+      StopRunning(id, entry, "", DurationFrom(entry.record.launch().kill_grace()),
                   TaskReport::LEASE_LAPSED);
       continue;
     }
@@ -447,7 +438,7 @@ void TaskBook::Report(Instant now, const TaskId& id, Entry& entry, TaskReport re
   if (entry.record.report().report_id() != 0) unacked_.erase(entry.record.report().report_id());
   *report.mutable_key() = entry.record.key();
   report.set_report_id(++last_report_id_);
-  SetTime(now.wall, report.mutable_time());
+  ToProto(now.wall, report.mutable_time());
   *entry.record.mutable_report() = std::move(report);
   entry.record.set_acked(entry.silent);
   if (!entry.silent) unacked_[entry.record.report().report_id()] = id;

@@ -7,6 +7,7 @@
 #include "clients/cli/command.h"
 #include "clients/cli/human.h"
 #include "clients/cli/page.h"
+#include "support/proto_time.h"
 #include "support/version.h"
 
 namespace berth {
@@ -29,10 +30,6 @@ std::string Counts(const google::protobuf::Map<std::string, int64_t>& counts) {
                     absl::AsciiStrToLower(count.first));
   }
   return text.empty() ? "none" : text;
-}
-
-absl::Duration LeftOf(const v1::ClusterPause& pause) {
-  return absl::Seconds(pause.left().seconds()) + absl::Nanoseconds(pause.left().nanos());
 }
 
 // "12 nodes hold the longer lease; 2 do not: n3, n7".
@@ -61,8 +58,9 @@ std::string InfoText(const v1::ClusterInfo& info, const Session& session) {
   page.Add("Accepts work", Paint(accepting, session.colors()));
   const bool newest = info.store_format() == info.newest_store_format();
   if (info.has_pause()) {
-    page.Add("Paused", absl::StrCat("berthd may be down for ", HumanDuration(LeftOf(info.pause())),
-                                    "; ", HoldersText(info.pause())));
+    page.Add("Paused", absl::StrCat("berthd may be down for ",
+                                    HumanDuration(DurationFrom(info.pause().left())), "; ",
+                                    HoldersText(info.pause())));
   }
   for (const std::string& problem : info.problems()) {
     page.Add("Problem", Paint({problem, Color::kRed}, session.colors()));
@@ -183,11 +181,7 @@ absl::StatusOr<v1::ClusterPause> AwaitHolders(Session& session) {
 ExitCode Pause(Session& session, const std::string& length) {
   v1::PauseClusterRequest request;
   if (!length.empty()) {
-    const absl::Duration duration = DurationFrom(length);
-    google::protobuf::Duration& out = *request.mutable_duration();
-    out.set_seconds(absl::ToInt64Seconds(duration));
-    out.set_nanos(
-        static_cast<int32_t>(absl::ToInt64Nanoseconds(duration - absl::Seconds(out.seconds()))));
+    ToProto(DurationFrom(length), request.mutable_duration());
   }
   const absl::StatusOr<v1::PauseClusterResponse> response =
       session.Call(&v1::ClusterService::StubInterface::PauseCluster, request);
@@ -199,8 +193,9 @@ ExitCode Pause(Session& session, const std::string& length) {
   } else if (session.options.format == Format::kYaml) {
     session.out() << YamlOf(*pause);
   } else {
-    session.out() << "paused: berthd may be down for " << HumanDuration(LeftOf(response->pause()))
-                  << "; " << HoldersText(*pause) << "\n";
+    session.out() << "paused: berthd may be down for "
+                  << HumanDuration(DurationFrom(response->pause().left())) << "; "
+                  << HoldersText(*pause) << "\n";
   }
   return ExitCode::kOk;
 }

@@ -25,7 +25,7 @@ std::string Count(int64_t number, const std::string& noun) {
 
 // "2026-11-20 14:05:00 (in 25m)"
 std::string AtTime(const google::protobuf::Timestamp& time, const Session& session) {
-  const absl::Duration ahead = ToTime(time) - session.Now();
+  const absl::Duration ahead = TimeFrom(time) - session.Now();
   return absl::StrCat(
       HumanTime(true, time, session.io().time_zone),
       ahead > absl::ZeroDuration() ? absl::StrCat(" (in ", HumanDuration(ahead), ")") : " (now)");

@@ -188,20 +188,12 @@ std::string HumanAmount(const std::string& resource, double amount) {
   return HumanCount(amount);
 }
 
-absl::Time ToTime(const google::protobuf::Timestamp& timestamp) {
-  return absl::FromUnixSeconds(timestamp.seconds()) + absl::Nanoseconds(timestamp.nanos());
-}
-
-absl::Duration ToDuration(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-
 std::string HumanAge(bool has, const google::protobuf::Timestamp& timestamp, absl::Time now) {
-  return has ? HumanDuration(now - ToTime(timestamp)) : "-";
+  return has ? HumanDuration(now - TimeFrom(timestamp)) : "-";
 }
 
 std::string HumanTime(bool has, const google::protobuf::Timestamp& timestamp, absl::TimeZone zone) {
-  return has ? absl::FormatTime("%Y-%m-%d %H:%M:%S", ToTime(timestamp), zone) : "-";
+  return has ? absl::FormatTime("%Y-%m-%d %H:%M:%S", TimeFrom(timestamp), zone) : "-";
 }
 
 std::string HumanEnum(const google::protobuf::EnumDescriptor* type, int value) {
@@ -281,12 +273,12 @@ std::string HumanReasonUntil(const v1::WaitReason& reason, absl::TimeZone zone) 
 }
 
 std::string NodeReason(const v1::NodeStatus& status, absl::Time now, absl::TimeZone zone) {
-  const bool backs_off = status.has_backoff_until() && ToTime(status.backoff_until()) > now;
+  const bool backs_off = status.has_backoff_until() && TimeFrom(status.backoff_until()) > now;
   if (!backs_off) return status.reason();
   const char* starts = status.refusals() == 1 ? " refused start" : " refused starts";
   return absl::StrCat(status.reason(), status.reason().empty() ? "" : "; ", "backs off until ",
-                      absl::FormatTime("%H:%M:%S", ToTime(status.backoff_until()), zone), " after ",
-                      status.refusals(), starts, status.refusal().empty() ? "" : ": ",
+                      absl::FormatTime("%H:%M:%S", TimeFrom(status.backoff_until()), zone),
+                      " after ", status.refusals(), starts, status.refusal().empty() ? "" : ": ",
                       status.refusal());
 }
 

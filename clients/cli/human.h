@@ -13,8 +13,7 @@
 #include "berth/v1/job.pb.h"
 #include "berth/v1/node.pb.h"
 #include "berth/v1/queue.pb.h"
-#include "google/protobuf/duration.pb.h"
-#include "google/protobuf/timestamp.pb.h"
+#include "support/proto_time.h"
 
 namespace berth {
 
@@ -41,8 +40,6 @@ std::string HumanAmount(const std::string& resource, double amount);
 // A count of devices: "8", "2.5".
 std::string HumanCount(double count);
 
-absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
-absl::Duration ToDuration(const google::protobuf::Duration& duration);
 // How long ago, or "-" if the time is not set.
 std::string HumanAge(bool has, const google::protobuf::Timestamp& timestamp, absl::Time now);
 // "2026-11-20 14:05:00", or "-".

@@ -27,10 +27,10 @@ struct ListArguments {
 using Before = bool (*)(const v1::Job&, const v1::Job&);
 
 absl::Time Started(const v1::Job& job) {
-  return job.status().has_start_time() ? ToTime(job.status().start_time()) : absl::InfinitePast();
+  return job.status().has_start_time() ? TimeFrom(job.status().start_time()) : absl::InfinitePast();
 }
 absl::Time Ended(const v1::Job& job) {
-  return job.status().has_end_time() ? ToTime(job.status().end_time()) : absl::InfinitePast();
+  return job.status().has_end_time() ? TimeFrom(job.status().end_time()) : absl::InfinitePast();
 }
 
 // The orders of --sort. Equal jobs stay newest first.

@@ -53,7 +53,7 @@ v1::JobFilter FilterOf(const JobSelection& selection, Among among, absl::Time si
 
 // Conditions that the filter of the server lacks, or applies more coarsely.
 bool Matches(const JobSelection& selection, const v1::Job& job, absl::Time since) {
-  if (ToTime(job.status().submit_time()) < since) return false;
+  if (TimeFrom(job.status().submit_time()) < since) return false;
   return selection.names.empty() || NameMatches(selection.names, job.name());
 }
 

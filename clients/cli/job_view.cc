@@ -54,8 +54,8 @@ std::string Shortened(const std::string& text, bool whole) {
 
 std::string RunTime(const v1::JobStatus& status, absl::Time now) {
   if (!status.has_start_time()) return "-";
-  const absl::Time end = status.has_end_time() ? ToTime(status.end_time()) : now;
-  return HumanDuration(end - ToTime(status.start_time()));
+  const absl::Time end = status.has_end_time() ? TimeFrom(status.end_time()) : now;
+  return HumanDuration(end - TimeFrom(status.start_time()));
 }
 
 Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
@@ -150,7 +150,7 @@ void AddTimes(const v1::Job& job, const Session& session, Page* page) {
   page->Add("Ended", with_age(status.has_end_time(), status.end_time()));
   page->Add("Ran", RunTime(status, session.Now()));
   if (job.spec().has_walltime())
-    page->Add("Walltime", HumanDuration(ToDuration(job.spec().walltime())));
+    page->Add("Walltime", HumanDuration(DurationFrom(job.spec().walltime())));
 }
 
 // "2; last 5m ago: preempted 4 tasks for job bert: higher priority"
@@ -177,10 +177,10 @@ std::string CheckpointText(const v1::JobSpec& spec) {
   const v1::CheckpointPolicy& checkpoint = spec.checkpoint();
   if (!checkpoint.signal().empty()) parts.push_back(checkpoint.signal());
   if (checkpoint.has_grace()) {
-    parts.push_back(absl::StrCat("grace ", HumanDuration(ToDuration(checkpoint.grace()))));
+    parts.push_back(absl::StrCat("grace ", HumanDuration(DurationFrom(checkpoint.grace()))));
   }
   if (checkpoint.has_interval()) {
-    parts.push_back(absl::StrCat("every ", HumanDuration(ToDuration(checkpoint.interval()))));
+    parts.push_back(absl::StrCat("every ", HumanDuration(DurationFrom(checkpoint.interval()))));
   }
   return absl::StrJoin(parts, ", ");
 }

@@ -25,7 +25,7 @@ class LineSplitter {
   bool Take(const v1::ReadLogsResponse& piece, Push push) {
     Part& part = parts_[piece.stream()];
     const std::string& data = piece.data();
-    const Time time = piece.has_time() ? Time(ToTime(piece.time())) : std::nullopt;
+    const Time time = piece.has_time() ? Time(TimeFrom(piece.time())) : std::nullopt;
     for (size_t at = 0; at < data.size();) {
       if (part.text.empty()) part.time = time;
       const size_t end = data.find('\n', at);

@@ -99,7 +99,7 @@ std::string DefaultsText(const v1::QueueDefaults& defaults) {
   if (defaults.memory_bytes() != 0)
     parts.push_back(absl::StrCat("memory ", HumanBytes(defaults.memory_bytes())));
   if (defaults.has_walltime())
-    parts.push_back(absl::StrCat("walltime ", HumanDuration(ToDuration(defaults.walltime()))));
+    parts.push_back(absl::StrCat("walltime ", HumanDuration(DurationFrom(defaults.walltime()))));
   return absl::StrJoin(parts, ", ");
 }
 

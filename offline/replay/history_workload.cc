@@ -11,12 +11,13 @@
 #include "absl/strings/str_split.h"
 #include "berth/v1/job.pb.h"
 #include "server/convert/job.h"
+#include "support/proto_time.h"
 
 namespace berth::replay {
 namespace {
 
 Duration SinceEpoch(const google::protobuf::Timestamp& time) {
-  return absl::Seconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+  return TimeFrom(time) - absl::UnixEpoch();
 }
 
 // How it ended; nullopt: not yet.

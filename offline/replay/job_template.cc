@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "offline/sim/specs.h"
+#include "server/convert/topology.h"
+#include "server/convert/values.h"
 
 namespace berth::replay {
 
@@ -33,14 +35,14 @@ absl::StatusOr<JobTemplate> ToJobTemplate(const sim::v1::Scenario& scenario) {
     return absl::InvalidArgumentError("jobs[0].min_available: below 0");
   }
   if (job.has_checkpoint_interval()) {
-    result.checkpoint_interval = ToDuration(job.checkpoint_interval());
+    result.checkpoint_interval = DurationFrom(job.checkpoint_interval());
     if (result.checkpoint_interval < absl::Seconds(1)) {
       return absl::InvalidArgumentError("jobs[0].checkpoint_interval: below 1s");
     }
   }
   result.preemptible = job.preemptible();
-  result.strategy = ToStrategy(job.strategy());
-  if (job.has_topology()) result.topology = ToTopology(job.topology());
+  result.strategy = StrategyFrom(job.strategy());
+  if (job.has_topology()) result.topology = TopologyFrom(job.topology());
   result.min_available = job.min_available();
   return result;
 }

@@ -12,8 +12,8 @@
 #include "offline/sim/expectation_text.h"
 #include "offline/sim/names.h"
 #include "offline/sim/specs.h"
+#include "server/convert/values.h"
 #include "support/name_pattern.h"
-#include "support/quantity.h"
 #include "support/yaml_proto_scalar.h"
 
 namespace berth {
@@ -24,12 +24,6 @@ using google::protobuf::Map;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 using sim::v1::Expectation;
-
-std::string AmountTextOf(const std::string& name, double amount) {
-  if (name == "cpu") return FormatCpuMillis(std::llround(amount));
-  if (name == "memory" || name == kScratchName) return FormatBytes(std::llround(amount));
-  return AmountText(std::llround(amount * kWhole), kWhole);
-}
 
 // ---- The expanded expectation.
 
@@ -52,7 +46,7 @@ absl::Status ExpandAmounts(AmountTexts* amounts, const std::string& path) {
   auto parsed = ToAmounts(*amounts, true, path);
   if (!parsed.ok()) return parsed.status();
   for (const NamedAmount& one : *parsed) {
-    (*amounts)[one.name] = AmountTextOf(one.name, InUnits(one.amount, UnitOf(one.name)));
+    (*amounts)[one.name] = AmountText(one.name, one.amount);
   }
   return absl::OkStatus();
 }
@@ -194,7 +188,8 @@ void FillAmounts(const Map<std::string, double>& from, const AmountTexts& expect
                  AmountTexts* actual) {
   for (const auto& [name, text] : expected) {
     const auto found = from.find(name);
-    (*actual)[name] = AmountTextOf(name, found == from.end() ? 0 : found->second);
+    const double amount = found == from.end() ? 0 : found->second;
+    (*actual)[name] = AmountText(name, std::llround(amount * static_cast<double>(UnitOf(name))));
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include "core/model/transitions.h"
 #include "offline/sim/names.h"
-#include "offline/sim/task_names.h"
+#include "server/convert/job.h"
 
 namespace berth {
 namespace {

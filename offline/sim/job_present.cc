@@ -9,6 +9,7 @@
 #include "offline/sim/specs.h"
 #include "offline/sim/task_names.h"
 #include "support/name_pattern.h"
+#include "support/proto_time.h"
 
 namespace berth {
 namespace {
@@ -55,7 +56,7 @@ absl::StatusOr<TaskNow> ReadTask(const sim::v1::TaskNow& from, const JobNow& job
   task.state = *state;
   task.node = from.node();
   task.devices = Strings(from.devices());
-  task.since = from.has_age() ? start - ToDuration(from.age()) : job.submit;
+  task.since = from.has_age() ? start - DurationFrom(from.age()) : job.submit;
   task.ends = from.ends();
   task.moves_to = from.moves_to();
   task.moves_to_devices = Strings(from.moves_to_devices());
@@ -99,7 +100,7 @@ absl::StatusOr<std::vector<JobNow>> JobsInOrder(const RepeatedPtrField<sim::v1::
     }
     for (size_t n = 0; n < names->size(); ++n) {
       JobNow now{.name = (*names)[n], .path = here, .job = &job, .submit = {}, .on = {}};
-      now.submit = start - ToDuration(job.age());
+      now.submit = start - DurationFrom(job.age());
       const size_t from = std::min(on->size(), n * tasks);
       const size_t to = std::min(on->size(), from + tasks);
       now.on.assign(on->begin() + static_cast<int64_t>(from),
@@ -131,7 +132,7 @@ absl::StatusOr<Prepared> Submit(const JobNow& now, SimCluster* cluster) {
   if (!tasks.ok()) return tasks.status();
   prepared.tasks = *std::move(tasks);
   if (now.job->has_run_time()) {
-    cluster->SetRunTime(prepared.id, ToDuration(now.job->run_time()));
+    cluster->SetRunTime(prepared.id, DurationFrom(now.job->run_time()));
   }
   return prepared;
 }

@@ -5,6 +5,9 @@
 #include "core/devices/share_counter.h"
 #include "offline/sim/names.h"
 #include "offline/sim/specs.h"
+#include "server/convert/job.h"
+#include "server/convert/topology.h"
+#include "server/convert/values.h"
 
 namespace berth {
 namespace {
@@ -13,12 +16,9 @@ absl::Status Unbuilt(const std::string& path, const char* feature) {
   return absl::UnimplementedError(absl::StrCat(path, ": ", feature, " is not built yet"));
 }
 
-absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
-                                              const std::string& path) {
+absl::Status CheckDeviceRequest(const v1::DeviceRequest& from, const std::string& path) {
   const bool says_part = from.share() != 0 || from.cores() != 0;
-  const bool by_memory =
-      !says_part && from.count() == 0 && from.memory_bytes() > 0 && from.mig().empty();
-  const bool shares = says_part || by_memory;
+  const bool shares = RequestsShare(from);
   if (shares && (from.count() > 1 || (from.share() != 0 && from.cores() != 0))) {
     return Wrong(path, "share or cores, of one device");
   }
@@ -40,29 +40,10 @@ absl::StatusOr<DeviceRequest> ToDeviceRequest(const v1::DeviceRequest& from,
   if (from.oversubscribe() && !says_part) {
     return Wrong(path, "oversubscribe is for share or cores");
   }
-  const auto capability = ComputeCapabilityFrom(from.min_compute_capability());
-  if (!capability.has_value()) return Wrong(path, "minComputeCapability is MAJOR.MINOR");
-  DeviceRequest request;
-  request.kind = from.kind();
-  request.by_memory = by_memory;
-  request.oversubscribe = from.oversubscribe();
-  request.min_compute_capability = *capability;
-  request.share = from.cores() > 0 ? from.cores() * 10
-                                   : static_cast<int32_t>(std::lround(from.share() * kWhole));
-  if (by_memory) request.share = kWhole;  // until ShareCounter computes it
-  request.count = request.share > 0 ? 1 : from.count();
-  request.min_memory_bytes = from.memory_bytes();
-  request.models = {from.model().begin(), from.model().end()};
-  if (!from.mig().empty()) {
-    request.kind = kMigKind;
-    request.models = {from.mig()};
+  if (!ComputeCapabilityFrom(from.min_compute_capability()).has_value()) {
+    return Wrong(path, "minComputeCapability is MAJOR.MINOR");
   }
-  request.deny_models = {from.deny_models().begin(), from.deny_models().end()};
-  request.allow_uuids = {from.allow_uuids().begin(), from.allow_uuids().end()};
-  request.deny_uuids = {from.deny_uuids().begin(), from.deny_uuids().end()};
-  request.min_link = static_cast<LinkClass>(from.min_link());
-  request.min_bandwidth_gbps = from.min_bandwidth_gbps();
-  return request;
+  return absl::OkStatus();
 }
 
 // Fields that Job (without groups) and Group have in common.
@@ -70,14 +51,11 @@ template <class Message>
 absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) {
   const v1::ResourceRequest& resources = from.resources();
   if (resources.scratch_bytes() < 0) return Wrong(path + ".resources", "scratch is negative");
-  TaskShape shape;
-  shape.cpu_millis = resources.cpu_millis();
-  shape.memory_bytes = resources.memory_bytes();
   for (const v1::DeviceRequest& one : resources.devices()) {
-    auto request = ToDeviceRequest(one, path + ".resources");
-    if (!request.ok()) return request.status();
-    shape.devices.push_back(*std::move(request));
+    auto status = CheckDeviceRequest(one, path + ".resources");
+    if (!status.ok()) return status;
   }
+  TaskShape shape = ShapeFrom(resources, from.node_selector(), from.tolerations());
   if (from.gpus() != 0) {
     DeviceRequest& gpus = shape.devices.emplace_back();
     gpus.kind = "gpu";
@@ -85,79 +63,37 @@ absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) 
   }
   std::sort(shape.devices.begin(), shape.devices.end(),
             [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
-  for (const auto& [name, amount] : resources.extended()) {
-    shape.extended.push_back({name, amount * kWhole});
-  }
-  if (resources.scratch_bytes() > 0) {
-    shape.extended.push_back({kScratchName, resources.scratch_bytes()});
-  }
-  std::sort(shape.extended.begin(), shape.extended.end(),
-            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
-  const v1::NodeSelector& selector = from.node_selector();
-  shape.match_labels = {selector.match_labels().begin(), selector.match_labels().end()};
-  auto excluded = ExpandPlaces({selector.exclude_nodes().begin(), selector.exclude_nodes().end()});
+  auto excluded = ExpandPlaces(shape.exclude_nodes);  // patterns
   if (!excluded.ok()) return Under(path + ".node_selector", excluded.status());
   shape.exclude_nodes = *std::move(excluded);
   std::sort(shape.exclude_nodes.begin(), shape.exclude_nodes.end());
-  for (const v1::Toleration& one : from.tolerations()) {
-    shape.tolerations.push_back({one.key(), one.value()});
-  }
   return shape;
 }
 
-absl::StatusOr<PolicyEvent> ToEvent(v1::LifecyclePolicy::Event event, const std::string& path) {
-  switch (event) {
-    case v1::LifecyclePolicy::ANY:
-      return PolicyEvent::kAny;
-    case v1::LifecyclePolicy::TASK_FAILED:
-      return PolicyEvent::kTaskFailed;
-    case v1::LifecyclePolicy::NODE_LOST:
-      return PolicyEvent::kNodeLost;
-    case v1::LifecyclePolicy::TASK_COMPLETED:
-      return PolicyEvent::kTaskCompleted;
-    case v1::LifecyclePolicy::TIMEOUT:
-      return PolicyEvent::kTimeout;
-    default:
-      return Unbuilt(path + ".event", v1::LifecyclePolicy::Event_Name(event).c_str());
-  }
+// Parts of the API that no server supports yet.
+bool IsBuilt(v1::LifecyclePolicy::Event event) {
+  using Policy = v1::LifecyclePolicy;
+  return event != Policy::EVENT_UNSPECIFIED && event != Policy::TASK_EVICTED &&
+         event != Policy::TASK_PENDING && event != Policy::DEVICE_UNHEALTHY;
 }
-
-absl::StatusOr<PolicyAction> ToAction(v1::LifecyclePolicy::Action action, const std::string& path) {
-  switch (action) {
-    case v1::LifecyclePolicy::RESTART_TASK:
-      return PolicyAction::kRestartTask;
-    case v1::LifecyclePolicy::RESTART_GROUP:
-      return PolicyAction::kRestartGroup;
-    case v1::LifecyclePolicy::RESTART_JOB:
-      return PolicyAction::kRestartJob;
-    case v1::LifecyclePolicy::ABORT:
-      return PolicyAction::kAbort;
-    case v1::LifecyclePolicy::COMPLETE:
-      return PolicyAction::kComplete;
-    case v1::LifecyclePolicy::IGNORE:
-      return PolicyAction::kIgnore;
-    default:
-      return Unbuilt(path + ".action", v1::LifecyclePolicy::Action_Name(action).c_str());
-  }
+bool IsBuilt(v1::LifecyclePolicy::Action action) {
+  using Policy = v1::LifecyclePolicy;
+  return action != Policy::ACTION_UNSPECIFIED && action != Policy::RESTART_PARTITION;
 }
 
 absl::StatusOr<std::vector<LifecyclePolicy>> ToPolicies(
     const RepeatedPtrField<v1::LifecyclePolicy>& policies, const std::string& path) {
-  std::vector<LifecyclePolicy> result;
   for (int i = 0; i < policies.size(); ++i) {
     const std::string here = absl::StrCat(path, ".policies[", i, "]");
-    const auto event = ToEvent(policies[i].event(), here);
-    const auto action = ToAction(policies[i].action(), here);
-    if (!event.ok()) return event.status();
-    if (!action.ok()) return action.status();
-    LifecyclePolicy policy;
-    policy.event = *event;
-    policy.action = *action;
-    policy.exit_codes = {policies[i].exit_codes().begin(), policies[i].exit_codes().end()};
-    policy.after = ToDuration(policies[i].after());
-    result.push_back(std::move(policy));
+    const v1::LifecyclePolicy& policy = policies[i];
+    if (!IsBuilt(policy.event())) {
+      return Unbuilt(here + ".event", v1::LifecyclePolicy::Event_Name(policy.event()).c_str());
+    }
+    if (!IsBuilt(policy.action())) {
+      return Unbuilt(here + ".action", v1::LifecyclePolicy::Action_Name(policy.action()).c_str());
+    }
   }
-  return result;
+  return PoliciesFrom(policies);
 }
 
 // The only group of a job without groups.
@@ -209,9 +145,7 @@ absl::Status LinkGroup(const std::vector<sim::v1::Group>& groups, const sim::v1:
   for (const v1::GroupDependency& one : from.depends_on()) {
     const auto index = GroupNamed(groups, one.group(), path + ".depends_on");
     if (!index.ok()) return index.status();
-    const bool completed = one.condition() == v1::GroupDependency::COMPLETED;
-    to->depends_on.push_back(
-        {*index, completed ? GroupCondition::kCompleted : GroupCondition::kRunning});
+    to->depends_on.push_back({*index, ConditionFrom(one.condition())});
   }
   return absl::OkStatus();
 }
@@ -225,13 +159,13 @@ absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups,
   group.replicas = from.replicas() == 0 ? 1 : from.replicas();
   group.min_available = from.has_min_available() ? from.min_available() : group.replicas;
   group.partition_size = from.partition_size();
-  group.strategy = ToStrategy(from.strategy());
-  group.device_strategy = ToStrategy(from.device_strategy());
+  group.strategy = StrategyFrom(from.strategy());
+  group.device_strategy = StrategyFrom(from.device_strategy());
   group.preemptible = from.preemptible();
   if (from.has_priority()) group.priority = from.priority();
   group.spread = {.tier = from.spread().tier(), .max_skew = from.spread().max_skew()};
-  group.topology = ToTopology(from.topology());
-  group.partition_topology = ToTopology(from.partition_topology());
+  group.topology = TopologyFrom(from.topology());
+  group.partition_topology = TopologyFrom(from.partition_topology());
   group.affinity_tier = from.affinity_tier();
   group.communication = from.communication();
   auto shape = ToShape(from, path);
@@ -284,19 +218,14 @@ absl::Status AddDependencies(const sim::v1::Job& job, const ClusterState& state,
       return Wrong(absl::StrCat(path, ".dependencies[", i, "]"), "no job \"", one.job(),
                    "\" before this one in age and name");
     }
-    DependencyCondition condition = DependencyCondition::kAfterOk;
-    if (one.condition() == v1::JobDependency::AFTER_ANY) condition = DependencyCondition::kAfterAny;
-    if (one.condition() == v1::JobDependency::AFTER_NOT_OK) {
-      condition = DependencyCondition::kAfterNotOk;
-    }
-    spec->dependencies.push_back({before->id, condition});
+    spec->dependencies.push_back({before->id, ConditionFrom(one.condition())});
   }
   return absl::OkStatus();
 }
 
 void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
   const auto set = [](bool has, const google::protobuf::Duration& from, Duration* to) {
-    if (has) *to = ToDuration(from);
+    if (has) *to = DurationFrom(from);
   };
   set(job.has_walltime(), job.walltime(), &spec->walltime);
   set(job.has_checkpoint_interval(), job.checkpoint_interval(), &spec->checkpoint_interval);
@@ -304,25 +233,8 @@ void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
   set(job.has_prepare_timeout(), job.prepare_timeout(), &spec->prepare_timeout);
   set(job.has_kill_grace(), job.kill_grace(), &spec->kill_grace);
   set(job.has_ttl_after_finished(), job.ttl_after_finished(), &spec->ttl_after_finished);
-  if (job.has_start_in()) spec->start_after = start + ToDuration(job.start_in());
-  if (job.has_deadline_in()) spec->deadline = start + ToDuration(job.deadline_in());
-}
-
-void AddAffinity(const google::protobuf::RepeatedPtrField<v1::JobAffinityTerm>& terms, bool apart,
-                 JobSpec* spec) {
-  for (const v1::JobAffinityTerm& term : terms) {
-    const std::map<std::string, std::string> labels(term.match_labels().begin(),
-                                                    term.match_labels().end());
-    spec->affinity.push_back({.apart = apart,
-                              .labels = {labels.begin(), labels.end()},
-                              .tier = term.tier(),
-                              .all_queues = term.all_queues()});
-  }
-}
-
-NodeLossPolicy ToNodeLossPolicy(v1::NodeLossPolicy policy) {
-  if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
-  return policy == v1::REPLACE_NOW ? NodeLossPolicy::kReplaceNow : NodeLossPolicy::kFence;
+  if (job.has_start_in()) spec->start_after = start + DurationFrom(job.start_in());
+  if (job.has_deadline_in()) spec->deadline = start + DurationFrom(job.deadline_in());
 }
 
 }  // namespace
@@ -340,14 +252,13 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.preempts = job.preemption_policy() != v1::NEVER;
   spec.user = job.user();
   spec.max_retries = job.max_retries();
-  spec.on_node_loss = ToNodeLossPolicy(job.on_node_loss());
+  spec.on_node_loss = NodeLossFrom(job.on_node_loss());
   spec.suspended = job.suspended();
-  spec.strategy = ToStrategy(job.strategy());
-  spec.device_strategy = ToStrategy(job.device_strategy());
-  AddAffinity(job.affinity().near(), /*apart=*/false, &spec);
-  AddAffinity(job.affinity().apart_from(), /*apart=*/true, &spec);
-  spec.topology = ToTopology(job.topology());
-  spec.labels = {job.labels().begin(), job.labels().end()};
+  spec.strategy = StrategyFrom(job.strategy());
+  spec.device_strategy = StrategyFrom(job.device_strategy());
+  spec.affinity = AffinityFrom(job.affinity());
+  spec.topology = TopologyFrom(job.topology());
+  spec.labels = LabelsFrom(job.labels());
   SetTimes(job, start, &spec);
   if (auto status = AddGroups(job, path, &spec); !status.ok()) return status;
   auto policies = ToPolicies(job.policies(), path);

@@ -6,18 +6,14 @@
 #include "offline/sim/names.h"
 #include "offline/sim/scenario_load.h"
 #include "offline/sim/specs.h"
-#include "offline/sim/task_names.h"
+#include "server/convert/job.h"
+#include "server/convert/node.h"
+#include "server/convert/values.h"
 
 namespace berth {
 namespace {
 
 using AmountMap = google::protobuf::Map<std::string, double>;
-
-void AddDevices(const Node& node, const DeviceSet& devices, RepeatedPtrField<std::string>* names) {
-  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-    if (devices.Has(i)) names->Add(std::string(node.spec.devices[i].uuid));
-  }
-}
 
 void AddAmounts(const Interner& interner, const Resources& amounts, AmountMap* to) {
   for (size_t i = 0; i < interner.kind_count(); ++i) {
@@ -38,26 +34,24 @@ sim::v1::TaskResult TaskOf(const ClusterState& state, const Job& job, uint32_t i
   sim::v1::TaskResult result;
   result.set_job(job.name);
   result.set_task(TaskNameOf(job, index));
-  result.set_state(ToProto(task.state));
+  result.set_state(TaskStateToApi(task.state));
   result.set_attempt(static_cast<int32_t>(task.attempt));
   result.set_exit_code(task.exit_code);
   if (Occupies(task.state) || Reserves(task.state)) {
     const Node& node = state.nodes().At(task.node);
     result.set_node(node.spec.name);
-    AddDevices(node, task.devices, result.mutable_devices());
+    RenderUuids(node, task.devices, result.mutable_devices());
   }
   if (!Occupies(task.state)) return result;
   result.set_requeue(task.requeue);
   if (!task.moves) return result;
   const Node& next = state.nodes().At(task.next_node);
   result.set_moves_to(next.spec.name);
-  AddDevices(next, task.next_devices, result.mutable_moves_to_devices());
+  RenderUuids(next, task.next_devices, result.mutable_moves_to_devices());
   return result;
 }
 
-void SetTime(Time time, google::protobuf::Duration* to) {
-  *to = FromDuration(time - ScenarioStart());
-}
+void SetTime(Time time, google::protobuf::Duration* to) { ToProto(time - ScenarioStart(), to); }
 
 std::string QueueName(const ClusterState& state, QueueId id) {
   const Queue* queue = state.queues().Find(id);
@@ -66,18 +60,12 @@ std::string QueueName(const ClusterState& state, QueueId id) {
 
 sim::v1::WaitReason ReasonOf(const ClusterState& state, const WaitReason& from) {
   sim::v1::WaitReason reason;
-  reason.set_code(static_cast<v1::WaitReason::Code>(from.code));
-  reason.set_resource(from.resource);
-  const int64_t unit = from.resource.empty() ? 1 : UnitOf(from.resource);
-  reason.set_needed(InUnits(from.needed, unit));
-  reason.set_free(InUnits(from.free, unit));
-  reason.set_limit(InUnits(from.limit, unit));
+  RenderShortage(from, &reason);
   const bool of_queue = from.code == WaitCode::kQueueLimit || from.code == WaitCode::kQueueClosed ||
                         from.code == WaitCode::kQueueRunningJobs || from.queue != kRootQueue;
   if (of_queue) reason.set_queue(QueueName(state, from.queue));
   const Job* job = state.jobs().Find(from.job);
   if (job != nullptr) reason.set_job(job->name);
-  reason.set_detail(from.detail);
   for (const RoomAsked& asked : from.asked) (*reason.mutable_barred())[asked.action] = asked.barred;
   if (from.until != absl::InfinitePast() && from.until != absl::InfiniteFuture()) {
     SetTime(from.until, reason.mutable_until());
@@ -90,7 +78,7 @@ sim::v1::Place PlaceOf(const ClusterState& state, const Job& job, const Placemen
   const Node& node = state.nodes().At(placement.node);
   place.set_task(TaskNameOf(job, placement.task));
   place.set_node(node.spec.name);
-  AddDevices(node, placement.devices, place.mutable_devices());
+  RenderUuids(node, placement.devices, place.mutable_devices());
   return place;
 }
 
@@ -99,7 +87,7 @@ sim::v1::JobResult JobOf(const SimCluster& cluster, const Job& job) {
   sim::v1::JobResult result;
   result.set_name(job.name);
   result.set_queue(QueueName(state, job.queue));
-  result.set_state(ToProto(job.status.state));
+  result.set_state(JobStateToApi(job.status.state));
   for (const WaitReason& reason : WhyWaiting(state, job, cluster.now())) {
     *result.add_reasons() = ReasonOf(state, reason);
   }
@@ -146,15 +134,12 @@ sim::v1::QueueResult QueueOf(const ClusterState& state, const Queue& queue,
 sim::v1::NodeResult NodeOf(const ClusterState& state, const Node& node) {
   sim::v1::NodeResult result;
   result.set_name(node.spec.name);
-  result.set_state(ToProto(node.status.state));
+  result.set_state(NodeStateToApi(node.status.state));
   result.set_cordoned(node.status.cordoned);
   result.set_draining(node.status.draining);
   result.set_tasks(static_cast<int32_t>(node.tasks.size()));
   result.set_refusals(node.status.refusals);
-  for (HyperNodeId id : node.domains) {
-    const HyperNodeSpec& domain = state.hyper_nodes().At(id).spec;
-    (*result.mutable_domains())[domain.kind] = domain.name;
-  }
+  RenderDomains(state, node, result.mutable_domains());
   AddAmounts(state.interner(), FreeOf(node), result.mutable_free());
   return result;
 }
@@ -174,63 +159,6 @@ std::vector<const Job*> JobsByName(const ClusterState& state) {
 }
 
 }  // namespace
-
-v1::JobState ToProto(JobState state) {
-  switch (state) {
-    case JobState::kPending:
-      return v1::JOB_PENDING;
-    case JobState::kHeld:
-      return v1::JOB_HELD;
-    case JobState::kBinding:
-      return v1::JOB_BINDING;
-    case JobState::kRunning:
-      return v1::JOB_RUNNING;
-    case JobState::kRestarting:
-      return v1::JOB_RESTARTING;
-    case JobState::kSuspended:
-      return v1::JOB_SUSPENDED;
-    case JobState::kCompleting:
-      return v1::JOB_COMPLETING;
-    case JobState::kSucceeded:
-      return v1::JOB_SUCCEEDED;
-    case JobState::kFailed:
-      return v1::JOB_FAILED;
-    case JobState::kCancelled:
-      return v1::JOB_CANCELLED;
-  }
-  return v1::JOB_STATE_UNSPECIFIED;
-}
-
-v1::TaskState ToProto(TaskState state) {
-  switch (state) {
-    case TaskState::kPending:
-      return v1::TASK_PENDING;
-    case TaskState::kNominated:
-      return v1::TASK_NOMINATED;
-    case TaskState::kBound:
-      return v1::TASK_BOUND;
-    case TaskState::kPrepared:
-      return v1::TASK_PREPARED;
-    case TaskState::kStarting:
-      return v1::TASK_STARTING;
-    case TaskState::kRunning:
-      return v1::TASK_RUNNING;
-    case TaskState::kReleasing:
-      return v1::TASK_RELEASING;
-    case TaskState::kLost:
-      return v1::TASK_LOST;
-    case TaskState::kSucceeded:
-      return v1::TASK_SUCCEEDED;
-    case TaskState::kFailed:
-      return v1::TASK_FAILED;
-  }
-  return v1::TASK_STATE_UNSPECIFIED;
-}
-
-v1::NodeState ToProto(NodeState state) {
-  if (state == NodeState::kReady) return v1::NODE_READY;
-  return state == NodeState::kSilent ? v1::NODE_SILENT : v1::NODE_LOST;
-}
 
 RepeatedPtrField<sim::v1::TaskResult> TasksOf(const ClusterState& state) {
   RepeatedPtrField<sim::v1::TaskResult> tasks;

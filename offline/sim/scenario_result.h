@@ -21,10 +21,6 @@ google::protobuf::RepeatedPtrField<sim::v1::TaskResult> TasksOf(const ClusterSta
 // Tasks, jobs, queues and nodes as they are now.
 void AddEnd(const SimCluster& cluster, sim::v1::ScenarioResult* result);
 
-v1::JobState ToProto(JobState state);
-v1::TaskState ToProto(TaskState state);
-v1::NodeState ToProto(NodeState state);
-
 }  // namespace berth
 
 #endif  // BERTH_OFFLINE_SIM_SCENARIO_RESULT_H_

@@ -9,6 +9,7 @@
 #include "offline/sim/scenario_result.h"
 #include "offline/sim/scenario_steps.h"
 #include "offline/sim/specs.h"
+#include "support/proto_time.h"
 #include "support/random.h"
 
 namespace berth {
@@ -63,7 +64,7 @@ class Runner {
   static SimOptions Simulated(const sim::v1::Scenario& scenario, const RunOptions& options) {
     SimOptions simulated;
     simulated.auto_start = !scenario.has_auto_start() || scenario.auto_start();
-    simulated.release_delay = ToDuration(scenario.release_delay());
+    simulated.release_delay = DurationFrom(scenario.release_delay());
     if (scenario.budget() > 0) simulated.budget = scenario.budget();
     simulated.check_consistency = options.check_consistency;
     return simulated;
@@ -82,10 +83,10 @@ class Runner {
       case Step::kSettle:
         return Under(path, Settle(step.settle()));
       case Step::kAdvance:
-        cluster_.Advance(ToDuration(step.advance()));
+        cluster_.Advance(DurationFrom(step.advance()));
         return absl::OkStatus();
       case Step::kRun:
-        return Under(path, RunFor(ToDuration(step.run())));
+        return Under(path, RunFor(DurationFrom(step.run())));
       case Step::kExpect:
         return Expect(step.expect(), absl::StrCat(path, ".expect"));
       case Step::kRefused:
@@ -101,7 +102,7 @@ class Runner {
     }
     sim::v1::CycleResult& cycle = *run_.result.add_cycles();
     cycle.set_number(run_.result.cycles_size());
-    *cycle.mutable_time() = FromDuration(cluster_.now() - ScenarioStart());
+    ToProto(cluster_.now() - ScenarioStart(), cycle.mutable_time());
     const auto plan = cluster_.Cycle([&](const EventBody& decision) {
       for (sim::v1::Decision& one : Told(cluster_.state(), decision, ScenarioStart())) {
         if (!one.text().empty()) decisions_.push_back(one.text());

@@ -1,9 +1,12 @@
 #include "offline/sim/specs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "offline/sim/names.h"
+#include "server/convert/agent.h"
+#include "server/convert/values.h"
 #include "support/device_preset.h"
 #include "support/quantity.h"
 
@@ -28,14 +31,14 @@ absl::StatusOr<int64_t> ParseAmount(const std::string& name, const std::string& 
 
 void Configure(const sim::v1::LifecycleParameters& from, LifecycleParameters* to) {
   if (from.has_cordon_after_refusals()) to->cordon_after_refusals = from.cordon_after_refusals();
-  if (from.has_refusal_backoff()) to->refusal_backoff = ToDuration(from.refusal_backoff());
+  if (from.has_refusal_backoff()) to->refusal_backoff = DurationFrom(from.refusal_backoff());
   if (from.has_refusal_backoff_max()) {
-    to->refusal_backoff_max = ToDuration(from.refusal_backoff_max());
+    to->refusal_backoff_max = DurationFrom(from.refusal_backoff_max());
   }
 }
 
 void Configure(const sim::v1::FairShareParameters& from, FairShareParameters* to) {
-  if (from.has_half_life()) to->half_life = ToDuration(from.half_life());
+  if (from.has_half_life()) to->half_life = DurationFrom(from.half_life());
   if (from.has_usage_weight()) to->usage_weight = from.usage_weight();
 }
 
@@ -46,7 +49,7 @@ void Configure(const sim::v1::BackfillParameters& from, BackfillParameters* to) 
   if (from.has_reservations_per_queue()) to->reservations_per_queue = from.reservations_per_queue();
   if (from.has_reservations()) to->reservations = from.reservations();
   if (from.has_conservative_depth()) to->conservative_depth = from.conservative_depth();
-  if (from.has_refresh()) to->refresh = ToDuration(from.refresh());
+  if (from.has_refresh()) to->refresh = DurationFrom(from.refresh());
   using sim::v1::BackfillParameters;
   if (from.order() == BackfillParameters::SHORTEST_FIRST) to->order = BackfillOrder::kShortestFirst;
   if (from.fit() == BackfillParameters::PREDICTED) to->fit = BackfillFit::kPredicted;
@@ -58,22 +61,22 @@ void Configure(const sim::v1::BackfillParameters& from, BackfillParameters* to) 
 void Configure(const sim::v1::ShortestFirstParameters& from, ShortestFirstParameters* to) {
   if (from.has_requested_weight()) to->requested_weight = from.requested_weight();
   if (from.has_expected_weight()) to->expected_weight = from.expected_weight();
-  if (from.has_age()) to->age = ToDuration(from.age());
+  if (from.has_age()) to->age = DurationFrom(from.age());
   if (from.has_overtaking()) to->overtaking = from.overtaking();
 }
 
 void Configure(const sim::v1::LeastAttainedParameters& from, LeastAttainedParameters* to) {
   if (from.levels_size() > 0) to->levels.clear();
-  for (const auto& level : from.levels()) to->levels.push_back(ToDuration(level));
+  for (const auto& level : from.levels()) to->levels.push_back(DurationFrom(level));
   if (from.has_promote_after()) to->promote_after = from.promote_after();
 }
 
 void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) {
-  if (from.has_min_runtime()) to->min_runtime = ToDuration(from.min_runtime());
-  if (from.has_cooldown()) to->cooldown = ToDuration(from.cooldown());
-  if (from.has_min_gain()) to->min_gain = ToDuration(from.min_gain());
+  if (from.has_min_runtime()) to->min_runtime = DurationFrom(from.min_runtime());
+  if (from.has_cooldown()) to->cooldown = DurationFrom(from.cooldown());
+  if (from.has_min_gain()) to->min_gain = DurationFrom(from.min_gain());
   if (from.has_max_victims()) to->max_victims = from.max_victims();
-  if (from.has_gang_grace()) to->gang_grace = ToDuration(from.gang_grace());
+  if (from.has_gang_grace()) to->gang_grace = DurationFrom(from.gang_grace());
 }
 
 SharingPolicy ToSharing(sim::v1::SharingParameters::Policy policy) {
@@ -131,24 +134,6 @@ absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::str
   return Wrong(absl::StrCat(path, ".unhealthy"), "no device ", unhealthy[0]);
 }
 
-DeviceTopology ToTopology(const v1::DeviceTopology& from) {
-  DeviceTopology topology;
-  for (const v1::DeviceLink& link : from.links()) {
-    topology.links.push_back({.link = static_cast<LinkClass>(link.link()),
-                              .count = link.count(),
-                              .mb_per_s = link.mb_per_s(),
-                              .same_package = link.same_package()});
-  }
-  topology.between = from.between();
-  for (const v1::NumaNode& numa : from.numa_nodes()) {
-    topology.numa_nodes.push_back({.id = numa.id(),
-                                   .package = numa.package(),
-                                   .cpus = numa.cpus(),
-                                   .memory_bytes = numa.memory_bytes()});
-  }
-  return topology;
-}
-
 // The device topology of a known machine. It also sets the NUMA nodes of the devices.
 absl::Status SetPreset(const std::string& name, const std::string& path, NodeSpec* spec) {
   const absl::StatusOr<DevicePreset> preset = FindDevicePreset(name);
@@ -164,7 +149,7 @@ absl::Status SetPreset(const std::string& name, const std::string& path, NodeSpe
   const auto topology =
       PresetTopology(*preset, gpus, nics, spec->cpu_millis / 1000, spec->memory_bytes);
   if (!topology.ok()) return Under(path, topology.status());
-  spec->topology = ToTopology(*topology);
+  spec->topology = DeviceTopologyFrom(*topology);
   for (size_t i = 0; i < spec->devices.size(); ++i) spec->devices[i].numa_node = preset->numa[i];
   return absl::OkStatus();
 }
@@ -182,36 +167,11 @@ absl::Status SetTopology(const sim::v1::Node& node, const std::string& path, Nod
   }
   const auto topology = ParseDeviceMatrix(Strings(node.device_links()));
   if (!topology.ok()) return Under(where, topology.status());
-  spec->topology = ToTopology(*topology);
+  spec->topology = DeviceTopologyFrom(*topology);
   return absl::OkStatus();
 }
 
 }  // namespace
-
-Strategy ToStrategy(v1::Strategy strategy) {
-  switch (strategy) {
-    case v1::SPREAD:
-      return Strategy::kSpread;
-    case v1::BINPACK:
-      return Strategy::kBinpack;
-    case v1::COLOCATE:
-      return Strategy::kColocate;
-    default:
-      return Strategy::kDefault;
-  }
-}
-
-Duration ToDuration(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-
-google::protobuf::Duration FromDuration(Duration duration) {
-  google::protobuf::Duration result;
-  Duration rest;
-  result.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
-  result.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
-  return result;
-}
 
 absl::StatusOr<std::vector<NamedAmount>> ToAmounts(const AmountTexts& amounts, bool bounded,
                                                    const std::string& path) {
@@ -225,9 +185,7 @@ absl::StatusOr<std::vector<NamedAmount>> ToAmounts(const AmountTexts& amounts, b
     if (!amount.ok()) return Under(absl::StrCat(path, "[\"", name, "\"]"), amount.status());
     result.push_back({name, *amount});
   }
-  std::sort(result.begin(), result.end(),
-            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
-  return result;
+  return SortedByName(std::move(result));
 }
 
 absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config,
@@ -274,13 +232,9 @@ absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string
     return std::tie(a.kind, a.pci_bus_id) < std::tie(b.kind, b.pci_bus_id);
   });
   if (status = SetTopology(node, path, &spec); !status.ok()) return status;
-  for (const auto& [key, amount] : node.extended()) {
-    spec.extended.push_back({key, amount * kWhole});
-  }
-  if (node.scratch_bytes() > 0) spec.extended.push_back({kScratchName, node.scratch_bytes()});
-  std::sort(spec.extended.begin(), spec.extended.end(),
-            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
-  spec.labels = {node.labels().begin(), node.labels().end()};
+  spec.extended = AmountsFrom(node.extended());
+  AddScratch(std::max<int64_t>(node.scratch_bytes(), 0), &spec.extended);
+  spec.labels = LabelsFrom(node.labels());
   for (const v1::Taint& taint : node.taints()) {
     if (taint.effect() == v1::Taint::NO_EXECUTE) {
       return absl::UnimplementedError(absl::StrCat(path, ".taints: NO_EXECUTE is not built yet"));
@@ -313,12 +267,12 @@ absl::StatusOr<QueueSpec> ToQueueSpec(const sim::v1::Queue& queue, const Cluster
   if (queue.has_reclaimable()) spec.reclaimable = queue.reclaimable();
   if (queue.order() == v1::QueueSpec::FIFO_STRICT) spec.order = QueueOrder::kFifoStrict;
   if (queue.user_fairness() == sim::v1::Queue::DRF) spec.user_fairness = UserFairness::kDrf;
-  spec.strategy = ToStrategy(queue.strategy());
-  spec.device_strategy = ToStrategy(queue.device_strategy());
+  spec.strategy = StrategyFrom(queue.strategy());
+  spec.device_strategy = StrategyFrom(queue.device_strategy());
   spec.surplus_only = queue.surplus_only();
   spec.max_jobs = queue.max_jobs();
   spec.max_running_jobs = queue.max_running_jobs();
-  spec.labels = {queue.labels().begin(), queue.labels().end()};
+  spec.labels = LabelsFrom(queue.labels());
   return spec;
 }
 

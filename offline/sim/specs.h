@@ -33,17 +33,12 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
 // Every HyperNode of the pattern.
 absl::StatusOr<std::vector<HyperNodeSpec>> ToHyperNodeSpecs(const sim::v1::HyperNode& hyper_node,
                                                             const std::string& path);
-TopologyConstraint ToTopology(const v1::TopologyConstraint& topology);
 
 // "cpu" in cores, "memory" in bytes, others unchanged. "unlimited" is kMaxAmount if `bounded`,
 // otherwise it is omitted.
 using AmountTexts = google::protobuf::Map<std::string, std::string>;
 absl::StatusOr<std::vector<NamedAmount>> ToAmounts(const AmountTexts& amounts, bool bounded,
                                                    const std::string& path);
-
-Strategy ToStrategy(v1::Strategy strategy);
-Duration ToDuration(const google::protobuf::Duration& duration);
-google::protobuf::Duration FromDuration(Duration duration);
 
 }  // namespace berth
 

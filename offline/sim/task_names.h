@@ -12,12 +12,7 @@
 
 namespace berth {
 
-inline std::string TaskNameOf(const Job& job, uint32_t task) {
-  const Group& group = job.groups[GroupOf(job, task)];
-  return absl::StrCat(group.name, "-", task - group.first_task);
-}
-
-// `groups`: of a Job or a JobSpec.
+// The reverse of TaskNameOf (server/convert/job.h). `groups`: of a Job or a JobSpec.
 template <class Groups>
 std::optional<uint32_t> FindTask(const Groups& groups, absl::string_view name) {
   uint32_t first = 0;

@@ -6,7 +6,8 @@
 #include "offline/sim/names.h"
 #include "offline/sim/scenario_result.h"
 #include "offline/sim/specs.h"
-#include "offline/sim/task_names.h"
+#include "server/convert/job.h"
+#include "server/convert/values.h"
 #include "support/quantity.h"
 
 namespace berth {
@@ -94,9 +95,9 @@ class DecisionConverter {
     Decision decision = Of(none ? Decision::UNRESERVE : Decision::RESERVE, event.job);
     if (none) return Say(std::move(decision), "unreserve");
     AddPlaces(event.job, reservation.places, decision.mutable_places());
-    *decision.mutable_start() = FromDuration(reservation.start - start_);
+    ToProto(reservation.start - start_, decision.mutable_start());
     if (reservation.end != absl::InfiniteFuture()) {
-      *decision.mutable_end() = FromDuration(reservation.end - start_);
+      ToProto(reservation.end - start_, decision.mutable_end());
     }
     const std::string at = FormatDuration({decision.start().seconds(), decision.start().nanos()});
     decision.set_text(
@@ -116,7 +117,7 @@ class DecisionConverter {
   }
   std::vector<Decision> Tell(const JobStatusChanged& event) {
     Decision decision = Of(Decision::JOB, event.job);
-    decision.set_state(ToProto(event.status.state));
+    decision.set_state(JobStateToApi(event.status.state));
     decision.set_detail(event.status.message);
     return {decision};
   }
@@ -166,9 +167,7 @@ class DecisionConverter {
     sim::v1::Place* place = places->Add();
     place->set_task(TaskNameOf(state_.jobs().At(id), placement.task));
     place->set_node(node.spec.name);
-    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      if (placement.devices.Has(i)) place->add_devices(node.spec.devices[i].uuid);
-    }
+    RenderUuids(node, placement.devices, place->mutable_devices());
   }
   // Where the tasks are now.
   void AddWhere(JobId id, std::vector<uint32_t> tasks, Places* places) {

@@ -61,14 +61,4 @@ absl::StatusOr<std::vector<HyperNodeSpec>> ToHyperNodeSpecs(const sim::v1::Hyper
   return specs;
 }
 
-TopologyConstraint ToTopology(const v1::TopologyConstraint& topology) {
-  TopologyConstraint result;
-  result.mode = static_cast<TopologyMode>(topology.mode());
-  result.highest_tier = topology.highest_tier();
-  result.highest_tier_name = topology.highest_tier_name();
-  if (!topology.kind().empty()) result.kind = topology.kind();
-  result.patience = ToDuration(topology.patience());
-  return result;
-}
-
 }  // namespace berth

@@ -21,6 +21,7 @@
 #include "server/planning/policy_record.h"
 #include "storage/codec.h"
 #include "storage/load.h"
+#include "support/proto_time.h"
 #include "support/version.h"
 #include "support/visible_message.h"
 
@@ -199,9 +200,7 @@ void Replay::Run(const LoggedTurn& turn, const QuietCycle& cycle, absl::Span<con
   if (same == logged.size() && same == plan.decisions.size()) return;
   sim::v1::Difference& difference = *result_.mutable_difference();
   difference.set_turn(turn.sequence);
-  difference.mutable_time()->set_seconds(absl::ToUnixSeconds(cycle.time));
-  difference.mutable_time()->set_nanos(static_cast<int32_t>(
-      absl::ToInt64Nanoseconds(cycle.time - absl::FromUnixSeconds(difference.time().seconds()))));
+  ToProto(cycle.time, difference.mutable_time());
   difference.set_position(static_cast<uint32_t>(same + 1));
   if (same < logged.size()) difference.set_logged(TextOf(*state_, logged[same].body));
   if (same < plan.decisions.size()) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "server/convert/values.h"
 #include "support/visible.h"
 
 namespace berth {
@@ -26,24 +27,6 @@ Device ToDevice(const v1::Device& device) {
           .max_tasks = std::max(device.max_tasks(), 1),
           .oversubscription = std::max(device.oversubscription(), 100),
           .compute_capability = ComputeCapabilityFrom(device.compute_capability()).value_or(0)};
-}
-
-DeviceTopology ToTopology(const v1::DeviceTopology& topology) {
-  DeviceTopology result;
-  for (const v1::DeviceLink& link : topology.links()) {
-    result.links.push_back({.link = static_cast<LinkClass>(link.link()),
-                            .count = link.count(),
-                            .mb_per_s = link.mb_per_s(),
-                            .same_package = link.same_package()});
-  }
-  result.between = topology.between();
-  for (const v1::NumaNode& numa : topology.numa_nodes()) {
-    result.numa_nodes.push_back({.id = numa.id(),
-                                 .package = numa.package(),
-                                 .cpus = numa.cpus(),
-                                 .memory_bytes = numa.memory_bytes()});
-  }
-  return result;
 }
 
 ExitCause ToCause(v1::TaskReport::Cause cause) {
@@ -78,6 +61,24 @@ absl::StatusOr<ReportState> ToState(v1::TaskReport::State state) {
 
 }  // namespace
 
+DeviceTopology DeviceTopologyFrom(const v1::DeviceTopology& topology) {
+  DeviceTopology result;
+  for (const v1::DeviceLink& link : topology.links()) {
+    result.links.push_back({.link = static_cast<LinkClass>(link.link()),
+                            .count = link.count(),
+                            .mb_per_s = link.mb_per_s(),
+                            .same_package = link.same_package()});
+  }
+  result.between = topology.between();
+  for (const v1::NumaNode& numa : topology.numa_nodes()) {
+    result.numa_nodes.push_back({.id = numa.id(),
+                                 .package = numa.package(),
+                                 .cpus = numa.cpus(),
+                                 .memory_bytes = numa.memory_bytes()});
+  }
+  return result;
+}
+
 NodeSpec ToNodeSpec(const v1::Hello& hello) {
   const v1::NodeInventory& inventory = hello.inventory();
   NodeSpec spec;
@@ -90,16 +91,10 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   spec.os = inventory.os();
   spec.architecture = inventory.architecture();
   for (const v1::Device& device : inventory.devices()) spec.devices.push_back(ToDevice(device));
-  if (inventory.has_topology()) spec.topology = ToTopology(inventory.topology());
+  if (inventory.has_topology()) spec.topology = DeviceTopologyFrom(inventory.topology());
   SortDevices(spec);
-  for (const auto& [name, amount] : inventory.extended()) {
-    spec.extended.push_back({name, amount * kWhole});
-  }
-  if (inventory.scratch_bytes() > 0) {
-    spec.extended.push_back({kScratchName, inventory.scratch_bytes()});
-  }
-  std::sort(spec.extended.begin(), spec.extended.end(),
-            [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
+  spec.extended = AmountsFrom(inventory.extended());
+  AddScratch(inventory.scratch_bytes(), &spec.extended);
   for (const auto& [key, value] : inventory.labels()) spec.labels.emplace(key, value);
   for (const v1::Taint& taint : inventory.taints()) {
     spec.taints.push_back({taint.key(), taint.value()});

@@ -12,6 +12,7 @@
 namespace berth {
 
 // Devices sorted by (kind, PCI bus id, uuid), lists by name. Without an address the name is used.
+DeviceTopology DeviceTopologyFrom(const v1::DeviceTopology& topology);
 NodeSpec ToNodeSpec(const v1::Hello& hello);
 
 // A report as an event of a task and its attempt. INVALID_ARGUMENT for numbers out of range or an

@@ -22,9 +22,7 @@ void RenderPlace(const ClusterState& state, const JobSpec& spec, const Placement
   out->set_index(index);
   const Node& node = state.nodes().At(place.node);
   out->set_node(node.spec.name);
-  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-    if (place.devices.Has(i)) out->add_device_uuids(node.spec.devices[i].uuid);
-  }
+  RenderUuids(node, place.devices, out->mutable_device_uuids());
 }
 
 void RenderPlannedEviction(const ClusterState& state, const TasksReleased& released,
@@ -127,21 +125,18 @@ void RenderSmallerTasks(const ClusterState& state, const Job& job, const Remedy&
                         v1::Remedy* out) {
   out->set_kind(v1::Remedy::SMALLER_TASKS);
   out->set_value(absl::StrCat(remedy.value));
-  std::string amount = absl::StrCat(remedy.value);
   if (remedy.text == "cpu") {
     out->set_field(GroupPath(remedy.group, "resources.cpu_millis"));
-    amount = FormatCpuMillis(remedy.value);
   } else if (remedy.text == "memory") {
     out->set_field(GroupPath(remedy.group, "resources.memory_bytes"));
-    amount = FormatBytes(remedy.value);
   } else if (remedy.text == kScratchName) {
     out->set_field(GroupPath(remedy.group, "resources.scratch_bytes"));
-    amount = FormatBytes(remedy.value);
   } else {
     const auto of_kind = [&](const DeviceRequest& device) { return device.kind == remedy.text; };
     std::string kind;
     out->set_field(DevicePath(state, job, remedy, "count", of_kind, &kind));
   }
+  const std::string amount = AmountText(remedy.text, remedy.value * UnitOf(remedy.text));
   if (remedy.within_quota) {
     out->set_detail(absl::StrCat("tasks of ", remedy.text, " ", amount,
                                  " fit into the quota of queue ",

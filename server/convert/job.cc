@@ -51,26 +51,6 @@ DeviceRequest DeviceFrom(const v1::DeviceRequest& device) {
   return request;
 }
 
-// Lists are sorted, so that equal requests have one shape.
-TaskShape ShapeFrom(const v1::TaskGroup& group) {
-  TaskShape shape;
-  const v1::ResourceRequest& resources = group.resources();
-  shape.cpu_millis = resources.cpu_millis();
-  shape.memory_bytes = resources.memory_bytes();
-  shape.devices.reserve(static_cast<size_t>(resources.devices_size()));
-  for (const auto& device : resources.devices()) shape.devices.push_back(DeviceFrom(device));
-  std::sort(shape.devices.begin(), shape.devices.end(),
-            [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
-  shape.extended = AmountsFrom(resources.extended());
-  AddScratch(resources.scratch_bytes(), &shape.extended);
-  shape.match_labels = LabelsFrom(group.node_selector().match_labels());
-  shape.exclude_nodes = SortedStrings(group.node_selector().exclude_nodes());
-  for (const auto& toleration : group.tolerations()) {
-    shape.tolerations.push_back({toleration.key(), toleration.value()});
-  }
-  return shape;
-}
-
 PolicyEvent EventFrom(v1::LifecyclePolicy::Event event) {
   using Policy = v1::LifecyclePolicy;
   switch (event) {
@@ -105,19 +85,6 @@ PolicyAction ActionFrom(v1::LifecyclePolicy::Action action) {
   }
 }
 
-std::vector<LifecyclePolicy> PoliciesFrom(
-    const google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>& policies) {
-  std::vector<LifecyclePolicy> result;
-  result.reserve(static_cast<size_t>(policies.size()));
-  for (const auto& policy : policies) {
-    result.push_back({EventFrom(policy.event()),
-                      {policy.exit_codes().begin(), policy.exit_codes().end()},
-                      ActionFrom(policy.action()),
-                      DurationFrom(policy.after())});
-  }
-  return result;
-}
-
 std::vector<GroupDependency> GroupDependenciesFrom(const v1::JobSpec& spec,
                                                    const v1::TaskGroup& group) {
   std::vector<GroupDependency> result;
@@ -127,9 +94,7 @@ std::vector<GroupDependency> GroupDependenciesFrom(const v1::JobSpec& spec,
                      [&](const v1::TaskGroup& g) { return g.name() == dependency.group(); });
     BERTH_CHECK(found != spec.groups().end());
     result.push_back({static_cast<uint32_t>(found - spec.groups().begin()),
-                      dependency.condition() == v1::GroupDependency::COMPLETED
-                          ? GroupCondition::kCompleted
-                          : GroupCondition::kRunning});
+                      ConditionFrom(dependency.condition())});
   }
   return result;
 }
@@ -150,7 +115,7 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   result.name = group.name();
   result.replicas = ReplicasOf(group);
   result.min_available = MinAvailableOf(spec, group);
-  result.shape = ShapeFrom(group);
+  result.shape = ShapeFrom(group.resources(), group.node_selector(), group.tolerations());
   result.policies = PoliciesFrom(group.policies());
   result.depends_on = GroupDependenciesFrom(spec, group);
   result.partition_size = group.partition().size();
@@ -167,12 +132,6 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   if (group.has_priority()) result.priority = group.priority();
   result.spread = {.tier = group.spread().tier(), .max_skew = group.spread().max_skew()};
   return result;
-}
-
-NodeLossPolicy NodeLossFrom(v1::NodeLossPolicy policy) {
-  if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
-  if (policy == v1::REPLACE_NOW) return NodeLossPolicy::kReplaceNow;
-  return NodeLossPolicy::kFence;
 }
 
 void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& result) {
@@ -245,6 +204,50 @@ std::vector<AffinityTerm> AffinityFrom(const v1::JobAffinity& affinity) {
 
 std::string QueueNameOf(const v1::JobSpec& spec) {
   return spec.queue().empty() ? std::string(kDefaultQueueName) : spec.queue();
+}
+
+// Lists are sorted, so that equal requests have one shape.
+TaskShape ShapeFrom(const v1::ResourceRequest& resources, const v1::NodeSelector& selector,
+                    const google::protobuf::RepeatedPtrField<v1::Toleration>& tolerations) {
+  TaskShape shape;
+  shape.cpu_millis = resources.cpu_millis();
+  shape.memory_bytes = resources.memory_bytes();
+  shape.devices.reserve(static_cast<size_t>(resources.devices_size()));
+  for (const auto& device : resources.devices()) shape.devices.push_back(DeviceFrom(device));
+  std::sort(shape.devices.begin(), shape.devices.end(),
+            [](const DeviceRequest& a, const DeviceRequest& b) { return a.kind < b.kind; });
+  shape.extended = AmountsFrom(resources.extended());
+  AddScratch(resources.scratch_bytes(), &shape.extended);
+  shape.match_labels = LabelsFrom(selector.match_labels());
+  shape.exclude_nodes = SortedStrings(selector.exclude_nodes());
+  for (const auto& toleration : tolerations) {
+    shape.tolerations.push_back({toleration.key(), toleration.value()});
+  }
+  return shape;
+}
+
+std::vector<LifecyclePolicy> PoliciesFrom(
+    const google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>& policies) {
+  std::vector<LifecyclePolicy> result;
+  result.reserve(static_cast<size_t>(policies.size()));
+  for (const auto& policy : policies) {
+    result.push_back({EventFrom(policy.event()),
+                      {policy.exit_codes().begin(), policy.exit_codes().end()},
+                      ActionFrom(policy.action()),
+                      DurationFrom(policy.after())});
+  }
+  return result;
+}
+
+NodeLossPolicy NodeLossFrom(v1::NodeLossPolicy policy) {
+  if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
+  if (policy == v1::REPLACE_NOW) return NodeLossPolicy::kReplaceNow;
+  return NodeLossPolicy::kFence;
+}
+
+GroupCondition ConditionFrom(v1::GroupDependency::Condition condition) {
+  return condition == v1::GroupDependency::COMPLETED ? GroupCondition::kCompleted
+                                                     : GroupCondition::kRunning;
 }
 
 DependencyCondition ConditionFrom(v1::JobDependency::Condition condition) {

@@ -3,8 +3,11 @@
 #ifndef BERTH_SERVER_CONVERT_JOB_H_
 #define BERTH_SERVER_CONVERT_JOB_H_
 
+#include <google/protobuf/repeated_field.h>
+
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "berth/v1/job.pb.h"
 #include "core/engine/plan.h"
@@ -41,11 +44,21 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);
 // The queue of the job.
 std::string QueueNameOf(const v1::JobSpec& spec);
 
+// Parts of jobs, validated.
+TaskShape ShapeFrom(const v1::ResourceRequest& resources, const v1::NodeSelector& selector,
+                    const google::protobuf::RepeatedPtrField<v1::Toleration>& tolerations);
+std::vector<LifecyclePolicy> PoliciesFrom(
+    const google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>& policies);
+std::vector<AffinityTerm> AffinityFrom(const v1::JobAffinity& affinity);
+GroupCondition ConditionFrom(v1::GroupDependency::Condition condition);
 DependencyCondition ConditionFrom(v1::JobDependency::Condition condition);
+NodeLossPolicy NodeLossFrom(v1::NodeLossPolicy policy);
 
 v1::JobState JobStateToApi(JobState state);
 v1::TaskState TaskStateToApi(TaskState state);
 v1::Eviction::Reason EvictionReasonToApi(ReleaseReason reason);
+// A code of the core without a counterpart in the API does not compile.
+v1::WaitReason::Code WaitCodeToApi(WaitCode code);
 
 // Everything about the job that is in memory: spec without its cold fields, status, etag. Reads the
 // state: reader lock.
@@ -53,6 +66,18 @@ void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out
 
 // Task `index` of the job. Reader lock.
 void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::Task* out);
+
+// What a reason is about, and how much of it is missing. For v1.WaitReason and sim.v1.WaitReason.
+template <class Message>
+void RenderShortage(const WaitReason& reason, Message* out) {
+  const int64_t unit = reason.resource.empty() ? 1 : UnitOf(reason.resource);
+  out->set_code(WaitCodeToApi(reason.code));
+  out->set_resource(reason.resource);
+  out->set_needed(InUnits(reason.needed, unit));
+  out->set_free(InUnits(reason.free, unit));
+  out->set_limit(InUnits(reason.limit, unit));
+  out->set_detail(reason.detail);
+}
 
 void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out);
 void RenderReservation(const ClusterState& state, const Reservation& reservation,
@@ -62,7 +87,7 @@ void RenderReservation(const ClusterState& state, const Reservation& reservation
 std::string JobNameOf(const ClusterState& state, JobId id);
 
 // "worker-3"
-std::string ApiTaskName(const Job& job, uint32_t index);
+std::string TaskNameOf(const Job& job, uint32_t index);
 
 }  // namespace berth
 

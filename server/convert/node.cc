@@ -93,16 +93,21 @@ void RenderNodeStatus(const ClusterState& state, const Node& node, v1::NodeStatu
   }
   out->set_refusals(status.refusals);
   out->set_refusal(status.refusal);
-  for (HyperNodeId id : node.domains) {
-    const HyperNodeSpec& domain = state.hyper_nodes().At(id).spec;
-    (*out->mutable_domains())[domain.kind] = domain.name;
-  }
+  RenderDomains(state, node, out->mutable_domains());
 }
 
 }  // namespace
 
 v1::NodeState NodeStateToApi(NodeState state) {
   return static_cast<v1::NodeState>(static_cast<int>(state) + 1);
+}
+
+void RenderDomains(const ClusterState& state, const Node& node,
+                   google::protobuf::Map<std::string, std::string>* out) {
+  for (HyperNodeId id : node.domains) {
+    const HyperNodeSpec& domain = state.hyper_nodes().At(id).spec;
+    (*out)[domain.kind] = domain.name;
+  }
 }
 
 void RenderNode(const ClusterState& state, const Node& node, bool devices, v1::Node* out) {

@@ -243,8 +243,9 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   }
 }
 
-// A code of the core without a counterpart here does not compile.
-v1::WaitReason::Code CodeToApi(WaitCode code) {
+}  // namespace
+
+v1::WaitReason::Code WaitCodeToApi(WaitCode code) {
   switch (code) {
     case WaitCode::kNone:
       return v1::WaitReason::CODE_UNSPECIFIED;
@@ -291,8 +292,6 @@ v1::WaitReason::Code CodeToApi(WaitCode code) {
   }
   return v1::WaitReason::CODE_UNSPECIFIED;
 }
-
-}  // namespace
 
 std::string JobNameOf(const ClusterState& state, JobId id) {
   const Job* job = state.jobs().Find(id);
@@ -357,7 +356,7 @@ void RenderJob(const ClusterState& state, const Job& job, Time now, v1::Job* out
   out->set_etag(absl::StrCat(job.revision));
 }
 
-std::string ApiTaskName(const Job& job, uint32_t index) {
+std::string TaskNameOf(const Job& job, uint32_t index) {
   const Group& group = job.groups[GroupOf(job, index)];
   return absl::StrCat(group.name, "-", index - group.first_task);
 }
@@ -390,25 +389,17 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
   const Node* node = state.nodes().Find(task.node);
   if (node == nullptr) return;
   out->set_node(node->spec.name);
-  for (size_t i = 0; i < node->spec.devices.size(); ++i) {
-    if (task.devices.Has(i)) out->add_devices(node->spec.devices[i].uuid);
-  }
+  RenderUuids(*node, task.devices, out->mutable_devices());
 }
 
 void RenderReason(const ClusterState& state, const WaitReason& reason, v1::WaitReason* out) {
-  out->set_code(CodeToApi(reason.code));
-  out->set_resource(reason.resource);
-  const int64_t unit = reason.resource.empty() ? 1 : UnitOf(reason.resource);
-  out->set_needed(InUnits(reason.needed, unit));
-  out->set_free(InUnits(reason.free, unit));
-  out->set_limit(InUnits(reason.limit, unit));
+  RenderShortage(reason, out);
   out->set_nodes(reason.nodes);
   if (const Queue* queue = state.queues().Find(reason.queue); queue != nullptr) {
     if (reason.queue != kRootQueue) out->set_queue(queue->spec.name);
   }
   if (reason.job != JobId{}) out->set_job(JobNameOf(state, reason.job));
   out->set_never(CanNeverStart(reason));
-  out->set_detail(reason.detail);
   for (const RoomAsked& asked : reason.asked) {
     v1::RoomAsked* message = out->add_asked();
     message->set_action(asked.action);

@@ -5,31 +5,15 @@
 #include <utility>
 
 #include "absl/strings/strip.h"
+#include "support/quantity.h"
 
 namespace berth {
-
-void ToProto(absl::Duration duration, google::protobuf::Duration* out) {
-  const int64_t seconds = absl::ToInt64Seconds(duration);
-  out->set_seconds(seconds);
-  out->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration - absl::Seconds(seconds))));
-}
-
-void ToProto(absl::Time time, google::protobuf::Timestamp* out) {
-  const int64_t seconds = absl::ToUnixSeconds(time);  // rounds down
-  out->set_seconds(seconds);
-  out->set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
-}
-
-namespace {
 
 std::vector<NamedAmount> SortedByName(std::vector<NamedAmount> amounts) {
   std::sort(amounts.begin(), amounts.end(),
             [](const NamedAmount& a, const NamedAmount& b) { return a.name < b.name; });
   return amounts;
 }
-
-}  // namespace
 
 std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& whole) {
   std::vector<NamedAmount> result;
@@ -77,6 +61,18 @@ void ToProto(const Resources& resources, const Interner& interner, v1::ResourceL
     const ResourceKind kind{static_cast<uint8_t>(i)};
     if (resources[kind] == 0) continue;
     (*out->mutable_counts())[interner.KindName(kind)] = InUnits(resources[kind], kWhole);
+  }
+}
+
+std::string AmountText(const std::string& resource, int64_t amount) {
+  if (resource == "cpu") return FormatCpuMillis(amount);
+  return IsFixedKind(resource) ? FormatBytes(amount) : AmountText(amount, kWhole);
+}
+
+void RenderUuids(const Node& node, const DeviceSet& devices,
+                 google::protobuf::RepeatedPtrField<std::string>* out) {
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (devices.Has(i)) *out->Add() = node.spec.devices[i].uuid;
   }
 }
 

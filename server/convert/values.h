@@ -2,9 +2,8 @@
 #ifndef BERTH_SERVER_CONVERT_VALUES_H_
 #define BERTH_SERVER_CONVERT_VALUES_H_
 
-#include <google/protobuf/duration.pb.h>
 #include <google/protobuf/map.h>
-#include <google/protobuf/timestamp.pb.h>
+#include <google/protobuf/repeated_field.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,23 +12,15 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "berth/v1/types.pb.h"
 #include "core/model/cluster_state.h"
 #include "core/model/job.h"
 #include "core/model/resources.h"
+#include "support/proto_time.h"
 
 namespace berth {
 
-inline absl::Duration DurationFrom(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-inline absl::Time TimeFrom(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
-void ToProto(absl::Duration duration, google::protobuf::Duration* out);
-void ToProto(absl::Time time, google::protobuf::Timestamp* out);
-
+std::vector<NamedAmount> SortedByName(std::vector<NamedAmount> amounts);
 // Sorted by name, as the core requires.
 std::vector<NamedAmount> AmountsFrom(const google::protobuf::Map<std::string, int64_t>& whole);
 // Includes the dedicated fields (cpu, memory, scratch) that are set.
@@ -39,6 +30,13 @@ void AddScratch(int64_t bytes, std::vector<NamedAmount>* amounts);
 void ToProto(const std::vector<NamedAmount>& amounts, v1::ResourceList* out);
 // Kinds with amount 0 are left out, except cpu and memory.
 void ToProto(const Resources& resources, const Interner& interner, v1::ResourceList* out);
+
+// An amount in the model's unit (UnitOf), exactly: "500m" of cpu, "1536Mi" of memory, "2.5" gpus.
+std::string AmountText(const std::string& resource, int64_t amount);
+
+// The UUIDs of these devices of the node, in its order.
+void RenderUuids(const Node& node, const DeviceSet& devices,
+                 google::protobuf::RepeatedPtrField<std::string>* out);
 
 inline std::map<std::string, std::string> LabelsFrom(
     const google::protobuf::Map<std::string, std::string>& labels) {

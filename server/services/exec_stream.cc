@@ -76,7 +76,7 @@ absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
   if (!found.ok()) return found.status();
   const Job& job = state.jobs().At(found->task.job);
   if (job.tasks.at(found->task.task).state != TaskState::kRunning) {
-    return absl::FailedPreconditionError(absl::StrCat("task ", ApiTaskName(job, found->task.task),
+    return absl::FailedPreconditionError(absl::StrCat("task ", TaskNameOf(job, found->task.task),
                                                       " of job ", Quoted(job.name),
                                                       " is not running"));
   }

@@ -177,10 +177,10 @@ absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogs
   const Task& task = job->tasks[*index];
   if (task.attempt == 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("task ", ApiTaskName(*job, *index), " has not started yet"));
+        absl::StrCat("task ", TaskNameOf(*job, *index), " has not started yet"));
   }
   if (request.attempt() > task.attempt) {
-    return absl::NotFoundError(absl::StrCat("task ", ApiTaskName(*job, *index), " is at attempt ",
+    return absl::NotFoundError(absl::StrCat("task ", TaskNameOf(*job, *index), " is at attempt ",
                                             task.attempt, "; there is no attempt ",
                                             request.attempt()));
   }

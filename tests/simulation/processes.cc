@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "support/proto_time.h"
 
 namespace berth::simulation {
 namespace {
@@ -14,10 +15,6 @@ constexpr absl::Duration kLongestStart = absl::Milliseconds(50);
 constexpr absl::Duration kDefaultRunTime = absl::Seconds(30);
 constexpr absl::Duration kLookAtLonger = absl::Milliseconds(250);  // like the supervisor
 constexpr absl::Duration kMeanObedience = absl::Milliseconds(300);
-
-absl::Duration ToDuration(const google::protobuf::Duration& d) {
-  return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
-}
 
 int64_t Variable(const v1::TaskLaunch& launch, absl::string_view name, int64_t otherwise) {
   for (const v1::EnvVar& variable : launch.env()) {
@@ -83,7 +80,7 @@ void Processes::WatchLease(const TaskId& id) {
     const absl::Duration look = end > near_end ? std::min(left, kLookAtLonger) : left;
     return scheduler_->After(look, machine, [this, id] { WatchLease(id); });
   }
-  const absl::Duration grace = ToDuration(found->second.launch.kill_grace()) + left;
+  const absl::Duration grace = DurationFrom(found->second.launch.kill_grace()) + left;
   Stop(id, std::max(grace, absl::ZeroDuration()), v1::TaskReport::LEASE_LAPSED);
 }
 

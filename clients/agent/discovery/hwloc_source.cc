@@ -1,7 +1,6 @@
 #include "clients/agent/discovery/hwloc_source.h"
 
 #include <hwloc.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "clients/agent/discovery/assemble.h"
+#include "clients/agent/discovery/cpu_list.h"
 #include "clients/agent/discovery/hwloc_links.h"
 #include "clients/agent/discovery/vendors.h"
 
@@ -53,15 +53,6 @@ absl::StatusOr<Topology> NewTopology() {
   if (hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL) != 0)
     return absl::InternalError("hwloc rejects the filter for PCI devices");
   return topology;
-}
-
-std::string CpuList(hwloc_const_cpuset_t set) {
-  if (set == nullptr || hwloc_bitmap_iszero(set) || hwloc_bitmap_weight(set) < 0) return "";
-  char* text = nullptr;
-  if (hwloc_bitmap_list_asprintf(&text, set) < 0) return "";
-  std::string list = text;
-  free(text);
-  return list;
 }
 
 // Walks one loaded topology.

@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "clients/agent/discovery/assemble.h"
+#include "clients/agent/discovery/cpu_list.h"
 #include "clients/agent/discovery/vendors.h"
 
 namespace berth::discovery {
 namespace {
 
 constexpr int32_t kClassBridge = 0x0604;
-constexpr size_t kMaxMaskWords = 512;  // of 32 CPUs each
 
 absl::Status At(const XmlElement& element, absl::string_view reason) {
   return absl::InvalidArgumentError(
@@ -37,27 +37,6 @@ int64_t LinkMbPerS(const XmlElement& element) {
   if (!(speed > 0 && speed <= 256) || width <= 0 || width > 64) return 0;
   const double coding = speed < 8 ? 0.8 : 128.0 / 130;
   return std::lround(speed * width / 8 * 1000 * coding);
-}
-
-// "00000000,000000ff" (the last word holds CPUs 0..31) -> "0-7".
-std::string CpuList(const std::string& mask) {
-  std::vector<std::string> words = absl::StrSplit(mask, ',');
-  if (words.size() > kMaxMaskWords) return "";
-  std::reverse(words.begin(), words.end());
-  std::string list;
-  int begin = -1;
-  const int bits = static_cast<int>(words.size()) * 32;
-  for (int cpu = 0; cpu <= bits; ++cpu) {
-    const uint32_t word =
-        cpu < bits ? static_cast<uint32_t>(Hex(words[static_cast<size_t>(cpu / 32)])) : 0;
-    const bool set = ((word >> (cpu % 32)) & 1) != 0;
-    if (set && begin < 0) begin = cpu;
-    if (set || begin < 0) continue;
-    absl::StrAppend(&list, list.empty() ? "" : ",", begin);
-    if (cpu - 1 > begin) absl::StrAppend(&list, "-", cpu - 1);
-    begin = -1;
-  }
-  return list;
 }
 
 class NcclReader {

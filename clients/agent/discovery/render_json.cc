@@ -1,5 +1,9 @@
+#include <utf8.h>
+
+#include <iterator>
 #include <type_traits>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "clients/agent/discovery/fields.h"
@@ -9,34 +13,16 @@
 namespace berth::discovery {
 namespace {
 
-// Length of the UTF-8 sequence at `text[at]`, 0 if it is invalid.
-size_t SequenceLength(absl::string_view text, size_t at) {
-  const unsigned char lead = static_cast<unsigned char>(text[at]);
-  const size_t length = lead < 0x80                   ? 1
-                        : lead >= 0xc2 && lead < 0xe0 ? 2
-                        : lead >= 0xe0 && lead < 0xf0 ? 3
-                        : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                      : 0;
-  if (length == 0 || at + length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
-
+// Bytes that are not UTF-8 become "?".
 std::string Quoted(absl::string_view text) {
-  std::string out = "\"";
-  for (size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    const size_t length = SequenceLength(text, at);
-    if (c == '"' || c == '\\') {
-      absl::StrAppend(&out, "\\", text.substr(at, 1));
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+  std::string out = "\"", valid;
+  utf8::replace_invalid(text.begin(), text.end(), std::back_inserter(valid), '?');
+  for (const char c : valid) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
       absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
     } else {
-      absl::StrAppend(&out, length == 0 ? "?" : text.substr(at, length));
+      absl::StrAppend(&out, c == '"' || c == '\\' ? "\\" : "", absl::string_view(&c, 1));
     }
-    at += std::max<size_t>(length, 1);
   }
   return out + "\"";
 }

@@ -1,220 +1,141 @@
 #include "clients/agent/discovery/xml_reader.h"
 
-#include <array>
+#include <expat.h>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
+#include <algorithm>
+#include <array>
+#include <memory>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 
 namespace berth::discovery {
 namespace {
 
 constexpr absl::string_view kCommentBegin = "<!--";
 constexpr absl::string_view kCommentEnd = "-->";
-constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-bool IsNameChar(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ||
-         c == ':';
+// DEL, controls below U+0020, and those from U+0080 to U+009F, which are two bytes.
+bool IsControl(absl::string_view text, size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  const bool upper = byte == 0xc2 && at + 1 < text.size() && (text[at + 1] & 0xe0) == 0x80;
+  return byte < 0x20 || byte == 0x7f || upper;
 }
 
-// The character of an entity, or nothing if XML does not predefine it.
-absl::string_view Predefined(absl::string_view name) {
-  constexpr std::array<std::pair<absl::string_view, absl::string_view>, 5> kNames = {
-      {{"lt", "<"}, {"gt", ">"}, {"amp", "&"}, {"quot", "\""}, {"apos", "'"}}};
-  for (const auto& [known, value] : kNames) {
-    if (known == name) return value;
+// The offset of the first control character that is not a tab or the end of a line. Names are shown
+// in messages and on terminals; XML itself forbids only some of these characters.
+size_t FirstControl(absl::string_view text) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool line_end = text[at] == '\r' && text.substr(at + 1, 1) == "\n";
+    const bool blank = text[at] == '\n' || text[at] == '\t' || line_end;
+    if (!blank && IsControl(text, at)) return at;
   }
-  return "";
+  return absl::string_view::npos;
 }
 
-class Parser {
- public:
-  explicit Parser(absl::string_view text) : text_(text) {}
+// A value may contain controls that were written as references ("&#10;").
+std::string WithoutControls(std::string value) {
+  for (size_t at = 0; at < value.size(); ++at) {
+    if (!IsControl(value, at)) continue;
+    const size_t bytes = static_cast<unsigned char>(value[at]) == 0xc2 ? 2 : 1;
+    value.replace(at, bytes, "?");
+  }
+  return value;
+}
 
-  absl::StatusOr<XmlDocument> Run() {
-    if (text_.find('\0') != absl::string_view::npos) return Error("a NUL byte");
-    if (absl::StartsWith(text_, kByteOrderMark)) at_ = kByteOrderMark.size();
-    if (absl::Status status = RefuseControls(); !status.ok()) return status;
-    while (at_ < text_.size()) {
-      if (absl::Status status = Step(); !status.ok()) return status;
+// Every reference in the tag is to a character or to an entity that XML predefines. Expat drops
+// undefined ones without an error if the document names an external document type.
+bool AllDefined(absl::string_view tag) {
+  constexpr std::array<absl::string_view, 5> kPredefined = {"lt", "gt", "amp", "quot", "apos"};
+  for (size_t at = 0; (at = tag.find('&', at)) != absl::string_view::npos; ++at) {
+    const absl::string_view name = tag.substr(at + 1, tag.find(';', at) - at - 1);
+    const bool known = std::find(kPredefined.begin(), kPredefined.end(), name) != kPredefined.end();
+    if (!known && name.substr(0, 1) != "#") return false;
+  }
+  return true;
+}
+
+absl::Status ErrorAt(uint64_t line, absl::string_view reason) {
+  return absl::InvalidArgumentError(absl::StrCat("line ", line, ": ", reason));
+}
+
+struct FreeParser {
+  void operator()(XML_Parser parser) const { XML_ParserFree(parser); }
+};
+
+class Reader {
+ public:
+  // The encoding overrides what the document declares, so that hwloc reads the same characters.
+  explicit Reader(absl::string_view text) : text_(text), parser_(XML_ParserCreate("UTF-8")) {
+    XML_SetUserData(parser_.get(), this);
+    XML_SetElementHandler(parser_.get(), &OnStart, &OnEnd);
+    XML_SetStartDoctypeDeclHandler(parser_.get(), &OnDoctype);
+    XML_SetSkippedEntityHandler(parser_.get(), &OnSkippedEntity);
+  }
+
+  absl::StatusOr<XmlDocument> Read() {
+    const auto bytes = static_cast<int>(text_.size());
+    if (XML_Parse(parser_.get(), text_.data(), bytes, XML_TRUE) == XML_STATUS_OK) {
+      return std::move(document_);
     }
-    if (document_.elements.empty()) return Error("no element");
-    if (open_ >= 0) return Error(absl::StrCat("the file ends inside <", Open().name, ">"));
-    return std::move(document_);
+    const XML_Error error = XML_GetErrorCode(parser_.get());
+    if (refusal_.empty() && error == XML_ERROR_NO_ELEMENTS && open_ >= 0) {
+      refusal_ = absl::StrCat("the file ends inside <", Open().name, ">");
+    }
+    return ErrorAt(XML_GetCurrentLineNumber(parser_.get()),
+                   refusal_.empty() ? XML_ErrorString(error) : refusal_);
   }
 
  private:
-  int Line() {
-    while (counted_ < at_ && counted_ < text_.size()) line_ += text_[counted_++] == '\n';
-    return line_;
+  static void OnStart(void* reader, const char* name, const char** attributes) {
+    static_cast<Reader*>(reader)->Start(name, attributes);
   }
-  absl::Status Error(absl::string_view reason) {
-    return absl::InvalidArgumentError(absl::StrCat("line ", Line(), ": ", reason));
+  static void OnEnd(void* reader, const char*) { static_cast<Reader*>(reader)->End(); }
+  static void OnDoctype(void* reader, const char*, const char*, const char*, int internal) {
+    if (internal == 0) return;  // only names an external one, which is not read
+    static_cast<Reader*>(reader)->Refuse("a document type with declarations is not supported");
   }
-  // XML forbids or discourages control characters; names are shown in messages and on terminals.
-  absl::Status RefuseControls() {
-    for (size_t i = at_; i < text_.size(); ++i) {
-      const auto c = static_cast<unsigned char>(text_[i]);
-      const bool upper = c == 0xc2 && i + 1 < text_.size() && (text_[i + 1] & 0xe0) == 0x80;
-      const bool line_end = c == '\r' && i + 1 < text_.size() && text_[i + 1] == '\n';
-      const bool blank = c == '\n' || c == '\t' || line_end;
-      if (c == 0x7f || (c < 0x20 && !blank) || upper) {
-        at_ = i;
-        return Error("a control character");
-      }
-    }
-    return absl::OkStatus();
+  static void OnSkippedEntity(void* reader, const char*, int) {
+    static_cast<Reader*>(reader)->Refuse("an undefined entity");
   }
-  absl::string_view Rest() const { return text_.substr(at_); }
+
   XmlElement& Open() { return document_.elements[static_cast<size_t>(open_)]; }
 
-  absl::Status Step() {
-    if (text_[at_] != '<') return Text();
-    if (absl::StartsWith(Rest(), kCommentBegin)) return SkipPast(kCommentEnd, "a comment");
-    if (absl::StartsWith(Rest(), "<?")) return SkipPast("?>", "a processing instruction");
-    if (absl::StartsWith(Rest(), "<!DOCTYPE")) return Doctype();
-    if (absl::StartsWith(Rest(), "<!")) return Error("an unsupported section or declaration");
-    if (absl::StartsWith(Rest(), "</")) return EndTag();
-    return StartTag();
+  // Expat may still report the end of an element after this.
+  void Refuse(absl::string_view reason) {
+    if (refusal_.empty()) refusal_ = std::string(reason);
+    XML_StopParser(parser_.get(), XML_FALSE);
   }
 
-  absl::Status Text() {
-    const size_t end = std::min(text_.find('<', at_), text_.size());
-    const absl::string_view text = text_.substr(at_, end - at_);
-    if (open_ < 0 && !absl::StripAsciiWhitespace(text).empty())
-      return Error("text outside of the root element");
-    at_ = end;
-    return absl::OkStatus();
+  void Start(const char* name, const char** attributes) {
+    if (document_.elements.size() >= kMaxXmlElements) return Refuse("too many elements");
+    if (depth_ >= kMaxXmlDepth) return Refuse("elements nested too deeply");
+    const auto begin = static_cast<size_t>(XML_GetCurrentByteIndex(parser_.get()));
+    const auto bytes = static_cast<size_t>(XML_GetCurrentByteCount(parser_.get()));
+    if (!AllDefined(text_.substr(begin, bytes))) return Refuse("an undefined entity");
+    if (document_.elements.empty()) document_.root_begin = begin;
+    XmlElement element{.name = name, .parent = open_};
+    element.line = static_cast<int>(XML_GetCurrentLineNumber(parser_.get()));
+    for (; *attributes != nullptr; attributes += 2) {
+      if (element.attributes.size() >= kMaxXmlAttributes) return Refuse("too many attributes");
+      element.attributes.emplace_back(attributes[0], WithoutControls(attributes[1]));
+    }
+    open_ = static_cast<int32_t>(document_.elements.size());
+    document_.elements.push_back(std::move(element));
+    ++depth_;
   }
 
-  absl::Status SkipPast(absl::string_view end, absl::string_view what) {
-    const size_t found = text_.find(end, at_);
-    if (found == absl::string_view::npos) return Error(absl::StrCat(what, " is not closed"));
-    at_ = found + end.size();
-    return absl::OkStatus();
-  }
-
-  // Accepts <!DOCTYPE name SYSTEM "file"> only: no internal declarations; the file is not read.
-  absl::Status Doctype() {
-    const size_t end = text_.find('>', at_);
-    if (end == absl::string_view::npos) return Error("a document type is not closed");
-    if (text_.substr(at_, end - at_).find('[') != absl::string_view::npos)
-      return Error("a document type with declarations is not supported");
-    at_ = end + 1;
-    return absl::OkStatus();
-  }
-
-  std::string ReadName() {
-    const size_t begin = at_;
-    while (at_ < text_.size() && IsNameChar(text_[at_])) ++at_;
-    return std::string(text_.substr(begin, at_ - begin));
-  }
-  void SkipBlanks() {
-    while (at_ < text_.size() && absl::ascii_isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-  }
-  bool Take(absl::string_view token) {
-    if (!absl::StartsWith(Rest(), token)) return false;
-    at_ += token.size();
-    return true;
-  }
-
-  absl::Status EndTag() {
-    at_ += 2;
-    const std::string name = ReadName();
-    SkipBlanks();
-    if (!Take(">")) return Error("an end tag is not closed");
-    if (open_ < 0 || Open().name != name)
-      return Error(absl::StrCat("</", name, "> does not match an open element"));
+  void End() {
+    if (!refusal_.empty()) return;
     open_ = Open().parent;
     --depth_;
-    return absl::OkStatus();
   }
 
-  absl::Status StartTag() {
-    const size_t begin = at_++;
-    XmlElement element{.name = ReadName(), .parent = open_};
-    if (element.name.empty()) return Error("a tag without a name");
-    if (open_ < 0 && !document_.elements.empty()) return Error("a second root element");
-    if (document_.elements.size() >= kMaxXmlElements) return Error("too many elements");
-    if (depth_ >= kMaxXmlDepth) return Error("elements nested too deeply");
-    if (absl::Status status = Attributes(&element); !status.ok()) return status;
-    element.line = Line();
-    if (document_.elements.empty()) document_.root_begin = begin;
-    const bool empty = Take("/");
-    if (!Take(">")) return Error("a tag is not closed");
-    document_.elements.push_back(std::move(element));
-    if (empty) return absl::OkStatus();
-    open_ = static_cast<int32_t>(document_.elements.size()) - 1;
-    ++depth_;
-    return absl::OkStatus();
-  }
-
-  absl::Status Attributes(XmlElement* element) {
-    while (true) {
-      SkipBlanks();
-      if (at_ >= text_.size()) return Error("the file ends inside a tag");
-      if (text_[at_] == '>' || text_[at_] == '/') return absl::OkStatus();
-      if (element->attributes.size() >= kMaxXmlAttributes) return Error("too many attributes");
-      std::string name = ReadName();
-      SkipBlanks();
-      if (name.empty() || !Take("=")) return Error("an attribute without a name or a value");
-      SkipBlanks();
-      std::string value;
-      if (absl::Status status = Value(&value); !status.ok()) return status;
-      if (element->Get(name).empty()) element->attributes.emplace_back(name, std::move(value));
-    }
-  }
-
-  absl::Status Value(std::string* value) {
-    const char quote = at_ < text_.size() ? text_[at_] : '\0';
-    if (quote != '"' && quote != '\'') return Error("an attribute value without quotes");
-    const size_t end = text_.find(quote, at_ + 1);
-    if (end == absl::string_view::npos) return Error("the file ends inside an attribute");
-    const absl::string_view raw = text_.substr(at_ + 1, end - at_ - 1);
-    if (raw.find('<') != absl::string_view::npos) return Error("'<' inside an attribute");
-    if (!Unescape(raw, value)) return Error("an undefined entity");
-    at_ = end + 1;
-    return absl::OkStatus();
-  }
-
-  static bool Unescape(absl::string_view raw, std::string* out) {
-    for (size_t at = 0; at < raw.size();) {
-      if (raw[at] != '&') {
-        out->push_back(raw[at++]);
-        continue;
-      }
-      const size_t end = raw.find(';', at);
-      if (end == absl::string_view::npos) return false;
-      if (!AppendReference(raw.substr(at + 1, end - at - 1), out)) return false;
-      at = end + 1;
-    }
-    return true;
-  }
-
-  // Characters beyond ASCII become "?": no name that matters here has them.
-  static bool AppendReference(absl::string_view name, std::string* out) {
-    uint32_t code = 0;
-    if (absl::ConsumePrefix(&name, "#x")
-            ? absl::SimpleHexAtoi(name, &code)
-            : absl::ConsumePrefix(&name, "#") && absl::SimpleAtoi(name, &code)) {
-      out->push_back(code >= 0x20 && code < 0x7f ? static_cast<char>(code) : '?');
-      return code != 0;
-    }
-    const absl::string_view value = Predefined(name);
-    absl::StrAppend(out, value);
-    return !value.empty();
-  }
-
-  absl::string_view text_;
-  size_t at_ = 0;
-  size_t counted_ = 0;  // lines up to here are in line_
-  int line_ = 1;
+  const absl::string_view text_;
+  const std::unique_ptr<XML_ParserStruct, FreeParser> parser_;
   XmlDocument document_;
   int32_t open_ = -1;
   int depth_ = 0;
+  std::string refusal_;
 };
 
 }  // namespace
@@ -231,7 +152,11 @@ absl::StatusOr<XmlDocument> ParseXml(absl::string_view text) {
   if (text.size() > kMaxXmlBytes)
     return absl::InvalidArgumentError(
         absl::StrCat(text.size(), " bytes; at most ", kMaxXmlBytes, " are read"));
-  return Parser(text).Run();
+  if (const size_t control = FirstControl(text); control != absl::string_view::npos) {
+    const auto lines = std::count(text.begin(), text.begin() + control, '\n');
+    return ErrorAt(static_cast<uint64_t>(lines) + 1, "a control character");
+  }
+  return Reader(text).Read();
 }
 
 std::string WithoutComments(absl::string_view text) {

@@ -1,5 +1,5 @@
-// A small XML reader: elements and attributes, no custom entities, nothing external. Text between
-// elements is skipped.
+// Elements and attributes of an XML document, read by Expat within limits: no entities of its own,
+// nothing external, no control characters. Text between elements is skipped.
 #ifndef BERTH_CLIENTS_AGENT_DISCOVERY_XML_READER_H_
 #define BERTH_CLIENTS_AGENT_DISCOVERY_XML_READER_H_
 
@@ -22,7 +22,7 @@ struct XmlElement {
   std::string name{};
   std::vector<std::pair<std::string, std::string>> attributes{};
   int32_t parent = -1;  // index in the document's vector
-  int line = 0;
+  int line = 0;         // of its start tag
 
   // The attribute's value, or "".
   const std::string& Get(absl::string_view attribute) const;
@@ -34,8 +34,8 @@ struct XmlDocument {
   size_t root_begin = 0;  // offset of the root's "<" in the text
 };
 
-// INVALID_ARGUMENT "line N: reason" for text that is not well formed, is truncated or exceeds a
-// limit.
+// INVALID_ARGUMENT "line N: reason" for text that is not well formed UTF-8 XML, is truncated or
+// exceeds a limit.
 absl::StatusOr<XmlDocument> ParseXml(absl::string_view text);
 
 // The text with each comment replaced by one space. For a document that ParseXml accepts.

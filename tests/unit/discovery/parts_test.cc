@@ -58,10 +58,12 @@ TEST_CASE("damaged bytes on the wire are refused, or decode to another valid mac
 TEST_CASE("JSON output is valid, with every device") {
   Machine machine = Sample();
   machine.gpus[0].model = "quote \" back \\ line \n \xff \xc3\xa9";
+  machine.gpus[1].model = "\xed\xa0\x80 \x7f \xe2\x82";  // a surrogate, DEL, half a character
   const YAML::Node json = YAML::Load(RenderJson(machine));
   CHECK(json["gpus"].size() == 7);
   CHECK(json["gpus"][0]["pci"].as<std::string>() == "0000:03:00.0");
   CHECK(json["gpus"][0]["model"].as<std::string>() == "quote \" back \\ line \n ? \xc3\xa9");
+  CHECK(json["gpus"][1]["model"].as<std::string>() == "? \x7f ?");
   CHECK(json["gpuNic"][0][0]["pci"].as<std::string>() == "PIX");
   CHECK(json["gpuGpu"][5][6]["fabric"].as<std::string>() == "xgmi");
   CHECK(json["numaNodes"][1]["memoryBytes"].as<int64_t>() == int64_t{2} << 30);

@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "clients/agent/discovery/cpu_list.h"
 #include "clients/agent/discovery/discover.h"
 #include "clients/agent/discovery/names.h"
 #include "clients/agent/discovery/xml_file.h"
@@ -60,23 +62,22 @@ TEST_CASE("malformed XML is refused with its line and a reason") {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "line 1: no element"},
       {"<a>", "line 1: the file ends inside <a>"},
-      {"<a>\n<b></a>", "line 2: </a> does not match an open element"},
-      {"<a/><b/>", "second root"},
-      {"<a x=1/>", "without quotes"},
-      {"<a x='1/>", "ends inside an attribute"},
-      {"<a\n\nx", "line 3: an attribute without"},
-      {"<a x='&boom;'/>", "entity"},
-      {"<a x='<'/>", "'<' inside"},
-      {"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "declarations"},
-      {"<a><![CDATA[x]]></a>", "unsupported section"},
-      {"<!-- x", "a comment is not closed"},
-      {"text<a/>", "text outside"},
-      {std::string("<a>\0</a>", 8), "NUL byte"},
-      {"< a/>", "tag without a name"},
+      {"<a>\n<b></a>", "line 2: mismatched tag"},
+      {"<a/><b/>", "junk after document element"},
+      {"<a x=1/>", "not well-formed"},
+      {"<a x='1/>", "unclosed token"},
+      {"<a>\n\n<b", "line 3: unclosed token"},
+      {"<a x='<'/>", "not well-formed"},
+      {"<a x='1' x='2'/>", "duplicate attribute"},
+      {"<!-- x", "unclosed token"},
+      {"text<a/>", "not well-formed"},
+      {"< a/>", "not well-formed"},
+      {std::string("<a>\0</a>", 8), "a control character"},
       {"<a>\n<b x='\x1b[31m'/></a>", "line 2: a control character"},
       {"<a x='\x7f'/>", "a control character"},
       {"<a x='over\rwritten'/>", "a control character"},
       {"<a x='\xc2\x9b'/>", "a control character"},
+      {"<a x='&#27;'/>", "reference to invalid character number"},
   };
   for (const auto& [text, reason] : cases) {
     INFO(text);
@@ -84,13 +85,43 @@ TEST_CASE("malformed XML is refused with its line and a reason") {
     REQUIRE_FALSE(document.ok());
     CHECK_THAT(std::string(document.status().message()), Contains(reason));
   }
+}
+
+TEST_CASE("XML has no entities of its own, and reads nothing external") {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"<a x='&boom;'/>", "undefined entity"},
+      {"<!DOCTYPE a SYSTEM 'a.dtd'>\n<a x='&boom;'/>", "line 2: an undefined entity"},
+      {"<!DOCTYPE a SYSTEM 'a.dtd'>\n<a>&boom;</a>", "line 2: an undefined entity"},
+      {"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "declarations"},
+      {"<!DOCTYPE a [<!ENTITY b SYSTEM '/etc/passwd'>]><a>&b;</a>", "declarations"},
+      {"<!DOCTYPE a SYSTEM 'a.dtd' [<!ENTITY % b SYSTEM 'c'> %b;]><a/>", "declarations"},
+  };
+  for (const auto& [text, reason] : cases) {
+    INFO(text);
+    CHECK_THAT(std::string(ParseXml(text).status().message()), Contains(reason));
+  }
+}
+
+TEST_CASE("XML is UTF-8, whatever it declares") {
+  const std::string latin = "<?xml version='1.0' encoding='ISO-8859-1'?>";
+  CHECK(ParseXml(latin + "<a x='\xc3\xa9'/>")->elements[0].Get("x") == "\xc3\xa9");
+  for (const char* wrong : {"\xe9", "\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
+    CHECK_FALSE(ParseXml(absl::StrCat(latin, "<a x='", wrong, "'/>")).ok());
+  }
+}
+
+TEST_CASE("XML is read within limits") {
   std::string deep;
-  for (int i = 0; i < 100; ++i) deep += "<a>";
+  for (int i = 0; i < 2'000'000; ++i) deep += "<a>";
   CHECK_THAT(std::string(ParseXml(deep).status().message()), Contains("nested too deeply"));
   std::string wide = "<a";
   for (int i = 0; i < 100; ++i) wide += " a" + std::to_string(i) + "='1'";
   CHECK_THAT(std::string(ParseXml(wide + "/>").status().message()),
              Contains("too many attributes"));
+  std::string many = "<a>";
+  for (size_t i = 0; i < kMaxXmlElements; ++i) many += "<b/>";
+  CHECK_THAT(std::string(ParseXml(many + "</a>").status().message()),
+             Contains("too many elements"));
 }
 
 TEST_CASE("XML's own escapes and comments") {
@@ -99,9 +130,20 @@ TEST_CASE("XML's own escapes and comments") {
   REQUIRE(document->elements.size() == 2);
   CHECK(document->elements[0].Get("x") == "<A&");
   CHECK(document->elements[1].parent == 0);
+  CHECK(document->root_begin == 31);
+  CHECK(ParseXml("<a x='1&#10;&#x85;&#127;2'/>")->elements[0].Get("x") == "1???2");
   CHECK(ParseXml("<a>\r\n\t<b/>\r\n</a>").ok());
   CHECK(ParseXml("\xef\xbb\xbf<a x='\xc3\xa9'/>").ok());  // a byte order mark, and a letter
   CHECK(WithoutComments("<a><!-- 1 --><b/><!--2--></a>") == "<a> <b/> </a>");
+}
+
+TEST_CASE("masks of CPUs become lists") {
+  CHECK(CpuList("00000000,000000ff") == "0-7");
+  CHECK(CpuList("ffff,,00000001,80000000") == "31-32,96-111");
+  CHECK(CpuList("0000ffff") == "0-15");
+  for (const char* none : {"", "0", "zz", "ff ", "0xf...f"})
+    CHECK(CpuList(std::string(none)) == "");
+  CHECK(CpuList(std::string(5000, 'f')) == "");
 }
 
 TEST_CASE("files that are not a topology are refused by name") {
