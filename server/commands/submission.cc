@@ -10,7 +10,6 @@
 #include "core/engine/search/verdict.h"
 #include "core/model/interner.h"
 #include "server/convert/cold.h"
-#include "server/validation/graph.h"
 #include "server/validation/job_state.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
@@ -42,18 +41,6 @@ absl::Status ValidationMismatch(size_t job, const absl::Status& refusal) {
   return absl::InternalError(absl::StrCat("jobs[", job, "] was refused: ", refusal.message(),
                                           "; this is a bug in berthd, and none of the jobs was "
                                           "accepted"));
-}
-
-void CheckFormats(const v1::SubmitJobsRequest& request, uint32_t format, Findings& findings) {
-  const FieldPath root;
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    const FieldPath job(root, "jobs", i), spec(job, "spec");
-    for (int g = 0; g < request.jobs(i).spec().groups_size(); ++g) {
-      const FieldPath group(spec, "groups", g);
-      CheckFormat({group, "resources"}, request.jobs(i).spec().groups(g).resources(), format,
-                  findings);
-    }
-  }
 }
 
 int64_t TasksOf(const JobSpec& spec) {
@@ -122,47 +109,42 @@ void SetNeverReason(const ClusterState& state, JobId id, v1::SubmitJobsResponse:
 
 std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
 
-absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
-                             const config::v1::Limits& limits, uint32_t store_format) {
+absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
+                                                  const v1::SubmitJobsRequest& request,
+                                                  const config::v1::Limits& limits,
+                                                  uint32_t store_format) {
   Findings findings;
-  CheckSubmit(request, limits, findings);
-  CheckFormats(request, store_format, findings);
-  if (findings.ok()) return absl::OkStatus();
+  CallDependencies dependencies = CheckSubmit(request, limits, store_format, findings);
+  if (findings.ok()) return CheckedSubmission(request, std::move(dependencies));
   view.Step([&](const ClusterState& state) {
-    CheckJobsAgainst(state, request, findings);
+    CheckJobsAgainst(state, request, dependencies, findings);
     return 0;
   });
   return findings.ToStatus();
 }
 
-Submission::Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
+Submission::Submission(CheckedSubmission checked, const config::v1::Limits& limits,
                        const JobDefaults& defaults)
-    : request_(&request),
+    : checked_(std::move(checked)),
       active_jobs_limit_(limits.active_jobs()),
       active_tasks_limit_(limits.active_tasks()),
       of_queues_(defaults.queue_defaults),
-      gangs_(defaults.gangs) {
-  if (!request.request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request);
-  const auto jobs = static_cast<size_t>(request.jobs_size());
+      gangs_(defaults.gangs),
+      position_(order().size()) {
+  if (!request().request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request());
+  const auto jobs = static_cast<size_t>(request().jobs_size());
   specs_.reserve(jobs);
   colds_.reserve(jobs);
   queue_of_.reserve(jobs);
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    const v1::JobSpec& spec = request.jobs(i).spec();
+  for (const v1::Job& job : request().jobs()) {
+    const v1::JobSpec& spec = job.spec();
     specs_.push_back(JobSpecFrom(spec, defaults));
-    specs_.back().name = request.jobs(i).name();
+    specs_.back().name = job.name();
     colds_.push_back(std::make_shared<const std::string>(EncodeCold(spec)));
     queue_of_.push_back(QueueIndex(QueueNameOf(spec), TasksOf(specs_.back())));
     NoteKinds(specs_.back());
   }
-  if (HasDependencies(request)) OrderByDependencies();
-}
-
-void Submission::OrderByDependencies() {
-  by_name_ = JobsByName(*request_);
-  order_ = DependencyOrder(DependencyGraph(*request_, by_name_));
-  position_.resize(order_.size());
-  for (size_t p = 0; p < order_.size(); ++p) position_[static_cast<size_t>(order_[p])] = p;
+  for (size_t p = 0; p < order().size(); ++p) position_[static_cast<size_t>(order()[p])] = p;
 }
 
 size_t Submission::QueueIndex(const std::string& name, int64_t tasks) {
@@ -251,7 +233,7 @@ absl::Status Submission::CheckBounds(const ClusterState& state) const {
 
 absl::Status Submission::Check(const ClusterState& state) const {
   Findings findings;
-  CheckJobsAgainst(state, *request_, findings);
+  CheckJobsAgainst(state, request(), checked_.dependencies(), findings);
   if (!findings.ok()) return findings.ToStatus();
   if (absl::Status status = CheckNames(state); !status.ok()) return status;
   return CheckBounds(state);
@@ -260,11 +242,12 @@ absl::Status Submission::Check(const ClusterState& state) const {
 std::vector<JobDependency> Submission::ResolveDependencies(const ClusterState& state, size_t job,
                                                            JobId first) const {
   std::vector<JobDependency> result;
-  for (const auto& dependency : request_->jobs(static_cast<int>(job)).spec().dependencies()) {
-    const auto here = by_name_.find(dependency.job());
-    const JobId id = here != by_name_.end() ? IdOf(static_cast<size_t>(here->second), first)
-                                            : state.FindJob(dependency.job())->id;
-    result.push_back({id, ConditionFrom(dependency.condition())});
+  for (const CallDependencies::Edge& edge : checked_.dependencies().Of(static_cast<int>(job))) {
+    const v1::JobDependency& entry = request().jobs(edge.job).spec().dependencies(edge.entry);
+    const JobId id = edge.on == CallDependencies::kInCluster
+                         ? state.FindJob(entry.job())->id
+                         : IdOf(static_cast<size_t>(edge.on), first);
+    result.push_back({id, ConditionFrom(entry.condition())});
   }
   return result;
 }
@@ -281,7 +264,7 @@ JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, Que
   spec.queue = queue;
   FillFromDefaults(state, queue, of_queues_, &spec);
   if (spec.name.empty()) spec.name = GivenJobName(IdOf(job, first));
-  if (!order_.empty()) spec.dependencies = ResolveDependencies(state, job, first);
+  spec.dependencies = ResolveDependencies(state, job, first);
   AddDefaultTopology(state, gangs_, &spec);
   return spec;
 }
@@ -297,7 +280,7 @@ void Submission::Preview(const ClusterState& state, v1::SubmitJobsResponse& resp
   const JobId first = state.next_job_id();
   for (size_t i = 0; i < specs_.size(); ++i) {
     auto* job = response.add_jobs();
-    job->set_name(request_->jobs(static_cast<int>(i)).name());
+    job->set_name(request().jobs(static_cast<int>(i)).name());
     const QueueId queue = state.FindQueue(queues_[queue_of_[i]].name)->id;
     if (!AnyLimitAbove(state, queue)) continue;
     RenderNever(state, BeyondLimitVerdict(state, Take(state, i, first, queue, &shares)), job);
@@ -309,7 +292,7 @@ absl::Status Submission::Emit(Turn& turn, JobId first) {
   for (const QueueUse& use : queues_) queue_ids.push_back(turn.state().FindQueue(use.name)->id);
   ShareCounter shares(turn.state());
   for (size_t p = 0; p < specs_.size(); ++p) {
-    const size_t i = order_.empty() ? p : static_cast<size_t>(order_[p]);
+    const size_t i = order().empty() ? p : static_cast<size_t>(order()[p]);
     const JobId id{first.value + p};
     absl::Status status =
         turn.Emit(JobSubmitted{id, Take(turn.state(), i, first, queue_ids[queue_of_[i]], &shares)});
@@ -325,11 +308,11 @@ absl::Status Submission::Emit(Turn& turn, JobId first) {
 void Submission::Fill(const ClusterState& state, JobId first,
                       v1::SubmitJobsResponse& response) const {
   response.Clear();
-  response.mutable_jobs()->Reserve(request_->jobs_size());
-  for (int i = 0; i < request_->jobs_size(); ++i) {
+  response.mutable_jobs()->Reserve(request().jobs_size());
+  for (int i = 0; i < request().jobs_size(); ++i) {
     const JobId id = IdOf(static_cast<size_t>(i), first);
     auto* job = response.add_jobs();
-    const std::string& name = request_->jobs(i).name();
+    const std::string& name = request().jobs(i).name();
     job->set_name(name.empty() ? GivenJobName(id) : name);
     job->set_uid(id.value);
     SetNeverReason(state, id, job);
@@ -338,7 +321,7 @@ void Submission::Fill(const ClusterState& state, JobId first,
 
 absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_job,
                                 v1::SubmitJobsResponse& response) {
-  const std::string& request_id = request_->request_id();
+  const std::string& request_id = request().request_id();
   if (!request_id.empty()) {
     absl::StatusOr<const std::string*> known = requests.Find(request_id, fingerprint_, turn.now());
     if (!known.ok()) return known.status();

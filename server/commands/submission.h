@@ -1,14 +1,16 @@
-// A SubmitJobs call on its way into the state. The handler creates it and does the heavy work:
-// names become indexes, and specs become core values and cold bytes. The loop thread then only
-// checks what depends on the state, and emits.
+// A SubmitJobs call on its way into the state. The handler checks it in one pass and does the heavy
+// work: names become indexes, and specs become core values and cold bytes. The loop thread then
+// only checks what depends on the state, and emits.
 #ifndef BERTH_SERVER_COMMANDS_SUBMISSION_H_
 #define BERTH_SERVER_COMMANDS_SUBMISSION_H_
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "berth/config/v1/config.pb.h"
 #include "berth/v1/job.pb.h"
 #include "core/devices/share_counter.h"
@@ -18,20 +20,39 @@
 #include "server/convert/job.h"
 #include "server/loop/turn.h"
 #include "server/reads/read_view.h"
-#include "server/validation/job.h"
+#include "server/validation/submission.h"
 
 namespace berth {
 
-// All violations of the request: those of the request by itself and, if there are any, those
-// against the state too, so that the client sees everything at once. A request that is valid by
-// itself is checked against the state in Submission::Check.
-absl::Status CheckSubmission(ReadView& view, const v1::SubmitJobsRequest& request,
-                             const config::v1::Limits& limits, uint32_t store_format);
+// A request that is valid by itself; only CheckSubmission makes one. The request outlives it.
+class CheckedSubmission {
+ public:
+  const v1::SubmitJobsRequest& request() const { return *request_; }
+  const CallDependencies& dependencies() const { return dependencies_; }
+
+ private:
+  friend absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
+                                                           const v1::SubmitJobsRequest& request,
+                                                           const config::v1::Limits& limits,
+                                                           uint32_t store_format);
+  CheckedSubmission(const v1::SubmitJobsRequest& request, CallDependencies dependencies)
+      : request_(&request), dependencies_(std::move(dependencies)) {}
+
+  const v1::SubmitJobsRequest* request_;
+  CallDependencies dependencies_;
+};
+
+// Returns the checked submission, or all violations: those of the request by itself and, if there
+// are any, those against the state too, so that the client sees everything at once. A request that
+// is valid by itself is checked against the state in Submission::Check.
+absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
+                                                  const v1::SubmitJobsRequest& request,
+                                                  const config::v1::Limits& limits,
+                                                  uint32_t store_format);
 
 class Submission {
  public:
-  // Only for a request that CheckSubmit accepted; the request must outlive the submission.
-  Submission(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
+  Submission(CheckedSubmission checked, const config::v1::Limits& limits,
              const JobDefaults& defaults);
 
   // Violations against the state: queues and dependencies (NOT_FOUND, FAILED_PRECONDITION), names
@@ -61,7 +82,6 @@ class Submission {
 
   size_t QueueIndex(const std::string& name, int64_t tasks);
   void NoteKinds(const JobSpec& spec);
-  void OrderByDependencies();
   absl::Status CheckNames(const ClusterState& state) const;
   absl::Status CheckBounds(const ClusterState& state) const;
   absl::Status CheckClusterBounds(const ClusterState& state) const;
@@ -74,7 +94,11 @@ class Submission {
   absl::Status Emit(Turn& turn, JobId first);
   void Fill(const ClusterState& state, JobId first, v1::SubmitJobsResponse& response) const;
 
-  const v1::SubmitJobsRequest* request_;
+  const v1::SubmitJobsRequest& request() const { return checked_.request(); }
+  // Jobs in the order of their uids; empty: the order of the request.
+  const std::vector<int>& order() const { return checked_.dependencies().order; }
+
+  CheckedSubmission checked_;
   int64_t active_jobs_limit_;
   int64_t active_tasks_limit_;
   QueueDefaults of_queues_;
@@ -85,10 +109,7 @@ class Submission {
   std::vector<size_t> queue_of_;  // index into queues_
   std::vector<QueueUse> queues_;
   std::vector<std::string> kinds_;  // device kinds and extended resources, each once
-  // Only if the request has dependencies:
-  JobPositions by_name_;
-  std::vector<int> order_;        // the order of uids: every job after its dependencies
-  std::vector<size_t> position_;  // of each job in order_
+  std::vector<size_t> position_;    // of each job in order(); empty like that
 };
 
 // The generated name of a job that was submitted without one.

@@ -3,17 +3,14 @@
 #ifndef BERTH_SERVER_CONTROLLERS_EXEC_RELAY_H_
 #define BERTH_SERVER_CONTROLLERS_EXEC_RELAY_H_
 
-#include <cstdint>
-#include <map>
 #include <memory>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "berth/v1/agent.pb.h"
 #include "core/model/ids.h"
 #include "server/controllers/agent_gateway.h"
+#include "server/controllers/open_requests.h"
 
 namespace berth {
 
@@ -30,36 +27,27 @@ class ExecPeer {
 
 class ExecRelay final : public ExecSink {
  public:
-  using RequestId = uint64_t;
+  using RequestId = AgentRequestId;
 
   // The gateway outlives the relay. `limit`: concurrent sessions (config limits.execs).
-  ExecRelay(AgentGateway* gateway, size_t limit) : gateway_(gateway), limit_(limit) {}
+  ExecRelay(AgentGateway* gateway, size_t limit);
 
   // UNAVAILABLE if the node has no session, RESOURCE_EXHAUSTED above the limit; the peer is then
   // never called. The peer may be called before this returns. `open` gets its request number.
-  absl::StatusOr<RequestId> Open(NodeId node, v1::OpenExec open, std::shared_ptr<ExecPeer> peer)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<RequestId> Open(NodeId node, v1::OpenExec open, std::shared_ptr<ExecPeer> peer);
   // To the agent. Does nothing once the session is over.
-  void Send(RequestId request, v1::ExecInput input) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Send(RequestId request, v1::ExecInput input);
   // The client is gone: the command is killed, and the peer is not called again. Idempotent.
-  void Cancel(RequestId request) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel(RequestId request);
 
-  size_t open() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t open() const { return requests_.size(); }
 
-  void OnExecOutput(SessionId session, v1::ExecOutput output) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnExecSessionGone(SessionId session) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnExecOutput(SessionId session, v1::ExecOutput output) override;
+  void OnExecSessionGone(SessionId session) override;
 
  private:
-  struct Request {
-    SessionId session = 0;
-    std::shared_ptr<ExecPeer> peer;
-  };
-
-  AgentGateway* const gateway_;
-  const size_t limit_;
-  mutable absl::Mutex mutex_;
-  RequestId next_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::map<RequestId, Request> requests_ ABSL_GUARDED_BY(mutex_);
+  using Requests = OpenRequests<std::shared_ptr<ExecPeer>>;
+  Requests requests_;
 };
 
 }  // namespace berth

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "support/errors.h"
 
 namespace berth {
 namespace {
 
-constexpr absl::Duration kTooManyRetry = absl::Seconds(10);
 constexpr absl::Duration kTooSlowRetry = absl::Seconds(1);
 
 v1::ServerMessage ReadMessage(LogRelay::RequestId id, const LogRequest& request) {
@@ -29,51 +27,25 @@ v1::ServerMessage ReadMessage(LogRelay::RequestId id, const LogRequest& request)
 
 }  // namespace
 
+LogRelay::LogRelay(AgentGateway* gateway, size_t limit)
+    : gateway_(gateway),
+      requests_(gateway, limit, "too many logs are being read (limits.log_followers)") {}
+
 absl::StatusOr<LogRelay::RequestId> LogRelay::Open(const LogRequest& request,
                                                    std::shared_ptr<LogReader> reader) {
-  const SessionId session = gateway_->CurrentSession(request.node);
-  if (session == 0) return absl::UnavailableError("the node is not connected");
-  RequestId id = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (requests_.size() >= limit_) {
-      return RetryLaterError(absl::StatusCode::kResourceExhausted,
-                             "too many logs are being read (limits.log_followers)", kTooManyRetry);
-    }
-    id = next_++;
-    requests_[id] = {.session = session, .reader = std::move(reader), .unread_bytes = 0};
-  }
-  if (gateway_->SendToSession(session, ReadMessage(id, request))) return id;
-  // It ended in the meantime. Whoever removes the request reports its end: if OnSessionGone was
-  // first, the reader has been notified.
-  absl::MutexLock lock(&mutex_);
-  if (requests_.erase(id) == 0) return id;
-  return absl::UnavailableError("the node is not connected");
+  return requests_.Open(request.node, {.reader = std::move(reader)},
+                        [&request](RequestId id) { return ReadMessage(id, request); });
 }
 
 void LogRelay::Consumed(RequestId request, size_t bytes) {
-  absl::MutexLock lock(&mutex_);
-  auto found = requests_.find(request);
-  if (found == requests_.end()) return;
-  size_t& unread = found->second.unread_bytes;
-  unread -= std::min(unread, bytes);
+  requests_.Update(request, [bytes](Client& client) {
+    client.unread_bytes -= std::min(client.unread_bytes, bytes);
+  });
 }
 
 void LogRelay::Cancel(RequestId request) {
-  SessionId session = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    auto found = requests_.find(request);
-    if (found == requests_.end()) return;
-    session = found->second.session;
-    requests_.erase(found);
-  }
-  SendCancel(session, request);
-}
-
-size_t LogRelay::open() const {
-  absl::MutexLock lock(&mutex_);
-  return requests_.size();
+  const SessionId session = requests_.Remove(request);
+  if (session != 0) SendCancel(session, request);
 }
 
 // Chunks of a request that is gone, or that belongs to another session, were in flight when it was
@@ -81,18 +53,16 @@ size_t LogRelay::open() const {
 void LogRelay::OnLogChunk(SessionId session, v1::LogChunk chunk) {
   std::shared_ptr<LogReader> reader;
   absl::Status end;
-  bool ended = chunk.end() || !chunk.error().empty();
+  const bool ended = chunk.end() || !chunk.error().empty();
   bool too_slow = false;
   const RequestId id = chunk.request();
-  {
-    absl::MutexLock lock(&mutex_);
-    auto found = requests_.find(id);
-    if (found == requests_.end() || found->second.session != session) return;
-    reader = found->second.reader;
-    found->second.unread_bytes += chunk.data().size();
-    too_slow = found->second.unread_bytes > kMaxLogBytesUnread;
-    if (ended || too_slow) requests_.erase(found);
-  }
+  const auto look = [&](Client& client) {
+    reader = client.reader;
+    client.unread_bytes += chunk.data().size();
+    too_slow = client.unread_bytes > kMaxLogBytesUnread;
+    return ended || too_slow ? Requests::Fate::kEnded : Requests::Fate::kOpen;
+  };
+  if (!requests_.Receive(session, id, look)) return;
   if (too_slow) {
     if (!ended) SendCancel(session, id);
     return reader->OnEnd(RetryLaterError(
@@ -105,20 +75,9 @@ void LogRelay::OnLogChunk(SessionId session, v1::LogChunk chunk) {
 }
 
 void LogRelay::OnSessionGone(SessionId session) {
-  std::vector<std::shared_ptr<LogReader>> readers;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (auto it = requests_.begin(); it != requests_.end();) {
-      if (it->second.session != session) {
-        ++it;
-        continue;
-      }
-      readers.push_back(std::move(it->second.reader));
-      it = requests_.erase(it);
-    }
-  }
-  for (const auto& reader : readers)
-    reader->OnEnd(absl::UnavailableError("the node has disconnected"));
+  requests_.EndSession(session, [](const Client& client, absl::Status gone) {
+    client.reader->OnEnd(std::move(gone));
+  });
 }
 
 void LogRelay::SendCancel(SessionId session, RequestId request) {

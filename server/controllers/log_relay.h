@@ -3,16 +3,14 @@
 #define BERTH_SERVER_CONTROLLERS_LOG_RELAY_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "berth/v1/agent.pb.h"
 #include "core/model/ids.h"
 #include "server/controllers/agent_gateway.h"
+#include "server/controllers/open_requests.h"
 
 namespace berth {
 
@@ -44,38 +42,35 @@ class LogReader {
 
 class LogRelay final : public LogSink {
  public:
-  using RequestId = uint64_t;
+  using RequestId = AgentRequestId;
 
   // The gateway outlives the relay. `limit`: open requests (config limits.log_followers).
-  LogRelay(AgentGateway* gateway, size_t limit) : gateway_(gateway), limit_(limit) {}
+  LogRelay(AgentGateway* gateway, size_t limit);
 
   // UNAVAILABLE if the node has no session; RESOURCE_EXHAUSTED above the limit; the reader is then
   // never called. The reader may be called before this returns.
-  absl::StatusOr<RequestId> Open(const LogRequest& request, std::shared_ptr<LogReader> reader)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<RequestId> Open(const LogRequest& request, std::shared_ptr<LogReader> reader);
   // The reader has passed on this many bytes.
-  void Consumed(RequestId request, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Consumed(RequestId request, size_t bytes);
   // The reader is done: a call in progress may still finish, no other begins. Idempotent.
-  void Cancel(RequestId request) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel(RequestId request);
 
-  size_t open() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t open() const { return requests_.size(); }
 
-  void OnLogChunk(SessionId session, v1::LogChunk chunk) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnSessionGone(SessionId session) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnLogChunk(SessionId session, v1::LogChunk chunk) override;
+  void OnSessionGone(SessionId session) override;
 
  private:
-  struct Request {
-    SessionId session = 0;
+  struct Client {
     std::shared_ptr<LogReader> reader;
     size_t unread_bytes = 0;
   };
+  using Requests = OpenRequests<Client>;
+
   void SendCancel(SessionId session, RequestId request);
 
   AgentGateway* const gateway_;
-  const size_t limit_;
-  mutable absl::Mutex mutex_;
-  RequestId next_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::map<RequestId, Request> requests_ ABSL_GUARDED_BY(mutex_);
+  Requests requests_;
 };
 
 }  // namespace berth

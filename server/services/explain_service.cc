@@ -89,13 +89,13 @@ grpc::ServerUnaryReactor* ExplainService::PlanJob(grpc::CallbackServerContext* c
   auto submit = std::make_unique<v1::SubmitJobsRequest>();  // the submission points to it
   *submit->add_jobs() = request->job();
   ReadView view(*context_.loop);
-  if (absl::Status status =
-          CheckSubmission(view, *submit, context_.LimitsNow(), context_.store->Format());
-      !status.ok()) {
-    reply.Finish(AsFieldsOfJob(status));
+  absl::StatusOr<CheckedSubmission> checked =
+      CheckSubmission(view, *submit, context_.LimitsNow(), context_.store->Format());
+  if (!checked.ok()) {
+    reply.Finish(AsFieldsOfJob(checked.status()));
     return reactor;
   }
-  Submission submission(*submit, context_.limits, context_.defaults->Get());
+  Submission submission(*std::move(checked), context_.limits, context_.defaults->Get());
   Ask(context_, std::move(reply), kQuestionWeight,
       [submit = std::move(submit), submission = std::move(submission)](
           Turn& turn, v1::PlanJobResponse& answer) mutable {

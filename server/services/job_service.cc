@@ -144,17 +144,17 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   Reply<v1::SubmitJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ReadView view(*context_.loop);
-  if (absl::Status status =
-          CheckSubmission(view, *request, context_.LimitsNow(), context_.store->Format());
-      !status.ok()) {
-    reply.Finish(status);
+  absl::StatusOr<CheckedSubmission> checked =
+      CheckSubmission(view, *request, context_.LimitsNow(), context_.store->Format());
+  if (!checked.ok()) {
+    reply.Finish(checked.status());
     return reactor;
   }
   if (absl::Status status = CheckUsers(context_, *context, *request); !status.ok()) {
     reply.Finish(status);
     return reactor;
   }
-  Submission submission(*request, context_.limits, context_.defaults->Get());
+  Submission submission(*std::move(checked), context_.limits, context_.defaults->Get());
   if (request->dry_run()) {
     reply.Finish(view.Step([&](const ClusterState& state) {
       absl::Status status = submission.Check(state);

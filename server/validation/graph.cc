@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace berth {
 namespace {
@@ -13,17 +14,17 @@ enum class Mark : uint8_t { kNew, kOpen, kDone };
 class Walk {
  public:
   explicit Walk(const Graph& graph) : graph_(graph), marks_(graph.size(), Mark::kNew) {
-    for (size_t node = 0; node < graph.size() && cycle_.empty(); ++node) {
+    found_.order.reserve(graph.size());
+    for (size_t node = 0; node < graph.size() && found_.cycle.empty(); ++node) {
       if (marks_[node] == Mark::kNew) From(static_cast<int>(node));
     }
   }
-  std::vector<int> cycle_;
-  std::vector<int> order_;
+  DependencyOrder Take() { return std::move(found_); }
 
  private:
   void From(int root) {
     Open(root);
-    while (!stack_.empty() && cycle_.empty()) {
+    while (!stack_.empty() && found_.cycle.empty()) {
       auto& [node, next] = stack_.back();
       const auto& edges = graph_[static_cast<size_t>(node)];
       if (next == edges.size()) {
@@ -45,14 +46,14 @@ class Walk {
   }
   void Close(int node) {
     MarkOf(node) = Mark::kDone;
-    order_.push_back(node);
+    found_.order.push_back(node);
     stack_.pop_back();
   }
   void NoteCycle(int first) {
     size_t at = stack_.size();
     while (stack_[--at].node != first) {
     }
-    for (; at < stack_.size(); ++at) cycle_.push_back(stack_[at].node);
+    for (; at < stack_.size(); ++at) found_.cycle.push_back(stack_[at].node);
   }
   Mark& MarkOf(int node) { return marks_[static_cast<size_t>(node)]; }
 
@@ -63,12 +64,13 @@ class Walk {
   const Graph& graph_;
   std::vector<Mark> marks_;
   std::vector<Step> stack_;
+  DependencyOrder found_;
 };
 
 }  // namespace
 
-std::vector<int> FindCycle(const Graph& graph) { return Walk(graph).cycle_; }
+std::vector<int> FindCycle(const Graph& graph) { return OrderByDependencies(graph).cycle; }
 
-std::vector<int> DependencyOrder(const Graph& graph) { return Walk(graph).order_; }
+DependencyOrder OrderByDependencies(const Graph& graph) { return Walk(graph).Take(); }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// Cycles in a small directed graph, for dependencies.
+// Cycles and orders of a small directed graph, for dependencies.
 #ifndef BERTH_SERVER_VALIDATION_GRAPH_H_
 #define BERTH_SERVER_VALIDATION_GRAPH_H_
 
@@ -13,8 +13,12 @@ using Graph = std::vector<std::vector<int>>;
 //   {{1}, {2}, {0}} -> {0, 1, 2}
 std::vector<int> FindCycle(const Graph& graph);
 
-// Every node after its dependencies, otherwise in order. The graph must have no cycle.
-std::vector<int> DependencyOrder(const Graph& graph);
+// An order, if there is no cycle.
+struct DependencyOrder {
+  std::vector<int> order;  // every node after its dependencies, otherwise in order
+  std::vector<int> cycle;  // as from FindCycle; if there is one, `order` is not complete
+};
+DependencyOrder OrderByDependencies(const Graph& graph);
 
 }  // namespace berth
 

@@ -1,14 +1,9 @@
 #include "server/validation/job.h"
 
-#include <algorithm>
-#include <vector>
-
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
-#include "server/validation/graph.h"
 #include "server/validation/group.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
@@ -202,9 +197,10 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckJobAffinity({path, "affinity"}, spec.affinity(), findings);
 }
 
-// `bytes`: size of the serialized spec.
-void CheckJobOfSize(const FieldPath& path, const v1::Job& job, size_t bytes,
-                    const config::v1::Limits& limits, Findings& findings) {
+}  // namespace
+
+void CheckJob(const FieldPath& path, const v1::Job& job, size_t bytes,
+              const config::v1::Limits& limits, Findings& findings) {
   CheckJobName({path, "name"}, job.name(), findings);
   RefuseOutputFields(path, job, findings);
   const FieldPath spec_path(path, "spec");
@@ -216,98 +212,11 @@ void CheckJobOfSize(const FieldPath& path, const v1::Job& job, size_t bytes,
   CheckSpec(spec_path, job, limits, findings);
 }
 
-std::string DescribeCycle(const v1::SubmitJobsRequest& request, const std::vector<int>& cycle) {
-  std::string text;
-  for (const int job : cycle) absl::StrAppend(&text, request.jobs(job).name(), " -> ");
-  return absl::StrCat(text, request.jobs(cycle.front()).name());
-}
-
-void CheckNamesUnique(const v1::SubmitJobsRequest& request, const JobPositions& first_of,
-                      Findings& findings) {
-  const FieldPath root;
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    const std::string& name = request.jobs(i).name();
-    if (name.empty()) continue;
-    const int first = first_of.at(name);
-    if (first == i) continue;
-    const FieldPath path(root, "jobs", i);
-    findings.Invalid({path, "name"},
-                     absl::StrCat(Quoted(name), " is already the name of jobs[", first, "]"));
-  }
-}
-
-// Names within the call are unique, and dependencies between its jobs have no cycle.
-void CheckBatch(const v1::SubmitJobsRequest& request, Findings& findings) {
-  if (request.jobs_size() == 1 && !HasDependencies(request)) return;
-  const auto index = JobsByName(request);
-  if (index.size() < static_cast<size_t>(request.jobs_size())) {
-    CheckNamesUnique(request, index, findings);
-  }
-  if (!HasDependencies(request)) return;
-  const std::vector<int> cycle = FindCycle(DependencyGraph(request, index));
-  if (cycle.empty()) return;
-  const FieldPath root;
-  const FieldPath path(root, "jobs", cycle.front());
-  const FieldPath spec(path, "spec");
-  findings.Invalid({spec, "dependencies"}, absl::StrCat("dependencies between jobs form a cycle: ",
-                                                        DescribeCycle(request, cycle)));
-}
-
-}  // namespace
-
-JobPositions JobsByName(const v1::SubmitJobsRequest& request) {
-  JobPositions result;
-  result.reserve(static_cast<size_t>(request.jobs_size()));
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    if (!request.jobs(i).name().empty()) result.emplace(request.jobs(i).name(), i);
-  }
-  return result;
-}
-
-bool HasDependencies(const v1::SubmitJobsRequest& request) {
-  return std::any_of(request.jobs().begin(), request.jobs().end(),
-                     [](const v1::Job& job) { return !job.spec().dependencies().empty(); });
-}
-
-Graph DependencyGraph(const v1::SubmitJobsRequest& request, const JobPositions& index) {
-  Graph graph(static_cast<size_t>(request.jobs_size()));
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    for (const v1::JobDependency& dependency : request.jobs(i).spec().dependencies()) {
-      const auto found = index.find(dependency.job());
-      if (found != index.end()) graph[static_cast<size_t>(i)].push_back(found->second);
-    }
-  }
-  return graph;
-}
-
-void CheckJob(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
-              Findings& findings) {
-  CheckJobOfSize(path, job, job.spec().ByteSizeLong(), limits, findings);
-}
-
 void CheckRequestId(absl::string_view request_id, Findings& findings) {
   if (request_id.size() <= kMaxRequestIdBytes) return;
   const FieldPath root;
   findings.Invalid({root, "request_id"},
                    absl::StrCat("at most ", kMaxRequestIdBytes, " bytes, has ", request_id.size()));
-}
-
-void CheckSubmit(const v1::SubmitJobsRequest& request, const config::v1::Limits& limits,
-                 Findings& findings) {
-  const FieldPath root;
-  CheckRequestId(request.request_id(), findings);
-  if (request.jobs().empty() || request.jobs_size() > limits.jobs_per_call()) {
-    findings.Invalid({root, "jobs"}, absl::StrCat("must be 1..", limits.jobs_per_call(),
-                                                  " jobs, has ", request.jobs_size()));
-    return;
-  }
-  request.ByteSizeLong();  // also caches the sizes of all parts
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    const v1::Job& job = request.jobs(i);
-    const auto bytes = static_cast<size_t>(job.spec().GetCachedSize());
-    CheckJobOfSize({root, "jobs", i}, job, bytes, limits, findings);
-  }
-  CheckBatch(request, findings);
 }
 
 absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/convert/job.h"
-#include "server/validation/job.h"
 #include "server/validation/text.h"
 
 namespace berth {
@@ -48,27 +47,24 @@ void CheckQueue(const ClusterState& state, const FieldPath& path, const v1::JobS
 }
 
 void CheckDependencies(const ClusterState& state, const v1::SubmitJobsRequest& request,
-                       Findings& findings) {
-  const JobPositions here = JobsByName(request);
+                       const CallDependencies& dependencies, Findings& findings) {
   const FieldPath root;
-  for (int i = 0; i < request.jobs_size(); ++i) {
-    const FieldPath job(root, "jobs", i);
+  for (const CallDependencies::Edge& edge : dependencies.edges) {
+    if (edge.on != CallDependencies::kInCluster) continue;
+    const std::string& name = request.jobs(edge.job).spec().dependencies(edge.entry).job();
+    if (state.FindJob(name) != nullptr) continue;
+    const FieldPath job(root, "jobs", edge.job);
     const FieldPath spec(job, "spec");
-    const auto& dependencies = request.jobs(i).spec().dependencies();
-    for (int d = 0; d < dependencies.size(); ++d) {
-      const std::string& name = dependencies[d].job();
-      if (here.contains(name) || state.FindJob(name) != nullptr) continue;
-      const FieldPath entry(spec, "dependencies", d);
-      findings.Missing({entry, "job"}, absl::StrCat("there is no job ", Quoted(name),
-                                                    ", in the cluster or in this call"));
-    }
+    const FieldPath entry(spec, "dependencies", edge.entry);
+    findings.Missing({entry, "job"}, absl::StrCat("there is no job ", Quoted(name),
+                                                  ", in the cluster or in this call"));
   }
 }
 
 }  // namespace
 
 void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& request,
-                      Findings& findings) {
+                      const CallDependencies& dependencies, Findings& findings) {
   const FieldPath root;
   const std::string* good = nullptr;  // the last queue name that passed
   for (int i = 0; i < request.jobs_size(); ++i) {
@@ -81,7 +77,7 @@ void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& re
     CheckQueue(state, {spec, "queue"}, request.jobs(i).spec(), findings);
     if (findings.size() == before) good = &name;
   }
-  if (HasDependencies(request)) CheckDependencies(state, request, findings);
+  CheckDependencies(state, request, dependencies, findings);
 }
 
 }  // namespace berth

@@ -5,14 +5,15 @@
 #include "berth/v1/job.pb.h"
 #include "core/model/cluster_state.h"
 #include "server/validation/findings.h"
+#include "server/validation/submission.h"
 
 namespace berth {
 
 // Queues that do not exist or have children, and dependencies on jobs that do not exist, are
-// invalid; closed queues are refused. Reader lock or loop thread. Cheap if consecutive jobs name
-// the same queue.
+// invalid; closed queues are refused. `dependencies`: those that CheckSubmit found in the request.
+// Reader lock or loop thread. Cheap if consecutive jobs name the same queue.
 void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& request,
-                      Findings& findings);
+                      const CallDependencies& dependencies, Findings& findings);
 
 }  // namespace berth
 

@@ -180,7 +180,6 @@ void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int
 
 void CheckFormat(const FieldPath& path, const v1::ResourceRequest& request, uint32_t store_format,
                  Findings& findings) {
-  constexpr uint32_t kFormatOfParts = 6;
   if (store_format >= kFormatOfParts) return;
   const auto refuse = [&](const FieldPath& field) {
     findings.Refused(field,

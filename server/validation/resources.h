@@ -31,6 +31,9 @@ bool IsResourceName(absl::string_view name);
 void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
                   ResourceTotals& totals, Findings& findings);
 
+// The first store format that can hold every resource request.
+inline constexpr uint32_t kFormatOfParts = 6;
+
 // Refuses what a store of an older format must not hold, because an older berthd would misread it.
 void CheckFormat(const FieldPath& path, const v1::ResourceRequest& request, uint32_t store_format,
                  Findings& findings);

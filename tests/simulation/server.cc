@@ -279,12 +279,12 @@ void Server::Change(CommandClass command_class, std::function<absl::Status(berth
 void Server::Submit(std::shared_ptr<const v1::SubmitJobsRequest> request, Answer answer) {
   if (!up()) return answer(absl::UnavailableError("connection refused"), {});
   ReadView view(*process_->loop);
-  if (absl::Status status = CheckSubmission(view, *request, config_.limits(), store_->Format());
-      !status.ok()) {
-    return answer(status, {});
-  }
+  absl::StatusOr<CheckedSubmission> checked =
+      CheckSubmission(view, *request, config_.limits(), store_->Format());
+  if (!checked.ok()) return answer(checked.status(), {});
   auto response = std::make_shared<v1::SubmitJobsResponse>();
-  auto submission = std::make_shared<Submission>(*request, config_.limits(), process_->defaults);
+  auto submission =
+      std::make_shared<Submission>(*std::move(checked), config_.limits(), process_->defaults);
   Change(
       CommandClass::kNewWork,
       [this, request, response, submission](berth::Turn& turn) {

@@ -7,12 +7,14 @@
 #include "core/engine/explain/explain.h"
 #include "core/model/state_editor.h"
 #include "server/commands/submission.h"
+#include "tests/unit/server/checked_submission.h"
 #include "tests/unit/server/loop_world.h"
 #include "tests/unit/server/validation_samples.h"
 
 namespace berth {
 namespace {
 
+using testing::Checked;
 using testing::DefaultLimits;
 using testing::SmallJob;
 using testing::World;
@@ -27,8 +29,8 @@ v1::SubmitJobsRequest RequestOf(const std::string& name, int32_t tasks = 1) {
 // Returns the planned placement of the job.
 void Ask(World& world, const v1::SubmitJobsRequest& request, std::optional<DryRunResult>* plan) {
   REQUIRE(world.loop
-              ->Post([&request, plan](Turn& turn) {
-                Submission submission(request, DefaultLimits(), {});
+              ->Post([checked = Checked(world, request), plan](Turn& turn) {
+                Submission submission(checked, DefaultLimits(), {});
                 REQUIRE(submission.Check(turn.state()).ok());
                 const JobSpec spec = submission.TakeOnly(turn.state());
                 auto result = DryRun(turn.Trial(), turn.policies(), spec, turn.now());
@@ -83,8 +85,8 @@ TEST_CASE("loop: a query between two submits of a turn has no effect") {
   v1::SubmitJobsResponse answers[2];
   const auto submit = [&](const v1::SubmitJobsRequest& request, v1::SubmitJobsResponse* answer) {
     REQUIRE(world.loop
-                ->Post([&requests, &request, answer](Turn& turn) {
-                  Submission submission(request, DefaultLimits(), {});
+                ->Post([&requests, checked = Checked(world, request), answer](Turn& turn) {
+                  Submission submission(checked, DefaultLimits(), {});
                   REQUIRE(submission.Commit(turn, requests, JobId{1}, *answer).ok());
                 })
                 .ok());

@@ -7,12 +7,14 @@
 #include "berth/store/v1/store.pb.h"
 #include "core/model/state_editor.h"
 #include "storage/codec.h"
+#include "tests/unit/server/checked_submission.h"
 #include "tests/unit/server/loop_world.h"
 #include "tests/unit/server/validation_samples.h"
 
 namespace berth {
 namespace {
 
+using testing::Checked;
 using testing::DefaultLimits;
 using testing::SmallJob;
 using testing::World;
@@ -28,31 +30,35 @@ v1::SubmitJobsRequest Request(const std::vector<std::string>& names) {
   return request;
 }
 
-// Three jobs of which Apply refuses the last. CheckSubmit, on which a Submission relies, would have
-// refused it.
-v1::SubmitJobsRequest RefusedRequest() {
+v1::SubmitJobsRequest ThreeJobs() {
   v1::SubmitJobsRequest request = Request({"one", "two", "three"});
   request.set_request_id("again and again");
   v1::JobDependency* dependency = request.mutable_jobs(1)->mutable_spec()->add_dependencies();
   dependency->set_job("one");
   dependency->set_condition(v1::JobDependency::AFTER_OK);
-  v1::TaskGroup* group = request.mutable_jobs(2)->mutable_spec()->mutable_groups(0);
-  group->set_min_available(2);
-  v1::DeviceRequest* device = group->mutable_resources()->add_devices();
+  v1::ResourceRequest* resources =
+      request.mutable_jobs(2)->mutable_spec()->mutable_groups(0)->mutable_resources();
+  v1::DeviceRequest* device = resources->add_devices();
   device->set_kind("gpu");
   device->set_count(1);
   return request;
 }
 
+// Changes the checked request, so that Apply refuses its last job: as if validation lacked a rule.
+void Spoil(v1::SubmitJobsRequest& request) {
+  request.mutable_jobs(2)->mutable_spec()->mutable_groups(0)->set_min_available(2);
+}
+
+// Checks the request now; the next turn submits it.
 void Post(World& world, RequestTable& requests, const v1::SubmitJobsRequest& request,
           Submitted* submitted, JobId first_job = JobId{1}) {
-  REQUIRE(world.loop
-              ->Post([&requests, &request, submitted, first_job](Turn& turn) {
-                Submission submission(request, DefaultLimits(), {});
-                submitted->status =
-                    submission.Commit(turn, requests, first_job, submitted->response);
-              })
-              .ok());
+  REQUIRE(
+      world.loop
+          ->Post([&requests, checked = Checked(world, request), submitted, first_job](Turn& turn) {
+            Submission submission(checked, DefaultLimits(), {});
+            submitted->status = submission.Commit(turn, requests, first_job, submitted->response);
+          })
+          .ok());
 }
 
 // Names of the submitted jobs in the log.
@@ -76,10 +82,11 @@ TEST_CASE("submission: a job that only Apply refuses leaves no trace of its call
   RequestTable requests;
   const uint64_t before = Fingerprint(world.state());
   const size_t batches = world.committer.batches;
-  const v1::SubmitJobsRequest request = RefusedRequest();
   for (int time = 0; time < 3; ++time) {
+    v1::SubmitJobsRequest request = ThreeJobs();
     Submitted refused;
     Post(world, requests, request, &refused, first_job);
+    Spoil(request);
     world.Run();
     CHECK(absl::IsInternal(refused.status));
     CHECK(refused.status.message().find("jobs[2] was refused: ") == 0);
@@ -97,10 +104,11 @@ TEST_CASE("submission: a refused call does not affect other calls of its turn") 
   agent.Connect();
   RequestTable requests;
   const size_t batches = world.committer.batches;
-  const v1::SubmitJobsRequest requests_in_turn[] = {Request({"first"}), RefusedRequest(),
-                                                    Request({"one", "last"})};
+  v1::SubmitJobsRequest requests_in_turn[] = {Request({"first"}), ThreeJobs(),
+                                              Request({"one", "last"})};
   Submitted submitted[3];
   for (int i = 0; i < 3; ++i) Post(world, requests, requests_in_turn[i], &submitted[i]);
+  Spoil(requests_in_turn[1]);
   world.Run();
   CHECK(submitted[0].status.ok());
   CHECK(absl::IsInternal(submitted[1].status));
@@ -118,6 +126,46 @@ TEST_CASE("submission: a refused call does not affect other calls of its turn") 
   const uint64_t live = Fingerprint(world.state());
   world.Restart();
   CHECK(Fingerprint(world.state()) == live);
+}
+
+void DependOn(v1::SubmitJobsRequest& request, int job, const std::string& on,
+              v1::JobDependency::Condition condition) {
+  v1::JobDependency* dependency = request.mutable_jobs(job)->mutable_spec()->add_dependencies();
+  dependency->set_job(on);
+  dependency->set_condition(condition);
+}
+
+TEST_CASE("submission: every job gets a larger uid than its dependencies") {
+  World world;
+  RequestTable requests;
+  const JobId stored = world.Submit("stored");
+  v1::SubmitJobsRequest request = Request({"last", "free", "middle", "first"});
+  DependOn(request, 0, "middle", v1::JobDependency::AFTER_OK);
+  DependOn(request, 0, "stored", v1::JobDependency::AFTER_ANY);
+  DependOn(request, 2, "first", v1::JobDependency::AFTER_NOT_OK);
+  Submitted submitted;
+  Post(world, requests, request, &submitted);
+  world.Run();
+  REQUIRE(submitted.status.ok());
+  const JobId last{submitted.response.jobs(0).uid()}, free{submitted.response.jobs(1).uid()},
+      middle{submitted.response.jobs(2).uid()}, first{submitted.response.jobs(3).uid()};
+  CHECK(stored < first);
+  CHECK(first < middle);
+  CHECK(middle < last);
+  CHECK(last < free);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(world.job({submitted.response.jobs(i).uid()}).name == request.jobs(i).name());
+  }
+  const auto& dependencies = world.job(last).dependencies;
+  REQUIRE(dependencies.size() == 2);
+  CHECK(dependencies[0].job == middle);
+  CHECK(dependencies[0].condition == DependencyCondition::kAfterOk);
+  CHECK(dependencies[1].job == stored);
+  CHECK(dependencies[1].condition == DependencyCondition::kAfterAny);
+  REQUIRE(world.job(middle).dependencies.size() == 1);
+  CHECK(world.job(middle).dependencies[0].job == first);
+  CHECK(world.job(free).dependencies.empty());
+  CHECK(world.job(first).dependencies.empty());
 }
 
 // A store that was restored, or a new one: uids jump, and only earlier jobs have smaller ones.

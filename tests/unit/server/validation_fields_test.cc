@@ -305,7 +305,7 @@ Converted Convert(const v1::Job& job) {
 absl::Status Validate(const v1::Job& job) {
   Findings findings;
   const FieldPath root;
-  CheckJob({root, "jobs", 0}, job, DefaultLimits(), findings);
+  CheckJob({root, "jobs", 0}, job, job.spec().ByteSizeLong(), DefaultLimits(), findings);
   return findings.ToStatus();
 }
 

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "server/convert/job.h"
-#include "server/validation/job.h"
+#include "server/validation/submission.h"
+#include "storage/store.h"
 #include "support/errors.h"
 #include "tests/unit/server/validation_samples.h"
 
@@ -16,7 +17,7 @@ absl::Status ValidateOne(const v1::Job& job) {
   v1::SubmitJobsRequest request;
   *request.add_jobs() = job;
   Findings findings;
-  CheckSubmit(request, DefaultLimits(), findings);
+  CheckSubmit(request, DefaultLimits(), kStoreFormat, findings);
   return findings.ToStatus();
 }
 

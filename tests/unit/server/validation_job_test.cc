@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "server/convert/job.h"
-#include "server/validation/job.h"
+#include "server/validation/submission.h"
+#include "storage/store.h"
 #include "support/errors.h"
 #include "tests/unit/server/validation_samples.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 absl::Status Validate(const v1::SubmitJobsRequest& request) {
   Findings findings;
-  CheckSubmit(request, DefaultLimits(), findings);
+  CheckSubmit(request, DefaultLimits(), kStoreFormat, findings);
   return findings.ToStatus();
 }
 
@@ -521,47 +522,6 @@ TEST_CASE("strategies, topology and the checkpoint interval reach the core") {
   CHECK(spec.groups[1].near_groups == std::vector<uint32_t>{0});
   CHECK(spec.groups[1].apart_from == std::vector<uint32_t>{1});
   CHECK(spec.checkpoint_interval == absl::Seconds(30));
-}
-
-TEST_CASE("jobs of one call: names, cycles, count") {
-  v1::SubmitJobsRequest request;
-  const auto depend = [&](int job, const std::string& on) {
-    auto* dependency = request.mutable_jobs(job)->mutable_spec()->add_dependencies();
-    dependency->set_job(on);
-    dependency->set_condition(v1::JobDependency::AFTER_OK);
-  };
-  SECTION("a cycle is named") {
-    for (const char* name : {"a", "b", "c"}) *request.add_jobs() = SmallJob(name);
-    depend(0, "b");
-    depend(1, "c");
-    depend(2, "a");
-    const absl::Status status = Validate(request);
-    CHECK(absl::IsInvalidArgument(status));
-    CHECK(Has(ViolationsOf(status), "jobs[0].spec.dependencies",
-              "dependencies between jobs form a cycle: a -> b -> c -> a"));
-  }
-  SECTION("a chain is fine") {
-    for (const char* name : {"a", "b", "c"}) *request.add_jobs() = SmallJob(name);
-    depend(0, "b");
-    depend(1, "c");
-    CHECK(Validate(request).ok());
-  }
-  SECTION("one name twice") {
-    *request.add_jobs() = SmallJob("a");
-    *request.add_jobs() = SmallJob("a");
-    CHECK(Has(ViolationsOf(Validate(request)), "jobs[1].name",
-              "\"a\" is already the name of jobs[0]"));
-  }
-  SECTION("nothing, and too much") {
-    CHECK(Has(ViolationsOf(Validate(request)), "jobs", "must be 1..1000 jobs, has 0"));
-    for (int i = 0; i < 1001; ++i) *request.add_jobs() = SmallJob("");
-    CHECK(Has(ViolationsOf(Validate(request)), "jobs", "must be 1..1000 jobs, has 1001"));
-  }
-  SECTION("request id") {
-    *request.add_jobs() = SmallJob("a");
-    request.set_request_id(std::string(129, 'x'));
-    CHECK(Has(ViolationsOf(Validate(request)), "request_id", "at most 128 bytes, has 129"));
-  }
 }
 
 }  // namespace berth::testing
