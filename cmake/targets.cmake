@@ -109,6 +109,7 @@ function(berth_tests name directory)
   endif()
   add_executable(${name} ${sources} $<TARGET_OBJECTS:berth_catch_main>)
   target_link_libraries(${name} PRIVATE ${arg_LINK} Catch2::Catch2 berth::flags)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # tests repeat names, such as those of helpers
   if(BERTH_SANITIZE STREQUAL "thread")
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/tsan_annotations.cc)
   endif()

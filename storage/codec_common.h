@@ -115,6 +115,8 @@ class Reader {
 absl::Status ParseMessage(absl::string_view value, google::protobuf::Message* message,
                           std::string* unknown);
 
+inline constexpr size_t kMaxFieldHead = 6;  // bytes: a tag below 16 and a 32-bit length
+
 // The reader's status, naming the record.
 absl::Status Verdict(const Reader& reader, RecordKind kind, absl::string_view key);
 

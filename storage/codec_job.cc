@@ -327,7 +327,6 @@ constexpr uint32_t kSpecTag =
     pb::JobSpecRecord::kSpecFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 constexpr uint32_t kColdTag =
     pb::JobSpecRecord::kColdFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-constexpr size_t kMaxFieldHead = 6;  // tag below 16 and a 32-bit length
 
 void SetPrediction(const RunPrediction& prediction, pb::RunPrediction* out) {
   out->set_expected(prediction.expected_s);
@@ -370,8 +369,8 @@ std::string EncodeJobSpecRecord(const pb::JobSpec& spec, Time submit, uint64_t r
   const size_t spec_bytes = static_cast<size_t>(spec.GetCachedSize());
 
   std::string value;
-  value.reserve(kMaxFieldHead + spec_bytes + head_bytes + kMaxFieldHead + cold_bytes);
-  value.resize(kMaxFieldHead + spec_bytes + head_bytes);
+  value.reserve(codec::kMaxFieldHead + spec_bytes + head_bytes + codec::kMaxFieldHead + cold_bytes);
+  value.resize(codec::kMaxFieldHead + spec_bytes + head_bytes);
   auto* begin = reinterpret_cast<uint8_t*>(value.data());
   uint8_t* end = CodedOutputStream::WriteVarint32ToArray(kSpecTag, begin);
   end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(spec_bytes), end);
@@ -395,7 +394,7 @@ std::string EncodeJobSpecRecord(const JobSpec& spec, Time submit, uint64_t revis
 
 void AppendCold(absl::string_view cold, std::string* value) {
   if (cold.empty()) return;
-  uint8_t head[kMaxFieldHead];
+  uint8_t head[codec::kMaxFieldHead];
   uint8_t* end = CodedOutputStream::WriteVarint32ToArray(kColdTag, head);
   end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(cold.size()), end);
   value->append(reinterpret_cast<const char*>(head), static_cast<size_t>(end - head));

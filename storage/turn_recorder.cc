@@ -24,7 +24,6 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kEventTag =
     pb::LogTurn::kEventsFieldNumber << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-constexpr size_t kMaxFieldHead = 6;    // tag below 16 and a 32-bit length
 constexpr size_t kMaxReserved = 4096;  // bytes for a cold part that is still missing
 
 NextIds IdsOf(const ClusterState& state) {
@@ -110,7 +109,7 @@ void TurnRecorder::AppendEvent(const Event& event, const LabelsBefore& labels) {
 
   const size_t size = message.ByteSizeLong();
   const size_t offset = batch_.log.size();
-  batch_.log.resize(offset + kMaxFieldHead + size);
+  batch_.log.resize(offset + codec::kMaxFieldHead + size);
   auto* begin = reinterpret_cast<uint8_t*>(batch_.log.data() + offset);
   uint8_t* end = CodedOutputStream::WriteVarint32ToArray(kEventTag, begin);
   end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(size), end);

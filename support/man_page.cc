@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kLineBytes = 76;
 
-std::string Escaped(absl::string_view text) {
+std::string RoffText(absl::string_view text) {
   return absl::StrReplaceAll(text, {{"\\", "\\e"},
                                     {"-", "\\-"},
                                     {"'", "\\(aq"},
@@ -27,8 +27,8 @@ std::string Escaped(absl::string_view text) {
                                     {"~", "\\(ti"}});
 }
 
-std::string Bold(absl::string_view text) { return absl::StrCat("\\fB", Escaped(text), "\\fR"); }
-std::string Italic(absl::string_view text) { return absl::StrCat("\\fI", Escaped(text), "\\fR"); }
+std::string Bold(absl::string_view text) { return absl::StrCat("\\fB", RoffText(text), "\\fR"); }
+std::string Italic(absl::string_view text) { return absl::StrCat("\\fI", RoffText(text), "\\fR"); }
 
 // One paragraph of text: short lines, and each sentence begins a line.
 std::string Paragraph(absl::string_view text) {
@@ -39,7 +39,7 @@ std::string Paragraph(absl::string_view text) {
     line.clear();
   };
   for (absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
-    const std::string escaped = Escaped(word);
+    const std::string escaped = RoffText(word);
     if (line.size() + escaped.size() + 1 > kLineBytes) end_line();
     absl::StrAppend(&line, line.empty() ? "" : " ", escaped);
     if (absl::EndsWith(word, ".") || absl::EndsWith(word, "?")) end_line();
@@ -142,7 +142,7 @@ void AddSeeAlso(const std::vector<std::string>& pages, std::string* out) {
   absl::StrAppend(out, ".SH SEE ALSO\n");
   for (size_t i = 0; i < pages.size(); ++i) {
     const size_t open = pages[i].find('(');
-    absl::StrAppend(out, ".BR ", Escaped(pages[i].substr(0, open)), " ", pages[i].substr(open),
+    absl::StrAppend(out, ".BR ", RoffText(pages[i].substr(0, open)), " ", pages[i].substr(open),
                     i + 1 < pages.size() ? " ,\n" : "\n");
   }
 }
@@ -150,9 +150,9 @@ void AddSeeAlso(const std::vector<std::string>& pages, std::string* out) {
 }  // namespace
 
 std::string ManPage(const CLI::App& app, const ManPageOptions& options) {
-  std::string out = absl::StrCat(".TH ", Escaped(absl::AsciiStrToUpper(options.name)), " ",
+  std::string out = absl::StrCat(".TH ", RoffText(absl::AsciiStrToUpper(options.name)), " ",
                                  options.section, " ", options.date, " \"Berth ", kBerthVersion,
-                                 "\" \"Berth\"\n.SH NAME\n", Escaped(options.name), " \\-\n",
+                                 "\" \"Berth\"\n.SH NAME\n", RoffText(options.name), " \\-\n",
                                  Paragraph(absl::StripSuffix(app.get_description(), ".")),
                                  ".SH SYNOPSIS\n", Bold(options.synopsis), Arguments(app), "\n");
   if (!OptionsOf(app, true).empty() || !OptionsOf(app, false).empty()) {

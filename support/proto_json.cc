@@ -148,9 +148,9 @@ std::string Scalar::Json() const {
   return "null";
 }
 
-class Writer {
+class JsonWriter {
  public:
-  explicit Writer(JsonStyle style) : style_(style) {}
+  explicit JsonWriter(JsonStyle style) : style_(style) {}
 
   void WriteMessage(const Message& message, bool in_spec);
   std::string Take() { return std::move(out_); }
@@ -192,7 +192,7 @@ class Writer {
   bool empty_ = true;
 };
 
-std::vector<const FieldDescriptor*> Writer::Fields(const Message& message, bool in_spec) const {
+std::vector<const FieldDescriptor*> JsonWriter::Fields(const Message& message, bool in_spec) const {
   if (!style_.zeros) return ShownFields(message, in_spec);
   std::vector<const FieldDescriptor*> fields;
   const Descriptor* type = message.GetDescriptor();
@@ -206,7 +206,7 @@ std::vector<const FieldDescriptor*> Writer::Fields(const Message& message, bool 
   return fields;
 }
 
-void Writer::WriteMessage(const Message& message, bool in_spec) {
+void JsonWriter::WriteMessage(const Message& message, bool in_spec) {
   std::string text;
   if (HasText(message, &text)) {
     out_ += Quoted(text);
@@ -218,7 +218,7 @@ void Writer::WriteMessage(const Message& message, bool in_spec) {
   Close('}');
 }
 
-void Writer::WriteField(const Message& message, const FieldDescriptor* field, bool in_spec) {
+void JsonWriter::WriteField(const Message& message, const FieldDescriptor* field, bool in_spec) {
   Next();
   Key(Quoted(field->json_name()));
   if (field->is_map()) return WriteMap(message, field, in_spec);
@@ -226,8 +226,8 @@ void Writer::WriteField(const Message& message, const FieldDescriptor* field, bo
   WriteValue(message, field, -1, in_spec);
 }
 
-void Writer::WriteValue(const Message& message, const FieldDescriptor* field, int index,
-                        bool in_spec) {
+void JsonWriter::WriteValue(const Message& message, const FieldDescriptor* field, int index,
+                            bool in_spec) {
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
     out_ += Scalar(message, field, index).Json();
     return;
@@ -238,7 +238,7 @@ void Writer::WriteValue(const Message& message, const FieldDescriptor* field, in
                in_spec);
 }
 
-void Writer::WriteList(const Message& message, const FieldDescriptor* field, bool in_spec) {
+void JsonWriter::WriteList(const Message& message, const FieldDescriptor* field, bool in_spec) {
   Open('[');
   for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
     Next();
@@ -248,7 +248,7 @@ void Writer::WriteList(const Message& message, const FieldDescriptor* field, boo
 }
 
 // Sorted by key.
-void Writer::WriteMap(const Message& message, const FieldDescriptor* field, bool in_spec) {
+void JsonWriter::WriteMap(const Message& message, const FieldDescriptor* field, bool in_spec) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<std::pair<std::string, const Message*>> entries;
   for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
@@ -269,7 +269,7 @@ void Writer::WriteMap(const Message& message, const FieldDescriptor* field, bool
 }  // namespace
 
 std::string WriteJson(const Message& message, JsonStyle style) {
-  Writer writer(style);
+  JsonWriter writer(style);
   writer.WriteMessage(message, false);
   return writer.Take();
 }

@@ -183,7 +183,7 @@ bool IsPlainSafe(absl::string_view text) {
   return true;
 }
 
-std::string RealText(double value, int digits) {
+std::string YamlReal(double value, int digits) {
   for (int precision = 6; precision < digits; ++precision) {
     const std::string text = absl::StrFormat("%.*g", precision, value);
     double back = 0;
@@ -278,10 +278,10 @@ std::string ScalarText(const Message& message, const FieldDescriptor* field, int
     case FieldDescriptor::CPPTYPE_UINT64:
       return absl::StrCat(get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return RealText(
+      return YamlReal(
           static_cast<double>(get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat)), 9);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return RealText(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble), 17);
+      return YamlReal(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble), 17);
     case FieldDescriptor::CPPTYPE_BOOL:
       return get(&Reflection::GetBool, &Reflection::GetRepeatedBool) ? "true" : "false";
     case FieldDescriptor::CPPTYPE_ENUM:

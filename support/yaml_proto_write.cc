@@ -28,9 +28,9 @@ bool IsMessage(const FieldDescriptor* field) {
   return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
 }
 
-class Writer {
+class YamlWriter {
  public:
-  explicit Writer(YamlStyle style) : style_(style) {}
+  explicit YamlWriter(YamlStyle style) : style_(style) {}
   std::string Take() { return std::move(out_); }
 
   // Writes the fields of `message`, each on a line indented by `indent`. The first line continues
@@ -67,14 +67,14 @@ class Writer {
   std::string out_;
 };
 
-void Writer::WriteFields(const Message& message, int indent) {
+void YamlWriter::WriteFields(const Message& message, int indent) {
   const int spec = IsSpec(message.GetDescriptor()) ? 1 : 0;
   spec_depth_ += spec;
   for (const FieldDescriptor* field : Fields(message)) WriteField(message, field, indent);
   spec_depth_ -= spec;
 }
 
-void Writer::WriteField(const Message& message, const FieldDescriptor* field, int indent) {
+void YamlWriter::WriteField(const Message& message, const FieldDescriptor* field, int indent) {
   if (WriteDevices(message, field, indent) || WriteCounts(message, field, indent)) return;
   StartLine(indent);
   absl::StrAppend(&out_, field->json_name(), ":");
@@ -85,7 +85,7 @@ void Writer::WriteField(const Message& message, const FieldDescriptor* field, in
   absl::StrAppend(&out_, " ", ScalarText(message, field, -1), "\n");
 }
 
-bool Writer::WriteDevices(const Message& message, const FieldDescriptor* field, int indent) {
+bool YamlWriter::WriteDevices(const Message& message, const FieldDescriptor* field, int indent) {
   const auto* request = dynamic_cast<const v1::ResourceRequest*>(&message);
   if (request == nullptr || field->number() != v1::ResourceRequest::kDevicesFieldNumber)
     return false;
@@ -108,7 +108,7 @@ bool Writer::WriteDevices(const Message& message, const FieldDescriptor* field, 
   return true;
 }
 
-bool Writer::WriteCounts(const Message& message, const FieldDescriptor* field, int indent) {
+bool YamlWriter::WriteCounts(const Message& message, const FieldDescriptor* field, int indent) {
   const auto* list = dynamic_cast<const v1::ResourceList*>(&message);
   if (list == nullptr || field->number() != v1::ResourceList::kCountsFieldNumber) return false;
   const std::map<std::string, double> counts(list->counts().begin(), list->counts().end());
@@ -122,7 +122,7 @@ bool Writer::WriteCounts(const Message& message, const FieldDescriptor* field, i
   return true;
 }
 
-void Writer::WriteValue(const Message& message, int indent) {
+void YamlWriter::WriteValue(const Message& message, int indent) {
   if (IsScalarMessage(message.GetDescriptor())) {
     absl::StrAppend(&out_, " ", ScalarMessageText(message), "\n");
   } else if (!HasFields(message)) {
@@ -133,7 +133,7 @@ void Writer::WriteValue(const Message& message, int indent) {
   }
 }
 
-void Writer::WriteMap(const Message& message, const FieldDescriptor* field, int indent) {
+void YamlWriter::WriteMap(const Message& message, const FieldDescriptor* field, int indent) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<std::pair<std::string, const Message*>> entries;
   for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
@@ -154,7 +154,7 @@ void Writer::WriteMap(const Message& message, const FieldDescriptor* field, int 
   }
 }
 
-void Writer::WriteList(const Message& message, const FieldDescriptor* field, int indent) {
+void YamlWriter::WriteList(const Message& message, const FieldDescriptor* field, int indent) {
   const Reflection& reflection = *message.GetReflection();
   if (!IsMessage(field)) return WriteScalars(message, field, indent);
   out_ += "\n";
@@ -172,7 +172,7 @@ void Writer::WriteList(const Message& message, const FieldDescriptor* field, int
 }
 
 // On one line if it is short: [a, b].
-void Writer::WriteScalars(const Message& message, const FieldDescriptor* field, int indent) {
+void YamlWriter::WriteScalars(const Message& message, const FieldDescriptor* field, int indent) {
   std::vector<std::string> items;
   for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
     items.push_back(ScalarText(message, field, i));
@@ -193,7 +193,7 @@ void Writer::WriteScalars(const Message& message, const FieldDescriptor* field, 
 
 std::string WriteYaml(const Message& message, YamlStyle style) {
   if (IsScalarMessage(message.GetDescriptor())) return ScalarMessageText(message) + "\n";
-  Writer writer(style);
+  YamlWriter writer(style);
   writer.WriteFields(message, 0);
   std::string text = writer.Take();
   return text.empty() ? "{}\n" : text;

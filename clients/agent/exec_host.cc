@@ -21,7 +21,7 @@
 namespace berth {
 namespace {
 
-constexpr int kMaxEvents = 64;
+constexpr int kMaxExecEvents = 64;
 constexpr char kEndOfInput = 4;  // Ctrl-D, as on a terminal
 constexpr uint32_t kMaxTerminalSide = 10'000;
 
@@ -255,9 +255,9 @@ void ExecHost::Look(Session& session) {
 // After the command ends, the remaining output in the pipes is read, but processes that it left
 // behind are not waited for.
 std::vector<v1::ExecOutput> ExecHost::Poll() {
-  epoll_event ready[kMaxEvents];
+  epoll_event ready[kMaxExecEvents];
   std::erase_if(dying_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
-  const int count = epoll_wait(epoll_fd_, ready, kMaxEvents, 0);
+  const int count = epoll_wait(epoll_fd_, ready, kMaxExecEvents, 0);
   for (int i = 0; i < count; ++i) {
     const uint64_t request = ready[i].data.u64;
     const auto found = sessions_.find(request);

@@ -79,7 +79,7 @@ prometheus::MetricFamily Family(const char* name, const char* help, bool counter
   return family;
 }
 
-void Add(const Labels& labels, double value, prometheus::MetricFamily* family) {
+void AddGauge(const Labels& labels, double value, prometheus::MetricFamily* family) {
   prometheus::ClientMetric& metric = family->metric.emplace_back();
   for (const auto& [name, text] : labels) {
     auto& label = metric.label.emplace_back();
@@ -111,8 +111,8 @@ void AddGpus(const AgentMetrics& metrics, Families* families) {
     prometheus::MetricFamily family = Family(field.name, field.help, field.counter);
     for (const GpuSample& gpu : report.gpus) {
       if (gpu.*field.value < 0) continue;
-      Add(LabelsOf(gpu, metrics.node, report.driver),
-          static_cast<double>(gpu.*field.value) * field.factor, &family);
+      AddGauge(LabelsOf(gpu, metrics.node, report.driver),
+               static_cast<double>(gpu.*field.value) * field.factor, &family);
     }
     if (!family.metric.empty()) families->push_back(std::move(family));
   }
@@ -122,8 +122,8 @@ void AddGpus(const AgentMetrics& metrics, Families* families) {
   for (const GpuSample& gpu : report.gpus) {
     if (gpu.kind != "gpu") continue;
     const auto last = metrics.last_xids.find(gpu.uuid);
-    Add(LabelsOf(gpu, metrics.node, report.driver),
-        last == metrics.last_xids.end() ? 0 : static_cast<double>(last->second), &xids);
+    AddGauge(LabelsOf(gpu, metrics.node, report.driver),
+             last == metrics.last_xids.end() ? 0 : static_cast<double>(last->second), &xids);
   }
   families->push_back(std::move(xids));
 }
@@ -135,8 +135,8 @@ std::string MetricsText(const AgentMetrics& metrics) {
   prometheus::MetricFamily healthy =
       Family("berth_agent_device_healthy", "Whether the device is schedulable.", false);
   for (const v1::Device& device : metrics.inventory.devices()) {
-    Add({{"UUID", device.uuid()}, {"kind", device.kind()}, {"node", metrics.node}},
-        device.unhealthy() ? 0 : 1, &healthy);
+    AddGauge({{"UUID", device.uuid()}, {"kind", device.kind()}, {"node", metrics.node}},
+             device.unhealthy() ? 0 : 1, &healthy);
   }
   if (!healthy.metric.empty()) families.push_back(std::move(healthy));
   if (metrics.gpus) AddGpus(metrics, &families);

@@ -6,7 +6,7 @@
 namespace berth {
 namespace {
 
-constexpr size_t kMaxMessageBytes = 256;
+constexpr size_t kMaxHealthMessageBytes = 256;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ bool HealthBook::Note(const CheckResult& result, Effect effect, bool unfit) {
   if (check.holds && !before) {
     check.effect = effect;
     check.unfit = unfit;
-    check.message = SanitizedUtf8(result.message, kMaxMessageBytes);
+    check.message = SanitizedUtf8(result.message, kMaxHealthMessageBytes);
   }
   return check.holds != before;
 }
@@ -31,7 +31,7 @@ bool HealthBook::Raise(const std::string& name, Effect effect, const std::string
   if (check.stays) return false;
   check.holds = check.stays = true;
   check.effect = effect;
-  check.message = SanitizedUtf8(message, kMaxMessageBytes);
+  check.message = SanitizedUtf8(message, kMaxHealthMessageBytes);
   return true;
 }
 
@@ -45,7 +45,7 @@ bool HealthBook::Set(const std::string& name, Effect effect,
     changed |= added;
     at->second.holds = true;
     at->second.effect = effect;
-    at->second.message = SanitizedUtf8(message, kMaxMessageBytes);
+    at->second.message = SanitizedUtf8(message, kMaxHealthMessageBytes);
   }
   return changed;
 }
@@ -67,7 +67,8 @@ v1::NodeConditions HealthBook::Conditions() const {
     const int others = failing.at(condition.name()) - 1;
     if (others == 0) continue;
     const std::string more = absl::StrCat("; and ", others, " more");
-    const std::string text = SanitizedUtf8(condition.message(), kMaxMessageBytes - more.size());
+    const std::string text =
+        SanitizedUtf8(condition.message(), kMaxHealthMessageBytes - more.size());
     condition.set_message(absl::StrCat(text, more));
   }
   return conditions;

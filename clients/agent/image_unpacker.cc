@@ -21,7 +21,7 @@ namespace {
 constexpr int kImagesFault = 3;  // exit codes of berth-image
 constexpr int kNoRoom = 4;
 constexpr size_t kMaxWordsBytes = 4096;
-constexpr int kMaxEvents = 64;
+constexpr int kMaxUnpackEvents = 64;
 
 absl::Status SpawnProgram(const std::string& program, const std::string& argument, int output,
                           pid_t* pid) {
@@ -145,8 +145,8 @@ void ImageUnpacker::FailAll(Work& work, const absl::Status& status) {
 }
 
 std::vector<ImageUnpacker::Result> ImageUnpacker::Poll() {
-  epoll_event ready[kMaxEvents];
-  const int count = epoll_wait(epoll_fd_, ready, kMaxEvents, 0);
+  epoll_event ready[kMaxUnpackEvents];
+  const int count = epoll_wait(epoll_fd_, ready, kMaxUnpackEvents, 0);
   for (int i = 0; i < count; ++i) {
     for (Work& work : works_) {
       if (work.output == ready[i].data.fd) Read(work);

@@ -16,7 +16,7 @@
 namespace berth {
 namespace {
 
-constexpr int64_t kBlockBytes = 512;
+constexpr int64_t kOutputBlockBytes = 512;
 
 struct Output {
   timespec ended{};
@@ -41,7 +41,7 @@ Output OutputOf(const std::string& directory) {
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
     if (!IsOutput(entry.path().filename()) || lstat(entry.path().c_str(), &info) != 0) continue;
     output.files.push_back(entry.path());
-    output.bytes += int64_t{info.st_blocks} * kBlockBytes;
+    output.bytes += int64_t{info.st_blocks} * kOutputBlockBytes;
   }
   return output;
 }

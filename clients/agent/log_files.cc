@@ -19,7 +19,7 @@
 namespace berth {
 namespace {
 
-constexpr int64_t kBlockBytes = 64 << 10;
+constexpr int64_t kReadBytes = 64 << 10;
 
 std::string ReadAt(const std::string& path, int64_t offset, int64_t length) {
   std::string data(static_cast<size_t>(std::max<int64_t>(length, 0)), '\0');
@@ -116,7 +116,7 @@ std::string ReadRange(const Segments& segments, int64_t* begin, int64_t end) {
 // last line and does not start one.
 int64_t WalkBack(const Segments& segments, const Run& run, int64_t* lines, bool* at_end) {
   for (int64_t end = run.end; end > run.begin;) {
-    const int64_t wanted = std::max(run.begin, end - kBlockBytes);
+    const int64_t wanted = std::max(run.begin, end - kReadBytes);
     int64_t begin = wanted;
     const std::string block = ReadRange(segments, &begin, end);
     for (size_t i = block.size(); i-- > 0;) {
@@ -277,7 +277,7 @@ class FileCursor final : public LogCursor {
     int64_t at = order_.First();
     first_record_ = at;
     for (;;) {
-      const std::string records = order_.Read(&at, kBlockBytes / kOrderRecordBytes);
+      const std::string records = order_.Read(&at, kReadBytes / kOrderRecordBytes);
       if (records.empty()) return runs;
       for (size_t i = 0; i + kOrderRecordBytes <= records.size(); i += kOrderRecordBytes) {
         const uint64_t value = LittleEndian(records, i);

@@ -19,7 +19,7 @@
 namespace berth {
 namespace {
 
-constexpr int64_t kBlockBytes = 512;
+constexpr int64_t kStatBlockBytes = 512;
 constexpr int kMaxDescriptors = 100'000;  // per process
 
 // Line "flags:\t0100001" of fdinfo, in octal.
@@ -49,7 +49,7 @@ int64_t BytesOf(const std::string& path, uint64_t device, uint64_t inode) {
   struct stat info;
   const bool same = fstat(fd, &info) == 0 && info.st_dev == device && info.st_ino == inode;
   close(fd);
-  return same ? int64_t{info.st_blocks} * kBlockBytes : 0;
+  return same ? int64_t{info.st_blocks} * kStatBlockBytes : 0;
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void WrittenFiles::NoteProcess(const std::string& process, absl::Time began) {
     struct statx info;
     if (statx(dirfd(listing), entry->d_name, 0, STATX_BASIC_STATS | STATX_BTIME, &info) != 0 ||
         !S_ISREG(info.stx_mode) || info.stx_nlink == 0 ||
-        static_cast<int64_t>(info.stx_blocks) * kBlockBytes < kLeastWrittenBytes)
+        static_cast<int64_t>(info.stx_blocks) * kStatBlockBytes < kLeastWrittenBytes)
       continue;
     const Key key = {makedev(info.stx_dev_major, info.stx_dev_minor), info.stx_ino};
     if (paths_.contains(key) || WasMadeBefore(info, began)) continue;

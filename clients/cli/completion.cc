@@ -45,7 +45,7 @@ class Candidates {
 };
 
 // "job" of "berth job list".
-std::string NounOf(const CLI::App& place) {
+std::string CompletedNoun(const CLI::App& place) {
   const CLI::App* noun = &place;
   while (noun->get_parent() != nullptr && noun->get_parent()->get_parent() != nullptr)
     noun = noun->get_parent();
@@ -67,7 +67,7 @@ std::string NounOfValue(const CLI::App& place, const CLI::Option& option) {
   if (option.get_positional()) {
     if (option.get_name() == "JOB") return "job";
     if (option.get_name() != "NAME") return "";
-    return NounOf(place) == "topology" ? "hypernode" : NounOf(place);
+    return CompletedNoun(place) == "topology" ? "hypernode" : CompletedNoun(place);
   }
   const std::set<std::string> names(option.get_lnames().begin(), option.get_lnames().end());
   if (names.count("queue") > 0 || names.count("parent") > 0) return "queue";
@@ -165,7 +165,7 @@ bool AddWords(CLI::App& app, const CommandWalk& walk, Session& session, Candidat
 
 // The words before the last one, with the noun first ("get job" -> "job get"). They stay as they
 // are if the last one may still become the type.
-std::vector<std::string> Before(const CLI::App& app, std::vector<std::string> words) {
+std::vector<std::string> WordsBefore(const CLI::App& app, std::vector<std::string> words) {
   if (words.empty()) return words;
   const absl::StatusOr<std::vector<std::string>> ordered = NounFirst(app, words);
   if (ordered.ok() && !ordered->empty() && ordered->back() == words.back()) words = *ordered;
@@ -177,7 +177,7 @@ std::vector<std::string> Before(const CLI::App& app, std::vector<std::string> wo
 
 ExitCode Complete(CLI::App& app, const std::vector<std::string>& words, Session& session) {
   const std::string current = words.empty() ? "" : words.back();
-  const CommandWalk walk = WalkCommandLine(app, Before(app, words));
+  const CommandWalk walk = WalkCommandLine(app, WordsBefore(app, words));
   const size_t equals = absl::StartsWith(current, "--") ? current.find('=') : std::string::npos;
   if (walk.dashes) {
     session.out() << kFiles << "\n";

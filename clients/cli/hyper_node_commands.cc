@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<v1::HyperNode>> FetchAll(Session& session, const std:
 // ---- hypernode
 
 // The values of --tier, --node and the other options.
-struct SpecArguments {
+struct HyperNodeArguments {
   std::string name;
   std::optional<int32_t> tier;
   std::optional<std::string> tier_name, kind, health, reason, source;
@@ -48,7 +48,7 @@ struct SpecArguments {
   }
 };
 
-void AddMembers(const SpecArguments& arguments, v1::HyperNodeSpec* spec) {
+void AddMembers(const HyperNodeArguments& arguments, v1::HyperNodeSpec* spec) {
   const auto add = [&](const std::vector<std::string>& texts, Member::Type type,
                        void (*set)(Member*, const std::string&)) {
     for (const std::string& text : texts) {
@@ -67,7 +67,7 @@ void AddMembers(const SpecArguments& arguments, v1::HyperNodeSpec* spec) {
 }
 
 // Given values replace the present ones. Any given member replaces all present members.
-void Fill(const SpecArguments& arguments, v1::HyperNodeSpec* spec) {
+void Fill(const HyperNodeArguments& arguments, v1::HyperNodeSpec* spec) {
   if (arguments.tier.has_value()) spec->set_tier(*arguments.tier);
   if (arguments.tier_name.has_value()) spec->set_tier_name(*arguments.tier_name);
   if (arguments.kind.has_value()) spec->set_kind(*arguments.kind);
@@ -84,7 +84,7 @@ void Fill(const SpecArguments& arguments, v1::HyperNodeSpec* spec) {
   AddMembers(arguments, spec);
 }
 
-ExitCode Create(Session& session, const SpecArguments& arguments) {
+ExitCode CreateHyperNode(Session& session, const HyperNodeArguments& arguments) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return session.Finish(client.status());
   v1::CreateHyperNodeRequest request;
@@ -95,7 +95,7 @@ ExitCode Create(Session& session, const SpecArguments& arguments) {
   return session.Finish(made.status());
 }
 
-ExitCode Update(Session& session, const SpecArguments& arguments) {
+ExitCode UpdateHyperNode(Session& session, const HyperNodeArguments& arguments) {
   v1::GetHyperNodeRequest get;
   get.set_name(arguments.name);
   absl::StatusOr<v1::HyperNode> current = session.Call(&HyperNodeStub::GetHyperNode, get);
@@ -116,7 +116,7 @@ void AddValue(CLI::App* command, const char* option, std::optional<Value>& value
       option, [&value](const Value& given) { value = given; }, help);
 }
 
-void AddSpecOptions(CLI::App* command, SpecArguments& arguments) {
+void AddHyperNodeOptions(CLI::App* command, HyperNodeArguments& arguments) {
   command->add_option("NAME", arguments.name, "HyperNode")
       ->required()
       ->transform(NameOf("hypernode"));
@@ -140,30 +140,30 @@ void AddSpecOptions(CLI::App* command, SpecArguments& arguments) {
   members("--child", arguments.children, "a HyperNode as member")->transform(NameOf("hypernode"));
 }
 
-absl::Status ListOnce(Session& session, const std::string& kind, const std::string& source) {
+absl::Status ListHyperNodes(Session& session, const std::string& kind, const std::string& source) {
   const absl::StatusOr<std::vector<v1::HyperNode>> all = FetchAll(session, kind, source);
   if (all.ok()) Print(session, *all, false, HyperNodeShape());
   return all.status();
 }
 
-void AddList(CLI::App& noun, Session& session) {
+void AddHyperNodeList(CLI::App& noun, Session& session) {
   auto watch = std::make_shared<bool>(false);
   auto kind = std::make_shared<std::string>();
   auto source = std::make_shared<std::string>();
   CLI::App* list =
       AddCommand(noun, session, "list", "list all HyperNodes by kind and name", [=](Session& s) {
-        if (!*watch) return s.Finish(ListOnce(s, *kind, *source));
+        if (!*watch) return s.Finish(ListHyperNodes(s, *kind, *source));
         v1::WatchRequest subject;
         subject.set_nodes(true);
         subject.set_hyper_nodes(true);
-        return WatchList(s, subject, [&] { return ListOnce(s, *kind, *source); });
+        return WatchList(s, subject, [&] { return ListHyperNodes(s, *kind, *source); });
       });
   list->add_option("--kind,-k", *kind, "only HyperNodes of this tree");
   list->add_option("--source", *source, "only HyperNodes of this source: import/NAME or agents");
   list->add_flag("--watch,-w", *watch, "print the list again after every change");
 }
 
-void AddApply(CLI::App& noun, Session& session) {
+void AddHyperNodeApply(CLI::App& noun, Session& session) {
   auto files = std::make_shared<Names>();
   auto dry_run = std::make_shared<bool>(false);
   CLI::App* apply =
@@ -182,7 +182,7 @@ void AddApply(CLI::App& noun, Session& session) {
 
 // ---- topology
 
-absl::Status Show(Session& session, const std::string& kind) {
+absl::Status ShowHyperNodes(Session& session, const std::string& kind) {
   const absl::StatusOr<std::vector<v1::HyperNode>> all = FetchAll(session, kind);
   if (!all.ok()) return all.status();
   if (session.options.format != Format::kTable && session.options.format != Format::kWide) {
@@ -199,7 +199,7 @@ absl::Status Show(Session& session, const std::string& kind) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Describe(Session& session, const v1::HyperNode& hyper_node) {
+absl::StatusOr<std::string> DescribeHyperNode(Session& session, const v1::HyperNode& hyper_node) {
   const absl::StatusOr<std::vector<v1::HyperNode>> all =
       FetchAll(session, hyper_node.spec().kind());
   if (!all.ok()) return all.status();
@@ -209,7 +209,7 @@ absl::StatusOr<std::string> Describe(Session& session, const v1::HyperNode& hype
 ExitCode DescribeAll(Session& session, const Names& names) {
   return DescribeByName(
       session, names, &HyperNodeStub::GetHyperNode, "hypernode",
-      [&](const v1::HyperNode& hyper_node) { return Describe(session, hyper_node); });
+      [&](const v1::HyperNode& hyper_node) { return DescribeHyperNode(session, hyper_node); });
 }
 
 void AddTopologyCommands(CLI::App& app, Session& session) {
@@ -218,11 +218,11 @@ void AddTopologyCommands(CLI::App& app, Session& session) {
   auto watch = std::make_shared<bool>(false);
   CLI::App* show =
       AddCommand(noun, session, "show", "show trees with nodes and free devices", [=](Session& s) {
-        if (!*watch) return s.Finish(Show(s, *kind));
+        if (!*watch) return s.Finish(ShowHyperNodes(s, *kind));
         v1::WatchRequest subject;
         subject.set_nodes(true);
         subject.set_hyper_nodes(true);
-        return WatchList(s, subject, [&] { return Show(s, *kind); });
+        return WatchList(s, subject, [&] { return ShowHyperNodes(s, *kind); });
       });
   show->add_option("--kind,-k", *kind, "only this tree");
   show->add_flag("--watch,-w", *watch, "print it again after every change");
@@ -233,22 +233,22 @@ void AddTopologyCommands(CLI::App& app, Session& session) {
 
 void AddHyperNodeCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "hypernode", "performance domains of nodes: racks, spines");
-  AddList(noun, session);
+  AddHyperNodeList(noun, session);
   AddNames(noun, session, "get", "show HyperNodes by name", [](Session& s, const Names& names) {
     return GetByName(s, names, &HyperNodeStub::GetHyperNode, HyperNodeShape());
   });
   AddNames(noun, session, "describe", "show details of HyperNodes", DescribeAll);
-  auto created = std::make_shared<SpecArguments>();
+  auto created = std::make_shared<HyperNodeArguments>();
   CLI::App* create = AddCommand(noun, session, "create", "create a HyperNode",
-                                [created](Session& s) { return Create(s, *created); });
-  AddSpecOptions(create, *created);
+                                [created](Session& s) { return CreateHyperNode(s, *created); });
+  AddHyperNodeOptions(create, *created);
   AddValue(create, "--kind,-k", created->kind, "tree it belongs to; default network");
   AddValue(create, "--source", created->source, "what maintains it; default: you");
-  auto updated = std::make_shared<SpecArguments>();
-  AddSpecOptions(AddCommand(noun, session, "update",
-                            "change the given fields; given members replace all members",
-                            [updated](Session& s) { return Update(s, *updated); }),
-                 *updated);
+  auto updated = std::make_shared<HyperNodeArguments>();
+  AddHyperNodeOptions(AddCommand(noun, session, "update",
+                                 "change the given fields; given members replace all members",
+                                 [updated](Session& s) { return UpdateHyperNode(s, *updated); }),
+                      *updated);
   AddNames(noun, session, "delete", "delete HyperNodes; their nodes remain",
            [](Session& s, const Names& names) {
              return DeleteByName(s, names, "hypernode",
@@ -256,7 +256,7 @@ void AddHyperNodeCommands(CLI::App& app, Session& session) {
                                    return client.DeleteHyperNode(name);
                                  });
            });
-  AddApply(noun, session);
+  AddHyperNodeApply(noun, session);
   AddTopologyCommands(app, session);
 }
 

@@ -18,7 +18,7 @@ using Devices = google::protobuf::RepeatedPtrField<v1::DomainDevices>;
 constexpr int kBarWidth = 14;
 constexpr int kMembersShown = 20;
 
-std::string TierText(const v1::HyperNodeSpec& spec) {
+std::string TierOf(const v1::HyperNodeSpec& spec) {
   return spec.tier_name().empty() ? absl::StrCat(spec.tier())
                                   : absl::StrCat(spec.tier(), " ", spec.tier_name());
 }
@@ -30,7 +30,7 @@ std::string NodesText(const v1::HyperNodeStatus& status) {
 }
 
 // "gpu 768, nic 96"
-std::string Amounts(const Devices& devices, bool free) {
+std::string DeviceAmounts(const Devices& devices, bool free) {
   std::vector<std::string> parts;
   for (const v1::DomainDevices& one : devices) {
     parts.push_back(absl::StrCat(one.kind(), " ", free ? one.free() : one.capacity()));
@@ -82,12 +82,12 @@ Table HyperNodeTable(const std::vector<v1::HyperNode>& hyper_nodes, const Sessio
     const v1::HyperNodeSpec& spec = one.spec();
     table.AddRow({{one.name()},
                   {spec.kind()},
-                  {TierText(spec)},
+                  {TierOf(spec)},
                   {one.status().parent()},
                   {absl::StrCat(spec.members_size())},
                   {NodesText(one.status())},
-                  {Amounts(one.status().devices(), false)},
-                  {Amounts(one.status().devices(), true)},
+                  {DeviceAmounts(one.status().devices(), false)},
+                  {DeviceAmounts(one.status().devices(), true)},
                   HealthWord(one.status()),
                   {spec.bandwidth_gbps() == 0 ? "" : absl::StrCat(spec.bandwidth_gbps())},
                   {spec.latency_us() == 0 ? "" : absl::StrCat(spec.latency_us(), "us")},
@@ -96,9 +96,9 @@ Table HyperNodeTable(const std::vector<v1::HyperNode>& hyper_nodes, const Sessio
   return table;
 }
 
-class TreeTable {
+class HyperNodeTree {
  public:
-  TreeTable(const std::vector<v1::HyperNode>& hyper_nodes, int64_t all_nodes)
+  HyperNodeTree(const std::vector<v1::HyperNode>& hyper_nodes, int64_t all_nodes)
       : table_({{"DOMAIN", Column::kTree},
                 {"TIER"},
                 {"NODES", Column::kRight},
@@ -154,10 +154,10 @@ class TreeTable {
       const v1::HyperNodeSpec& spec = one->spec();
       const size_t row =
           table_.AddRow({{one->name()},
-                         {TierText(spec)},
+                         {TierOf(spec)},
                          {NodesText(status)},
-                         {Amounts(status.devices(), false)},
-                         {Amounts(status.devices(), true)},
+                         {DeviceAmounts(status.devices(), false)},
+                         {DeviceAmounts(status.devices(), true)},
                          {BarOf(status.devices())},
                          HealthWord(status),
                          {spec.bandwidth_gbps() == 0 ? "" : absl::StrCat(spec.bandwidth_gbps())},
@@ -212,7 +212,7 @@ Shape<v1::HyperNode> HyperNodeShape() {
 }
 
 Table TopologyTable(const std::vector<v1::HyperNode>& hyper_nodes, int64_t all_nodes) {
-  return TreeTable(hyper_nodes, all_nodes).Take();
+  return HyperNodeTree(hyper_nodes, all_nodes).Take();
 }
 
 std::string DescribeDomain(const v1::HyperNode& hyper_node, const std::vector<v1::HyperNode>& all,
@@ -222,12 +222,12 @@ std::string DescribeDomain(const v1::HyperNode& hyper_node, const std::vector<v1
   Page page;
   page.Add("Name", hyper_node.name());
   page.Add("Kind", spec.kind());
-  page.Add("Tier", TierText(spec));
+  page.Add("Tier", TierOf(spec));
   page.Add("Path", PathOf(hyper_node, all));
   page.Add("Health", Paint(HealthWord(status), session.colors()));
   page.Add("Nodes", NodesText(status));
-  page.Add("Devices", Amounts(status.devices(), false));
-  page.Add("Free", Amounts(status.devices(), true));
+  page.Add("Devices", DeviceAmounts(status.devices(), false));
+  page.Add("Free", DeviceAmounts(status.devices(), true));
   page.Add("In use", BarOf(status.devices()));
   if (spec.bandwidth_gbps() > 0)
     page.Add("Bandwidth", absl::StrCat(spec.bandwidth_gbps(), " Gb/s"));

@@ -42,7 +42,7 @@ absl::StatusOr<v1::ListTasksResponse> AllTasks(Session& session, const std::stri
   return all;
 }
 
-absl::StatusOr<std::string> Describe(Session& session, const v1::Job& job) {
+absl::StatusOr<std::string> DescribeJob(Session& session, const v1::Job& job) {
   const absl::StatusOr<std::vector<v1::Task>> tasks = Tasks(session, job.name());
   if (!tasks.ok()) return tasks.status();
   return DescribeJob(job, *tasks, session);
@@ -126,7 +126,7 @@ absl::Status UpdateOne(Session& session, const UpdateArguments& arguments,
   return job.status();
 }
 
-ExitCode Update(Session& session, const UpdateArguments& arguments, const Names& names) {
+ExitCode UpdateJobs(Session& session, const UpdateArguments& arguments, const Names& names) {
   if (!arguments.priority && arguments.labels.empty() && arguments.walltime.empty()) {
     session.err() << "berth: nothing to update: give --priority, --walltime or --label\n";
     return ExitCode::kUsage;
@@ -223,7 +223,7 @@ void AddUpdate(CLI::App& noun, Session& session) {
   CLI::App* update = AddCommand(
       noun, session, verb.name, "change priority, walltime or labels of jobs", [=](Session& s) {
         return RunSelected(s, verb, *selection, [&](Session& same, const Names& names) {
-          return Update(same, *arguments, names);
+          return UpdateJobs(same, *arguments, names);
         });
       });
   AddSelectionNames(*update, verb, selection.get());
@@ -277,7 +277,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
                [](Session& s, const Names& names) {
                  return DescribeByName(
                      s, names, &JobStub::GetJob, "job",
-                     [&](const v1::Job& job) { return Describe(s, job); },
+                     [&](const v1::Job& job) { return DescribeJob(s, job); },
                      [&](const v1::Job& job) { return AllTasks(s, job.name()); });
                });
   AddExplainCommands(noun, session);

@@ -24,7 +24,7 @@ struct ListArguments {
   int64_t limit = 0;  // 0: none
 };
 
-using Before = bool (*)(const v1::Job&, const v1::Job&);
+using JobBefore = bool (*)(const v1::Job&, const v1::Job&);
 
 absl::Time Started(const v1::Job& job) {
   return job.status().has_start_time() ? TimeFrom(job.status().start_time()) : absl::InfinitePast();
@@ -34,8 +34,8 @@ absl::Time Ended(const v1::Job& job) {
 }
 
 // The orders of --sort. Equal jobs stay newest first.
-const std::map<std::string, Before>& Orders() {
-  static const auto* orders = new std::map<std::string, Before>{
+const std::map<std::string, JobBefore>& Orders() {
+  static const auto* orders = new std::map<std::string, JobBefore>{
       {kNewestFirst, [](const v1::Job& a, const v1::Job& b) { return a.uid() > b.uid(); }},
       {"name", [](const v1::Job& a, const v1::Job& b) { return a.name() < b.name(); }},
       {"queue",

@@ -172,10 +172,10 @@ class TaskReader {
 };
 
 using Requests = std::vector<v1::ReadLogsRequest>;
-using Print = std::function<bool(const LogLine&)>;
+using PrintLine = std::function<bool(const LogLine&)>;
 
 std::vector<absl::Status> FollowTogether(Session& session, const Requests& requests,
-                                         const Print& print) {
+                                         const PrintLine& print) {
   LineQueue queue(requests.size());
   std::vector<std::unique_ptr<TaskReader>> readers;
   const ClientEnvironment& environment = session.io().environment;
@@ -195,7 +195,7 @@ std::vector<absl::Status> FollowTogether(Session& session, const Requests& reque
 }
 
 std::vector<absl::Status> ReadInTurn(Session& session, const Requests& requests,
-                                     const Print& print) {
+                                     const PrintLine& print) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return {client.status()};
   std::vector<absl::Status> statuses;
@@ -217,7 +217,7 @@ std::vector<absl::Status> ReadInTurn(Session& session, const Requests& requests,
 }  // namespace
 
 std::vector<absl::Status> ReadLogsTogether(Session& session, const Requests& requests,
-                                           const Print& print) {
+                                           const PrintLine& print) {
   if (requests.empty()) return {};
   return requests[0].follow() ? FollowTogether(session, requests, print)
                               : ReadInTurn(session, requests, print);

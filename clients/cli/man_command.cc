@@ -13,15 +13,15 @@
 namespace berth {
 namespace {
 
-struct Page {
+struct ManualPage {
   std::string name;  // "berth-job"
   std::string text;
 };
 
 // One page for the program, and one for each of its commands.
-std::vector<Page> Pages(const CLI::App& app) {
+std::vector<ManualPage> Pages(const CLI::App& app) {
   ManPageOptions options{.name = "berth", .synopsis = "berth", .date = ManPageDate()};
-  std::vector<Page> pages;
+  std::vector<ManualPage> pages;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     ManPageOptions of_command = options;
     of_command.name = absl::StrCat("berth-", command->get_name());
@@ -37,8 +37,9 @@ std::vector<Page> Pages(const CLI::App& app) {
   return pages;
 }
 
-ExitCode Write(Session& session, const std::vector<Page>& pages, const std::string& directory) {
-  for (const Page& page : pages) {
+ExitCode WritePages(Session& session, const std::vector<ManualPage>& pages,
+                    const std::string& directory) {
+  for (const ManualPage& page : pages) {
     const std::string path = absl::StrCat(directory, "/", page.name, ".1");
     std::ofstream file(path);
     file << page.text;
@@ -50,10 +51,10 @@ ExitCode Write(Session& session, const std::vector<Page>& pages, const std::stri
   return ExitCode::kOk;
 }
 
-ExitCode Show(Session& session, const std::vector<Page>& pages, const std::string& command) {
+ExitCode Show(Session& session, const std::vector<ManualPage>& pages, const std::string& command) {
   const std::string name = command.empty() ? "berth" : absl::StrCat("berth-", command);
   std::vector<std::string> known;
-  for (const Page& page : pages) {
+  for (const ManualPage& page : pages) {
     if (page.name == name) {
       session.out() << page.text;
       return ExitCode::kOk;
@@ -71,9 +72,9 @@ void AddManCommand(CLI::App& app, Session& session) {
   auto directory = std::make_shared<std::string>();
   CLI::App* man = AddCommand(app, session, "man", "print a manual page: berth man job | man -l -",
                              [&app, command, directory](Session& s) {
-                               const std::vector<Page> pages = Pages(app);
+                               const std::vector<ManualPage> pages = Pages(app);
                                return directory->empty() ? Show(s, pages, *command)
-                                                         : Write(s, pages, *directory);
+                                                         : WritePages(s, pages, *directory);
                              });
   man->add_option("COMMAND", *command, "command of berth; default: the overview");
   man->add_option("--directory", *directory, "write all pages into this folder instead");

@@ -123,7 +123,7 @@ const Habit* Find(const Habit (&habits)[n], absl::string_view key) {
   return found == habits + n ? nullptr : found;
 }
 
-absl::string_view BerthResource(absl::string_view key) {
+absl::string_view ResourceOfKey(absl::string_view key) {
   for (const ResourceName& name : kResourceNames) {
     if (key == name.key) return name.berth;
   }
@@ -137,7 +137,7 @@ bool IsField(const Descriptor& type, absl::string_view key) {
   return false;
 }
 
-std::string TextOf(const YamlNode& value) { return value.is_scalar() ? value.text : "..."; }
+std::string NodeText(const YamlNode& value) { return value.is_scalar() ? value.text : "..."; }
 
 bool IsNumber(absl::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
@@ -154,7 +154,7 @@ std::string MemoryHint(const std::string& berth, const std::string& text) {
 }
 
 std::string ResourceHint(absl::string_view berth, const YamlNode& value) {
-  const std::string text = TextOf(value);
+  const std::string text = NodeText(value);
   if (berth == "memory" || berth == "scratch") return MemoryHint(std::string(berth), text);
   const size_t colon = text.rfind(':');  // "gpu:a100:8"
   const std::string count = colon == std::string::npos ? text : text.substr(colon + 1);
@@ -173,25 +173,26 @@ std::string JobHint(const YamlNode& key, const YamlNode& value) {
   if (key.text == "partition" && value.is_scalar())
     return absl::StrCat("Slurm's partitions are queues: write queue: ", value.text);
   if (const Habit* habit = Find(kJobHabits, key.text))
-    return absl::Substitute(habit->hint, TextOf(value));
-  if (const auto berth = BerthResource(key.text); !berth.empty())
+    return absl::Substitute(habit->hint, NodeText(value));
+  if (const auto berth = ResourceOfKey(key.text); !berth.empty())
     return MisplacedResource(berth, value, false);
   if (key.text == "resources" || IsField(*v1::TaskGroup::descriptor(), key.text))
     return absl::StrCat("it belongs to a group: write it below groups:, next to the group's name:");
   if (const Habit* habit = Find(kGroupHabits, key.text))
-    return absl::StrCat("below groups: ", absl::Substitute(habit->hint, TextOf(value)));
+    return absl::StrCat("below groups: ", absl::Substitute(habit->hint, NodeText(value)));
   return "";
 }
 
 std::string GroupHint(const YamlNode& key, const YamlNode& value) {
-  if (const auto berth = BerthResource(key.text); !berth.empty())
+  if (const auto berth = ResourceOfKey(key.text); !berth.empty())
     return MisplacedResource(berth, value, true);
   if (const Habit* habit = Find(kGroupHabits, key.text))
-    return absl::Substitute(habit->hint, TextOf(value));
+    return absl::Substitute(habit->hint, NodeText(value));
   if (IsField(*v1::JobSpec::descriptor(), key.text))
     return "it belongs to the job: write it at the top, next to name: and queue:";
   if (const Habit* habit = Find(kJobHabits, key.text))
-    return absl::StrCat("at the top, next to name: ", absl::Substitute(habit->hint, TextOf(value)));
+    return absl::StrCat("at the top, next to name: ",
+                        absl::Substitute(habit->hint, NodeText(value)));
   return "";
 }
 
@@ -199,7 +200,7 @@ bool HasBlank(absl::string_view text) {
   return text.find_first_of(" \t\n") != absl::string_view::npos;
 }
 
-YamlNode Word(const YamlNode& like, const char* text) {
+YamlNode WordNode(const YamlNode& like, const char* text) {
   YamlNode word;
   word.kind = YamlNode::Kind::kScalar;
   word.position = like.position;
@@ -212,7 +213,7 @@ void PrepareCommand(YamlNode* command) {
   YamlNode list;
   list.kind = YamlNode::Kind::kList;
   list.position = command->position;
-  list.items = {Word(*command, "/bin/sh"), Word(*command, "-c"), *command};
+  list.items = {WordNode(*command, "/bin/sh"), WordNode(*command, "-c"), *command};
   *command = std::move(list);
 }
 
@@ -265,7 +266,7 @@ std::string KeyHint(const Descriptor& type, const YamlNode& key, const YamlNode&
   const bool amounts = &type == v1::ResourceList::descriptor();  // of a queue
   if (!amounts && &type != v1::ResourceRequest::descriptor()) return "";
   if (const Habit* habit = Find(kResourceHabits, key.text); habit && !amounts) return habit->hint;
-  const absl::string_view berth = BerthResource(key.text);
+  const absl::string_view berth = ResourceOfKey(key.text);
   return berth.empty() || berth == key.text ? "" : ResourceHint(berth, value);
 }
 

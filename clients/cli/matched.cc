@@ -18,14 +18,14 @@ bool IsYes(const std::string& answer) {
 }
 
 // "2 jobs".
-std::string Count(const MatchedChange& change, const Names& names) {
+std::string CountText(const MatchedChange& change, const Names& names) {
   return absl::StrCat(names.size(), " ", change.noun, names.size() == 1 ? "" : "s");
 }
 
 bool ScriptMayChange(Session& session, const MatchedChange& change, const Names& names) {
   if (change.every.empty()) return true;
-  session.err() << "berth: " << change.verb << " " << change.every << " of " << Count(change, names)
-                << " needs --yes in a script\n";
+  session.err() << "berth: " << change.verb << " " << change.every << " of "
+                << CountText(change, names) << " needs --yes in a script\n";
   return false;
 }
 
@@ -37,8 +37,9 @@ bool MayChange(Session& session, const MatchedChange& change, const Names& names
   constexpr size_t kShown = 5;
   const Names shown(names.begin(),
                     names.begin() + static_cast<ptrdiff_t>(std::min(kShown, names.size())));
-  session.err() << change.verb << " " << Count(change, names) << " (" << absl::StrJoin(shown, ", ")
-                << (names.size() > kShown ? ", ..." : "") << ")? [y/N] " << std::flush;
+  session.err() << change.verb << " " << CountText(change, names) << " ("
+                << absl::StrJoin(shown, ", ") << (names.size() > kShown ? ", ..." : "")
+                << ")? [y/N] " << std::flush;
   std::string answer;
   if (io.in != nullptr) std::getline(*io.in, answer);
   if (IsYes(answer)) return true;
@@ -66,7 +67,7 @@ ExitCode RunMatched(Session& session, const MatchedChange& change, const Names& 
   if (!MayChange(session, change, names)) return ExitCode::kUsage;
   const ExitCode done = run(session, names);
   if (names.size() > 1) {
-    session.err() << "berth: " << change.verb << ": " << Count(change, names)
+    session.err() << "berth: " << change.verb << ": " << CountText(change, names)
                   << (done == ExitCode::kOk ? "" : ", some failed") << "\n";
   }
   return done;

@@ -15,7 +15,7 @@ namespace {
 
 using NodeStub = v1::NodeService::StubInterface;
 
-constexpr size_t kDescribedTasks = 20;  // on a page
+constexpr size_t kDescribedNodeTasks = 20;  // on a page
 
 // "free/capacity" of one resource.
 std::string FreeOf(const std::string& resource, int64_t free, int64_t capacity) {
@@ -110,17 +110,17 @@ std::string DescribeNode(const v1::Node& node, const v1::ListTasksResponse& task
   style.headers = true;
   page.AddSection("Devices", DeviceTable(node).Render(style));
   page.AddSection("Links between devices", LinkMatrix(node, style));
-  page.AddSection("Tasks", NodeTaskTable(tasks, kDescribedTasks, session).Render(style));
+  page.AddSection("Tasks", NodeTaskTable(tasks, kDescribedNodeTasks, session).Render(style));
   std::string text = page.Text();
   const size_t count = static_cast<size_t>(tasks.tasks_size());
-  if (count > kDescribedTasks) {
-    absl::StrAppend(&text, "  ... and ", count - kDescribedTasks, " more: berth node tasks ",
+  if (count > kDescribedNodeTasks) {
+    absl::StrAppend(&text, "  ... and ", count - kDescribedNodeTasks, " more: berth node tasks ",
                     node.name(), "\n");
   }
   return text;
 }
 
-absl::Status ListOnce(Session& session, const v1::ListNodesRequest& request) {
+absl::Status ListNodes(Session& session, const v1::ListNodesRequest& request) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
   std::vector<v1::Node> nodes;
@@ -134,7 +134,7 @@ absl::Status ListOnce(Session& session, const v1::ListNodesRequest& request) {
   return status;
 }
 
-void AddList(CLI::App& noun, Session& session) {
+void AddNodeList(CLI::App& noun, Session& session) {
   auto watch = std::make_shared<bool>(false);
   auto labels = std::make_shared<Names>();
   CLI::App* list = AddCommand(noun, session, "list", "list all nodes by name", [=](Session& s) {
@@ -143,10 +143,10 @@ void AddList(CLI::App& noun, Session& session) {
       const auto pair = KeyValueFrom(label);
       (*request.mutable_filter()->mutable_labels())[pair.first] = pair.second;
     }
-    if (!*watch) return s.Finish(ListOnce(s, request));
+    if (!*watch) return s.Finish(ListNodes(s, request));
     v1::WatchRequest subject;
     subject.set_nodes(true);
-    return WatchList(s, subject, [&] { return ListOnce(s, request); });
+    return WatchList(s, subject, [&] { return ListNodes(s, request); });
   });
   list->add_option("--label,-l", *labels, "only nodes with this label; may be repeated")
       ->allow_extra_args(false)
@@ -186,7 +186,7 @@ void AddSteering(CLI::App& noun, Session& session) {
 
 void AddNodeCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "node", "inspect and control nodes");
-  AddList(noun, session);
+  AddNodeList(noun, session);
   AddNames(noun, session, "get", "show nodes by name", [](Session& s, const Names& names) {
     return GetByName(s, names, &NodeStub::GetNode, NodeShape());
   });

@@ -12,7 +12,7 @@ namespace {
 
 using JobStub = v1::JobService::StubInterface;
 
-ExitCode ShowTasks(Session& session, const Names& nodes) {
+ExitCode ShowNodeTasks(Session& session, const Names& nodes) {
   v1::ListTasksResponse all;
   const ExitCode code = ForEachName(session, nodes, [&](const std::string& node) {
     const absl::StatusOr<v1::ListTasksResponse> tasks = TasksOfNode(session, node);
@@ -78,7 +78,7 @@ Table NodeTaskTable(const v1::ListTasksResponse& tasks, size_t most, const Sessi
 }
 
 void AddNodeTasks(CLI::App& noun, Session& session) {
-  AddNames(noun, session, "tasks", "show the tasks on nodes with their devices", ShowTasks);
+  AddNames(noun, session, "tasks", "show the tasks on nodes with their devices", ShowNodeTasks);
 }
 
 }  // namespace berth

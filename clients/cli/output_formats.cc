@@ -9,7 +9,7 @@
 namespace berth {
 namespace {
 
-const std::map<Format, std::string>& Names() {
+const std::map<Format, std::string>& FormatNames() {
   static const auto* names = new std::map<Format, std::string>{{Format::kTable, "table"},
                                                                {Format::kWide, "wide"},
                                                                {Format::kJson, "json"},
@@ -100,9 +100,9 @@ std::string FormatRefusal(const std::string& command, Format format) {
   std::vector<std::string> known;
   for (const Format one : formats == nullptr ? Formats() : *formats) {
     if (one == format) return "";
-    known.push_back(Names().at(one));
+    known.push_back(FormatNames().at(one));
   }
-  return absl::StrCat(command, " does not support -o ", Names().at(format),
+  return absl::StrCat(command, " does not support -o ", FormatNames().at(format),
                       known.empty() ? "" : absl::StrCat("; use ", absl::StrJoin(known, ", ")));
 }
 

@@ -66,7 +66,7 @@ std::string RunsText(const std::vector<TaskRun>& runs) {
       runs, ", ", [](std::string* out, const TaskRun& run) { absl::StrAppend(out, run.Text()); });
 }
 
-std::string NodeTable(const std::vector<NodeShare>& shares, const Session& session) {
+std::string PlanNodeTable(const std::vector<NodeShare>& shares, const Session& session) {
   Table table({{"NODE"}, {"TASKS"}, {"DEVICES", Column::kRight}, {"UUIDS", Column::kWide}});
   const bool wide = session.options.format == Format::kWide;
   const size_t shown = wide ? shares.size() : std::min(shares.size(), kShownNodes);
@@ -122,11 +122,11 @@ std::string PlanText(const v1::PlanJobResponse& plan, const Session& session) {
   const std::vector<NodeShare> placed = ByNode(plan.placements());
   const std::vector<NodeShare> nominated = ByNode(plan.nominated());
   if (!placed.empty()) {
-    page.AddSection(OnNodes("Starts now", placed), NodeTable(placed, session));
+    page.AddSection(OnNodes("Starts now", placed), PlanNodeTable(placed, session));
   }
   if (!nominated.empty()) {
     page.AddSection(OnNodes("Waits for resources being released", nominated),
-                    NodeTable(nominated, session));
+                    PlanNodeTable(nominated, session));
   }
   page.AddSection("Evicts", EvictionTable(plan, session));
   page.AddSection("Pending because", BlockerLines(plan, session));

@@ -14,7 +14,7 @@ namespace {
 
 using QueueStub = v1::QueueService::StubInterface;
 
-absl::Status ListOnce(Session& session) {
+absl::Status ListQueues(Session& session) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
   std::vector<v1::Queue> queues;
@@ -55,7 +55,7 @@ ExitCode Shares(Session& session, const std::string& queue) {
 }
 
 // The values of --parent, --limit and the other options: the given fields, and their mask.
-struct SpecArguments {
+struct QueueArguments {
   std::string name;
   v1::QueueSpec spec;
   google::protobuf::FieldMask mask;
@@ -88,7 +88,7 @@ constexpr ValueOption kValueOptions[] = {
 
 // "--limit gpu=64" means what "limit: {gpu: 64}" means in a manifest.
 absl::Status ReadAmounts(const std::vector<std::string>& amounts, const std::string& field,
-                         v1::ResourceList* list, SpecArguments* arguments) {
+                         v1::ResourceList* list, QueueArguments* arguments) {
   std::string text;
   for (const std::string& amount : amounts) {
     const auto pair = KeyValueFrom(amount);
@@ -99,7 +99,7 @@ absl::Status ReadAmounts(const std::vector<std::string>& amounts, const std::str
   return ReadYaml(text, "--" + field, list);
 }
 
-absl::Status ReadShares(SpecArguments* arguments) {
+absl::Status ReadShares(QueueArguments* arguments) {
   absl::Status status;
   v1::QueueSpec& spec = arguments->spec;
   if (!arguments->limit.empty()) {
@@ -115,7 +115,7 @@ absl::Status ReadShares(SpecArguments* arguments) {
   return status;
 }
 
-absl::Status ReadValues(SpecArguments* arguments) {
+absl::Status ReadValues(QueueArguments* arguments) {
   for (const ValueOption& option : kValueOptions) {
     const auto given = arguments->values.find(option.option);
     if (given == arguments->values.end()) continue;
@@ -129,7 +129,7 @@ absl::Status ReadValues(SpecArguments* arguments) {
   return absl::OkStatus();
 }
 
-absl::Status Complete(SpecArguments* arguments) {
+absl::Status CompleteQueue(QueueArguments* arguments) {
   if (!arguments->labels.empty()) arguments->mask.add_paths("spec.labels");
   for (const std::string& label : arguments->labels) {
     const auto pair = KeyValueFrom(label);
@@ -140,8 +140,8 @@ absl::Status Complete(SpecArguments* arguments) {
   return status;
 }
 
-ExitCode Create(Session& session, SpecArguments arguments) {
-  const absl::Status complete = Complete(&arguments);
+ExitCode CreateQueue(Session& session, QueueArguments arguments) {
+  const absl::Status complete = CompleteQueue(&arguments);
   const absl::StatusOr<Client*> client = session.client();
   if (!complete.ok() || !client.ok())
     return session.Finish(complete.ok() ? client.status() : complete);
@@ -153,8 +153,8 @@ ExitCode Create(Session& session, SpecArguments arguments) {
   return session.Finish(queue.status());
 }
 
-ExitCode Update(Session& session, SpecArguments arguments) {
-  const absl::Status complete = Complete(&arguments);
+ExitCode UpdateQueue(Session& session, QueueArguments arguments) {
+  const absl::Status complete = CompleteQueue(&arguments);
   if (!complete.ok()) return session.Finish(complete);
   if (arguments.mask.paths().empty()) {
     session.err() << "berth: nothing to update: see berth queue update --help\n";
@@ -169,7 +169,7 @@ ExitCode Update(Session& session, SpecArguments arguments) {
   return session.Finish(queue.status());
 }
 
-void AddSpecOptions(CLI::App* command, const std::shared_ptr<SpecArguments>& arguments) {
+void AddQueueOptions(CLI::App* command, const std::shared_ptr<QueueArguments>& arguments) {
   command->add_option("NAME", arguments->name, "queue")->required()->transform(NameOf("queue"));
   const auto amounts = [&](const char* option, std::vector<std::string>& list, const char* help) {
     command->add_option(option, list, help)->allow_extra_args(false)->check(kIsKeyValue);
@@ -215,10 +215,10 @@ void AddQueueCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "queue", "the tree of queues that share the cluster");
   auto watch = std::make_shared<bool>(false);
   CLI::App* list = AddCommand(noun, session, "list", "list queues as a tree", [watch](Session& s) {
-    if (!*watch) return s.Finish(ListOnce(s));
+    if (!*watch) return s.Finish(ListQueues(s));
     v1::WatchRequest subject;
     subject.set_queues(true);
-    return WatchList(s, subject, [&s] { return ListOnce(s); });
+    return WatchList(s, subject, [&s] { return ListQueues(s); });
   });
   list->add_flag("--watch,-w", *watch, "print the list again after every change");
   AddNames(noun, session, "get", "show queues by name", [](Session& s, const Names& names) {
@@ -234,19 +234,19 @@ void AddQueueCommands(CLI::App& app, Session& session) {
                  [top](Session& s) { return Shares(s, *top); });
   shares->add_option("NAME", *top, "this queue and its descendants; default: all")
       ->transform(NameOf("queue"));
-  auto created = std::make_shared<SpecArguments>();
+  auto created = std::make_shared<QueueArguments>();
   CLI::App* create = AddCommand(noun, session, "create", "create a queue",
-                                [created](Session& s) { return Create(s, *created); });
+                                [created](Session& s) { return CreateQueue(s, *created); });
   create
       ->add_option_function<std::string>(
           "--parent", [created](const std::string& parent) { created->spec.set_parent(parent); },
           "parent queue; default: the root")
       ->transform(NameOf("queue"));
-  AddSpecOptions(create, created);
-  auto updated = std::make_shared<SpecArguments>();
-  AddSpecOptions(AddCommand(noun, session, "update", "change the given fields",
-                            [updated](Session& s) { return Update(s, *updated); }),
-                 updated);
+  AddQueueOptions(create, created);
+  auto updated = std::make_shared<QueueArguments>();
+  AddQueueOptions(AddCommand(noun, session, "update", "change the given fields",
+                             [updated](Session& s) { return UpdateQueue(s, *updated); }),
+                  updated);
   AddNames(noun, session, "delete", "delete empty queues", [](Session& s, const Names& names) {
     return DeleteByName(s, names, "queue", [](Client& client, const std::string& name) {
       return client.DeleteQueue(name);

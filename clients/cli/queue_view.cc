@@ -18,9 +18,9 @@ const char* Reclaimable(const v1::QueueSpec& spec) {
 }
 
 // Adds queues below their parents, by name. A queue whose parent is not listed is at the top.
-class TreeTable {
+class QueueTree {
  public:
-  explicit TreeTable(const std::vector<v1::Queue>& queues)
+  explicit QueueTree(const std::vector<v1::Queue>& queues)
       : table_({{"NAME", Column::kTree},
                 {"STATE"},
                 {"RUNNING", Column::kRight},
@@ -108,7 +108,7 @@ std::string DefaultsText(const v1::QueueDefaults& defaults) {
 Shape<v1::Queue> QueueShape() {
   return {
       "queue",
-      [](const std::vector<v1::Queue>& queues, const Session&) { return TreeTable(queues).Take(); },
+      [](const std::vector<v1::Queue>& queues, const Session&) { return QueueTree(queues).Take(); },
       [](const v1::Queue& queue) { return WriteManifest(queue); }};
 }
 

@@ -40,7 +40,7 @@ ExitCode WaitForAll(Session& session, const SubmitArguments& arguments, const St
   return code;
 }
 
-ExitCode Submit(Session& session, const SubmitArguments& arguments, const Strings& command) {
+ExitCode SubmitFiles(Session& session, const SubmitArguments& arguments, const Strings& command) {
   const bool has_files = !arguments.files.empty();
   if (has_files && (arguments.quick->used || !command.empty())) {
     return Usage(session, "give a manifest, or options and a command, not both");
@@ -74,7 +74,7 @@ void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
   auto arguments = std::make_shared<SubmitArguments>();
   CLI::App* submit =
       AddCommand(app, session, "submit", "submit jobs from manifests, or one job from options",
-                 [arguments, command](Session& s) { return Submit(s, *arguments, command); });
+                 [arguments, command](Session& s) { return SubmitFiles(s, *arguments, command); });
   submit->add_option("FILE", arguments->files, "manifests; - is standard input");
   submit->add_flag("--dry-run", arguments->options.dry_run,
                    "only check whether it would be accepted and, for one job, where it would run");

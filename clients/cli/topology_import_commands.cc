@@ -225,7 +225,7 @@ std::string FormatHelp() {
   return absl::StrCat("format of the files: ", absl::StrJoin(lines, ", "));
 }
 
-void AddOptions(CLI::App* app, ImportCommand* command) {
+void AddImportOptions(CLI::App* app, ImportCommand* command) {
   app->add_option_function<std::string>(
          "--from",
          [command](const std::string& name) { command->format = FindTopologyFormat(name); },
@@ -268,7 +268,7 @@ void AddTopologyImportCommand(CLI::App& app, Session& session) {
   CLI::App* import =
       AddCommand(*noun, session, "import", "import HyperNodes from a file or from labels of nodes",
                  [command](Session& s) { return Import(s, *command); });
-  AddOptions(import, command.get());
+  AddImportOptions(import, command.get());
 }
 
 }  // namespace berth

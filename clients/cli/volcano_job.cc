@@ -16,7 +16,7 @@ namespace {
 constexpr int kVolcanoMaxRetry = 3;  // Volcano's default
 constexpr char kPreemptable[] = "volcano.sh/preemptable";
 
-using Amounts = google::protobuf::Map<std::string, std::string>;
+using Quantities = google::protobuf::Map<std::string, std::string>;
 using Policies = google::protobuf::RepeatedPtrField<volcano::v1::Policy>;
 using BerthPolicies = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;
 
@@ -56,7 +56,7 @@ const Entry* FindName(const Entry (&entries)[n], const std::string& name) {
 }
 
 template <class Entry, size_t n>
-std::vector<std::string> Names(const Entry (&entries)[n]) {
+std::vector<std::string> EntryNames(const Entry (&entries)[n]) {
   std::vector<std::string> names;
   for (const Entry& entry : entries) names.emplace_back(entry.volcano);
   return names;
@@ -325,7 +325,7 @@ class JobConverter {
     }
   }
 
-  void CollectAmounts(const std::string& path, const Amounts& in,
+  void CollectAmounts(const std::string& path, const Quantities& in,
                       std::map<std::string, int64_t>* amounts) {
     for (const auto& entry : std::map<std::string, std::string>(in.begin(), in.end())) {
       const std::string entry_path = absl::StrCat(path, "[\"", entry.first, "\"]");
@@ -378,9 +378,9 @@ class JobConverter {
     const EventName* known_event = FindName(kEvents, event);
     const ActionName* known_action = FindName(kActions, in.action());
     if (known_event == nullptr)
-      Error(path, UnknownWord("unsupported event", event, Names(kEvents)));
+      Error(path, UnknownWord("unsupported event", event, EntryNames(kEvents)));
     if (known_action == nullptr)
-      Error(path, UnknownWord("unsupported action", in.action(), Names(kActions)));
+      Error(path, UnknownWord("unsupported action", in.action(), EntryNames(kActions)));
     if (known_event != nullptr) out->set_event(known_event->berth);
     if (known_action != nullptr) out->set_action(known_action->berth);
     if (in.has_exit_code()) out->add_exit_codes(in.exit_code());

@@ -5,7 +5,7 @@
 namespace berth {
 namespace {
 
-using Amounts = google::protobuf::Map<std::string, std::string>;
+using QueueAmounts = google::protobuf::Map<std::string, std::string>;
 
 class QueueConverter {
  public:
@@ -41,7 +41,7 @@ class QueueConverter {
     errors_.Add(FindPosition(source_, path, out_.position), text);
   }
 
-  void Amount(const std::string& key, const Amounts& amounts, v1::ResourceList* list) {
+  void Amount(const std::string& key, const QueueAmounts& amounts, v1::ResourceList* list) {
     for (const auto& amount : std::map<std::string, std::string>(amounts.begin(), amounts.end())) {
       const std::string path = absl::StrCat("spec.", key, "[\"", amount.first, "\"]");
       const std::string name = BerthResource(amount.first);

@@ -83,6 +83,8 @@ std::vector<JobNeeds> FirstDivisionsOf(const JobSpec& spec);
 
 // True if the group's depends_on is met.
 bool GroupOpen(const Job& job, uint32_t group);
+// It has members, or is open. The minimum of a closed group does not apply before the group begins.
+bool GroupBegun(const Job& job, uint32_t group);
 
 // Since when a running job has had fewer members than its minimums require, because tasks are
 // pending or being stopped; InfiniteFuture if it has enough. Groups that have not begun do not

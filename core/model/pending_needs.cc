@@ -215,16 +215,13 @@ bool IsAway(const Task& task) {
 int32_t Away(const GroupTally& tally) {
   return tally.In(TaskState::kPending) + tally.In(TaskState::kReleasing);
 }
-bool Begun(const Job& job, uint32_t group) {
-  return job.tallies[group].Members() > 0 || GroupOpen(job, group);
-}
 
 // When the first of the last `lacking` members that left these groups did so.
 Time LeftAt(const Job& job, uint32_t first_group, uint32_t end_group, int32_t lacking) {
   std::vector<Time> away;
   for (uint32_t g = first_group; g < end_group; ++g) {
     const Group& group = job.groups[g];
-    if (!Begun(job, g)) continue;
+    if (!GroupBegun(job, g)) continue;
     for (uint32_t i = 0; i < static_cast<uint32_t>(group.replicas); ++i) {
       const Task& task = job.tasks[group.first_task + i];
       if (IsAway(task)) away.push_back(task.since);
@@ -259,6 +256,10 @@ bool GroupOpen(const Job& job, uint32_t group) {
   return true;
 }
 
+bool GroupBegun(const Job& job, uint32_t group) {
+  return job.tallies[group].Members() > 0 || GroupOpen(job, group);
+}
+
 Time ShortSince(const Job& job) {
   if (job.status.state != JobState::kRunning) return absl::InfiniteFuture();
   Time since = absl::InfiniteFuture();
@@ -266,8 +267,8 @@ Time ShortSince(const Job& job) {
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     const Group& group = job.groups[g];
     const int32_t here = group.replicas - Away(job.tallies[g]);
-    lacking_to_job -= Begun(job, g) ? here : std::max(here, group.min_available);
-    if (!Begun(job, g) || here >= group.min_available) continue;
+    lacking_to_job -= GroupBegun(job, g) ? here : std::max(here, group.min_available);
+    if (!GroupBegun(job, g) || here >= group.min_available) continue;
     since = std::min(since, LeftAt(job, g, g + 1, group.min_available - here));
   }
   if (lacking_to_job > 0) {

@@ -16,6 +16,7 @@
 namespace berth {
 
 inline constexpr int32_t kMaxQueueWeight = 65'535;
+inline constexpr int64_t kUsageScale = 1024;  // Queue::usage is in 1/1024 of the unit
 
 enum class QueueOrder : uint8_t {
   kFifoSkip,    // a job that does not fit lets later ones go first

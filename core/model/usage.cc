@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kFractionBits = 30;  // of the factor
 constexpr int64_t kOne = int64_t{1} << kFractionBits;
-constexpr int64_t kUsageScale = 1024;
 
 // 2^(-x / 2^i) for i = 1..16, rounded, in 1/2^30. A factor is the product of those whose bit is
 // set.

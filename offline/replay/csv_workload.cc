@@ -29,9 +29,9 @@ const std::vector<std::string>& Fields() {
   return *fields;
 }
 
-class Reader {
+class CsvReader {
  public:
-  Reader(const std::string& file, const ColumnMap& columns) : file_(file), columns_(columns) {}
+  CsvReader(const std::string& file, const ColumnMap& columns) : file_(file), columns_(columns) {}
 
   absl::StatusOr<Workload> Read(absl::string_view text) {
     const auto take = [this](const Row& row, int64_t line) {
@@ -225,7 +225,7 @@ absl::StatusOr<ColumnMap> ParseColumns(absl::string_view text, bool timed) {
 
 absl::StatusOr<Workload> ReadCsv(absl::string_view text, const std::string& file,
                                  const ColumnMap& columns) {
-  return Reader(file, columns).Read(text);
+  return CsvReader(file, columns).Read(text);
 }
 
 }  // namespace berth::replay

@@ -9,7 +9,7 @@
 namespace berth::replay {
 namespace {
 
-using Amounts = google::protobuf::Map<std::string, double>;
+using AmountsByName = google::protobuf::Map<std::string, double>;
 
 void AddDistribution(const std::string& name, const std::string& unit,
                      const sim::v1::Distribution& of, std::vector<Figure>* to) {
@@ -20,17 +20,17 @@ void AddDistribution(const std::string& name, const std::string& unit,
   to->push_back({name + ", max", unit, of.max()});
 }
 
-std::map<std::string, double> Sorted(const Amounts& amounts) {
+std::map<std::string, double> Sorted(const AmountsByName& amounts) {
   return {amounts.begin(), amounts.end()};
 }
 
-void AddPercent(const std::string& name, const Amounts& amounts, std::vector<Figure>* to) {
+void AddPercent(const std::string& name, const AmountsByName& amounts, std::vector<Figure>* to) {
   for (const auto& [resource, part] : Sorted(amounts))
     to->push_back({absl::StrCat(name, " of ", resource), "%", 100 * part});
 }
 
 // Devices and cores. Memory and other resources are only in JSON.
-void AddHours(const std::string& name, const Amounts& amounts, std::vector<Figure>* to) {
+void AddHours(const std::string& name, const AmountsByName& amounts, std::vector<Figure>* to) {
   constexpr double kHour = 3600, kMillis = 1000;
   if (const auto gpu = amounts.find("gpu"); gpu != amounts.end()) {
     to->push_back({name, "GPU h", gpu->second / kHour});

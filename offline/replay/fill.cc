@@ -15,7 +15,7 @@ namespace berth::replay {
 namespace {
 
 constexpr char kQueue[] = "default";  // created if none is declared
-constexpr int kMaxCyclesAtOnce = 100;
+constexpr int kMaxFillCycles = 100;
 
 using Clock = std::chrono::steady_clock;
 
@@ -103,7 +103,7 @@ absl::Status Filling::LearnBefore() {
 }
 
 absl::Status Filling::Settle() {
-  for (int i = 0; i < kMaxCyclesAtOnce; ++i) {
+  for (int i = 0; i < kMaxFillCycles; ++i) {
     const auto plan = cluster_.Cycle([](const EventBody&) {});
     if (!plan.ok()) return plan.status();
     if (cluster_.quiet()) return absl::OkStatus();

@@ -16,13 +16,13 @@ namespace {
 constexpr size_t kFields = 18;
 // Numbers of the fields, counted from 1 as in the format.
 constexpr size_t kNumber = 1, kSubmit = 2, kRun = 4, kAllocated = 5, kAsked = 8, kRequested = 9,
-                 kStatus = 11, kUser = 12, kQueue = 15;
+                 kStatus = 11, kUser = 12, kQueueField = 15;
 // Values of kStatus; 1 is a completed job.
 constexpr double kFailed = 0, kCancelled = 5;
 
-class Reader {
+class SwfReader {
  public:
-  Reader(const std::string& file, const SwfOptions& options)
+  SwfReader(const std::string& file, const SwfOptions& options)
       : file_(file), options_(options), processors_(options.processors) {}
 
   absl::StatusOr<Workload> Read(absl::string_view text) {
@@ -111,8 +111,8 @@ class Reader {
     job.tasks = options_.one_task ? 1 : static_cast<int32_t>(processors);
     job.shape.cpu_millis = 1000 * (options_.one_task ? processors : 1);
     if (field_[kUser] > 0) job.user = absl::StrCat("user-", static_cast<int64_t>(field_[kUser]));
-    if (field_[kQueue] > 0) {
-      job.queue = absl::StrCat("queue-", static_cast<int64_t>(field_[kQueue]));
+    if (field_[kQueueField] > 0) {
+      job.queue = absl::StrCat("queue-", static_cast<int64_t>(field_[kQueueField]));
     }
     return job;
   }
@@ -129,7 +129,7 @@ class Reader {
 
 absl::StatusOr<Workload> ReadSwf(absl::string_view text, const std::string& file,
                                  const SwfOptions& options) {
-  return Reader(file, options).Read(text);
+  return SwfReader(file, options).Read(text);
 }
 
 }  // namespace berth::replay

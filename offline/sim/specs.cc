@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kUuidWidth = 4;  // of the number, so that devices sort in order
 
-std::vector<std::string> Strings(const RepeatedPtrField<std::string>& values) {
+std::vector<std::string> StringList(const RepeatedPtrField<std::string>& values) {
   return {values.begin(), values.end()};
 }
 
@@ -95,8 +95,8 @@ SharingPolicy ToSharing(sim::v1::SharingParameters::Policy policy) {
   }
 }
 
-absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::string& path,
-                        std::map<std::string, int>* numbers, NodeSpec* spec) {
+absl::Status AddNodeDevices(const sim::v1::Devices& of, bool healthy, const std::string& path,
+                            std::map<std::string, int>* numbers, NodeSpec* spec) {
   if (of.kind().empty()) return Wrong(path, "devices need a kind");
   if (of.count() < 0 || of.count() > static_cast<int>(kMaxDevicesPerNode)) {
     return Wrong(path, "count must be 0 to ", kMaxDevicesPerNode);
@@ -110,7 +110,7 @@ absl::Status AddDevices(const sim::v1::Devices& of, bool healthy, const std::str
   }
   const auto capability = ComputeCapabilityFrom(of.compute_capability());
   if (!capability.has_value()) return Wrong(path, "computeCapability is MAJOR.MINOR");
-  std::vector<std::string> unhealthy = Strings(of.unhealthy());
+  std::vector<std::string> unhealthy = StringList(of.unhealthy());
   for (int i = 0; i < of.count(); ++i) {
     Device device;
     const std::string number = absl::StrCat((*numbers)[of.kind()]++);
@@ -165,7 +165,7 @@ absl::Status SetTopology(const sim::v1::Node& node, const std::string& path, Nod
     return Wrong(where, "has ", node.device_links_size(), " rows; the node has ",
                  spec->devices.size(), " devices");
   }
-  const auto topology = ParseDeviceMatrix(Strings(node.device_links()));
+  const auto topology = ParseDeviceMatrix(StringList(node.device_links()));
   if (!topology.ok()) return Under(where, topology.status());
   spec->topology = DeviceTopologyFrom(*topology);
   return absl::OkStatus();
@@ -191,10 +191,10 @@ absl::StatusOr<std::vector<NamedAmount>> ToAmounts(const AmountTexts& amounts, b
 absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config,
                                             const std::string& path) {
   PolicyConfig result;
-  if (config.actions_size() > 0) result.actions = Strings(config.actions());
-  if (config.filters_size() > 0) result.filters = Strings(config.filters());
-  if (config.scores_size() > 0) result.scores = Strings(config.scores());
-  if (config.job_orders_size() > 0) result.job_orders = Strings(config.job_orders());
+  if (config.actions_size() > 0) result.actions = StringList(config.actions());
+  if (config.filters_size() > 0) result.filters = StringList(config.filters());
+  if (config.scores_size() > 0) result.scores = StringList(config.scores());
+  if (config.job_orders_size() > 0) result.job_orders = StringList(config.job_orders());
   Configure(config.lifecycle(), &result.lifecycle);
   Configure(config.fair_share(), &result.fair_share);
   Configure(config.backfill(), &result.backfill);
@@ -222,10 +222,10 @@ absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string
   gpus.set_kind("gpu");
   gpus.set_count(node.gpus());
   gpus.set_max_tasks(node.tasks_per_gpu());
-  auto status = AddDevices(gpus, healthy, absl::StrCat(path, ".gpus"), &numbers, &spec);
+  auto status = AddNodeDevices(gpus, healthy, absl::StrCat(path, ".gpus"), &numbers, &spec);
   for (int i = 0; i < node.devices_size() && status.ok(); ++i) {
-    status = AddDevices(node.devices(i), healthy, absl::StrCat(path, ".devices[", i, "]"), &numbers,
-                        &spec);
+    status = AddNodeDevices(node.devices(i), healthy, absl::StrCat(path, ".devices[", i, "]"),
+                            &numbers, &spec);
   }
   if (!status.ok()) return status;
   std::sort(spec.devices.begin(), spec.devices.end(), [](const Device& a, const Device& b) {

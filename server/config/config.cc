@@ -19,7 +19,6 @@ namespace {
 
 using config::v1::Limits;
 using config::v1::Server;
-using google::protobuf::Duration;
 
 constexpr absl::Duration kDefaultStopLease = absl::Minutes(5);
 constexpr absl::Duration kDefaultLongestLease = absl::Hours(1);

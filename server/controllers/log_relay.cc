@@ -8,7 +8,7 @@
 namespace berth {
 namespace {
 
-constexpr absl::Duration kTooSlowRetry = absl::Seconds(1);
+constexpr absl::Duration kSlowReaderRetry = absl::Seconds(1);
 
 v1::ServerMessage ReadMessage(LogRelay::RequestId id, const LogRequest& request) {
   v1::ServerMessage message;
@@ -67,7 +67,7 @@ void LogRelay::OnLogChunk(SessionId session, v1::LogChunk chunk) {
     if (!ended) SendCancel(session, id);
     return reader->OnEnd(RetryLaterError(
         absl::StatusCode::kResourceExhausted,
-        "the reader is slower than the log; ask for fewer lines (tail_lines)", kTooSlowRetry));
+        "the reader is slower than the log; ask for fewer lines (tail_lines)", kSlowReaderRetry));
   }
   if (!chunk.error().empty()) end = absl::NotFoundError(chunk.error());
   if (!ended || !chunk.data().empty()) reader->OnChunk(std::move(chunk));

@@ -95,7 +95,8 @@ Meaning OtherMeaning(const LogEvent& event) {
   }
 }
 
-ChangeEvent* Add(const LogTurn& turn, const LogEvent& event, ChangeEvent::Type type, Out* out) {
+ChangeEvent* AddChange(const LogTurn& turn, const LogEvent& event, ChangeEvent::Type type,
+                       Out* out) {
   ChangeEvent* change = out->Add();
   change->set_type(type);
   *change->mutable_time() = event.has_time() ? event.time() : turn.time();
@@ -103,7 +104,7 @@ ChangeEvent* Add(const LogTurn& turn, const LogEvent& event, ChangeEvent::Type t
 }
 
 void AddSubject(const LogTurn& turn, const LogEvent& event, const Meaning& meaning, Out* out) {
-  ChangeEvent* change = Add(turn, event, meaning.type, out);
+  ChangeEvent* change = AddChange(turn, event, meaning.type, out);
   change->set_job(event.job_name());
   change->set_job_uid(meaning.job);
   if (event.has_job_state()) {
@@ -123,7 +124,7 @@ void AddSubject(const LogTurn& turn, const LogEvent& event, const Meaning& meani
 
 void AddTask(const LogTurn& turn, const LogEvent& event, const Meaning& meaning,
              const TaskChange& task, Out* out) {
-  ChangeEvent* change = Add(turn, event, ChangeEvent::TASK_CHANGED, out);
+  ChangeEvent* change = AddChange(turn, event, ChangeEvent::TASK_CHANGED, out);
   change->set_job(task.job_name().empty() ? event.job_name() : task.job_name());
   change->set_job_uid(task.job() != 0 ? task.job() : meaning.job);
   change->set_task(task.name());

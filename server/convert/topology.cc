@@ -25,7 +25,7 @@ void RenderMember(const HyperNodeMember& member, v1::HyperNodeSpec::Member* out)
   }
 }
 
-void RenderSpec(const HyperNodeSpec& spec, v1::HyperNodeSpec* out) {
+void RenderHyperNodeSpec(const HyperNodeSpec& spec, v1::HyperNodeSpec* out) {
   out->set_tier(spec.tier);
   out->set_tier_name(spec.tier_name);
   out->set_kind(spec.kind);
@@ -114,7 +114,7 @@ HyperNodeSpec HyperNodeSpecFrom(const v1::HyperNode& hyper_node) {
 
 void RenderHyperNode(const ClusterState& state, const HyperNode& domain, v1::HyperNode* out) {
   out->set_name(domain.spec.name);
-  RenderSpec(domain.spec, out->mutable_spec());
+  RenderHyperNodeSpec(domain.spec, out->mutable_spec());
   v1::HyperNodeStatus* status = out->mutable_status();
   const HyperNode* parent = state.hyper_nodes().Find(domain.parent);
   if (parent != nullptr) status->set_parent(parent->spec.name);

@@ -28,8 +28,8 @@ bool IsHead(const ClusterState& state, const Job& job) {
   return true;
 }
 
-void Add(v1::JobCondition::Kind kind, int32_t count, const std::string& detail,
-         v1::JobStatus* out) {
+void AddCondition(v1::JobCondition::Kind kind, int32_t count, const std::string& detail,
+                  v1::JobStatus* out) {
   v1::JobCondition* condition = out->add_conditions();
   condition->set_kind(kind);
   condition->set_count(count);
@@ -128,18 +128,19 @@ int64_t RestartWatch::JobsOften(Time now) const {
 void RenderConditions(const ClusterState& state, const Job& job, int32_t restarts,
                       v1::JobStatus* out) {
   if (const int32_t tasks = RestartedPiecemeal(job); tasks > 0) {
-    Add(v1::JobCondition::GANG_RESTARTED_PIECEMEAL, tasks,
-        absl::StrCat("all ", tasks,
-                     " running tasks were restarted one by one since the gang started"),
-        out);
+    AddCondition(v1::JobCondition::GANG_RESTARTED_PIECEMEAL, tasks,
+                 absl::StrCat("all ", tasks,
+                              " running tasks were restarted one by one since the gang started"),
+                 out);
   }
   if (restarts > 0) {
-    Add(v1::JobCondition::RESTARTS_OFTEN, restarts,
-        absl::StrCat(restarts, " restarts in the last minute"), out);
+    AddCondition(v1::JobCondition::RESTARTS_OFTEN, restarts,
+                 absl::StrCat(restarts, " restarts in the last minute"), out);
   }
   if (const int32_t starts = RefusedAtHead(state, job); starts > 0) {
-    Add(v1::JobCondition::START_REFUSED, starts,
-        absl::StrCat("first in its queue, and its last ", starts, " starts were refused"), out);
+    AddCondition(v1::JobCondition::START_REFUSED, starts,
+                 absl::StrCat("first in its queue, and its last ", starts, " starts were refused"),
+                 out);
   }
 }
 

@@ -12,13 +12,13 @@
 namespace berth {
 namespace {
 
-using Reactor = grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>;
+using AgentReactor = grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>;
 
 // The outgoing half of a stream. The gateway may hold it longer than gRPC keeps the stream: after
 // Detach it drops messages.
 class StreamLink final : public AgentLink {
  public:
-  StreamLink(grpc::CallbackServerContext* context, Reactor* reactor)
+  StreamLink(grpc::CallbackServerContext* context, AgentReactor* reactor)
       : context_(context), reactor_(reactor) {}
 
   void Send(v1::ServerMessage message) override ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -107,7 +107,7 @@ class StreamLink final : public AgentLink {
   }
 
   grpc::CallbackServerContext* const context_;
-  Reactor* const reactor_;
+  AgentReactor* const reactor_;
   absl::Mutex mutex_;
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // the front one is being written
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -118,7 +118,7 @@ class StreamLink final : public AgentLink {
 };
 
 // One stream. Owned by gRPC; deletes itself when gRPC has finished with it.
-class AgentStream final : public Reactor {
+class AgentStream final : public AgentReactor {
  public:
   AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway)
       : gateway_(gateway),
@@ -150,7 +150,7 @@ class AgentStream final : public Reactor {
 
 }  // namespace
 
-Reactor* AgentService::Connect(grpc::CallbackServerContext* context) {
+AgentReactor* AgentService::Connect(grpc::CallbackServerContext* context) {
   return new AgentStream(context, gateway_);
 }
 

@@ -20,7 +20,7 @@
 namespace berth {
 namespace {
 
-using Reactor = grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>;
+using ExecReactor = grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>;
 
 constexpr size_t kMaxDataBytes = size_t{64} << 10;
 constexpr size_t kMaxCommandBytes = size_t{64} << 10;
@@ -94,7 +94,7 @@ absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
 class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<ExecBridge> {
  public:
   ExecBridge(const ServiceContext& context, ExecRelay* relay, Executor* executor,
-             ClientIdentity client, Reactor* reactor)
+             ClientIdentity client, ExecReactor* reactor)
       : context_(context),
         relay_(relay),
         executor_(executor),
@@ -277,7 +277,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   v1::ExecResponse response_;  // of the current write
 
   absl::Mutex mutex_;
-  Reactor* reactor_ ABSL_GUARDED_BY(mutex_);  // null once finished
+  ExecReactor* reactor_ ABSL_GUARDED_BY(mutex_);  // null once finished
   bool reading_ ABSL_GUARDED_BY(mutex_) = true;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool opening_ ABSL_GUARDED_BY(mutex_) = false;
@@ -290,7 +290,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
-class ExecStream final : public Reactor {
+class ExecStream final : public ExecReactor {
  public:
   ExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
              ClientIdentity client)
@@ -309,8 +309,8 @@ class ExecStream final : public Reactor {
 
 }  // namespace
 
-Reactor* StartExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
-                         ClientIdentity client) {
+ExecReactor* StartExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
+                             ClientIdentity client) {
   return new ExecStream(context, relay, executor, std::move(client));
 }
 

@@ -21,7 +21,9 @@ absl::Status NoSuchHyperNode(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no HyperNode ", Quoted(name)));
 }
 
-std::string ObjectName(absl::string_view name) { return absl::StrCat("HyperNode ", Quoted(name)); }
+std::string HyperNodeObject(absl::string_view name) {
+  return absl::StrCat("HyperNode ", Quoted(name));
+}
 
 const IdMap<HyperNodeId, HyperNode>& HyperNodesOf(const ClusterState& state) {
   return state.hyper_nodes();
@@ -36,7 +38,7 @@ struct Changes {
 
 absl::Status CheckEtag(const Turn& turn, const TurnEdits& edits, const HyperNode& known,
                        const std::string& etag) {
-  return edits.CheckEtag(turn, ObjectName(known.spec.name), known.revision, etag);
+  return edits.CheckEtag(turn, HyperNodeObject(known.spec.name), known.revision, etag);
 }
 
 // Adds the change that the message requests, if any.
@@ -70,7 +72,7 @@ absl::Status Make(Turn& turn, TurnEdits& edits, const Changes& changes, bool val
       turn.membership().Plan(turn.state(), changes.changed, changes.deleted);
   if (!events.ok() || validate_only) return events.status();
   for (EventBody& event : *events) BERTH_CHECK(turn.Emit(std::move(event)).ok());
-  for (const HyperNodeSpec& spec : changes.changed) edits.Note(turn, ObjectName(spec.name));
+  for (const HyperNodeSpec& spec : changes.changed) edits.Note(turn, HyperNodeObject(spec.name));
   return absl::OkStatus();
 }
 
@@ -101,8 +103,8 @@ void Remember(Turn& turn, RequestTable& requests, const std::string& id, std::st
   requests.Remember(turn, {id, std::move(fingerprint), turn.now(), response.SerializeAsString()});
 }
 
-absl::Status Create(Turn& turn, const ServiceContext& context,
-                    const v1::CreateHyperNodeRequest& request, v1::HyperNode& response) {
+absl::Status CreateHyperNodeIn(Turn& turn, const ServiceContext& context,
+                               const v1::CreateHyperNodeRequest& request, v1::HyperNode& response) {
   const std::string fingerprint = FingerprintOf("CreateHyperNode", request.hyper_node());
   const absl::StatusOr<bool> answered =
       Answered(turn, *context.requests, request.request_id(), fingerprint, response);
@@ -121,8 +123,8 @@ absl::Status Create(Turn& turn, const ServiceContext& context,
   return absl::OkStatus();
 }
 
-absl::Status Update(Turn& turn, const ServiceContext& context,
-                    const v1::UpdateHyperNodeRequest& request, v1::HyperNode& response) {
+absl::Status UpdateHyperNodeIn(Turn& turn, const ServiceContext& context,
+                               const v1::UpdateHyperNodeRequest& request, v1::HyperNode& response) {
   const std::string& name = request.hyper_node().name();
   if (turn.state().FindHyperNode(name) == nullptr) return NoSuchHyperNode(name);
   Changes changes;
@@ -137,8 +139,8 @@ absl::Status Update(Turn& turn, const ServiceContext& context,
   return absl::OkStatus();
 }
 
-absl::Status Delete(Turn& turn, const ServiceContext& context,
-                    const v1::DeleteHyperNodeRequest& request) {
+absl::Status DeleteHyperNodeIn(Turn& turn, const ServiceContext& context,
+                               const v1::DeleteHyperNodeRequest& request) {
   const HyperNode* known = turn.state().FindHyperNode(request.name());
   if (known == nullptr) return NoSuchHyperNode(request.name());
   absl::Status status = CheckEtag(turn, *context.edits, *known, request.etag());
@@ -193,8 +195,8 @@ std::string SortKey(const HyperNodeSpec& spec) {
   return absl::StrCat(spec.kind, "\x01", spec.name);
 }
 
-absl::Status List(ReadView& view, const v1::ListHyperNodesRequest& request,
-                  v1::ListHyperNodesResponse& response) {
+absl::Status ListHyperNodesIn(ReadView& view, const v1::ListHyperNodesRequest& request,
+                              v1::ListHyperNodesResponse& response) {
   v1::ListHyperNodesRequest filter;
   filter.set_kind(request.kind());
   filter.set_source(request.source());
@@ -256,7 +258,7 @@ grpc::ServerUnaryReactor* HyperNodeService::CreateHyperNode(
   }
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
         [request, this](Turn& turn, v1::HyperNode& out) {
-          return Create(turn, context_, *request, out);
+          return CreateHyperNodeIn(turn, context_, *request, out);
         });
   return reactor;
 }
@@ -277,7 +279,7 @@ grpc::ServerUnaryReactor* HyperNodeService::ListHyperNodes(grpc::CallbackServerC
   Reply<v1::ListHyperNodesResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   AnswerList(context_, std::move(reply),
-             [&](ReadView& view) { return List(view, *request, *response); });
+             [&](ReadView& view) { return ListHyperNodesIn(view, *request, *response); });
   return reactor;
 }
 
@@ -292,7 +294,7 @@ grpc::ServerUnaryReactor* HyperNodeService::UpdateHyperNode(
   }
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
         [request, this](Turn& turn, v1::HyperNode& out) {
-          return Update(turn, context_, *request, out);
+          return UpdateHyperNodeIn(turn, context_, *request, out);
         });
   return reactor;
 }
@@ -304,7 +306,7 @@ grpc::ServerUnaryReactor* HyperNodeService::DeleteHyperNode(
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
         [request, this](Turn& turn, v1::DeleteHyperNodeResponse&) {
-          return Delete(turn, context_, *request);
+          return DeleteHyperNodeIn(turn, context_, *request);
         });
   return reactor;
 }

@@ -11,6 +11,7 @@
 #include "server/commands/request_table.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
+#include "server/services/context.h"
 #include "server/services/job_filter.h"
 #include "server/services/paging.h"
 #include "server/validation/findings.h"
@@ -19,14 +20,6 @@
 
 namespace berth {
 namespace {
-
-absl::Status NoSuchNode(absl::string_view name) {
-  return absl::NotFoundError(absl::StrCat("there is no node ", Quoted(name)));
-}
-
-absl::Status NoSuchQueue(absl::string_view name) {
-  return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
-}
 
 // Position of a list between two steps. Ids are assigned in the order of submission.
 class Cursor {

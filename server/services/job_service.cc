@@ -31,7 +31,7 @@ void LogSubmitted(const v1::SubmitJobsResponse& response) {
   }
 }
 
-std::string ObjectName(const Job& job) { return absl::StrCat("job ", Quoted(job.name)); }
+std::string JobObject(const Job& job) { return absl::StrCat("job ", Quoted(job.name)); }
 
 // A write to one job; the response is the job afterwards. change(turn, job) returns the event to
 // emit, or nullopt if there is nothing to change.
@@ -50,7 +50,7 @@ void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string 
           if (changed) {
             absl::Status status = turn.Emit(**std::move(event));
             if (!status.ok()) return status;
-            edits->Note(turn, ObjectName(turn.state().jobs().At(id)));
+            edits->Note(turn, JobObject(turn.state().jobs().At(id)));
           }
           RenderJob(turn.state(), turn.state().jobs().At(id), turn.now(), &response);
           if (changed) response.set_etag(absl::StrCat(turn.revision()));
@@ -83,9 +83,9 @@ Duration WalltimeOf(const v1::JobSpec& spec) {
   return spec.has_walltime() ? DurationFrom(spec.walltime()) : absl::InfiniteDuration();
 }
 
-MaybeEvent Update(const TurnEdits& edits, const Turn& turn, const Job& job,
-                  const v1::UpdateJobRequest& request) {
-  absl::Status current = edits.CheckEtag(turn, ObjectName(job), job.revision, request.job().etag());
+MaybeEvent UpdateOf(const TurnEdits& edits, const Turn& turn, const Job& job,
+                    const v1::UpdateJobRequest& request) {
+  absl::Status current = edits.CheckEtag(turn, JobObject(job), job.revision, request.job().etag());
   if (!current.ok()) return current;
   JobUpdated update{job.id, job.priority, job.labels};
   std::optional<Duration> walltime;
@@ -107,7 +107,7 @@ MaybeEvent Update(const TurnEdits& edits, const Turn& turn, const Job& job,
   return std::optional<EventBody>(std::move(update));
 }
 
-absl::Status Delete(Turn& turn, const std::string& name) {
+absl::Status DeleteJobIn(Turn& turn, const std::string& name) {
   const Job* job = turn.state().FindJob(name);
   if (job == nullptr) return NoSuchJob(name);
   if (!Ended(job->status.state)) {
@@ -242,7 +242,7 @@ grpc::ServerUnaryReactor* JobService::UpdateJob(grpc::CallbackServerContext* con
   }
   ChangeJob(context_, std::move(reply), request->job().name(), CommandClass::kNewWork,
             [request, edits = context_.edits](Turn& turn, const Job& job) {
-              return Update(*edits, turn, job, *request);
+              return UpdateOf(*edits, turn, job, *request);
             });
   return reactor;
 }
@@ -291,8 +291,9 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
                                                 v1::DeleteJobResponse* response) {
   Reply<v1::DeleteJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [request](Turn& turn, v1::DeleteJobResponse&) { return Delete(turn, request->name()); });
+  Write(
+      context_, std::move(reply), CommandClass::kEssential, 1,
+      [request](Turn& turn, v1::DeleteJobResponse&) { return DeleteJobIn(turn, request->name()); });
   return reactor;
 }
 

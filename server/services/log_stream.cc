@@ -18,13 +18,14 @@
 namespace berth {
 namespace {
 
-using Reactor = grpc::ServerWriteReactor<v1::ReadLogsResponse>;
+using LogReactor = grpc::ServerWriteReactor<v1::ReadLogsResponse>;
 
 // Between the relay, which may call at any time, and the reactor, which lives until OnDone. One
 // write at a time.
 class LogPump final : public LogReader {
  public:
-  LogPump(LogRelay* relay, Reactor* reactor, uint32_t attempt) : relay_(relay), reactor_(reactor) {
+  LogPump(LogRelay* relay, LogReactor* reactor, uint32_t attempt)
+      : relay_(relay), reactor_(reactor) {
     message_.set_attempt(attempt);
   }
 
@@ -99,7 +100,7 @@ class LogPump final : public LogReader {
   v1::ReadLogsResponse message_;  // of the current write; all have the same attempt
 
   absl::Mutex mutex_;
-  Reactor* reactor_ ABSL_GUARDED_BY(mutex_);                 // null once finished
+  LogReactor* reactor_ ABSL_GUARDED_BY(mutex_);              // null once finished
   std::deque<v1::LogChunk> chunks_ ABSL_GUARDED_BY(mutex_);  // bounded by the relay
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
@@ -108,7 +109,7 @@ class LogPump final : public LogReader {
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
-class LogStream final : public Reactor {
+class LogStream final : public LogReactor {
  public:
   LogStream(LogRelay* relay, uint32_t attempt)
       : pump_(std::make_shared<LogPump>(relay, this, attempt)) {}
@@ -195,8 +196,8 @@ absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogs
                     .times = request.times()};
 }
 
-Reactor* StartLogStream(const ServiceContext& context, LogRelay* relay,
-                        const v1::ReadLogsRequest& request) {
+LogReactor* StartLogStream(const ServiceContext& context, LogRelay* relay,
+                           const v1::ReadLogsRequest& request) {
   ReadView view(*context.loop);
   const absl::StatusOr<LogRequest> log =
       view.Step([&](const ClusterState& state) { return FindLog(state, request); });

@@ -18,10 +18,6 @@
 namespace berth {
 namespace {
 
-absl::Status NoSuchNode(absl::string_view name) {
-  return absl::NotFoundError(absl::StrCat("there is no node ", Quoted(name)));
-}
-
 const IdMap<NodeId, Node>& NodesOf(const ClusterState& state) { return state.nodes(); }
 
 bool Matches(const Node& node, const v1::NodeFilter& filter) {
@@ -48,8 +44,8 @@ absl::Status ValidateFilter(const v1::NodeFilter& filter) {
   return findings.ToStatus();
 }
 
-absl::Status List(ReadView& view, const v1::ListNodesRequest& request,
-                  v1::ListNodesResponse& response) {
+absl::Status ListNodesIn(ReadView& view, const v1::ListNodesRequest& request,
+                         v1::ListNodesResponse& response) {
   if (absl::Status status = ValidateFilter(request.filter()); !status.ok()) return status;
   const std::string scope = FingerprintOf("nodes", request.filter());
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
@@ -93,7 +89,7 @@ absl::Status SteerNode(Turn& turn, const NodeSteered& wish, const std::string& n
   return absl::OkStatus();
 }
 
-absl::Status Delete(Turn& turn, const std::string& name, const std::string& by) {
+absl::Status DeleteNodeIn(Turn& turn, const std::string& name, const std::string& by) {
   const Node* node = turn.state().FindNode(name);
   if (node == nullptr) return NoSuchNode(name);
   if (node->status.state == NodeState::kReady) {
@@ -130,7 +126,7 @@ grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* co
   Reply<v1::ListNodesResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   AnswerList(context_, std::move(reply),
-             [&](ReadView& view) { return List(view, *request, *response); });
+             [&](ReadView& view) { return ListNodesIn(view, *request, *response); });
   return reactor;
 }
 
@@ -177,7 +173,7 @@ grpc::ServerUnaryReactor* NodeService::DeleteNode(grpc::CallbackServerContext* c
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
         [request, by = CallerOf(*context)](Turn& turn, v1::DeleteNodeResponse&) {
-          return Delete(turn, request->name(), by);
+          return DeleteNodeIn(turn, request->name(), by);
         });
   return reactor;
 }

@@ -19,15 +19,11 @@ namespace {
 // Dividing among ten thousand queues takes milliseconds: only few of these in one turn.
 constexpr size_t kSharesWeight = 1000;
 
-absl::Status NoSuchQueue(absl::string_view name) {
-  return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
-}
-
 absl::Status RootIsImmutable(absl::string_view verb) {
   return absl::FailedPreconditionError(absl::StrCat("the root queue cannot be ", verb));
 }
 
-std::string ObjectName(absl::string_view name) { return absl::StrCat("queue ", Quoted(name)); }
+std::string QueueObject(absl::string_view name) { return absl::StrCat("queue ", Quoted(name)); }
 
 const IdMap<QueueId, Queue>& QueuesOf(const ClusterState& state) { return state.queues(); }
 
@@ -41,8 +37,8 @@ void RenderChanged(const Turn& turn, QueueId id, v1::Queue& response) {
   response.set_etag(absl::StrCat(turn.revision()));
 }
 
-absl::Status Create(Turn& turn, RequestTable& requests, const v1::CreateQueueRequest& request,
-                    v1::Queue& response) {
+absl::Status CreateQueueIn(Turn& turn, RequestTable& requests,
+                           const v1::CreateQueueRequest& request, v1::Queue& response) {
   const std::string fingerprint = BodyOf(request);
   if (!request.request_id().empty()) {
     absl::StatusOr<const std::string*> known =
@@ -71,12 +67,12 @@ absl::Status Create(Turn& turn, RequestTable& requests, const v1::CreateQueueReq
   return absl::OkStatus();
 }
 
-absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& request,
-                    v1::Queue& response) {
+absl::Status UpdateQueueIn(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& request,
+                           v1::Queue& response) {
   const Queue* queue = turn.state().FindQueue(request.queue().name());
   if (queue == nullptr) return NoSuchQueue(request.queue().name());
   if (queue->id == kRootQueue) return RootIsImmutable("changed");
-  const std::string object = ObjectName(queue->spec.name);
+  const std::string object = QueueObject(queue->spec.name);
   absl::Status current = edits.CheckEtag(turn, object, queue->revision, request.queue().etag());
   if (!current.ok()) return current;
   absl::Status room = CheckQueueKinds(turn.state(), request.queue().spec());
@@ -100,12 +96,13 @@ absl::Status Update(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& 
   return absl::OkStatus();
 }
 
-absl::Status Delete(Turn& turn, const TurnEdits& edits, const v1::DeleteQueueRequest& request) {
+absl::Status DeleteQueueIn(Turn& turn, const TurnEdits& edits,
+                           const v1::DeleteQueueRequest& request) {
   const Queue* queue = turn.state().FindQueue(request.name());
   if (queue == nullptr) return NoSuchQueue(request.name());
   if (queue->id == kRootQueue) return RootIsImmutable("deleted");
   absl::Status current =
-      edits.CheckEtag(turn, ObjectName(queue->spec.name), queue->revision, request.etag());
+      edits.CheckEtag(turn, QueueObject(queue->spec.name), queue->revision, request.etag());
   if (!current.ok()) return current;
   if (absl::Status empty = CheckQueueEmpty(turn.state(), *queue); !empty.ok()) return empty;
   LogInfo("queue deleted", {{"queue", request.name()}});
@@ -122,14 +119,14 @@ absl::Status OpenOrClose(Turn& turn, TurnEdits& edits, const std::string& name, 
     return absl::OkStatus();
   }
   if (absl::Status status = turn.Emit(QueueOpened{id, open}); !status.ok()) return status;
-  edits.Note(turn, ObjectName(name));
+  edits.Note(turn, QueueObject(name));
   RenderChanged(turn, id, response);
   LogInfo(open ? "queue opened" : "queue closed", {{"queue", name}});
   return absl::OkStatus();
 }
 
-absl::Status List(ReadView& view, const v1::ListQueuesRequest& request,
-                  v1::ListQueuesResponse& response) {
+absl::Status ListQueuesIn(ReadView& view, const v1::ListQueuesRequest& request,
+                          v1::ListQueuesResponse& response) {
   const std::string scope = FingerprintOf("queues", v1::ListQueuesRequest());
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
   if (!page.ok()) return page.status();
@@ -170,7 +167,7 @@ grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext*
   }
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
         [request, requests = context_.requests](Turn& turn, v1::Queue& queue) {
-          return Create(turn, *requests, *request, queue);
+          return CreateQueueIn(turn, *requests, *request, queue);
         });
   return reactor;
 }
@@ -196,7 +193,7 @@ grpc::ServerUnaryReactor* QueueService::ListQueues(grpc::CallbackServerContext* 
   Reply<v1::ListQueuesResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   AnswerList(context_, std::move(reply),
-             [&](ReadView& view) { return List(view, *request, *response); });
+             [&](ReadView& view) { return ListQueuesIn(view, *request, *response); });
   return reactor;
 }
 
@@ -211,7 +208,7 @@ grpc::ServerUnaryReactor* QueueService::UpdateQueue(grpc::CallbackServerContext*
   }
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
         [request, edits = context_.edits](Turn& turn, v1::Queue& queue) {
-          return Update(turn, *edits, *request, queue);
+          return UpdateQueueIn(turn, *edits, *request, queue);
         });
   return reactor;
 }
@@ -223,7 +220,7 @@ grpc::ServerUnaryReactor* QueueService::DeleteQueue(grpc::CallbackServerContext*
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
         [request, edits = context_.edits](Turn& turn, v1::DeleteQueueResponse&) {
-          return Delete(turn, *edits, *request);
+          return DeleteQueueIn(turn, *edits, *request);
         });
   return reactor;
 }

@@ -56,7 +56,8 @@ void CheckWorkingDir(const FieldPath& path, const std::string& directory, Findin
   CheckNoNul(path, directory, findings);
 }
 
-void CheckSelector(const FieldPath& path, const v1::NodeSelector& selector, Findings& findings) {
+void CheckNodeSelector(const FieldPath& path, const v1::NodeSelector& selector,
+                       Findings& findings) {
   CheckLabels(path, "match_labels", selector.match_labels(), findings);
   if (selector.exclude_nodes_size() > kMaxExcludedNodes) {
     findings.Invalid({path, "exclude_nodes"},
@@ -201,7 +202,7 @@ void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, Findi
 }
 
 // "a -> b -> a"
-std::string DescribeCycle(const v1::JobSpec& spec, const std::vector<int>& cycle) {
+std::string DescribeGroupCycle(const v1::JobSpec& spec, const std::vector<int>& cycle) {
   std::string text;
   for (const int group : cycle) absl::StrAppend(&text, spec.groups(group).name(), " -> ");
   return absl::StrCat(text, spec.groups(cycle.front()).name());
@@ -302,7 +303,7 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   CheckEnv(path, group, findings);
   CheckWorkingDir({path, "working_dir"}, group.working_dir(), findings);
   CheckPolicies(path, group.policies(), findings);
-  CheckSelector({path, "node_selector"}, group.node_selector(), findings);
+  CheckNodeSelector({path, "node_selector"}, group.node_selector(), findings);
   CheckTolerations(path, group, findings);
   CheckEnum({path, "strategy"}, group.strategy(), findings);
   if (group.has_partition()) CheckPartition({path, "partition"}, spec, group, findings);
@@ -339,14 +340,14 @@ void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Finding
   }
   if (const std::vector<int> cycle = FindCycle(waits); !cycle.empty()) {
     const FieldPath path(job_spec, "groups", cycle.front());
-    findings.Invalid(
-        {path, "depends_on"},
-        absl::StrCat("dependencies between groups form a cycle: ", DescribeCycle(spec, cycle)));
+    findings.Invalid({path, "depends_on"},
+                     absl::StrCat("dependencies between groups form a cycle: ",
+                                  DescribeGroupCycle(spec, cycle)));
   }
   if (const std::vector<int> cycle = FindCycle(near); !cycle.empty()) {
     const FieldPath path(job_spec, "groups", cycle.front());
     findings.Invalid({path, "affinity"},
-                     absl::StrCat("near_groups form a cycle: ", DescribeCycle(spec, cycle)));
+                     absl::StrCat("near_groups form a cycle: ", DescribeGroupCycle(spec, cycle)));
   }
 }
 

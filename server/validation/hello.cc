@@ -92,8 +92,8 @@ void CheckNumaNodes(const FieldPath& path, const v1::DeviceTopology& topology, F
   }
 }
 
-void CheckTopology(const FieldPath& inventory_path, const v1::NodeInventory& inventory,
-                   Findings& findings) {
+void CheckReportedTopology(const FieldPath& inventory_path, const v1::NodeInventory& inventory,
+                           Findings& findings) {
   const v1::DeviceTopology& topology = inventory.topology();
   const FieldPath path(inventory_path, "topology"), links(path, "links"), between(path, "between");
   if (topology.links_size() > static_cast<int>(kMaxDeviceLinks)) {
@@ -159,7 +159,7 @@ void CheckInventory(const FieldPath& path, const v1::NodeInventory& inventory, F
   CheckText(os, inventory.os(), false, kMaxAgentTextBytes, findings);
   CheckText(architecture, inventory.architecture(), false, kMaxAgentTextBytes, findings);
   CheckDevices(path, inventory, findings);
-  CheckTopology(path, inventory, findings);
+  CheckReportedTopology(path, inventory, findings);
   CheckExtended(path, inventory, findings);
   CheckLabels(path, "labels", inventory.labels(), findings);
   CheckTaints(path, inventory, findings);

@@ -46,8 +46,8 @@ void CheckQueue(const ClusterState& state, const FieldPath& path, const v1::JobS
   }
 }
 
-void CheckDependencies(const ClusterState& state, const v1::SubmitJobsRequest& request,
-                       const CallDependencies& dependencies, Findings& findings) {
+void CheckKnownDependencies(const ClusterState& state, const v1::SubmitJobsRequest& request,
+                            const CallDependencies& dependencies, Findings& findings) {
   const FieldPath root;
   for (const CallDependencies::Edge& edge : dependencies.edges) {
     if (edge.on != CallDependencies::kInCluster) continue;
@@ -77,7 +77,7 @@ void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& re
     CheckQueue(state, {spec, "queue"}, request.jobs(i).spec(), findings);
     if (findings.size() == before) good = &name;
   }
-  CheckDependencies(state, request, dependencies, findings);
+  CheckKnownDependencies(state, request, dependencies, findings);
 }
 
 }  // namespace berth

@@ -22,7 +22,7 @@ constexpr absl::string_view kResourceNameRule =
     "must be a resource name: a label key other than \"cpu\", \"memory\" and \"scratch\"";
 
 // Adds tasks * amount; both are >= 0 and checked, but may be large.
-void Add(absl::string_view name, int64_t amount, int64_t tasks, ResourceTotals& totals) {
+void AddTotal(absl::string_view name, int64_t amount, int64_t tasks, ResourceTotals& totals) {
   if (amount <= 0 || tasks <= 0) return;
   int64_t& total = totals[name];
   const bool fits = amount <= kMaxTotal / tasks && total <= kMaxTotal - amount * tasks;
@@ -102,7 +102,8 @@ absl::string_view RequestedKind(const v1::DeviceRequest& device) {
   return device.mig().empty() ? absl::string_view(device.kind()) : kMigKind;
 }
 
-void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Findings& findings) {
+void CheckDeviceRequest(const FieldPath& path, const v1::DeviceRequest& device,
+                        Findings& findings) {
   if (!IsResourceName(device.kind())) {
     findings.Invalid({path, "kind"},
                      absl::StrCat(kResourceNameRule, ", is ", Quoted(device.kind())));
@@ -122,8 +123,8 @@ void CheckDevice(const FieldPath& path, const v1::DeviceRequest& device, Finding
   CheckMig(path, device, findings);
 }
 
-void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
-                  ResourceTotals& totals, Findings& findings) {
+void CheckDeviceRequests(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
+                         ResourceTotals& totals, Findings& findings) {
   const auto& devices = request.devices();
   if (devices.size() > kMaxNamedKinds) {
     findings.Invalid({path, "devices"},
@@ -133,9 +134,9 @@ void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int
   bool any_share = false;
   for (int i = 0; i < devices.size(); ++i) {
     const FieldPath device_path(path, "devices", i);
-    CheckDevice(device_path, devices[i], findings);
-    Add(RequestedKind(devices[i]), RequestsShare(devices[i]) ? kWhole : devices[i].count() * kWhole,
-        tasks, totals);
+    CheckDeviceRequest(device_path, devices[i], findings);
+    AddTotal(RequestedKind(devices[i]),
+             RequestsShare(devices[i]) ? kWhole : devices[i].count() * kWhole, tasks, totals);
     if (RequestsShare(devices[i]) && std::exchange(any_share, true)) {
       findings.Invalid({device_path, "share"}, "a task can have a share of at most one device");
     }
@@ -148,13 +149,13 @@ void CheckDevices(const FieldPath& path, const v1::ResourceRequest& request, int
   }
 }
 
-void CheckExtended(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
-                   ResourceTotals& totals, Findings& findings) {
+void CheckExtendedRequests(const FieldPath& path, const v1::ResourceRequest& request, int64_t tasks,
+                           ResourceTotals& totals, Findings& findings) {
   for (const auto& [name, amount] : request.extended()) {
     const FieldPath entry(path, "extended", name);
     if (!IsResourceName(name)) findings.Invalid(entry, std::string(kResourceNameRule));
     CheckRange(entry, amount, 1, kMaxAmount / kWhole, findings);
-    Add(name, amount * kWhole, tasks, totals);
+    AddTotal(name, amount * kWhole, tasks, totals);
     for (const auto& device : request.devices()) {
       if (RequestedKind(device) == name)
         findings.Invalid(entry, "is already requested as a device kind");
@@ -170,12 +171,12 @@ void CheckRequest(const FieldPath& path, const v1::ResourceRequest& request, int
                   ResourceTotals& totals, Findings& findings) {
   CheckRange({path, "cpu_millis"}, request.cpu_millis(), 0, kMaxAmount, findings);
   CheckRange({path, "memory_bytes"}, request.memory_bytes(), 0, kMaxAmount, findings);
-  Add("cpu", request.cpu_millis(), tasks, totals);
+  AddTotal("cpu", request.cpu_millis(), tasks, totals);
   CheckRange({path, "scratch_bytes"}, request.scratch_bytes(), 0, kMaxAmount, findings);
-  Add("memory", request.memory_bytes(), tasks, totals);
-  Add(kScratchName, request.scratch_bytes(), tasks, totals);
-  CheckDevices(path, request, tasks, totals, findings);
-  CheckExtended(path, request, tasks, totals, findings);
+  AddTotal("memory", request.memory_bytes(), tasks, totals);
+  AddTotal(kScratchName, request.scratch_bytes(), tasks, totals);
+  CheckDeviceRequests(path, request, tasks, totals, findings);
+  CheckExtendedRequests(path, request, tasks, totals, findings);
 }
 
 void CheckFormat(const FieldPath& path, const v1::ResourceRequest& request, uint32_t store_format,

@@ -18,7 +18,7 @@ using rocksdb::FileSystem;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-absl::Status ToStatus(const IOStatus& status, absl::string_view path) {
+absl::Status WalStatus(const IOStatus& status, absl::string_view path) {
   if (status.ok()) return absl::OkStatus();
   const std::string text = absl::StrCat(path, ": ", status.ToString());
   return status.IsNoSpace() ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
@@ -109,10 +109,10 @@ absl::Status CutUnsyncedTail(FileSystem& file_system, const std::string& directo
   const std::string path = absl::StrCat(directory, "/", name);
   bool zero = false;
   IOStatus status = EndsWithZero(file_system, path, &zero);
-  if (!status.ok() || !zero) return ToStatus(status, path);
+  if (!status.ok() || !zero) return WalStatus(status, path);
   std::string content;
   status = rocksdb::ReadFileToString(&file_system, path, &content);
-  if (!status.ok()) return ToStatus(status, path);
+  if (!status.ok()) return WalStatus(status, path);
   const LogScan scan = ScanLog(content);
   if (!scan.zeros) return absl::OkStatus();  // RocksDB reports other damage, if any
   if (scan.good < acknowledged) {
@@ -129,7 +129,7 @@ absl::Status CutUnsyncedTail(FileSystem& file_system, const std::string& directo
   const std::string kept = absl::StrCat(absl::StripSuffix(name, ".log"), ".", scan.good, ".cut");
   status = Keep(file_system, directory, kept, absl::string_view(content).substr(scan.good));
   if (status.ok()) status = Cut(file_system, path, scan.good);
-  if (!status.ok()) return ToStatus(status, path);
+  if (!status.ok()) return WalStatus(status, path);
   LogWarn("a power cut left zeros at the end of the write-ahead log; cut off what was never synced",
           {{"directory", directory},
            {"file", name},

@@ -15,7 +15,7 @@ namespace {
 constexpr int32_t kVendorCray = 0x17db;  // Slingshot has no OpenFabrics device, only a network one
 constexpr char kActiveState[] = "4";     // of an InfiniBand port
 
-std::vector<const OsDevice*> Of(const PciDraft& draft, OsDevice::Kind kind) {
+std::vector<const OsDevice*> OsDevicesOf(const PciDraft& draft, OsDevice::Kind kind) {
   std::vector<const OsDevice*> found;
   for (const OsDevice& device : draft.os_devices) {
     if (device.kind == kind) found.push_back(&device);
@@ -33,8 +33,8 @@ const Accelerator* AcceleratorOn(const PciDraft& draft) {
 
 bool IsNic(const PciDraft& draft) {
   if (draft.node.kind != PciKind::kDevice) return false;
-  if (!Of(draft, OsDevice::Kind::kOpenFabrics).empty()) return true;
-  return draft.node.vendor == kVendorCray && !Of(draft, OsDevice::Kind::kNetwork).empty();
+  if (!OsDevicesOf(draft, OsDevice::Kind::kOpenFabrics).empty()) return true;
+  return draft.node.vendor == kVendorCray && !OsDevicesOf(draft, OsDevice::Kind::kNetwork).empty();
 }
 
 // The NUMA node, or -1 if there are several.
@@ -90,7 +90,7 @@ Gpu MakeGpu(const PciDraft& draft, const Accelerator& accelerator,
 
 void AddGpus(const PciDraft& draft, const Accelerator& accelerator, int32_t place,
              Machine* machine) {
-  const std::vector<const OsDevice*> names = Of(draft, OsDevice::Kind::kAccelerator);
+  const std::vector<const OsDevice*> names = OsDevicesOf(draft, OsDevice::Kind::kAccelerator);
   std::vector<Gpu> gpus;
   for (const OsDevice* name : names) {
     const int32_t partition = PartitionOf(draft, *name);
@@ -116,8 +116,8 @@ Nic MakeNic(const PciDraft& draft, const OsDevice& device, NicKind kind) {
 }
 
 void AddNics(const PciDraft& draft, int32_t place, Machine* machine) {
-  const std::vector<const OsDevice*> fabrics = Of(draft, OsDevice::Kind::kOpenFabrics);
-  const std::vector<const OsDevice*> networks = Of(draft, OsDevice::Kind::kNetwork);
+  const std::vector<const OsDevice*> fabrics = OsDevicesOf(draft, OsDevice::Kind::kOpenFabrics);
+  const std::vector<const OsDevice*> networks = OsDevicesOf(draft, OsDevice::Kind::kNetwork);
   const bool slingshot = fabrics.empty();
   for (const OsDevice* device : slingshot ? networks : fabrics) {
     Nic nic = MakeNic(draft, *device, slingshot ? NicKind::kSlingshot : NicKind::kOpenFabrics);

@@ -72,7 +72,7 @@ void AddFabric(const Gpu& a, const Gpu& b, Distance* distance) {
 }
 
 template <class A, class B>
-Distance Places(const Machine& machine, const A& a, const B& b) {
+Distance DistanceOf(const Machine& machine, const A& a, const B& b) {
   return {.pci = PciClass(machine, a.pci_node, b.pci_node),
           .same_package = a.package >= 0 && a.package == b.package};
 }
@@ -104,12 +104,12 @@ void ComputeDistances(Machine* machine) {
     const Gpu& gpu = machine->gpus[i];
     for (size_t j = 0; j < gpus; ++j) {
       Distance& distance = machine->gpu_gpu[i][j];
-      distance = Places(*machine, gpu, machine->gpus[j]);
+      distance = DistanceOf(*machine, gpu, machine->gpus[j]);
       if (i == j) distance = {.pci = LinkClass::kSelf, .same_package = true};
       if (i != j) AddFabric(gpu, machine->gpus[j], &distance);
     }
     for (size_t j = 0; j < machine->nics.size(); ++j)
-      machine->gpu_nic[i][j] = Places(*machine, gpu, machine->nics[j]);
+      machine->gpu_nic[i][j] = DistanceOf(*machine, gpu, machine->nics[j]);
   }
 }
 

@@ -47,9 +47,9 @@ class Writer {
 };
 
 // After the first error, everything reads as zero or empty.
-class Reader {
+class WireReader {
  public:
-  explicit Reader(absl::string_view bytes) : left_(bytes) {}
+  explicit WireReader(absl::string_view bytes) : left_(bytes) {}
   template <class T>
   void operator()(const char*, T& value) {
     Get(value);
@@ -142,7 +142,7 @@ absl::StatusOr<Machine> DecodeMachine(absl::string_view bytes) {
   if (bytes.size() > kMaxWireBytes) return absl::InternalError("the probe's response is too long");
   if (bytes.substr(0, kMagic.size()) != kMagic)
     return absl::InternalError("the probe's response has another version");
-  Reader reader(bytes.substr(kMagic.size()));
+  WireReader reader(bytes.substr(kMagic.size()));
   Machine machine;
   Fields(reader, machine);
   if (!reader.done() || !IsSound(machine))
@@ -159,7 +159,7 @@ std::string EncodeReport(const GpuReport& report) {
 absl::StatusOr<GpuReport> DecodeReport(absl::string_view bytes) {
   if (bytes.substr(0, kReportMagic.size()) != kReportMagic)
     return absl::InternalError("the probe's GPU report has another version");
-  Reader reader(bytes.substr(kReportMagic.size()));
+  WireReader reader(bytes.substr(kReportMagic.size()));
   GpuReport report;
   Fields(reader, report);
   if (!reader.done()) return absl::InternalError("the probe's GPU report is damaged");

@@ -62,10 +62,10 @@ struct FreeParser {
   void operator()(XML_Parser parser) const { XML_ParserFree(parser); }
 };
 
-class Reader {
+class ElementReader {
  public:
   // The encoding overrides what the document declares, so that hwloc reads the same characters.
-  explicit Reader(absl::string_view text) : text_(text), parser_(XML_ParserCreate("UTF-8")) {
+  explicit ElementReader(absl::string_view text) : text_(text), parser_(XML_ParserCreate("UTF-8")) {
     XML_SetUserData(parser_.get(), this);
     XML_SetElementHandler(parser_.get(), &OnStart, &OnEnd);
     XML_SetStartDoctypeDeclHandler(parser_.get(), &OnDoctype);
@@ -87,15 +87,16 @@ class Reader {
 
  private:
   static void OnStart(void* reader, const char* name, const char** attributes) {
-    static_cast<Reader*>(reader)->Start(name, attributes);
+    static_cast<ElementReader*>(reader)->Start(name, attributes);
   }
-  static void OnEnd(void* reader, const char*) { static_cast<Reader*>(reader)->End(); }
+  static void OnEnd(void* reader, const char*) { static_cast<ElementReader*>(reader)->End(); }
   static void OnDoctype(void* reader, const char*, const char*, const char*, int internal) {
     if (internal == 0) return;  // only names an external one, which is not read
-    static_cast<Reader*>(reader)->Refuse("a document type with declarations is not supported");
+    static_cast<ElementReader*>(reader)->Refuse(
+        "a document type with declarations is not supported");
   }
   static void OnSkippedEntity(void* reader, const char*, int) {
-    static_cast<Reader*>(reader)->Refuse("an undefined entity");
+    static_cast<ElementReader*>(reader)->Refuse("an undefined entity");
   }
 
   XmlElement& Open() { return document_.elements[static_cast<size_t>(open_)]; }
@@ -156,7 +157,7 @@ absl::StatusOr<XmlDocument> ParseXml(absl::string_view text) {
     const auto lines = std::count(text.begin(), text.begin() + control, '\n');
     return ErrorAt(static_cast<uint64_t>(lines) + 1, "a control character");
   }
-  return Reader(text).Read();
+  return ElementReader(text).Read();
 }
 
 std::string WithoutComments(absl::string_view text) {

@@ -21,16 +21,14 @@ absl::Status Walk(const std::string& path,
   std::string root = path;
   char* roots[] = {root.data(), nullptr};
   FTS* walk = fts_open(roots, FTS_PHYSICAL, nullptr);
-  if (walk == nullptr)
-    return absl::InternalError(absl::StrCat("read ", path, ": ", std::strerror(errno)));
+  if (walk == nullptr) return ErrnoError(absl::StrCat("read ", path));
   absl::Status status;
   while (const FTSENT* entry = fts_read(walk)) {
     if (entry->fts_info == FTS_DP) continue;
     status.Update(visit(*entry));
     errno = 0;
   }
-  if (errno != 0)
-    status.Update(absl::InternalError(absl::StrCat("read ", path, ": ", std::strerror(errno))));
+  if (errno != 0) status.Update(ErrnoError(absl::StrCat("read ", path)));
   fts_close(walk);
   return status;
 }
@@ -40,6 +38,10 @@ bool HasInfo(const FTSENT& entry) {
 }
 
 }  // namespace
+
+absl::Status ErrnoError(const std::string& what) {
+  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
+}
 
 TreeSize MeasureTree(const std::string& path) {
   TreeSize size;
@@ -63,7 +65,7 @@ absl::Status RemoveDeviceFiles(const std::string& path) {
     const mode_t mode = entry.fts_statp->st_mode;
     if ((!S_ISCHR(mode) && !S_ISBLK(mode)) || unlink(entry.fts_accpath) == 0)
       return absl::OkStatus();
-    return absl::InternalError(absl::StrCat("remove ", entry.fts_path, ": ", std::strerror(errno)));
+    return ErrnoError(absl::StrCat("remove ", entry.fts_path));
   });
 }
 

@@ -16,6 +16,9 @@ struct TreeSize {
   int64_t files = 0;  // names of files, directories and links
 };
 
+// INTERNAL: this could not be done, because of errno.
+absl::Status ErrnoError(const std::string& what);
+
 // Files that appear or vanish during the walk may or may not be counted.
 TreeSize MeasureTree(const std::string& path);
 

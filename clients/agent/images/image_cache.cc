@@ -36,10 +36,6 @@ constexpr size_t kMaxEnvBytes = size_t{256} << 10;  // more leaves too little fo
 constexpr absl::Duration kMeasureInterval = absl::Seconds(1);
 constexpr int kMeasureShare = 10;  // at most 1/10 of the time is spent measuring
 
-absl::Status Failed(const std::string& what) {
-  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
 std::string Mebibytes(int64_t bytes) { return absl::StrCat(bytes >> 20, " MiB"); }
 
 absl::Status RemoveTree(const std::string& path) {
@@ -197,8 +193,8 @@ absl::Status ImageCache::MakeDirectories() {
   for (const std::string& path : {request_.cache(), Path("used")}) {
     struct stat info;
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-      return Failed(absl::StrCat("create ", path));
-    if (stat(path.c_str(), &info) != 0) return Failed(absl::StrCat("read ", path));
+      return ErrnoError(absl::StrCat("create ", path));
+    if (stat(path.c_str(), &info) != 0) return ErrnoError(absl::StrCat("read ", path));
     if (info.st_uid == geteuid() && (info.st_mode & 077) == 0) continue;
     return absl::PermissionDeniedError(
         absl::StrCat(path, " (images.cache) must be owned by the agent's user, with mode 0700"));
@@ -221,7 +217,7 @@ absl::Status ImageCache::Link(const std::string& entry) {
   const std::string link = Path("used/" + request_.link());
   unlink(link.c_str());
   if (symlink(("../" + entry).c_str(), link.c_str()) == 0) return absl::OkStatus();
-  return Failed(absl::StrCat("create ", link));
+  return ErrnoError(absl::StrCat("create ", link));
 }
 
 absl::Status ImageCache::RemoveLeftovers() {
@@ -233,7 +229,7 @@ absl::Status ImageCache::RemoveLeftovers() {
 absl::Status ImageCache::Unpack(const OciImage& image, const std::string& entry) {
   const std::string path = Path("new");
   absl::Status status;
-  if (mkdir(path.c_str(), 0700) != 0) return Failed(absl::StrCat("create ", path));
+  if (mkdir(path.c_str(), 0700) != 0) return ErrnoError(absl::StrCat("create ", path));
   started_ = absl::Now();
   measure_at_ = started_;
   status = Fill(image);
@@ -278,7 +274,7 @@ absl::Status ImageCache::WriteRecord(const OciImage& image) {
   std::ofstream file(path + "/image", std::ios::binary);
   record.SerializeToOstream(&file);
   file.close();
-  return file.good() ? absl::OkStatus() : Failed(absl::StrCat("write ", path, "/image"));
+  return file.good() ? absl::OkStatus() : ErrnoError(absl::StrCat("write ", path, "/image"));
 }
 
 absl::Status ImageCache::CheckSize(int64_t bytes, int64_t files) const {
@@ -343,7 +339,7 @@ absl::Status ImageCache::MakeRoom(int64_t bytes) {
                          ", more than images.cacheSize (", Mebibytes(request_.cache_bytes()), ")"));
       }
       if (rename(Path(victim->name).c_str(), Path("old").c_str()) != 0)
-        return Failed(absl::StrCat("remove ", Path(victim->name)));
+        return ErrnoError(absl::StrCat("remove ", Path(victim->name)));
     }
     if (absl::Status status = RemoveTree(Path("old")); !status.ok()) return status;
   }
@@ -354,10 +350,10 @@ absl::Status ImageCache::Publish(const std::string& entry) {
   const int fd = open(Path("new").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool synced = fd >= 0 && syncfs(fd) == 0;
   if (fd >= 0) close(fd);
-  if (!synced) return Failed(absl::StrCat("sync ", Path("new")));
+  if (!synced) return ErrnoError(absl::StrCat("sync ", Path("new")));
   const FileLock lock(Path("lock"), O_CLOEXEC);
   if (rename(Path("new").c_str(), Path(entry).c_str()) != 0)
-    return Failed(absl::StrCat("create ", Path(entry)));
+    return ErrnoError(absl::StrCat("create ", Path(entry)));
   return Link(entry);
 }
 

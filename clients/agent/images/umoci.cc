@@ -18,6 +18,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "clients/agent/images/file_tree.h"
 
 namespace berth {
 namespace {
@@ -27,15 +28,11 @@ constexpr size_t kMaxWordsBytes = 1000;
 constexpr char kTag[] = "image";
 constexpr char kPath[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 
-absl::Status Failed(const std::string& what) {
-  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
 absl::Status WriteText(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   file.close();
-  return file.good() ? absl::OkStatus() : Failed(absl::StrCat("write ", path));
+  return file.good() ? absl::OkStatus() : ErrnoError(absl::StrCat("write ", path));
 }
 
 void Limit(__rlimit_resource resource, rlim_t value) {
@@ -102,9 +99,9 @@ absl::Status Result(int status, const std::string& words) {
 absl::Status MakeSingleLayout(const OciImage& image, const std::string& layout,
                               const std::string& directory) {
   const std::string own = directory + "/layout";
-  if (mkdir(own.c_str(), 0700) != 0) return Failed(absl::StrCat("create ", own));
+  if (mkdir(own.c_str(), 0700) != 0) return ErrnoError(absl::StrCat("create ", own));
   if (symlink((layout + "/blobs").c_str(), (own + "/blobs").c_str()) != 0)
-    return Failed(absl::StrCat("create ", own, "/blobs"));
+    return ErrnoError(absl::StrCat("create ", own, "/blobs"));
   const std::string index = absl::StrCat(
       "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":\"", image.descriptor.media_type(),
       "\",\"digest\":\"", image.descriptor.digest(), "\",\"size\":", image.descriptor.size(),
@@ -117,13 +114,13 @@ absl::Status MakeSingleLayout(const OciImage& image, const std::string& layout,
 absl::Status RunUmoci(const std::string& umoci, const std::string& directory,
                       int64_t max_file_bytes, const std::function<absl::Status()>& watch) {
   int pipe[2];
-  if (pipe2(pipe, O_CLOEXEC) != 0) return Failed("pipe");
+  if (pipe2(pipe, O_CLOEXEC) != 0) return ErrnoError("pipe");
   const pid_t pid = fork();
   if (pid == 0) Become(umoci, directory, pipe[1], max_file_bytes);
   close(pipe[1]);
   if (pid < 0) {
     close(pipe[0]);
-    return Failed("fork");
+    return ErrnoError("fork");
   }
   std::string words;
   const absl::Status watched = Listen(pipe[0], watch, &words);

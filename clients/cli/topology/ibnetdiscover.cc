@@ -86,9 +86,10 @@ bool ReadCable(absl::string_view line, Cable* cable) {
   return true;
 }
 
-class Reader {
+class IbnetReader {
  public:
-  Reader(const ImportInput& input, const PortOwners& owners) : hosts_(input), owners_(owners) {}
+  IbnetReader(const ImportInput& input, const PortOwners& owners)
+      : hosts_(input), owners_(owners) {}
 
   absl::Status ReadFile(const SourceText& text) {
     YamlErrors errors(text.name);
@@ -204,7 +205,7 @@ class Reader {
 absl::StatusOr<Imported> ReadIbnetdiscover(const ImportInput& input) {
   const auto owners = ReadPortOwners(input.ports);
   if (!owners.ok()) return owners.status();
-  Reader reader(input, *owners);
+  IbnetReader reader(input, *owners);
   std::vector<std::string> problems;
   for (const SourceText& text : input.texts) {
     const absl::Status status = reader.ReadFile(text);

@@ -23,7 +23,7 @@ bool IsTopology(const YamlNode& document) {
          kind->text == "Topology";
 }
 
-void ReadTopology(const YamlNode& document, YamlFields& fields, Levels* levels) {
+void ReadKueueTopology(const YamlNode& document, YamlFields& fields, Levels* levels) {
   const YamlNode* metadata = fields.Get(document, "metadata", true);
   const YamlNode* spec = fields.Get(document, "spec", true);
   if (metadata == nullptr || spec == nullptr) return;
@@ -42,7 +42,7 @@ absl::StatusOr<Imported> ReadKueue(const ImportInput& input) {
   Levels levels;
   const absl::Status status =
       ForEachYamlDocument(input.texts, [&](const YamlNode& document, YamlFields& fields) {
-        if (IsTopology(document)) ReadTopology(document, fields, &levels);
+        if (IsTopology(document)) ReadKueueTopology(document, fields, &levels);
       });
   if (!status.ok()) return status;
   std::vector<std::string> names;

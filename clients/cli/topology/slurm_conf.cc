@@ -73,9 +73,9 @@ std::vector<Setting> SettingsOf(absl::string_view whole, int line_number, YamlEr
   }
 }
 
-class Reader {
+class SlurmConfReader {
  public:
-  explicit Reader(Imported* imported) : imported_(*imported) {}
+  explicit SlurmConfReader(Imported* imported) : imported_(*imported) {}
 
   absl::Status ReadFile(const SourceText& text) {
     YamlErrors errors(text.name);
@@ -200,7 +200,7 @@ class Reader {
 
 absl::StatusOr<Imported> ReadSlurmConf(const ImportInput& input) {
   Imported imported;
-  Reader reader(&imported);
+  SlurmConfReader reader(&imported);
   std::vector<std::string> errors;
   for (const SourceText& text : input.texts) {
     const absl::Status status = reader.ReadFile(text);

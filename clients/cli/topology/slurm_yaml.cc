@@ -48,9 +48,10 @@ absl::StatusOr<std::vector<std::string>> Wanted(const std::vector<Topology>& top
                    absl::StrJoin(names, ", ")));
 }
 
-class Reader {
+class SlurmYamlReader {
  public:
-  Reader(const ImportInput& input, Imported* imported) : input_(input), imported_(*imported) {}
+  SlurmYamlReader(const ImportInput& input, Imported* imported)
+      : input_(input), imported_(*imported) {}
 
   void ReadDocument(const YamlNode& document, YamlFields& fields) {
     fields_ = &fields;
@@ -171,7 +172,7 @@ class Reader {
 
 absl::StatusOr<Imported> ReadSlurmYaml(const ImportInput& input) {
   Imported imported;
-  Reader reader(input, &imported);
+  SlurmYamlReader reader(input, &imported);
   const absl::Status status = ForEachYamlDocument(
       input.texts,
       [&](const YamlNode& document, YamlFields& fields) { reader.ReadDocument(document, fields); });

@@ -23,9 +23,9 @@ std::string AcceleratorWord(const std::map<std::string, std::string>& words,
   return "";
 }
 
-class Reader {
+class TopographReader {
  public:
-  explicit Reader(Imported* imported) : imported_(*imported) {}
+  explicit TopographReader(Imported* imported) : imported_(*imported) {}
 
   void ReadDocument(const YamlNode& document, YamlFields& fields) {
     fields_ = &fields;
@@ -168,7 +168,7 @@ class Reader {
 
 absl::StatusOr<Imported> ReadTopograph(const ImportInput& input) {
   Imported imported;
-  Reader reader(&imported);
+  TopographReader reader(&imported);
   const absl::Status status = ForEachYamlDocument(
       input.texts,
       [&](const YamlNode& document, YamlFields& fields) { reader.ReadDocument(document, fields); });

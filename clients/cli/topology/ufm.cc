@@ -20,9 +20,9 @@ std::string Word(const YamlNode& row, absl::string_view key) {
   return known ? node->text : "";
 }
 
-class Reader {
+class UfmReader {
  public:
-  Reader(const ImportInput& input, const PortOwners& owners) : hosts_(input), owners_(owners) {}
+  UfmReader(const ImportInput& input, const PortOwners& owners) : hosts_(input), owners_(owners) {}
 
   void ReadDocument(const YamlNode& document, YamlFields& fields) {
     if (!document.is_list()) {
@@ -94,7 +94,7 @@ class Reader {
 absl::StatusOr<Imported> ReadUfmPorts(const ImportInput& input) {
   const auto owners = ReadPortOwners(input.ports);
   if (!owners.ok()) return owners.status();
-  Reader reader(input, *owners);
+  UfmReader reader(input, *owners);
   const absl::Status status = ForEachYamlDocument(
       input.texts,
       [&](const YamlNode& document, YamlFields& fields) { reader.ReadDocument(document, fields); });

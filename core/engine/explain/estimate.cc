@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMaxJobsBefore = 200;
 constexpr uint64_t kNewestJobs = 10'000;  // that count as history
-constexpr int64_t kThousand = 1000;
+constexpr int64_t kThousandths = 1000;
 
 class Estimator {
  public:
@@ -141,9 +141,9 @@ std::vector<int64_t> UsedOfWalltime(const ClusterState& state) {
     const JobStatus& status = job.status;
     const bool ran = status.start != absl::InfinitePast() && status.end > status.start;
     if (!Ended(status.state) || !ran || job.walltime == absl::InfiniteDuration()) continue;
-    const int64_t part = absl::ToInt64Milliseconds(status.end - status.start) * kThousand /
+    const int64_t part = absl::ToInt64Milliseconds(status.end - status.start) * kThousandths /
                          std::max<int64_t>(absl::ToInt64Milliseconds(job.walltime), 1);
-    used.push_back(std::min(part, kThousand));
+    used.push_back(std::min(part, kThousandths));
   }
   std::sort(used.begin(), used.end());
   return used;
@@ -191,8 +191,8 @@ StartEstimate EstimateStart(ClusterState& state, const Policies& policies, JobId
   estimate.likely = estimate.earliest = estimate.latest;
   if (used.empty()) return estimate;
   const Duration wait = estimate.latest - now;
-  estimate.likely = now + wait * used[used.size() / 2] / kThousand;
-  estimate.earliest = now + wait * used[used.size() / 10] / kThousand;
+  estimate.likely = now + wait * used[used.size() / 2] / kThousandths;
+  estimate.earliest = now + wait * used[used.size() / 10] / kThousandths;
   return estimate;
 }
 

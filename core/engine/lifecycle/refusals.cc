@@ -105,8 +105,8 @@ std::vector<NodeId> RefusingNodes(const RefusedStarts& incident) {
 
 // "worker-0: cannot enter /typo (refused by n1 and n2)"
 // "worker-0 was not prepared within 1ms (prepareTimeout) on n1 and n2"
-std::string Message(const Look& look, const RefusedStarts& incident,
-                    const std::vector<NodeId>& nodes) {
+std::string RefusalMessage(const Look& look, const RefusedStarts& incident,
+                           const std::vector<NodeId>& nodes) {
   const uint32_t task = incident.first;
   const std::string label = TaskLabel(look.job, task);
   const std::string by = NodeNames(look, nodes);
@@ -254,10 +254,10 @@ Refusals Counted(const Look& look, const RefusedStarts& incident) {
 std::string WhyGivenUp(const Look& look, const RefusedStarts& incident, const Refusals& refusals) {
   if (incident.spare) return "";
   const bool own = refusals.own >= kMaxOwnRefusals || incident.own.size() >= kMaxOwnRefusals;
-  if (own && !incident.own.empty()) return Message(look, incident, refusals.nodes);
+  if (own && !incident.own.empty()) return RefusalMessage(look, incident, refusals.nodes);
   if (refusals.starts < kMaxRefusedStarts) return "";
-  return absl::StrCat(Message(look, incident, RefusingNodes(incident)), "; ", refusals.starts,
-                      " starts in a row were refused");
+  return absl::StrCat(RefusalMessage(look, incident, RefusingNodes(incident)), "; ",
+                      refusals.starts, " starts in a row were refused");
 }
 
 Time HoldUntil(const Look& look, const RefusedStarts& incident, const Refusals& refusals) {
@@ -271,7 +271,7 @@ void TakeBack(const Look& look, const RefusedStarts& incident, const Refusals& r
               Step* step) {
   const auto told = [&](JobStatus& status) {
     status.refusals = refusals;
-    status.message = Message(look, incident, RefusingNodes(incident));
+    status.message = RefusalMessage(look, incident, RefusingNodes(incident));
   };
   TaskList leaving = incident.tasks;
   const bool timed_out = look.job.tasks[leaving[0]].state == TaskState::kBound;

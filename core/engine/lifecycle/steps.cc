@@ -9,12 +9,7 @@
 namespace berth {
 namespace {
 
-// The minimum of a closed group does not apply before the group begins (as in NeedsOf).
-bool Begun(const Job& job, uint32_t group) {
-  return job.tallies[group].Members() > 0 || GroupOpen(job, group);
-}
-
-int32_t Present(const GroupTally& tally) {
+int32_t StaysPresent(const GroupTally& tally) {
   return tally.Members() + tally.In(TaskState::kSucceeded);
 }
 
@@ -50,14 +45,14 @@ bool Holds(const Task& task) { return Occupies(task.state) && !Releasing(task); 
 
 bool KeepsMinimum(const Job& job, const TaskList& leaving) {
   absl::InlinedVector<int32_t, 8> present;
-  for (const GroupTally& tally : job.tallies) present.push_back(Present(tally));
+  for (const GroupTally& tally : job.tallies) present.push_back(StaysPresent(tally));
   for (uint32_t task : leaving) {
     const TaskState state = job.tasks[task].state;
     if (Occupies(state) && state != TaskState::kReleasing) --present[GroupOf(job, task)];
   }
   int64_t sum = 0;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    const bool begun = Begun(job, g);
+    const bool begun = GroupBegun(job, g);
     if (begun && present[g] < job.groups[g].min_available) return false;
     sum += begun ? present[g] : std::max(present[g], job.groups[g].min_available);
   }

@@ -24,9 +24,9 @@ void AddGoneBy(Time at, const ClusterState& state, NodeId node, JobId own,
   }
 }
 
-class Search {
+class StartSearch {
  public:
-  Search(Cycle& cycle, Placer& placer, const Job& job, JobNeeds needs)
+  StartSearch(Cycle& cycle, Placer& placer, const Job& job, JobNeeds needs)
       : cycle_(cycle),
         state_(cycle.state()),
         placer_(placer),
@@ -93,7 +93,7 @@ class Search {
   int64_t ends_seen_ = 0;
 };
 
-bool Search::Begin() {
+bool StartSearch::Begin() {
   if (!needs_.gang || needs_.groups.empty()) return false;
   for (const GroupNeed& need : needs_.groups) {
     const ShapeId id = job_.groups[need.group].shape;
@@ -108,7 +108,7 @@ bool Search::Begin() {
   return true;
 }
 
-void Search::CountWhatFitsNow() {
+void StartSearch::CountWhatFitsNow() {
   for (Shape& shape : shapes_) {
     const ShapeEntry& entry = state_.interner().Shape(shape.id);
     state_.free().ForEach(
@@ -124,7 +124,7 @@ void Search::CountWhatFitsNow() {
 }
 
 // Null if the node takes no tasks.
-Search::Left* Search::LeftOf(NodeId id) {
+StartSearch::Left* StartSearch::LeftOf(NodeId id) {
   uint32_t& slot = slot_[id.value];
   if (slot < left_.size()) return &left_[slot];
   const Node& node = state_.nodes().At(id);
@@ -142,7 +142,7 @@ Search::Left* Search::LeftOf(NodeId id) {
 }
 
 // Usually devices are missing, so this avoids reading the node itself, which is far away in memory.
-int64_t Search::FitIn(const Shape& shape, const Left& left) const {
+int64_t StartSearch::FitIn(const Shape& shape, const Left& left) const {
   const DeviceUse taken = left.used + left.kept;
   const int64_t some_left = Difference(left.well, taken.Full()).Count();
   if (some_left < state_.interner().Shape(shape.id).DevicesFor(1)) return 0;
@@ -154,7 +154,7 @@ int64_t Search::FitIn(const Shape& shape, const Left& left) const {
   return cycle_.search().FitsIn(shape.id, {node, free, taken}, most);
 }
 
-void Search::TaskGoes(const Job& job, uint32_t index) {
+void StartSearch::TaskGoes(const Job& job, uint32_t index) {
   const Task& task = job.tasks[index];
   cycle_.CountWork(1);
   Left* left = LeftOf(task.node);
@@ -172,7 +172,7 @@ void Search::TaskGoes(const Job& job, uint32_t index) {
   }
 }
 
-void Search::QueuesLose(const Job& job, const QueueUse& use) {
+void StartSearch::QueuesLose(const Job& job, const QueueUse& use) {
   for (size_t level = 0; level < chain_.size(); ++level) {
     if (!HasBounds(state_.queues().At(chain_[level]))) continue;
     if (IsAbove(state_, chain_[level], job.queue)) ended_[level] += use;
@@ -185,7 +185,7 @@ void Search::QueuesLose(const Job& job, const QueueUse& use) {
 }
 
 // Except the job's own tasks: a released task would be pending, and would be placed itself.
-void Search::ReleasingGo() {
+void StartSearch::ReleasingGo() {
   for (const FreeIndex::Key& at : state_.free().soon()) {
     for (TaskKey key : state_.nodes().At(at.node).tasks) {
       const Job& job = state_.jobs().At(key.job);
@@ -198,7 +198,7 @@ void Search::ReleasingGo() {
   state_.queues().ForEach([&](QueueId id, const Queue& queue) { gone_of_[id] = queue.leaving; });
 }
 
-void Search::JobEnds(const Job& job) {
+void StartSearch::JobEnds(const Job& job) {
   if (job.id == job_.id) return;
   Resources held, preemptible;
   bool any = false;
@@ -215,13 +215,13 @@ void Search::JobEnds(const Job& job) {
   if (any) QueuesLose(job, UseOf(job, held, true, preemptible));
 }
 
-bool Search::EnoughFits() const {
+bool StartSearch::EnoughFits() const {
   return bound_.Enough() && std::all_of(shapes_.begin(), shapes_.end(), [](const Shape& shape) {
            return shape.fit >= shape.needed;
          });
 }
 
-std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
+std::optional<std::vector<Placement>> StartSearch::TryFrom(const Window& window) {
   if (!EnoughFits() || window.end <= window.begin) return std::nullopt;
   const QueueUse use = UseOf(job_, request_, job_.occupying == 0);
   Reservations& reservations = cycle_.reservations();
@@ -252,7 +252,7 @@ std::optional<std::vector<Placement>> Search::TryFrom(const Window& window) {
 }
 
 // Reservations of other jobs also end; their places are free again then.
-std::vector<Time> Search::ClaimEnds() const {
+std::vector<Time> StartSearch::ClaimEnds() const {
   std::vector<Time> ends;
   for (const auto& [id, reservation] : state_.reservations()) {
     const Time end = cycle_.reservations().WindowOf(reservation).end;
@@ -264,7 +264,7 @@ std::vector<Time> Search::ClaimEnds() const {
 
 // Jobs are far apart in memory, and so are the tasks that they release. Prefetches the jobs that
 // end next, several at a time, and the nodes of the jobs that were prefetched last time.
-void Search::FetchAhead(Ends::const_iterator job) {
+void StartSearch::FetchAhead(Ends::const_iterator job) {
   constexpr int kAtOnce = 16;
   if (ends_seen_++ % kAtOnce != 0) return;
   for (int i = 0; i < 2 * kAtOnce && job != state_.planned_ends().end(); ++i, ++job) {
@@ -281,7 +281,7 @@ void Search::FetchAhead(Ends::const_iterator job) {
   }
 }
 
-std::optional<Reservation> Search::Run(Time before) {
+std::optional<Reservation> StartSearch::Run(Time before) {
   if (!Begin()) return std::nullopt;
   ReleasingGo();
   const std::vector<Time> claim_ends = ClaimEnds();
@@ -314,7 +314,7 @@ std::optional<Reservation> EarliestStart(Cycle& cycle, Placer& placer, const Job
                                          Time before) {
   std::optional<Reservation> first;
   for (JobNeeds& needs : FewDivisionsOf(job)) {
-    auto found = Search(cycle, placer, job, std::move(needs)).Run(before);
+    auto found = StartSearch(cycle, placer, job, std::move(needs)).Run(before);
     if (!found.has_value()) continue;
     before = found->start;
     first = std::move(found);

@@ -90,10 +90,10 @@ struct Want {
   bool hopeless = false;  // no device can hold it, now or after reconfiguration
 };
 
-class Search {
+class DivisionSearch {
  public:
-  Search(const ClusterState& state, const Policies& policies,
-         absl::Span<const MigDivision> under_way)
+  DivisionSearch(const ClusterState& state, const Policies& policies,
+                 absl::Span<const MigDivision> under_way)
       : state_(state), search_(state, policies) {
     for (const MigDivision& division : under_way) Foresee(division);
   }
@@ -310,7 +310,7 @@ bool IsIdle(const ReservedDevices& reserved, const Node& node, const MigGpu& gpu
   return promised == reserved.end() || !promised->second.Overlaps(gpu.instances);
 }
 
-bool HasLayout(const Node& node, const MigGpu& gpu, const std::vector<MigPart>& layout) {
+bool OffersLayout(const Node& node, const MigGpu& gpu, const std::vector<MigPart>& layout) {
   std::multiset<std::string> wanted, there;
   for (const MigPart& part : layout) wanted.insert(part.profile);
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
@@ -351,7 +351,7 @@ std::optional<MigDivision> NextMigDivision(const ClusterState& state, const Poli
                                            absl::Span<const MigDivision> under_way,
                                            absl::FunctionRef<bool(const Node&, const MigGpu&)> may,
                                            int* tries) {
-  return Search(state, policies, under_way).Run(seekers, may, tries);
+  return DivisionSearch(state, policies, under_way).Run(seekers, may, tries);
 }
 
 std::string MigNote(const ClusterState& state, const Job& job) {

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 constexpr int kWeightBits = 32;               // of a weight adjusted by past usage
-constexpr int64_t kUsageScale = 1024;         // Queue::usage is in 1/1024 of the unit
 constexpr int64_t kMaxUsageWeight = 1 << 16;  // keeps weights far from 2^60
 
 struct Part {

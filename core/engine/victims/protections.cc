@@ -37,7 +37,7 @@ ResourceKind Lacking(const ClusterState& state, const Job& job, const Resources&
 }
 
 // What is being released does not count as held.
-Resources HeldBy(const ClusterState& state, const Job& job) {
+Resources HeldByQueue(const ClusterState& state, const Job& job) {
   Resources held;
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const int32_t tasks = job.tallies[g].Members() + job.tallies[g].Nominated();
@@ -104,7 +104,7 @@ void Protections::LookAt(const Job& job, bool surplus_only, Looked* looked) {
   UnitMaker maker(state_, cycle_.policies().eviction(), cycle_.now());
   std::vector<VictimUnit> units;
   maker.AddUnitsOf(job, &units);
-  Resources kept = HeldBy(state_, job);
+  Resources kept = HeldByQueue(state_, job);
   looked->held += kept;
   for (const VictimUnit& unit : units) kept -= RequestOf(state_, unit);
   const Time until = maker.TakeProtectedUntil();
@@ -289,7 +289,7 @@ std::string Protections::OfQueue(const Job& job, const JobNeeds& needs, int32_t 
   search.Add({Kind::kSurplusOnly, &queue, looked.gangs[search.kind]});
   search.AddAged(queue, looked);
   if (looked.complete) {
-    const Resources rest = HeldAfterRelease(queue) - looked.held - HeldBy(state_, job);
+    const Resources rest = HeldAfterRelease(queue) - looked.held - HeldByQueue(state_, job);
     search.Add({Kind::kPriority, &queue, rest[search.kind], priority});
   }
   return Said(search, outcome);
