@@ -310,7 +310,7 @@ bool IsIdle(const ReservedDevices& reserved, const Node& node, const MigGpu& gpu
   return promised == reserved.end() || !promised->second.Overlaps(gpu.instances);
 }
 
-bool OffersLayout(const Node& node, const MigGpu& gpu, const std::vector<MigPart>& layout) {
+bool HasLayout(const Node& node, const MigGpu& gpu, const std::vector<MigPart>& layout) {
   std::multiset<std::string> wanted, there;
   for (const MigPart& part : layout) wanted.insert(part.profile);
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
