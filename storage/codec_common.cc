@@ -5,10 +5,17 @@
 
 #include <limits>
 
+#include "core/base/fields.h"
 #include "storage/keys.h"
 
 namespace berth::codec {
 namespace {
+
+// Whoever adds a field encodes and decodes it below, and then changes the number.
+static_assert(kFields<RequestMix> == 6);
+static_assert(kFields<RequestType> == 3);
+static_assert(kFields<Request> == 5);
+static_assert(kFields<NamedAmount> == 2);
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;

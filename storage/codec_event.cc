@@ -3,6 +3,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/fields.h"
 #include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
@@ -19,6 +20,39 @@ static_assert(static_cast<int>(ExitCause::kLeaseLapsed) == pb::CAUSE_LEASE_LAPSE
 static_assert(static_cast<int>(ExitCause::kReboot) == pb::CAUSE_REBOOT);
 static_assert(static_cast<int>(ExitCause::kSupervisorLost) == pb::CAUSE_SUPERVISOR_LOST);
 static_assert(static_cast<int>(ExitCause::kGone) == pb::CAUSE_GONE);
+
+// Whoever adds a field encodes and decodes it below, and then changes the number.
+static_assert(kFields<QueueCreated> == 2);
+static_assert(kFields<QueueUpdated> == 2);
+static_assert(kFields<QueueOpened> == 2);
+static_assert(kFields<QueueDeleted> == 1);
+static_assert(kFields<NodeRegistered> == 6);
+static_assert(kFields<NodeSilenced> == 2);
+static_assert(kFields<NodeFenced> == 1);
+static_assert(kFields<NodeSteered> == 4);
+static_assert(kFields<NodeRefused> == 5);
+static_assert(kFields<NodeDeleted> == 1);
+static_assert(kFields<JobSubmitted> == 3);
+static_assert(kFields<JobUpdated> == 4);
+static_assert(kFields<JobCancelled> == 3);
+static_assert(kFields<JobSuspended> == 2);
+static_assert(kFields<JobDeleted> == 1);
+static_assert(kFields<TaskReported> == 11);
+static_assert(kFields<TasksBound> == 3);
+static_assert(kFields<TasksStarted> == 2);
+static_assert(kFields<TasksReleased> == 7);
+static_assert(kFields<TasksRequeued> == 2);
+static_assert(kFields<JobStatusChanged> == 2);
+static_assert(kFields<TasksNominated> == 3);
+static_assert(kFields<TasksUnnominated> == 2);
+static_assert(kFields<JobReserved> == 2);
+static_assert(kFields<UsageCharged> == 2);
+static_assert(kFields<HyperNodeChanged> == 2);
+static_assert(kFields<HyperNodeDeleted> == 1);
+static_assert(kFields<NodesJoined> == 2);
+static_assert(kFields<NodesLeft> == 2);
+static_assert(kFields<RequestMixChanged> == 1);
+static_assert(kFields<JobRunRecorded> == 1);
 
 // One overload per event type, which fills the member of the oneof.
 struct Setter {

@@ -3,6 +3,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include "core/base/fields.h"
 #include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
@@ -26,6 +27,21 @@ static_assert(static_cast<int>(DependencyCondition::kAfterNotOk) == pb::AFTER_NO
 static_assert(static_cast<int>(GroupCondition::kCompleted) == pb::GROUP_COMPLETED);
 static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
+
+// Whoever adds a field encodes and decodes it below, and then changes the number.
+static_assert(kFields<JobSpec> == 26);
+static_assert(kFields<GroupSpec> == 19);
+static_assert(kFields<TaskShape> == 7);
+static_assert(kFields<DeviceRequest> == 13);
+static_assert(kFields<Toleration> == 2);
+static_assert(kFields<LifecyclePolicy> == 4);
+static_assert(kFields<GroupDependency> == 2);
+static_assert(kFields<Spread> == 2);
+static_assert(kFields<JobDependency> == 2);
+static_assert(kFields<AffinityTerm> == 4);
+static_assert(kFields<RunPrediction> == 4);
+static_assert(kFields<LinePlace> == 2);
+static_assert(kFields<StoredJob> == 6);
 
 using google::protobuf::RepeatedPtrField;
 

@@ -1,4 +1,5 @@
 // Records of nodes.
+#include "core/base/fields.h"
 #include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
@@ -13,6 +14,17 @@ static_assert(static_cast<int>(NodeState::kLost) == pb::NODE_LOST);
 static_assert(static_cast<int>(LinkClass::kUnknown) == pb::LINK_UNKNOWN);
 static_assert(static_cast<int>(LinkClass::kNvlink) == pb::LINK_NVLINK);
 static_assert(static_cast<int>(LinkClass::kSys) == pb::LINK_SYS);
+
+// Whoever adds a field encodes and decodes it below, and then changes the number.
+static_assert(kFields<NodeSpec> == 13);
+static_assert(kFields<Device> == 10);
+static_assert(kFields<DeviceTopology> == 3);
+static_assert(kFields<DeviceLink> == 4);
+static_assert(kFields<NumaNode> == 4);
+static_assert(kFields<Taint> == 2);
+static_assert(kFields<NodeStatus> == 15);
+static_assert(kFields<StoredNode> == 5);
+static_assert(kFields<GrantedLease> == 3);
 
 void SetDevice(const Device& device, pb::Device* out) {
   out->set_kind(device.kind);
@@ -163,7 +175,7 @@ void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out) {
   }
   out->set_os(spec.os);
   out->set_architecture(spec.architecture);
-  if (!spec.topology.Empty()) SetTopology(spec.topology, out->mutable_topology());
+  if (!(spec.topology == DeviceTopology{})) SetTopology(spec.topology, out->mutable_topology());
 }
 
 NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {

@@ -1,6 +1,7 @@
 // Records of queues, requests and next ids.
 #include <algorithm>
 
+#include "core/base/fields.h"
 #include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
@@ -14,6 +15,16 @@ static_assert(static_cast<int>(UserFairness::kDrf) == pb::USERS_DRF);
 static_assert(static_cast<int>(Strategy::kBinpack) == pb::BINPACK);
 static_assert(static_cast<int>(Strategy::kSpread) == pb::SPREAD);
 static_assert(static_cast<int>(Strategy::kColocate) == pb::COLOCATE);
+
+// Whoever adds a field encodes and decodes it below, and then changes the number.
+static_assert(kFields<QueueSpec> == 18);
+static_assert(kFields<QueueDefaults> == 3);
+static_assert(kFields<StoredQueue> == 8);
+static_assert(kFields<NextIds> == 4);
+static_assert(kFields<FinishedRun> == 3);
+static_assert(kFields<RunRequest> == 3);
+static_assert(kFields<StoredRun> == 2);
+static_assert(kFields<StoredRequest> == 4);
 
 constexpr int32_t kDefaultWeight = 1;  // the meaning of absence, even if QueueSpec changes
 

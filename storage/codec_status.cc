@@ -1,4 +1,5 @@
 // Status records of jobs and tasks: the parts that change.
+#include "core/base/fields.h"
 #include "core/model/line.h"
 #include "core/model/refusals.h"
 #include "storage/codec.h"
@@ -44,6 +45,17 @@ static_assert(static_cast<int>(ReleaseReason::kReclaimed) == pb::RELEASE_RECLAIM
 static_assert(static_cast<int>(ReleaseReason::kPreempted) == pb::RELEASE_PREEMPTED);
 static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONSOLIDATED);
 static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
+
+// Whoever adds a field encodes and decodes it below, and then changes the number.
+static_assert(kFields<JobStatus> == 18);
+static_assert(kFields<Eviction> == 5);
+static_assert(kFields<Refusals> == 6);
+static_assert(kFields<DelayedAction> == 5);
+static_assert(kFields<Reservation> == 4);
+static_assert(kFields<Placement> == 3);
+static_assert(kFields<StoredJobStatus> == 7);
+static_assert(kFields<Task> == 19);
+static_assert(kFields<StoredTask> == 3);
 
 void SetEviction(const Eviction& eviction, pb::Eviction* out) {
   if (eviction.time != absl::InfinitePast()) SetTime(eviction.time, out->mutable_time());

@@ -1,4 +1,5 @@
 // Records of HyperNodes, and topology constraints of jobs.
+#include "core/base/fields.h"
 #include "storage/codec.h"
 #include "storage/codec_common.h"
 #include "storage/keys.h"
@@ -13,6 +14,12 @@ static_assert(static_cast<int>(HyperNodeMember::Match::kLabel) == pb::MATCH_LABE
 static_assert(static_cast<int>(DomainHealth::kDegraded) == pb::DOMAIN_DEGRADED);
 static_assert(static_cast<int>(TopologyMode::kHard) == pb::TOPOLOGY_HARD);
 static_assert(static_cast<int>(TopologyMode::kSoft) == pb::TOPOLOGY_SOFT);
+
+// Whoever adds a field encodes and decodes it below, and then changes the number.
+static_assert(kFields<HyperNodeSpec> == 10);
+static_assert(kFields<HyperNodeMember> == 3);
+static_assert(kFields<StoredHyperNode> == 3);
+static_assert(kFields<TopologyConstraint> == 5);
 
 HyperNodeMember GetMember(const pb::HyperNodeMember& message, Reader& reader) {
   return {.type = reader.Enum<HyperNodeMember::Type>(

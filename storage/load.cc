@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/fields.h"
 #include "core/model/state_editor.h"
 #include "storage/keys.h"
 
@@ -91,6 +92,7 @@ class Loader {
     return absl::OkStatus();
   }
 
+  static_assert(kFields<StoredQueue> == 8, "load the new field");
   absl::Status TakeQueue(absl::string_view key, absl::string_view value) {
     absl::StatusOr<StoredQueue> queue = DecodeQueueRecord(key, value, &unknown_);
     if (!queue.ok()) return queue.status();
@@ -103,6 +105,7 @@ class Loader {
     return AsDataLoss(loaded, RecordKind::kQueue, key);
   }
 
+  static_assert(kFields<StoredNode> == 5, "load the new field");
   absl::Status TakeNode(absl::string_view key, absl::string_view value) {
     absl::StatusOr<StoredNode> node = DecodeNodeRecord(key, value, &unknown_);
     if (!node.ok()) return node.status();
@@ -113,6 +116,7 @@ class Loader {
         RecordKind::kNode, key);
   }
 
+  static_assert(kFields<StoredHyperNode> == 3, "load the new field");
   absl::Status TakeHyperNode(absl::string_view key, absl::string_view value) {
     absl::StatusOr<StoredHyperNode> domain = DecodeHyperNodeRecord(key, value, &unknown_);
     if (!domain.ok()) return domain.status();
@@ -121,6 +125,7 @@ class Loader {
                       RecordKind::kHyperNode, key);
   }
 
+  static_assert(kFields<StoredJob> == 6, "load the new field");
   absl::Status TakeJob(absl::string_view key, absl::string_view value) {
     absl::StatusOr<StoredJob> job = DecodeJobSpecRecord(key, value);
     if (!job.ok()) return job.status();
@@ -130,6 +135,7 @@ class Loader {
         RecordKind::kJobSpec, key);
   }
 
+  static_assert(kFields<StoredJobStatus> == 7, "load the new field");
   absl::Status TakeJobStatus(absl::string_view key, absl::string_view value) {
     absl::StatusOr<StoredJobStatus> status = DecodeJobStatusRecord(key, value, &unknown_);
     if (!status.ok()) return status.status();
@@ -145,6 +151,7 @@ class Loader {
     return AsDataLoss(loaded, RecordKind::kJobStatus, key);
   }
 
+  static_assert(kFields<StoredTask> == 3, "load the new field");
   absl::Status TakeTask(absl::string_view key, absl::string_view value) {
     absl::StatusOr<StoredTask> task = DecodeTaskRecord(key, value, &unknown_);
     if (!task.ok()) return task.status();

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "core/base/check.h"
+#include "core/base/fields.h"
 #include "core/model/apply.h"
 #include "core/model/state_editor.h"
 #include "storage/codec_common.h"
@@ -240,6 +241,7 @@ std::optional<Batch> TurnRecorder::Finish() {
 }
 
 void TurnRecorder::PutChanged(const Dirty& dirty) {
+  static_assert(kFields<Dirty> == 9, "write the new records");
   std::vector<QueueId> queues;
   std::set_union(dirty.queues.begin(), dirty.queues.end(), dirty.usages.begin(), dirty.usages.end(),
                  std::back_inserter(queues));

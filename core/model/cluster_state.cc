@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace berth {
 namespace {
@@ -11,6 +12,7 @@ void SortUnique(std::vector<T>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
+void SortUnique(bool&) {}
 
 }  // namespace
 
@@ -97,14 +99,7 @@ bool ClusterState::Open(QueueId queue) const {
 }
 
 Dirty ClusterState::TakeDirty() {
-  SortUnique(dirty_.queues);
-  SortUnique(dirty_.usages);
-  SortUnique(dirty_.hyper_nodes);
-  SortUnique(dirty_.nodes);
-  SortUnique(dirty_.jobs);
-  SortUnique(dirty_.tasks);
-  SortUnique(dirty_.new_jobs);
-  SortUnique(dirty_.runs);
+  std::apply([](auto&... list) { (SortUnique(list), ...); }, FieldsOf(dirty_));
   return std::exchange(dirty_, Dirty{});
 }
 
@@ -126,31 +121,14 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
+  static_assert(kFields<JobSpec> == 26, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;
   spec.priority = job.priority;
   spec.min_available = job.min_available;
   for (const Group& group : job.groups) {
-    spec.groups.push_back({.name = group.name,
-                           .replicas = group.replicas,
-                           .min_available = group.min_available,
-                           .shape = state.interner().Shape(group.shape).shape,
-                           .policies = group.policies,
-                           .depends_on = group.depends_on,
-                           .partition_size = group.partition_size,
-                           .strategy = group.strategy,
-                           .near_groups = group.near_groups,
-                           .apart_from = group.apart_from,
-                           .affinity_tier = group.affinity_tier,
-                           .topology = group.topology,
-                           .partition_topology = group.partition_topology,
-                           .communication = group.communication,
-                           .has_image = group.has_image,
-                           .preemptible = group.preemptible,
-                           .device_strategy = group.device_strategy,
-                           .spread = group.spread,
-                           .priority = group.priority});
+    spec.groups.push_back(WithShape(group, state.interner().Shape(group.shape).shape));
   }
   spec.policies.assign(job.policies.begin(), job.policies.end());
   spec.dependencies = job.dependencies;

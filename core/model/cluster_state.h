@@ -46,11 +46,8 @@ struct Dirty {
   std::vector<JobId> new_jobs;  // write their immutable part as well
   std::vector<RunId> runs;      // kept = write, else delete
   bool request_mix = false;
-  bool empty() const {
-    return !request_mix && runs.empty() && queues.empty() && usages.empty() &&
-           hyper_nodes.empty() && nodes.empty() && jobs.empty() && tasks.empty() &&
-           new_jobs.empty();
-  }
+  bool operator==(const Dirty&) const = default;
+  bool empty() const { return *this == Dirty{}; }
 };
 
 // What planning keeps across cycles besides facts. Without it, decisions would be the same, but

@@ -21,19 +21,13 @@ absl::Status Differs(const Parts&... parts) {
 
 // Sums over the tasks, per node and queue.
 struct Sums {
-  struct OfNode {
-    Resources allocated, reserved, leaving;
-    DeviceUse devices, devices_reserved, devices_leaving;
-    int32_t leaving_tasks = 0;
+  struct OfNode : NodeSums {
     std::vector<TaskKey> tasks, nominated;
   };
-  struct OfQueue {
-    Resources allocated, nonpreemptible, pending, wanted, nominated, leaving,
-        nonpreemptible_leaving, claimed;
+  struct OfQueue : QueueSums {
     std::set<OrderKey> occupying_jobs, graded_jobs;
     std::map<std::string, Resources> users;
-    int64_t jobs = 0, active_jobs = 0, active_tasks = 0, running_jobs = 0, held_jobs = 0,
-            leaving_jobs = 0, line_waits = 0;
+    int64_t line_waits = 0;
   };
   std::map<NodeId, OfNode> nodes;
   std::map<QueueId, OfQueue> queues;
@@ -92,12 +86,12 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   own.running_jobs = 1;
   Sums::OfNode& node = sums.nodes[task.node];
   const DeviceUse devices = UseOf(state.nodes().At(task.node), shape, task.devices);
-  if (node.devices.Clashes(devices)) {
+  if (node.devices_used.Clashes(devices)) {
     return Differs("job ", job.id.value, " task ", index, " shares a device of node ",
                    task.node.value);
   }
   node.allocated += AmountsOf(shape, devices);
-  node.devices += devices;
+  node.devices_used += devices;
   if (task.state == TaskState::kReleasing) {
     node.leaving += AmountsOf(shape, devices);
     node.devices_leaving += devices;
@@ -182,38 +176,28 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   const bool by_user = state.queues().At(job.queue).spec.user_fairness != UserFairness::kNone;
   if (by_user && !own.allocated.IsZero()) sums.queues[job.queue].users[job.user] += own.allocated;
   for (QueueId id = job.queue;; id = state.queues().At(id).spec.parent) {
-    Sums::OfQueue& queue = sums.queues[id];
-    queue.allocated += own.allocated;
-    queue.nonpreemptible += own.nonpreemptible;
-    queue.pending += own.pending;
-    queue.wanted += own.wanted;
-    queue.nominated += own.nominated;
-    queue.leaving += own.leaving;
-    queue.nonpreemptible_leaving += own.nonpreemptible_leaving;
-    queue.claimed += own.claimed;
-    queue.leaving_jobs += own.leaving_jobs;
-    queue.jobs += own.jobs;
-    queue.active_jobs += own.active_jobs;
-    queue.active_tasks += own.active_tasks;
-    queue.running_jobs += own.running_jobs;
-    queue.held_jobs += own.held_jobs;
+    QueueSums::ForEach([](const char*, auto& sum, const auto& more) { sum += more; },
+                       sums.queues[id], own);
     if (id == kRootQueue) return absl::OkStatus();
   }
+}
+
+// The first sum that differs.
+template <class Sums>
+absl::Status CheckSums(const Sums& sums, const Sums& rebuilt, const std::string& name) {
+  absl::Status status;
+  Sums::ForEach(
+      [&](const char* sum, const auto& is, const auto& should_be) {
+        if (!(is == should_be)) status.Update(Differs(sum, " of ", name));
+      },
+      sums, rebuilt);
+  return status;
 }
 
 absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sums::OfQueue& sums) {
   const std::string name = absl::StrCat("queue ", queue.spec.name);
   if (state.FindQueue(queue.spec.name) != &queue) return Differs("name of ", name);
-  if (!(queue.allocated == sums.allocated)) return Differs("allocated of ", name);
-  if (!(queue.pending == sums.pending)) return Differs("pending of ", name);
-  if (!(queue.wanted == sums.wanted)) return Differs("wanted of ", name);
-  if (!(queue.nonpreemptible == sums.nonpreemptible)) return Differs("nonpreemptible of ", name);
-  if (!(queue.nominated == sums.nominated)) return Differs("nominated of ", name);
-  if (!(queue.claimed == sums.claimed)) return Differs("claimed of ", name);
-  if (!(queue.leaving == sums.leaving) || queue.leaving_jobs != sums.leaving_jobs ||
-      !(queue.nonpreemptible_leaving == sums.nonpreemptible_leaving)) {
-    return Differs("leaving of ", name);
-  }
+  if (auto status = CheckSums<QueueSums>(queue, sums, name); !status.ok()) return status;
   if (!std::equal(queue.occupying_jobs.begin(), queue.occupying_jobs.end(),
                   sums.occupying_jobs.begin(), sums.occupying_jobs.end()) ||
       !std::equal(queue.graded_jobs.begin(), queue.graded_jobs.end(), sums.graded_jobs.begin(),
@@ -222,11 +206,6 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   }
   if (queue.line_waits != sums.line_waits) return Differs("the line of ", name);
   if (queue.user_allocated != sums.users) return Differs("users of ", name);
-  if (queue.jobs != sums.jobs || queue.active_jobs != sums.active_jobs ||
-      queue.active_tasks != sums.active_tasks || queue.running_jobs != sums.running_jobs ||
-      queue.held_jobs != sums.held_jobs) {
-    return Differs("job counts of ", name);
-  }
   std::vector<QueueId> children;
   Resources kept;
   state.queues().ForEach([&](QueueId id, const Queue& other) {
@@ -299,14 +278,7 @@ absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::
   if (!(node.capacity == CapacityOf(state.interner(), node.spec))) {
     return Differs("capacity of ", name);
   }
-  if (!(node.allocated == sums.allocated)) return Differs("allocated of ", name);
-  if (!(node.devices_used == sums.devices)) return Differs("devices in use of ", name);
-  if (!(node.reserved == sums.reserved)) return Differs("reserved of ", name);
-  if (!(node.devices_reserved == sums.devices_reserved)) return Differs("kept devices of ", name);
-  if (!(node.leaving == sums.leaving) || !(node.devices_leaving == sums.devices_leaving) ||
-      node.leaving_tasks != sums.leaving_tasks) {
-    return Differs("leaving of ", name);
-  }
+  if (auto status = CheckSums<NodeSums>(node, sums, name); !status.ok()) return status;
   if (Sorted(node.tasks) != Sorted(sums.tasks)) return Differs("tasks of ", name);
   if (Sorted(node.nominated) != Sorted(sums.nominated)) return Differs("nominated of ", name);
   return CheckFree(state, node);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/fields.h"
 
 namespace berth {
 
@@ -25,7 +26,7 @@ struct DeviceLink {
   bool operator==(const DeviceLink&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DeviceLink& v) {
-    return H::combine(std::move(h), v.link, v.count, v.mb_per_s, v.same_package);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -37,7 +38,7 @@ struct NumaNode {
   bool operator==(const NumaNode&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const NumaNode& v) {
-    return H::combine(std::move(h), v.id, v.package, v.cpus, v.memory_bytes);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -56,7 +57,7 @@ struct DeviceTopology {
   bool operator==(const DeviceTopology&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DeviceTopology& v) {
-    return H::combine(std::move(h), v.links, v.between, v.numa_nodes);
+    return HashFields(std::move(h), v);
   }
 };
 

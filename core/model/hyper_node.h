@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/fields.h"
 #include "core/model/ids.h"
 
 namespace berth {
@@ -77,8 +78,7 @@ struct TopologyConstraint {
   bool operator==(const TopologyConstraint&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const TopologyConstraint& v) {
-    return H::combine(std::move(h), v.mode, v.highest_tier, v.highest_tier_name, v.kind,
-                      v.patience);
+    return HashFields(std::move(h), v);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "core/model/interner.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -8,6 +9,17 @@
 #include "core/base/check.h"
 
 namespace berth {
+namespace {
+
+bool SameButShape(const BasicGroup<ShapeId>& group, const GroupSpec& spec) {
+  bool same = true;
+  ForEachPair(group, spec, [&]<class A, class B>(const A& a, const B& b) {
+    if constexpr (std::is_same_v<A, B>) same = same && a == b;
+  });
+  return same;
+}
+
+}  // namespace
 
 Interner::Interner() : kinds_{"cpu", "memory", kScratchName} {}
 
@@ -100,17 +112,8 @@ bool Interner::SameAs(const JobTemplate& shared, const std::vector<GroupSpec>& g
     return false;
   }
   for (size_t i = 0; i < groups.size(); ++i) {
-    const Group& a = shared.groups[i];
-    const GroupSpec& b = groups[i];
-    if (a.name != b.name || a.replicas != b.replicas || a.min_available != b.min_available ||
-        a.policies != b.policies || a.depends_on != b.depends_on ||
-        a.partition_size != b.partition_size || a.strategy != b.strategy ||
-        a.near_groups != b.near_groups || a.apart_from != b.apart_from ||
-        a.affinity_tier != b.affinity_tier || a.communication != b.communication ||
-        a.has_image != b.has_image || a.preemptible != b.preemptible ||
-        a.device_strategy != b.device_strategy || !(a.spread == b.spread) ||
-        a.priority != b.priority || !(a.topology == b.topology) ||
-        !(a.partition_topology == b.partition_topology) || !(Shape(a.shape).shape == b.shape)) {
+    const Group& group = shared.groups[i];
+    if (!SameButShape(group, groups[i]) || !(Shape(group.shape).shape == groups[i].shape)) {
       return false;
     }
   }
@@ -125,30 +128,12 @@ const JobTemplate* Interner::AcquireTemplate(const std::vector<GroupSpec>& group
     ++recent_->uses;
     return recent_;
   }
-  JobTemplate wanted{{}, policies, topology, affinity, 0};
+  JobTemplate wanted{
+      {.groups = {}, .policies = policies, .topology = topology, .affinity = affinity}, 0};
   wanted.groups.reserve(groups.size());
   uint32_t first_task = 0;
   for (const GroupSpec& spec : groups) {
-    wanted.groups.push_back({.name = spec.name,
-                             .replicas = spec.replicas,
-                             .min_available = spec.min_available,
-                             .first_task = first_task,
-                             .shape = AcquireShape(spec.shape),
-                             .policies = spec.policies,
-                             .depends_on = spec.depends_on,
-                             .partition_size = spec.partition_size,
-                             .strategy = spec.strategy,
-                             .near_groups = spec.near_groups,
-                             .apart_from = spec.apart_from,
-                             .affinity_tier = spec.affinity_tier,
-                             .communication = spec.communication,
-                             .has_image = spec.has_image,
-                             .preemptible = spec.preemptible,
-                             .device_strategy = spec.device_strategy,
-                             .spread = spec.spread,
-                             .priority = spec.priority,
-                             .topology = spec.topology,
-                             .partition_topology = spec.partition_topology});
+    wanted.groups.push_back({WithShape(spec, AcquireShape(spec.shape)), first_task});
     first_task += static_cast<uint32_t>(spec.replicas);
   }
   const auto known = templates_.find(&wanted);
@@ -193,7 +178,7 @@ size_t Interner::TemplateHash::operator()(const std::unique_ptr<JobTemplate>& t)
   return (*this)(t.get());
 }
 size_t Interner::TemplateHash::operator()(const JobTemplate* t) const {
-  return absl::HashOf(t->groups, t->policies, t->topology, t->affinity);
+  return absl::HashOf(static_cast<const SharedByJobs&>(*t));
 }
 
 std::vector<absl::string_view> KindNames(const TaskShape& shape) {

@@ -9,12 +9,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "core/base/fields.h"
 #include "core/base/id_map.h"
 #include "core/devices/device_layout.h"
 #include "core/model/ids.h"
@@ -44,16 +46,19 @@ struct ShapeEntry {
 
 // The immutable part that equal jobs share. Job::groups, policies, topology and affinity point into
 // it.
-struct JobTemplate {
+struct SharedByJobs {
   std::vector<Group> groups;
   std::vector<LifecyclePolicy> policies;
   TopologyConstraint topology;
   std::vector<AffinityTerm> affinity;
-  mutable uint64_t uses = 0;  // by jobs; managed by the Interner
-  bool operator==(const JobTemplate& other) const {
-    return groups == other.groups && policies == other.policies && topology == other.topology &&
-           affinity == other.affinity;
+  bool operator==(const SharedByJobs&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const SharedByJobs& v) {
+    return HashFields(std::move(h), v);
   }
+};
+struct JobTemplate : SharedByJobs {
+  mutable uint64_t uses = 0;  // by jobs; managed by the Interner
 };
 
 class Interner {

@@ -13,6 +13,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "core/base/fields.h"
 #include "core/model/device_topology.h"
 #include "core/model/hyper_node.h"
 #include "core/model/ids.h"
@@ -50,9 +51,7 @@ struct DeviceRequest {
   bool operator==(const DeviceRequest&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const DeviceRequest& v) {
-    return H::combine(std::move(h), v.kind, v.count, v.share, v.by_memory, v.oversubscribe,
-                      v.min_memory_bytes, v.min_compute_capability, v.models, v.deny_models,
-                      v.allow_uuids, v.deny_uuids, v.min_link, v.min_bandwidth_gbps);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -62,7 +61,7 @@ struct NamedAmount {
   bool operator==(const NamedAmount&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const NamedAmount& v) {
-    return H::combine(std::move(h), v.name, v.amount);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -72,7 +71,7 @@ struct Toleration {
   bool operator==(const Toleration&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Toleration& v) {
-    return H::combine(std::move(h), v.key, v.value);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -89,8 +88,7 @@ struct TaskShape {
   bool operator==(const TaskShape&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const TaskShape& v) {
-    return H::combine(std::move(h), v.cpu_millis, v.memory_bytes, v.devices, v.extended,
-                      v.match_labels, v.exclude_nodes, v.tolerations);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -112,7 +110,7 @@ struct LifecyclePolicy {
   bool operator==(const LifecyclePolicy&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const LifecyclePolicy& v) {
-    return H::combine(std::move(h), v.event, v.exit_codes, v.action, v.after);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -130,7 +128,7 @@ struct GroupDependency {
   bool operator==(const GroupDependency&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const GroupDependency& v) {
-    return H::combine(std::move(h), v.group, v.condition);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -154,7 +152,7 @@ struct Spread {
   bool operator==(const Spread&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Spread& v) {
-    return H::combine(std::move(h), v.tier, v.max_skew);
+    return HashFields(std::move(h), v);
   }
 };
 
@@ -169,15 +167,17 @@ struct AffinityTerm {
   bool operator==(const AffinityTerm&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const AffinityTerm& v) {
-    return H::combine(std::move(h), v.apart, v.labels, v.tier, v.all_queues);
+    return HashFields(std::move(h), v);
   }
 };
 
-struct GroupSpec {
+// A group of tasks. `Shape` describes one of them: a TaskShape in a specification, its id in a Job.
+template <class Shape>
+struct BasicGroup {
   std::string name;
   int32_t replicas = 1;
   int32_t min_available = 1;  // 0..replicas
-  TaskShape shape;
+  Shape shape;
   std::vector<LifecyclePolicy> policies;
   std::vector<GroupDependency> depends_on;
   int32_t partition_size = 0;  // tasks of each sub-gang; 0 = no partitions; divides replicas and
@@ -195,8 +195,20 @@ struct GroupSpec {
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   Spread spread;                                  // not with a topology of the job or the group
   std::optional<int32_t> priority;                // see PriorityOf; nullopt: the job's
-  bool operator==(const GroupSpec&) const = default;
+  bool operator==(const BasicGroup&) const = default;
 };
+using GroupSpec = BasicGroup<TaskShape>;
+
+// The same group with another description of its tasks.
+template <class From, class To>
+BasicGroup<To> WithShape(const BasicGroup<From>& group, To shape) {
+  BasicGroup<To> result;
+  ForEachPair(group, result, [](const auto& from, auto& to) {
+    if constexpr (requires { to = from; }) to = from;
+  });
+  result.shape = std::move(shape);
+  return result;
+}
 
 inline constexpr int32_t kMaxCommunication = 16'000;
 // A healthy node prepares a task within this time, excluding the unpacking of its image.
@@ -255,34 +267,12 @@ enum class JobState : uint8_t {
 inline constexpr size_t kJobStates = 10;
 constexpr bool Ended(JobState state) { return state >= JobState::kSucceeded; }
 
-struct Group {
-  std::string name;
-  int32_t replicas = 1;
-  int32_t min_available = 1;
+struct Group : BasicGroup<ShapeId> {
   uint32_t first_task = 0;  // its tasks are Job::tasks[first_task .. first_task + replicas)
-  ShapeId shape;
-  std::vector<LifecyclePolicy> policies;
-  std::vector<GroupDependency> depends_on;
-  int32_t partition_size = 0;
-  Strategy strategy = Strategy::kDefault;
-  std::vector<uint32_t> near_groups;
-  std::vector<uint32_t> apart_from;
-  int32_t affinity_tier = 0;
-  int32_t communication = 0;
-  bool has_image = false;
-  bool preemptible = false;
-  Strategy device_strategy = Strategy::kDefault;
-  Spread spread;
-  std::optional<int32_t> priority;
-  TopologyConstraint topology;
-  TopologyConstraint partition_topology;
   bool operator==(const Group&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Group& v) {
-    return H::combine(std::move(h), v.name, v.replicas, v.min_available, v.first_task, v.shape,
-                      v.policies, v.depends_on, v.partition_size, v.strategy, v.near_groups,
-                      v.apart_from, v.affinity_tier, v.communication, v.has_image, v.preemptible,
-                      v.device_strategy, v.spread, v.priority, v.topology, v.partition_topology);
+    return HashFields(std::move(h), static_cast<const BasicGroup<ShapeId>&>(v));
   }
 };
 

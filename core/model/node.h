@@ -10,6 +10,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
+#include "core/base/fields.h"
 #include "core/model/device_topology.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
@@ -116,20 +117,9 @@ struct InterchangeableDevices {
   DeviceSet devices;
 };
 
-struct Node {
-  NodeId id;
-  NodeSpec spec;
-  NodeStatus status;
-  absl::InlinedVector<HyperNodeId, 1> domains;  // the lowest of each kind around it; ascending
-  uint64_t revision = 0;
-  // Derived.
-  Resources capacity;  // healthy devices only
-  DeviceSet healthy;
-  bool shareable = false;                     // some healthy device can be shared
-  std::vector<DeviceKindSet> kinds;           // by first index
-  std::vector<InterchangeableDevices> alike;  // likewise
-  // How the devices are connected, shared by all equal nodes; null: unknown.
-  const DeviceLayout* layout = nullptr;
+// Sums over the tasks of a node. A new sum is a field and a line of ForEach: CheckConsistency then
+// compares it by name, and Fingerprint includes it.
+struct NodeSums {
   Resources allocated;  // of tasks that occupy
   DeviceUse devices_used;
   // Of tasks that are nominated here, or will be once they have left elsewhere (Task::moves). Not
@@ -140,6 +130,38 @@ struct Node {
   Resources leaving;
   DeviceUse devices_leaving;
   int32_t leaving_tasks = 0;
+
+  // Visits (name, the sum in each of `of`).
+  template <class Visit, class... Sums>
+  static void ForEach(Visit&& visit, Sums&... of);
+};
+
+template <class Visit, class... Sums>
+void NodeSums::ForEach(Visit&& visit, Sums&... of) {
+  static_assert(kFields<NodeSums> == 7, "visit the new one");
+  visit("allocated", of.allocated...);
+  visit("devices_used", of.devices_used...);
+  visit("reserved", of.reserved...);
+  visit("devices_reserved", of.devices_reserved...);
+  visit("leaving", of.leaving...);
+  visit("devices_leaving", of.devices_leaving...);
+  visit("leaving_tasks", of.leaving_tasks...);
+}
+
+struct Node : NodeSums {
+  NodeId id;
+  NodeSpec spec;
+  NodeStatus status;
+  absl::InlinedVector<HyperNodeId, 1> domains;  // the lowest of each kind around it; ascending
+  uint64_t revision = 0;
+  // Derived, besides the sums.
+  Resources capacity;  // healthy devices only
+  DeviceSet healthy;
+  bool shareable = false;                     // some healthy device can be shared
+  std::vector<DeviceKindSet> kinds;           // by first index
+  std::vector<InterchangeableDevices> alike;  // likewise
+  // How the devices are connected, shared by all equal nodes; null: unknown.
+  const DeviceLayout* layout = nullptr;
   std::vector<TaskKey> tasks;      // that occupy, in arbitrary order
   std::vector<TaskKey> nominated;  // that reserve, likewise
 };

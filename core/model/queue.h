@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "core/base/fields.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/resources.h"
@@ -61,7 +62,57 @@ struct QueueSpec {
   bool operator==(const QueueSpec&) const = default;
 };
 
-struct Queue {
+// Sums over the jobs of a queue and of all queues below it. In a queue, an Amount is a sum of
+// resources; in an edit, how many times the edit adds its request (StateEditor::ChangeQueues).
+//
+// A new sum is a field and a line of ForEach: StateEditor then adds it up to the root,
+// CheckConsistency compares it by name, and Fingerprint includes it.
+template <class Amount>
+struct QueueFigures {
+  Amount allocated{};       // of tasks that occupy or are nominated
+  Amount nonpreemptible{};  // likewise, of non-preemptible jobs
+  Amount nominated{};       // part of allocated: of tasks that are nominated
+  // Parts of allocated and nonpreemptible: of tasks that are being released without a place to move
+  // to.
+  Amount leaving{};
+  Amount nonpreemptible_leaving{};
+  Amount claimed{};          // part of allocated: of tasks that hold what was reclaimed for them
+  Amount pending{};          // of pending tasks without nomination, in jobs that have not ended
+  Amount wanted{};           // part of pending: of jobs that may be placed some time (Job::wanting)
+  int64_t jobs = 0;          // including ended ones, until deleted
+  int64_t active_jobs = 0;   // not ended
+  int64_t active_tasks = 0;  // of those jobs, in any state
+  int64_t running_jobs = 0;  // hold resources
+  int64_t held_jobs = 0;     // Held or Suspended
+  int64_t leaving_jobs = 0;  // hold nothing but what is leaving
+
+  // Visits (name, the figure in each of `of`).
+  template <class Visit, class... Figures>
+  static void ForEach(Visit&& visit, Figures&... of);
+};
+using QueueSums = QueueFigures<Resources>;
+
+template <class Amount>
+template <class Visit, class... Figures>
+void QueueFigures<Amount>::ForEach(Visit&& visit, Figures&... of) {
+  static_assert(kFields<QueueFigures> == 14, "visit the new one");
+  visit("allocated", of.allocated...);
+  visit("nonpreemptible", of.nonpreemptible...);
+  visit("nominated", of.nominated...);
+  visit("leaving", of.leaving...);
+  visit("nonpreemptible_leaving", of.nonpreemptible_leaving...);
+  visit("claimed", of.claimed...);
+  visit("pending", of.pending...);
+  visit("wanted", of.wanted...);
+  visit("jobs", of.jobs...);
+  visit("active_jobs", of.active_jobs...);
+  visit("active_tasks", of.active_tasks...);
+  visit("running_jobs", of.running_jobs...);
+  visit("held_jobs", of.held_jobs...);
+  visit("leaving_jobs", of.leaving_jobs...);
+}
+
+struct Queue : QueueSums {
   QueueId id;
   QueueSpec spec;
   bool open = true;
@@ -73,29 +124,13 @@ struct Queue {
   // longest recent line.
   int64_t line = 0;
   int64_t longest_line = 0;
-  // Derived; sums include the whole subtree.
+  // Derived, besides the sums.
   Resources limit;           // INT64_MAX where there is none
   Resources deserved;        // 0 where there is none
   Resources deserved_bound;  // INT64_MAX where there is none: for non-preemptible jobs
   Resources guarantee;       // 0 where there is none
-  Resources kept;       // for queues below that do not use all of their guarantee: sum of KeptFor
-  Resources allocated;  // of tasks that occupy or are nominated
-  Resources nonpreemptible;  // likewise, of non-preemptible jobs
-  Resources nominated;       // part of allocated: of tasks that are nominated
-  // Parts of allocated and nonpreemptible: of tasks that are being released without a place to move
-  // to. And the number of jobs that hold nothing else.
-  Resources leaving;
-  Resources nonpreemptible_leaving;
-  int64_t leaving_jobs = 0;
-  Resources claimed;         // part of allocated: of tasks that hold what was reclaimed for them
-  Resources pending;         // of pending tasks without nomination, in jobs that have not ended
-  Resources wanted;          // part of pending: of jobs that may be placed some time (Job::wanting)
-  int64_t active_jobs = 0;   // not ended
-  int64_t active_tasks = 0;  // of those jobs, in any state
-  int64_t running_jobs = 0;  // hold resources
-  int64_t held_jobs = 0;     // Held or Suspended
-  int64_t jobs = 0;          // including ended ones, until deleted
-  int64_t line_waits = 0;    // part of line: of its own Pending jobs
+  Resources kept;  // for queues below that do not use all of their guarantee: sum of KeptFor
+  int64_t line_waits = 0;                    // part of line: of its own Pending jobs
   std::vector<QueueId> children;             // by id
   absl::btree_set<OrderKey> occupying_jobs;  // own jobs that hold resources (HolderKeyOf)
   absl::btree_set<OrderKey> graded_jobs;     // the HasGroupPriorities ones among these

@@ -235,7 +235,6 @@ class StateEditor {
   void FinishLoad();
 
  private:
-  struct QueueChange;  // what one edit adds to a queue and its ancestors
   bool facts() const { return mode_ == EditMode::kFacts; }
   void Touch(JobId id);
   void MarkJob(JobId id);
@@ -247,7 +246,7 @@ class StateEditor {
   void DemandChangedBelow(Queue& queue);
   void KeepForChildren(Queue& parent);
   void CountCapacity(const Node& node, bool add);
-  void ChangeQueues(QueueId leaf, const QueueChange& change);
+  void ChangeQueues(QueueId leaf, const Resources& request, const QueueFigures<int>& change);
   void MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);
   void CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign);
   void CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);

@@ -2,8 +2,8 @@
 // verdicts that planning remembers.
 #include <utility>
 
-#include "core/model/queue_change.h"
 #include "core/model/state_editor.h"
+#include "core/model/state_editor_internal.h"
 
 namespace berth {
 
@@ -28,8 +28,7 @@ void StateEditor::RefreshWanting(Job& job) {
   const bool wanting = !Ended(now) && !OnHold(now) && !never;
   if (wanting == job.wanting) return;
   job.wanting = wanting;
-  const Resources waiting = WaitingRequest(job);
-  ChangeQueues(job.queue, QueueChange{.request = &waiting, .wanted = wanting ? 1 : -1});
+  ChangeQueues(job.queue, WaitingRequest(job), {.wanted = wanting ? 1 : -1});
 }
 
 void StateEditor::SetNever(ClassId id, bool never) {

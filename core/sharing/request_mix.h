@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/base/fields.h"
 
 namespace berth {
 
@@ -43,7 +44,7 @@ struct Request {
   auto operator<=>(const Request&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Request& v) {
-    return H::combine(std::move(h), v.devices, v.share, v.cpu_millis, v.models, v.memory_mib);
+    return HashFields(std::move(h), v);
   }
 };
 

@@ -85,5 +85,33 @@ TEST_CASE("consistency: times without an owner") {
   CHECK_THAT(std::string(status.message()), Contains(found));
 }
 
+void Corrupt(int32_t& sum) { ++sum; }
+void Corrupt(int64_t& sum) { ++sum; }
+void Corrupt(Resources& sum) { ++sum[kCpu]; }
+void Corrupt(DeviceUse& sum) { sum.whole.Add(3); }
+
+// Corrupts each sum of the object, one at a time.
+template <class Sums, class Object>
+void CheckEachSum(const ClusterState& state, const Object& object, const std::string& of) {
+  const uint64_t fingerprint = Fingerprint(state);
+  Sums::ForEach(
+      [&](const std::string& name, auto& sum) {
+        const auto before = sum;
+        Corrupt(sum);
+        CHECK_THAT(std::string(CheckConsistency(state).message()), Contains(name + " of " + of));
+        // What is wanted depends on what planning found out.
+        CHECK((Fingerprint(state) != fingerprint) == (name != "wanted"));
+        sum = before;
+      },
+      Forced(object));
+  CHECK(CheckConsistency(state).ok());
+}
+
+TEST_CASE("consistency and the fingerprint cover each sum of queues and nodes") {
+  Releasing world;
+  CheckEachSum<QueueSums>(world.state, world.state.queues().At(world.queue), "queue q");
+  CheckEachSum<NodeSums>(world.state, world.node(world.first), "node n0");
+}
+
 }  // namespace
 }  // namespace berth

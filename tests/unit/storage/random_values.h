@@ -434,6 +434,7 @@ class RandomValues {
                             static_cast<uint16_t>(Uint32()),
                             Text(),
                             Coin(),
+                            Coin(),
                             Coin()};
       case 16:
         return TasksBound{job, Coin(), Placements()};
