@@ -28,10 +28,12 @@ function(berth_precompiled name)
     get_directory_property(options COMPILE_OPTIONS)
     list(FILTER options EXCLUDE REGEX "^SHELL:")  # about writing the header
     add_custom_command(OUTPUT ${object} DEPENDS ${header} berth_${name} COMMAND_EXPAND_LISTS VERBATIM
-      COMMAND ${CMAKE_CXX_COMPILER} ${options} -std=c++20 -c ${header} -o ${object})
+      COMMAND ${CMAKE_CXX_COMPILER} ${options} -std=c++20 -ffunction-sections -fdata-sections -c ${header} -o ${object})
     add_library(berth_${name}_code STATIC ${object})
     set_target_properties(berth_${name}_code PROPERTIES LINKER_LANGUAGE CXX)
     target_link_libraries(berth_${name}_code PUBLIC ${arg_LINK})
+    # Functions that nobody calls may need libraries that nobody links.
+    target_link_options(berth_${name}_code PUBLIC -Wl,--gc-sections)
   endif()
 endfunction()
 

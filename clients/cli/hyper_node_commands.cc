@@ -140,7 +140,8 @@ void AddHyperNodeOptions(CLI::App* command, HyperNodeArguments& arguments) {
   members("--child", arguments.children, "a HyperNode as member")->transform(NameOf("hypernode"));
 }
 
-absl::Status ListHyperNodes(Session& session, const std::string& kind, const std::string& source) {
+absl::Status ShowHyperNodeList(Session& session, const std::string& kind,
+                               const std::string& source) {
   const absl::StatusOr<std::vector<v1::HyperNode>> all = FetchAll(session, kind, source);
   if (all.ok()) Print(session, *all, false, HyperNodeShape());
   return all.status();
@@ -152,11 +153,11 @@ void AddHyperNodeList(CLI::App& noun, Session& session) {
   auto source = std::make_shared<std::string>();
   CLI::App* list =
       AddCommand(noun, session, "list", "list all HyperNodes by kind and name", [=](Session& s) {
-        if (!*watch) return s.Finish(ListHyperNodes(s, *kind, *source));
+        if (!*watch) return s.Finish(ShowHyperNodeList(s, *kind, *source));
         v1::WatchRequest subject;
         subject.set_nodes(true);
         subject.set_hyper_nodes(true);
-        return WatchList(s, subject, [&] { return ListHyperNodes(s, *kind, *source); });
+        return WatchList(s, subject, [&] { return ShowHyperNodeList(s, *kind, *source); });
       });
   list->add_option("--kind,-k", *kind, "only HyperNodes of this tree");
   list->add_option("--source", *source, "only HyperNodes of this source: import/NAME or agents");

@@ -42,7 +42,7 @@ absl::StatusOr<v1::ListTasksResponse> AllTasks(Session& session, const std::stri
   return all;
 }
 
-absl::StatusOr<std::string> DescribeJob(Session& session, const v1::Job& job) {
+absl::StatusOr<std::string> JobDescription(Session& session, const v1::Job& job) {
   const absl::StatusOr<std::vector<v1::Task>> tasks = Tasks(session, job.name());
   if (!tasks.ok()) return tasks.status();
   return DescribeJob(job, *tasks, session);
@@ -277,7 +277,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
                [](Session& s, const Names& names) {
                  return DescribeByName(
                      s, names, &JobStub::GetJob, "job",
-                     [&](const v1::Job& job) { return DescribeJob(s, job); },
+                     [&](const v1::Job& job) { return JobDescription(s, job); },
                      [&](const v1::Job& job) { return AllTasks(s, job.name()); });
                });
   AddExplainCommands(noun, session);

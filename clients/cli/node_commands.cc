@@ -120,7 +120,7 @@ std::string DescribeNode(const v1::Node& node, const v1::ListTasksResponse& task
   return text;
 }
 
-absl::Status ListNodes(Session& session, const v1::ListNodesRequest& request) {
+absl::Status ShowNodeList(Session& session, const v1::ListNodesRequest& request) {
   const absl::StatusOr<Client*> client = session.client();
   if (!client.ok()) return client.status();
   std::vector<v1::Node> nodes;
@@ -143,10 +143,10 @@ void AddNodeList(CLI::App& noun, Session& session) {
       const auto pair = KeyValueFrom(label);
       (*request.mutable_filter()->mutable_labels())[pair.first] = pair.second;
     }
-    if (!*watch) return s.Finish(ListNodes(s, request));
+    if (!*watch) return s.Finish(ShowNodeList(s, request));
     v1::WatchRequest subject;
     subject.set_nodes(true);
-    return WatchList(s, subject, [&] { return ListNodes(s, request); });
+    return WatchList(s, subject, [&] { return ShowNodeList(s, request); });
   });
   list->add_option("--label,-l", *labels, "only nodes with this label; may be repeated")
       ->allow_extra_args(false)

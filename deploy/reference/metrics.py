@@ -185,8 +185,8 @@ def field_metrics(source, labels):
 
 
 def agent_labels(source, family, position):
-    """The labels of the Add(LABELS, VALUE, &FAMILY) behind `position`."""
-    for match, arguments in source.calls(r"\bAdd"):
+    """The labels of the AddGauge(LABELS, VALUE, &FAMILY) behind `position`."""
+    for match, arguments in source.calls(r"\bAddGauge"):
         if match.start() < position or arguments[-1] != f"&{family}":
             continue
         if arguments[0].startswith("LabelsOf("):
