@@ -1,8 +1,8 @@
 #include "support/clock.h"
 
-#include "absl/time/clock.h"
-
 #include <time.h>
+
+#include "absl/time/clock.h"
 
 namespace berth {
 namespace {

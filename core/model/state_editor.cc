@@ -1,5 +1,5 @@
-// StateEditor: what all edits share (Sync, waking, the passing of time). Each other state_editor_*.cc
-// is named after what it edits; state_load.cc loads.
+// StateEditor: what all edits share (Sync, waking, the passing of time). Each other
+// state_editor_*.cc is named after what it edits; state_load.cc loads.
 #include "core/model/state_editor.h"
 
 #include <algorithm>

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The boundary of core/: it includes and links nothing but Abseil and the standard library.
+"""The boundary of core/: it includes and links nothing but Abseil and the standard library. No circles of folders.
 
-Two parts: the includes of every file, and the undefined symbols of the built library. Each symbol must belong to the
-library itself, to Abseil, or to the C and C++ runtime. (The runtime of the sanitizers counts as the runtime.)
+Three parts: the includes of every file, which folders include each other, and the undefined symbols of the built
+library. Each symbol must belong to the library itself, to Abseil, or to the C and C++ runtime. (The runtime of the
+sanitizers counts as the runtime.)
 """
+import collections
 import os
 import pathlib
 import re
@@ -53,6 +55,50 @@ class Includes(unittest.TestCase):
             return name in STANDARD or (writes_a_last_word and name in ("cstdio", "iostream"))
         return name.startswith(("core/", "absl/")) and name != "absl/time/clock.h" and "/random/" not in name \
             and "absl/synchronization" not in name
+
+
+class Folders(unittest.TestCase):
+    """A folder may include those beside it, but not in a circle, so that each can be read on its own. The files directly
+    in a top folder connect its parts."""
+
+    def includes(self, top):
+        """{folder: {folder that it includes: a file that does so}} below `top`"""
+        found = collections.defaultdict(dict)
+        for path in [*(SOURCE / top).rglob("*.h"), *(SOURCE / top).rglob("*.cc")]:
+            at = path.parent.relative_to(SOURCE).as_posix()
+            for _, name in INCLUDE.findall(path.read_text()):
+                to = name.rpartition("/")[0]
+                if name.startswith(top + "/") and top not in (at, to) and at != to:
+                    found[at][to] = path.relative_to(SOURCE).as_posix()
+        return found
+
+    def reachable(self, includes, folder):
+        seen, left = set(), [folder]
+        while left:
+            new = set(includes[left.pop()]) - seen
+            seen |= new
+            left += new
+        return seen
+
+    def test_no_circles(self):
+        for top in ("core/engine", "server", "clients/agent", "clients/cli", "offline"):
+            includes = self.includes(top)
+            self.assertTrue((SOURCE / top).is_dir(), top)
+            for folder in sorted(includes):
+                for to, by in includes[folder].items():
+                    self.assertNotIn(folder, self.reachable(includes, to), f"{by} includes {to}, which leads back")
+
+    def test_dependencies_point_down(self):
+        """For example, server/ includes no client, and nothing includes offline/."""
+        above = {"core": ("storage/", "server/", "clients/", "offline/"), "storage": ("server/", "clients/", "offline/"),
+                 "support": ("core/", "storage/", "server/", "clients/", "offline/"), "server": ("clients/", "offline/"),
+                 "clients": ("storage/", "server/", "offline/"), "offline": ("clients/",)}
+        wrong = []
+        for top, barred in above.items():
+            for path in [*(SOURCE / top).rglob("*.h"), *(SOURCE / top).rglob("*.cc")]:
+                wrong += [f"{path.relative_to(SOURCE)} includes {name}" for _, name in INCLUDE.findall(path.read_text())
+                          if name.startswith(barred)]
+        self.assertEqual(wrong, [])
 
 
 class LinkLine(unittest.TestCase):

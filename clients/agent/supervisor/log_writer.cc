@@ -98,8 +98,8 @@ int64_t LogWriter::AppendToStream(SegmentWriter& segments, int64_t offset, std::
 
 void LogWriter::RecordOrder(OutputStream stream) {
   const int index = static_cast<int>(stream);
-  const std::string record = LittleEndian(static_cast<uint64_t>(offsets_[index]) << 1 |
-                                          static_cast<uint64_t>(index));
+  const std::string record =
+      LittleEndian(static_cast<uint64_t>(offsets_[index]) << 1 | static_cast<uint64_t>(index));
   if (last_stream_ == index && order_.OverwriteTail(record)) return;
   const bool full = order_.size() >= kOrderRecordsPerFile * kOrderRecordBytes;
   if ((!order_.open() || full) && !order_.Rotate(order_records_)) return;
