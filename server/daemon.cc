@@ -1,7 +1,6 @@
 #include "server/daemon.h"
 
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "storage/restore.h"
 #include "storage/rocksdb/rocksdb_store.h"
 #include "support/command_line.h"
+#include "support/file_limit.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/version.h"
@@ -45,14 +45,6 @@ int FailOn(const std::string& directory, const absl::Status& status) {
   const int code = Fail(status);
   if (absl::IsDataLoss(status)) std::cerr << "berthd: " << HowToRestore(directory) << "\n";
   return code;
-}
-
-// Every agent and every client uses a descriptor.
-void RaiseFileLimit() {
-  rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Before any thread starts, so that all inherit the mask and only the main thread waits for these.
@@ -101,7 +93,7 @@ void DisableDeadlockDetection() {
 int Serve(const Flags& flags) {
   const sigset_t signals = BlockSignals();
   DisableDeadlockDetection();
-  RaiseFileLimit();
+  RaiseFileLimit();  // every agent and every client uses a descriptor
   LogForGrpc(LogLevel::kWarn);
   absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
   if (!config.ok()) return Fail(config.status());

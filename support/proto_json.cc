@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "google/protobuf/duration.pb.h"
@@ -15,6 +14,7 @@
 #include "google/protobuf/timestamp.pb.h"
 #include "google/protobuf/util/field_mask_util.h"
 #include "google/protobuf/util/time_util.h"
+#include "support/quantity.h"
 #include "support/shown_fields.h"
 #include "support/utf8.h"
 #include "support/visible.h"
@@ -61,12 +61,7 @@ std::string Quoted(absl::string_view text) {
 std::string RealText(double value, int digits) {
   if (std::isnan(value)) return "\"NaN\"";
   if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  for (int precision = 6; precision < digits; ++precision) {
-    const std::string text = absl::StrFormat("%.*g", precision, value);
-    double back = 0;
-    if (absl::SimpleAtod(text, &back) && back == value) return text;
-  }
-  return absl::StrFormat("%.*g", digits, value);
+  return ShortestReal(value, digits);
 }
 
 // Messages that are strings in JSON: timestamps, durations and field masks.

@@ -251,4 +251,13 @@ std::string FormatDuration(SecondsAndNanos duration) {
   return out.empty() ? "0s" : out;
 }
 
+std::string ShortestReal(double value, int digits) {
+  for (int precision = 6; precision < digits; ++precision) {
+    const std::string text = absl::StrFormat("%.*g", precision, value);
+    double back = 0;
+    if (absl::SimpleAtod(text, &back) && back == value) return text;
+  }
+  return absl::StrFormat("%.*g", digits, value);
+}
+
 }  // namespace berth

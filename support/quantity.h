@@ -26,6 +26,9 @@ absl::StatusOr<SecondsAndNanos> ParseDuration(absl::string_view text);
 std::string FormatCpuMillis(int64_t millis);
 std::string FormatBytes(int64_t bytes);
 std::string FormatDuration(SecondsAndNanos duration);
+// The shortest text, from 6 to `digits` digits, that reads back as the same number. 9 digits are
+// enough for a float, 17 for a double.
+std::string ShortestReal(double value, int digits);
 
 }  // namespace berth
 

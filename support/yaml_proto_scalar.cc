@@ -183,15 +183,6 @@ bool IsPlainSafe(absl::string_view text) {
   return true;
 }
 
-std::string YamlReal(double value, int digits) {
-  for (int precision = 6; precision < digits; ++precision) {
-    const std::string text = absl::StrFormat("%.*g", precision, value);
-    double back = 0;
-    if (absl::SimpleAtod(text, &back) && back == value) return text;
-  }
-  return absl::StrFormat("%.*g", digits, value);
-}
-
 std::string Int64Text(int64_t value, const FieldDescriptor* field) {
   switch (field->options().GetExtension(v1::quantity)) {
     case v1::CPU_MILLIS:
@@ -278,10 +269,10 @@ std::string ScalarText(const Message& message, const FieldDescriptor* field, int
     case FieldDescriptor::CPPTYPE_UINT64:
       return absl::StrCat(get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return YamlReal(
+      return ShortestReal(
           static_cast<double>(get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat)), 9);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return YamlReal(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble), 17);
+      return ShortestReal(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble), 17);
     case FieldDescriptor::CPPTYPE_BOOL:
       return get(&Reflection::GetBool, &Reflection::GetRepeatedBool) ? "true" : "false";
     case FieldDescriptor::CPPTYPE_ENUM:

@@ -1,6 +1,5 @@
 // berth-agent: runs the tasks of one node, or simulates many nodes with --simulate.
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +15,7 @@
 #include "clients/agent/simulation.h"
 #include "support/command_line.h"
 #include "support/config_file.h"
+#include "support/file_limit.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/version.h"
@@ -57,14 +57,6 @@ sigset_t AgentSignals() {
 int Fail(const absl::Status& status) {
   std::cerr << "berth-agent: " << status.message() << "\n";
   return absl::IsInvalidArgument(status) ? kExitUsage : 1;  // invalid configuration
-}
-
-// Every task needs a few descriptors.
-void RaiseFileLimit() {
-  rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // The path of a program that is installed in the same directory.
@@ -232,7 +224,7 @@ int Main(int argc, char** argv) {
       ->excludes("--node-name")
       ->excludes("--state-dir");
   if (const auto code = ParseCommandLine(app, argc, argv); code.has_value()) return *code;
-  RaiseFileLimit();
+  RaiseFileLimit();  // every task needs a few descriptors
   LogForGrpc(LogLevel::kDebug);
   const bool runs_tasks = !flags.discover && flags.simulate.empty();
   const sigset_t signals = runs_tasks ? AgentSignals() : StopSignals();

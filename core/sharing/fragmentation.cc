@@ -6,8 +6,6 @@
 namespace berth {
 namespace {
 
-constexpr int64_t kPartsScale = 1000;
-
 // ln(s / (100 - s)) in millionths, for s from 51 to 99: from this value on the gain is s. A table,
 // as the logarithm may differ between machines.
 constexpr std::array<int64_t, 49> kGainFrom = {
@@ -41,14 +39,14 @@ int64_t Fragmentation::Of(const NodeRoom& room) const {
     }
     usable += weight * amount;
   }
-  return (weight_ * room.amount() - usable) * kPartsScale / weight_;
+  return (weight_ * room.amount() - usable) * kMicrosPerThousandth / weight_;
 }
 
 int64_t Stranding(const NodeRoom& room, int64_t cpu_millis_per_device) {
   if (cpu_millis_per_device == 0) return 0;
   const int64_t cpu = room.cpu_millis * kWholeDevice;
   const int64_t matched = room.amount() * cpu_millis_per_device;
-  return std::abs(cpu - matched) * kPartsScale / cpu_millis_per_device;
+  return std::abs(cpu - matched) * kMicrosPerThousandth / cpu_millis_per_device;
 }
 
 int64_t FragmentationGain(int64_t before, int64_t after) {

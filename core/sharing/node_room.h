@@ -16,6 +16,9 @@
 
 namespace berth {
 
+// Rooms are counted in thousandths of a device, their values and fragments in millionths.
+inline constexpr int64_t kMicrosPerThousandth = 1000;
+
 struct NodeRoom {
   int64_t cpu_millis = 0;
   int64_t memory_mib = 0;  // 0 if it is not counted (core/sharing/host_resource.h)

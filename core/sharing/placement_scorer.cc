@@ -7,7 +7,6 @@ namespace berth {
 namespace {
 
 constexpr size_t kMaxKnownLosses = 1 << 20;
-constexpr int64_t kMicrosPerThousandth = 1000;
 constexpr int64_t kCpuMillisLikeOneDevice = 16'000;  // for binpack and spread
 
 constexpr int64_t kOneDevice = 100'000'000;  // in the unit of weighted sums

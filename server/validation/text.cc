@@ -28,9 +28,6 @@ constexpr absl::string_view kLabelValueRule =
 
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 bool IsAlnum(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
-bool IsLowerAlnum(char c) {
-  return IsDigit(c) || absl::ascii_islower(static_cast<unsigned char>(c));
-}
 
 bool IsLabelName(absl::string_view text) {
   if (text.empty() || text.size() > kMaxLabelBytes) return false;
@@ -44,22 +41,6 @@ constexpr std::array<absl::string_view, 12> kStopSignals = {
     "SIGUSR2", "SIGALRM", "SIGTERM", "SIGCONT", "SIGXCPU", "SIGWINCH"};
 
 }  // namespace
-
-bool IsDnsLabel(absl::string_view text) {
-  if (text.empty() || text.size() > kMaxLabelBytes) return false;
-  if (!IsLowerAlnum(text.front()) || !IsLowerAlnum(text.back())) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) { return IsLowerAlnum(c) || c == '-'; });
-}
-
-bool IsDnsName(absl::string_view text) {
-  if (text.size() > kMaxDnsNameBytes) return false;
-  while (true) {
-    const size_t dot = text.find('.');
-    if (!IsDnsLabel(text.substr(0, dot))) return false;
-    if (dot == absl::string_view::npos) return true;
-    text.remove_prefix(dot + 1);
-  }
-}
 
 bool IsLabelKey(absl::string_view text) {
   const size_t slash = text.find('/');

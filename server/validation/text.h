@@ -8,18 +8,13 @@
 
 #include "absl/strings/string_view.h"
 #include "server/validation/findings.h"
+#include "support/dns_name.h"
 
 namespace berth {
 
-inline constexpr size_t kMaxLabelBytes = 63;
-inline constexpr size_t kMaxDnsNameBytes = 253;
 inline constexpr int kMaxLabels = 64;
 inline constexpr size_t kMaxAnnotationBytes = size_t{64} << 10;
 
-// [a-z0-9]([-a-z0-9]*[a-z0-9])?, at most 63 bytes.
-bool IsDnsLabel(absl::string_view text);
-// DNS labels joined by dots, at most 253 bytes.
-bool IsDnsName(absl::string_view text);
 // [DNS name "/"] name; name: letters, digits, '-', '_', '.', beginning and ending with a letter or
 // digit, at most 63.
 bool IsLabelKey(absl::string_view text);

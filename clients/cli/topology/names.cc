@@ -12,14 +12,7 @@
 namespace berth {
 namespace {
 
-constexpr size_t kMaxLabelBytes = 63;
-constexpr size_t kMaxNameBytes = 253;
 constexpr size_t kHashBytes = 8;
-
-bool IsLowerAlnum(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return absl::ascii_islower(byte) || absl::ascii_isdigit(byte);
-}
 
 std::string WithHash(absl::string_view name, absl::string_view hashed) {
   std::string head(name.substr(0, kMaxLabelBytes - kHashBytes - 1));
@@ -159,22 +152,6 @@ class Namer {
 };
 
 }  // namespace
-
-bool IsDnsLabel(absl::string_view text) {
-  if (text.empty() || text.size() > kMaxLabelBytes) return false;
-  if (!IsLowerAlnum(text.front()) || !IsLowerAlnum(text.back())) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) { return IsLowerAlnum(c) || c == '-'; });
-}
-
-bool IsDnsName(absl::string_view text) {
-  if (text.size() > kMaxNameBytes) return false;
-  for (;;) {
-    const size_t dot = text.find('.');
-    if (!IsDnsLabel(text.substr(0, dot))) return false;
-    if (dot == absl::string_view::npos) return true;
-    text.remove_prefix(dot + 1);
-  }
-}
 
 std::string ShortHash(absl::string_view text) {
   uint32_t hash = 2166136261u;

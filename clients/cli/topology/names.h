@@ -9,13 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "berth/v1/hypernode.pb.h"
 #include "clients/cli/topology/source.h"
+#include "support/dns_name.h"
 
 namespace berth {
-
-// At most 63 of a-z, 0-9 and '-', beginning and ending with a letter or digit.
-bool IsDnsLabel(absl::string_view text);
-// As a node's name must be: DNS labels joined by dots, at most 253 bytes.
-bool IsDnsName(absl::string_view text);
 
 // 32 bits of FNV-1a in hex.
 std::string ShortHash(absl::string_view text);

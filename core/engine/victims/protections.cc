@@ -36,21 +36,14 @@ ResourceKind Lacking(const ClusterState& state, const Job& job, const Resources&
   return Scarcest(state.interner(), request, state.free().total());
 }
 
-// What is being released does not count as held.
-Resources HeldByQueue(const ClusterState& state, const Job& job) {
+// What the job holds or is nominated for. What is being released does not count as held.
+Resources HeldByJob(const ClusterState& state, const Job& job) {
   Resources held;
   for (size_t g = 0; g < job.groups.size(); ++g) {
     const int32_t tasks = job.tallies[g].Members() + job.tallies[g].Nominated();
     if (tasks > 0) held += state.interner().Shape(job.groups[g].shape).resources.Times(tasks);
   }
   return held;
-}
-
-bool SurplusOnlyAbove(const ClusterState& state, QueueId queue) {
-  for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
-    if (state.queues().At(id).spec.surplus_only) return true;
-    if (id == kRootQueue) return false;
-  }
 }
 
 // The lowest priority of the queue's running jobs other than `besides`; nullopt if there are none.
@@ -104,7 +97,7 @@ void Protections::LookAt(const Job& job, bool surplus_only, Looked* looked) {
   UnitMaker maker(state_, cycle_.policies().eviction(), cycle_.now());
   std::vector<VictimUnit> units;
   maker.AddUnitsOf(job, &units);
-  Resources kept = HeldByQueue(state_, job);
+  Resources kept = HeldByJob(state_, job);
   looked->held += kept;
   for (const VictimUnit& unit : units) kept -= RequestOf(state_, unit);
   const Time until = maker.TakeProtectedUntil();
@@ -289,7 +282,7 @@ std::string Protections::OfQueue(const Job& job, const JobNeeds& needs, int32_t 
   search.Add({Kind::kSurplusOnly, &queue, looked.gangs[search.kind]});
   search.AddAged(queue, looked);
   if (looked.complete) {
-    const Resources rest = HeldAfterRelease(queue) - looked.held - HeldByQueue(state_, job);
+    const Resources rest = HeldAfterRelease(queue) - looked.held - HeldByJob(state_, job);
     search.Add({Kind::kPriority, &queue, rest[search.kind], priority});
   }
   return Said(search, outcome);

@@ -30,14 +30,6 @@ Tasks Holding(const Job& job, uint32_t first, uint32_t end) {
   return tasks;
 }
 
-// Its queue, or an ancestor, keeps whole gangs.
-bool SurplusOnly(const ClusterState& state, QueueId queue) {
-  for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
-    if (state.queues().At(id).spec.surplus_only) return true;
-    if (id == kRootQueue) return false;
-  }
-}
-
 // Groups of lower priority first, then later groups.
 absl::InlinedVector<uint32_t, 8> FirstToGive(const Job& job) {
   absl::InlinedVector<uint32_t, 8> groups;
@@ -115,6 +107,13 @@ bool UnitMaker::Protected(Time until) {
   if (until <= now_) return false;
   protected_until_ = std::min(protected_until_, until);
   return true;
+}
+
+bool SurplusOnlyAbove(const ClusterState& state, QueueId queue) {
+  for (QueueId id = queue;; id = state.queues().At(id).spec.parent) {
+    if (state.queues().At(id).spec.surplus_only) return true;
+    if (id == kRootQueue) return false;
+  }
 }
 
 bool MayGo(const Job& job) {
@@ -196,7 +195,7 @@ void UnitMaker::AddUnitsOf(const Job& job, std::vector<VictimUnit>* units) {
   if (Protected(began + parameters_.min_runtime)) return;
   const size_t before = units->size();
   AddSurplus(job, units);
-  if (!job.preemptible || SurplusOnly(state_, job.queue)) return;
+  if (!job.preemptible || SurplusOnlyAbove(state_, job.queue)) return;
   if (status.starts > 1 && Protected(status.bound + parameters_.cooldown)) return;
   std::vector<bool> surplus(job.tasks.size(), false);
   for (size_t u = before; u < units->size(); ++u) {

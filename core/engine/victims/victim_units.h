@@ -76,6 +76,9 @@ class VictimSource {
   virtual Time protected_until() const = 0;
 };
 
+// The queue or an ancestor has surplus_only: it gives up no whole gangs.
+bool SurplusOnlyAbove(const ClusterState& state, QueueId queue);
+
 // Whether the job's tasks may be stopped for others, whatever their age.
 bool MayGo(const Job& job);
 
