@@ -18,7 +18,8 @@ using Devices = google::protobuf::RepeatedPtrField<v1::DomainDevices>;
 constexpr int kBarWidth = 14;
 constexpr int kMembersShown = 20;
 
-std::string TierOf(const v1::HyperNodeSpec& spec) {
+// "2", or "2 rack".
+std::string TierLabel(const v1::HyperNodeSpec& spec) {
   return spec.tier_name().empty() ? absl::StrCat(spec.tier())
                                   : absl::StrCat(spec.tier(), " ", spec.tier_name());
 }
@@ -82,7 +83,7 @@ Table HyperNodeTable(const std::vector<v1::HyperNode>& hyper_nodes, const Sessio
     const v1::HyperNodeSpec& spec = one.spec();
     table.AddRow({{one.name()},
                   {spec.kind()},
-                  {TierOf(spec)},
+                  {TierLabel(spec)},
                   {one.status().parent()},
                   {absl::StrCat(spec.members_size())},
                   {NodesText(one.status())},
@@ -154,7 +155,7 @@ class HyperNodeTree {
       const v1::HyperNodeSpec& spec = one->spec();
       const size_t row =
           table_.AddRow({{one->name()},
-                         {TierOf(spec)},
+                         {TierLabel(spec)},
                          {NodesText(status)},
                          {DeviceAmounts(status.devices(), false)},
                          {DeviceAmounts(status.devices(), true)},
@@ -222,7 +223,7 @@ std::string DescribeDomain(const v1::HyperNode& hyper_node, const std::vector<v1
   Page page;
   page.Add("Name", hyper_node.name());
   page.Add("Kind", spec.kind());
-  page.Add("Tier", TierOf(spec));
+  page.Add("Tier", TierLabel(spec));
   page.Add("Path", PathOf(hyper_node, all));
   page.Add("Health", Paint(HealthWord(status), session.colors()));
   page.Add("Nodes", NodesText(status));

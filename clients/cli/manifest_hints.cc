@@ -137,7 +137,8 @@ bool IsField(const Descriptor& type, absl::string_view key) {
   return false;
 }
 
-std::string NodeText(const YamlNode& value) { return value.is_scalar() ? value.text : "..."; }
+// For a hint; "..." for a list or a map.
+std::string ShownText(const YamlNode& value) { return value.is_scalar() ? value.text : "..."; }
 
 bool IsNumber(absl::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
@@ -154,7 +155,7 @@ std::string MemoryHint(const std::string& berth, const std::string& text) {
 }
 
 std::string ResourceHint(absl::string_view berth, const YamlNode& value) {
-  const std::string text = NodeText(value);
+  const std::string text = ShownText(value);
   if (berth == "memory" || berth == "scratch") return MemoryHint(std::string(berth), text);
   const size_t colon = text.rfind(':');  // "gpu:a100:8"
   const std::string count = colon == std::string::npos ? text : text.substr(colon + 1);
@@ -173,13 +174,13 @@ std::string JobHint(const YamlNode& key, const YamlNode& value) {
   if (key.text == "partition" && value.is_scalar())
     return absl::StrCat("Slurm's partitions are queues: write queue: ", value.text);
   if (const Habit* habit = Find(kJobHabits, key.text))
-    return absl::Substitute(habit->hint, NodeText(value));
+    return absl::Substitute(habit->hint, ShownText(value));
   if (const auto berth = ResourceOfKey(key.text); !berth.empty())
     return MisplacedResource(berth, value, false);
   if (key.text == "resources" || IsField(*v1::TaskGroup::descriptor(), key.text))
     return absl::StrCat("it belongs to a group: write it below groups:, next to the group's name:");
   if (const Habit* habit = Find(kGroupHabits, key.text))
-    return absl::StrCat("below groups: ", absl::Substitute(habit->hint, NodeText(value)));
+    return absl::StrCat("below groups: ", absl::Substitute(habit->hint, ShownText(value)));
   return "";
 }
 
@@ -187,12 +188,12 @@ std::string GroupHint(const YamlNode& key, const YamlNode& value) {
   if (const auto berth = ResourceOfKey(key.text); !berth.empty())
     return MisplacedResource(berth, value, true);
   if (const Habit* habit = Find(kGroupHabits, key.text))
-    return absl::Substitute(habit->hint, NodeText(value));
+    return absl::Substitute(habit->hint, ShownText(value));
   if (IsField(*v1::JobSpec::descriptor(), key.text))
     return "it belongs to the job: write it at the top, next to name: and queue:";
   if (const Habit* habit = Find(kJobHabits, key.text))
     return absl::StrCat("at the top, next to name: ",
-                        absl::Substitute(habit->hint, NodeText(value)));
+                        absl::Substitute(habit->hint, ShownText(value)));
   return "";
 }
 
@@ -200,7 +201,7 @@ bool HasBlank(absl::string_view text) {
   return text.find_first_of(" \t\n") != absl::string_view::npos;
 }
 
-YamlNode WordNode(const YamlNode& like, const char* text) {
+YamlNode TextNode(const YamlNode& like, const char* text) {
   YamlNode word;
   word.kind = YamlNode::Kind::kScalar;
   word.position = like.position;
@@ -213,7 +214,7 @@ void PrepareCommand(YamlNode* command) {
   YamlNode list;
   list.kind = YamlNode::Kind::kList;
   list.position = command->position;
-  list.items = {WordNode(*command, "/bin/sh"), WordNode(*command, "-c"), *command};
+  list.items = {TextNode(*command, "/bin/sh"), TextNode(*command, "-c"), *command};
   *command = std::move(list);
 }
 

@@ -21,7 +21,8 @@ struct NodeSelection {
   bool yes = false;
 };
 
-bool SelectsByLabel(const NodeSelection& selection) {
+// True if only the server knows which nodes are meant: for labels and patterns.
+bool SelectsByMatch(const NodeSelection& selection) {
   return !selection.labels.empty() ||
          std::any_of(selection.names.begin(), selection.names.end(), IsPattern);
 }
@@ -60,7 +61,7 @@ absl::StatusOr<Names> FindNodes(Session& session, const NodeSelection& selection
   return chosen;
 }
 
-ExitCode NoNodes(Session& session, const NodeSelection& selection) {
+ExitCode ReportNoMatch(Session& session, const NodeSelection& selection) {
   const bool named = !selection.names.empty();
   session.err() << "berth: no node matches"
                 << (named ? absl::StrCat(" \"", absl::StrJoin(selection.names, "\", \""), "\"",
@@ -70,16 +71,17 @@ ExitCode NoNodes(Session& session, const NodeSelection& selection) {
   return named ? ExitCode::kNotFound : ExitCode::kOk;
 }
 
-ExitCode RunSelectedNodes(Session& session, const std::string& verb, const NodeSelection& selection,
-                          const std::function<ExitCode(Session&, const Names&)>& run) {
-  if (!SelectsByLabel(selection)) {
+ExitCode RunOnSelectedNodes(Session& session, const std::string& verb,
+                            const NodeSelection& selection,
+                            const std::function<ExitCode(Session&, const Names&)>& run) {
+  if (!SelectsByMatch(selection)) {
     if (!selection.names.empty()) return run(session, selection.names);
     session.err() << "berth: no nodes selected: give names, 'PATTERN*' or --label\n";
     return ExitCode::kUsage;
   }
   const absl::StatusOr<Names> names = FindNodes(session, selection);
   if (!names.ok()) return session.Finish(names.status());
-  if (names->empty()) return NoNodes(session, selection);
+  if (names->empty()) return ReportNoMatch(session, selection);
   const bool every = selection.labels.empty() &&
                      std::any_of(selection.names.begin(), selection.names.end(), MatchesEveryName);
   return RunMatched(session, {verb, "node", every ? "'*'" : "", selection.yes}, *names, run);
@@ -93,7 +95,7 @@ CLI::App* AddSelectingNodes(CLI::App& noun, Session& session, const std::string&
   auto selection = std::make_shared<NodeSelection>();
   CLI::App* command = AddCommand(noun, session, verb, description,
                                  [selection, verb, run = std::move(run)](Session& s) {
-                                   return RunSelectedNodes(s, verb, *selection, run);
+                                   return RunOnSelectedNodes(s, verb, *selection, run);
                                  });
   command->add_option("NAME", selection->names, "names of nodes, or patterns ('n[0-3]*')")
       ->transform(NameOf("node"));

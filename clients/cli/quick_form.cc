@@ -51,7 +51,7 @@ const std::map<std::string, std::string>& OptionsByField() {
   return options;
 }
 
-absl::Status WrongForm(const char* option, const absl::Status& status) {
+absl::Status OptionError(const char* option, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(option, ": ", status.message()));
 }
 
@@ -190,18 +190,18 @@ absl::StatusOr<Manifest> QuickJob(const QuickForm& form, const Strings& command,
   }
   if (!form.topology.empty()) {
     const absl::Status status = SetTopology(form.topology, spec.mutable_topology());
-    if (!status.ok()) return WrongForm("--topology", status);
+    if (!status.ok()) return OptionError("--topology", status);
   }
   if (!form.begin.empty()) {
     const absl::Status status = SetBegin(form.begin, now, zone, spec.mutable_start_after());
-    if (!status.ok()) return WrongForm("--begin", status);
+    if (!status.ok()) return OptionError("--begin", status);
   }
   return manifest;
 }
 
 absl::StatusOr<std::vector<Manifest>> ArrayOf(const Manifest& one, const std::string& text) {
   const absl::StatusOr<std::vector<int32_t>> indexes = ParseArrayRange(text);
-  if (!indexes.ok()) return WrongForm("--array", indexes.status());
+  if (!indexes.ok()) return OptionError("--array", indexes.status());
   const std::string name = one.job.name();
   if (name.empty()) return absl::InvalidArgumentError("--array: give the array a name with --name");
   std::vector<Manifest> manifests;

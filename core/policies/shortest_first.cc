@@ -19,7 +19,8 @@ namespace berth {
 namespace {
 
 constexpr int64_t kUnknownRank = std::numeric_limits<int64_t>::max();
-constexpr int64_t kRankPerThousandth = kRankOctave >> 16;
+// The sum of the three weights, which are in thousandths.
+constexpr int64_t kWeightSum = kRankOctave >> kLogBits;
 
 // 0 if it has none.
 int64_t WalltimeSeconds(const Job& job) {
@@ -36,7 +37,7 @@ int64_t RankOf(const Job& job, const ShortestFirstParameters& parameters) {
   const int64_t harmonic = known.Known() ? known.harmonic_s : requested;
   const auto log = [](int64_t seconds) { return FixedLog2(static_cast<uint64_t>(seconds)); };
   const int64_t a = parameters.requested_weight, b = parameters.expected_weight;
-  return a * log(requested) + b * log(expected) + (kRankPerThousandth - a - b) * log(harmonic);
+  return a * log(requested) + b * log(expected) + (kWeightSum - a - b) * log(harmonic);
 }
 
 class ShortestFirstOrder final : public JobOrder {

@@ -18,7 +18,8 @@ namespace {
 using config::v1::Scheduling;
 using Names = google::protobuf::RepeatedPtrField<std::string>;
 
-void DefaultNames(const std::vector<std::string>& names, Names* field) {
+// The defaults, if the configuration lists no names.
+void FillNames(const std::vector<std::string>& names, Names* field) {
   if (field->empty()) field->Assign(names.begin(), names.end());
 }
 
@@ -124,10 +125,10 @@ void CheckPredictionUse(const FieldPath& path, const Scheduling& scheduling, Fin
 
 void FillScheduling(Scheduling& scheduling) {
   const PolicyConfig defaults;
-  DefaultNames(defaults.actions, scheduling.mutable_actions());
-  DefaultNames(defaults.filters, scheduling.mutable_filters());
-  DefaultNames(defaults.scores, scheduling.mutable_scores());
-  DefaultNames(defaults.job_orders, scheduling.mutable_job_orders());
+  FillNames(defaults.actions, scheduling.mutable_actions());
+  FillNames(defaults.filters, scheduling.mutable_filters());
+  FillNames(defaults.scores, scheduling.mutable_scores());
+  FillNames(defaults.job_orders, scheduling.mutable_job_orders());
   config::v1::FairShare& share = *scheduling.mutable_fair_share();
   if (!share.has_half_life()) ToProto(defaults.fair_share.half_life, share.mutable_half_life());
   if (!share.has_usage_weight()) share.set_usage_weight(defaults.fair_share.usage_weight);

@@ -60,8 +60,8 @@ void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string 
 
 bool Changes(const MaybeEvent& event) { return event.ok() && event->has_value(); }
 
-// Logs who made a change, if anything changes.
-MaybeEvent Told(const char* what, const Job& job, const std::string& by, MaybeEvent event) {
+// Returns the event. Logs who made the change, if anything changes.
+MaybeEvent LoggedChange(const char* what, const Job& job, const std::string& by, MaybeEvent event) {
   if (Changes(event)) LogInfo(what, {{"job", job.name}, {"uid", job.id.value}, {"by", by}});
   return event;
 }
@@ -83,8 +83,9 @@ Duration WalltimeOf(const v1::JobSpec& spec) {
   return spec.has_walltime() ? DurationFrom(spec.walltime()) : absl::InfiniteDuration();
 }
 
-MaybeEvent UpdateOf(const TurnEdits& edits, const Turn& turn, const Job& job,
-                    const v1::UpdateJobRequest& request) {
+// The event of an update; none if nothing changes.
+MaybeEvent JobUpdateOf(const TurnEdits& edits, const Turn& turn, const Job& job,
+                       const v1::UpdateJobRequest& request) {
   absl::Status current = edits.CheckEtag(turn, JobObject(job), job.revision, request.job().etag());
   if (!current.ok()) return current;
   JobUpdated update{job.id, job.priority, job.labels};
@@ -242,7 +243,7 @@ grpc::ServerUnaryReactor* JobService::UpdateJob(grpc::CallbackServerContext* con
   }
   ChangeJob(context_, std::move(reply), request->job().name(), CommandClass::kNewWork,
             [request, edits = context_.edits](Turn& turn, const Job& job) {
-              return UpdateOf(*edits, turn, job, *request);
+              return JobUpdateOf(*edits, turn, job, *request);
             });
   return reactor;
 }
@@ -269,7 +270,7 @@ grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* co
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
             [by = CallerOf(*context)](Turn&, const Job& job) {
-              return Told("job suspended", job, by, SuspensionOf(job, true));
+              return LoggedChange("job suspended", job, by, SuspensionOf(job, true));
             });
   return reactor;
 }
@@ -281,7 +282,7 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kNewWork,
             [by = CallerOf(*context)](Turn&, const Job& job) {
-              return Told("job resumed", job, by, SuspensionOf(job, false));
+              return LoggedChange("job resumed", job, by, SuspensionOf(job, false));
             });
   return reactor;
 }

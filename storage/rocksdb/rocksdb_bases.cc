@@ -109,7 +109,7 @@ class BaseCopy {
   rocksdb::SstFileWriter writer_;
 };
 
-rocksdb::Status SyncBases(rocksdb::Env& env, const std::string& path) {
+rocksdb::Status FsyncDirectory(rocksdb::Env& env, const std::string& path) {
   std::unique_ptr<rocksdb::Directory> directory;
   const rocksdb::Status status = env.NewDirectory(path, &directory);
   return status.ok() ? directory->Fsync() : status;
@@ -128,8 +128,8 @@ absl::StatusOr<uint64_t> RocksDbStore::KeepBase() {
   const absl::StatusOr<uint64_t> sequence = BaseCopy(**database, place_).Write(aside);
   if (sequence.ok()) {
     status = env_->RenameFile(aside, directory + BaseName(*sequence));
-    if (status.ok()) status = SyncBases(*env_, directory);
-    if (status.ok()) status = SyncBases(*env_, place_.directory);
+    if (status.ok()) status = FsyncDirectory(*env_, directory);
+    if (status.ok()) status = FsyncDirectory(*env_, place_.directory);
     if (status.ok()) return *sequence;
   }
   env_->DeleteFile(aside);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr absl::Duration kResend = absl::Milliseconds(200);  // first resend of a lost message
 constexpr int kMostResends = 8;                              // 200 ms doubled: 51 s
-constexpr absl::Duration kClogCheck = absl::Seconds(5);      // whether a clog has ended
+constexpr absl::Duration kClogRecheck = absl::Seconds(5);    // whether a clog has ended
 constexpr absl::Duration kLongestReplay = absl::Minutes(3);
 constexpr absl::Duration kNoticeBreak = absl::Seconds(2);          // mean
 constexpr absl::Duration kLongestNoticeBreak = absl::Seconds(30);  // by keepalive
@@ -163,7 +163,7 @@ void Network::Arm(const StreamPtr& stream, Direction direction) {
   const Actor& receiver = direction == Direction::kUp ? *server_->actor() : *stream->agent;
   absl::Duration at =
       std::max({lane.items.front().at, clogged[stream->node], receiver.paused_until});
-  at = std::min(at, std::max(lane.items.front().at, scheduler_->now() + kClogCheck));
+  at = std::min(at, std::max(lane.items.front().at, scheduler_->now() + kClogRecheck));
   scheduler_->At(at, wire_, [this, stream, direction] { Arrive(stream, direction); });
 }
 

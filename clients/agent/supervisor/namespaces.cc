@@ -83,7 +83,7 @@ int Join(pid_t pid, const char* name, int kind) {
 }
 
 // Field 4 of /proc/PID/stat; 0 if there is no such process.
-pid_t ParentNamespace(pid_t pid) {
+pid_t ParentPid(pid_t pid) {
   std::string text;
   if (ReadWholeFile("/proc/" + std::to_string(pid) + "/stat", &text) != 0) return 0;
   const size_t name_end = text.rfind(')');  // the name may contain anything
@@ -155,7 +155,7 @@ int JoinNamespaces(const SupervisorSpec& spec, pid_t pid, pid_t parent) {
   const int fd = files ? open(mounts.c_str(), O_RDONLY | O_CLOEXEC) : -1;
   if (files && fd < 0) return errno;
   int error = 0;
-  if (ParentNamespace(pid) != parent)
+  if (ParentPid(pid) != parent)
     error = ESRCH;
   else if (files && setns(fd, CLONE_NEWNS) != 0)
     error = errno;

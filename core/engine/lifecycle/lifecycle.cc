@@ -70,7 +70,8 @@ class Lifecycle {
   absl::btree_set<JobId> deleted_;
 };
 
-Step FirstTask(std::initializer_list<Step (*)(const Look&)> parts, const Look& look) {
+// The step of the first part that has one.
+Step FirstStep(std::initializer_list<Step (*)(const Look&)> parts, const Look& look) {
   for (const auto part : parts) {
     if (Step step = part(look); !step.empty()) return step;
   }
@@ -84,18 +85,18 @@ Step NextStep(const Look& look) {
   if (Ended(status.state)) return Expire(look);
   if (status.state == JobState::kCompleting) return Finish(look);
   if (status.cancelled) return Conclude(look, JobState::kCancelled, status.message);
-  if (Step step = FirstTask({LeaveUnfitPlaces, EndRefusals}, look); !step.empty()) return step;
+  if (Step step = FirstStep({LeaveUnfitPlaces, EndRefusals}, look); !step.empty()) return step;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   if (placed) {
     // Refusals before policies, because a refused start is no failure for a policy. Completion
     // after policies, because a failure that a policy handles is not an end.
-    if (Step step = FirstTask({AnswerRefusals, ApplyPolicies, CompleteIfDone}, look);
+    if (Step step = FirstStep({AnswerRefusals, ApplyPolicies, CompleteIfDone}, look);
         !step.empty()) {
       return step;
     }
   }
   if (status.suspended) return Suspend(look);
-  if (placed) return FirstTask({LeaveDraining, StartPrepared, ReachRunning}, look);
+  if (placed) return FirstStep({LeaveDraining, StartPrepared, ReachRunning}, look);
   return status.state == JobState::kRestarting ? AwaitRestart(look) : Admit(look);
 }
 

@@ -63,7 +63,7 @@ Duration Backoff(const LifecycleParameters& parameters, int32_t refusals) {
 }
 
 // One incident of a job.
-struct RefusedStarts {
+struct RefusalIncident {
   TaskList tasks;              // refused, or not prepared in time
   std::vector<NodeId> own;     // nodes that refused through the job's fault, ascending
   std::vector<NodeId> nodes;   // nodes at fault, ascending
@@ -95,7 +95,7 @@ std::string TextOf(const Look& look, uint32_t task) {
 }
 
 // The nodes that the message of this incident names.
-std::vector<NodeId> RefusingNodes(const RefusedStarts& incident) {
+std::vector<NodeId> RefusingNodes(const RefusalIncident& incident) {
   if (!incident.own.empty()) return incident.own;
   std::vector<NodeId> all = incident.nodes;
   all.insert(all.end(), incident.nobody.begin(), incident.nobody.end());
@@ -105,7 +105,7 @@ std::vector<NodeId> RefusingNodes(const RefusedStarts& incident) {
 
 // "worker-0: cannot enter /typo (refused by n1 and n2)"
 // "worker-0 was not prepared within 1ms (prepareTimeout) on n1 and n2"
-std::string RefusalMessage(const Look& look, const RefusedStarts& incident,
+std::string RefusalMessage(const Look& look, const RefusalIncident& incident,
                            const std::vector<NodeId>& nodes) {
   const uint32_t task = incident.first;
   const std::string label = TaskLabel(look.job, task);
@@ -120,8 +120,8 @@ std::string RefusalMessage(const Look& look, const RefusedStarts& incident,
                       by.empty() ? "" : absl::StrCat(" (refused by ", by, ")"));
 }
 
-RefusedStarts RefusedStartsOf(const Look& look, TaskList tasks) {
-  RefusedStarts incident;
+RefusalIncident RefusalIncidentOf(const Look& look, TaskList tasks) {
+  RefusalIncident incident;
   incident.tasks = std::move(tasks);
   incident.first = incident.tasks[0];
   for (uint32_t task : incident.tasks) {
@@ -154,7 +154,7 @@ void AddBrokenGroups(const Job& job, TaskList* leaving) {
 
 // ---- The node's side
 
-std::string WhyRefused(const Look& look, const RefusedStarts& incident, NodeId node) {
+std::string WhyRefused(const Look& look, const RefusalIncident& incident, NodeId node) {
   for (uint32_t task : incident.tasks) {
     const Task& value = look.job.tasks[task];
     if (value.node != node || FaultOf(look, task) != Fault::kNode) continue;
@@ -170,7 +170,7 @@ bool BacksOffFor(const Look& look, const Node& node) {
 }
 
 // One refusal per node, however many members it refused at once.
-void Blame(const Look& look, const RefusedStarts& incident, NodeId id, Step* step) {
+void Blame(const Look& look, const RefusalIncident& incident, NodeId id, Step* step) {
   const Node* node = look.state.nodes().Find(id);
   if (node == nullptr) return;
   if (BacksOffFor(look, *node)) return;
@@ -205,7 +205,7 @@ void Remember(const std::vector<NodeId>& nodes, Refusals* refusals) {
 
 // Part of an incident that was counted already: these starts were sent before the job learned of
 // it, and nothing of the job has been sent to those nodes since.
-bool CountedBefore(const Look& look, const RefusedStarts& incident) {
+bool CountedBefore(const Look& look, const RefusalIncident& incident) {
   const Refusals& refusals = look.job.status.refusals;
   const bool waits = refusals.until > look.now;
   const bool running = look.job.status.state == JobState::kRunning;
@@ -224,7 +224,7 @@ bool CountedBefore(const Look& look, const RefusedStarts& incident) {
   });
 }
 
-Refusals Counted(const Look& look, const RefusedStarts& incident) {
+Refusals Counted(const Look& look, const RefusalIncident& incident) {
   Refusals refusals = look.job.status.refusals;
   Remember(incident.own, &refusals);
   Remember(incident.nobody, &refusals);
@@ -251,7 +251,8 @@ Refusals Counted(const Look& look, const RefusedStarts& incident) {
 }
 
 // Why the job is not tried again; empty if it is.
-std::string WhyGivenUp(const Look& look, const RefusedStarts& incident, const Refusals& refusals) {
+std::string WhyGivenUp(const Look& look, const RefusalIncident& incident,
+                       const Refusals& refusals) {
   if (incident.spare) return "";
   const bool own = refusals.own >= kMaxOwnRefusals || incident.own.size() >= kMaxOwnRefusals;
   if (own && !incident.own.empty()) return RefusalMessage(look, incident, refusals.nodes);
@@ -260,14 +261,14 @@ std::string WhyGivenUp(const Look& look, const RefusedStarts& incident, const Re
                       refusals.starts, " starts in a row were refused");
 }
 
-Time HoldUntil(const Look& look, const RefusedStarts& incident, const Refusals& refusals) {
+Time HoldUntil(const Look& look, const RefusalIncident& incident, const Refusals& refusals) {
   const int32_t waits = refusals.starts - kStartsWithoutWait;
   if (!incident.own.empty() || waits <= 0) return absl::InfinitePast();
   return look.now + Backoff(look.parameters, waits);
 }
 
 // Tasks that cannot start without these are requeued with them.
-void TakeBack(const Look& look, const RefusedStarts& incident, const Refusals& refusals,
+void TakeBack(const Look& look, const RefusalIncident& incident, const Refusals& refusals,
               Step* step) {
   const auto told = [&](JobStatus& status) {
     status.refusals = refusals;
@@ -299,7 +300,7 @@ Step AnswerRefusals(const Look& look) {
   TaskList tasks = TasksWhere(
       look.job, [&](const Task& task) { return Refused(task) || PrepareTimedOut(look, task); });
   if (tasks.empty()) return {};
-  RefusedStarts incident = RefusedStartsOf(look, std::move(tasks));
+  RefusalIncident incident = RefusalIncidentOf(look, std::move(tasks));
   incident.spare = KeepsMinimum(look.job, incident.tasks);
   Step step;
   for (NodeId node : incident.nodes) Blame(look, incident, node, &step);

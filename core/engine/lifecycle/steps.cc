@@ -9,7 +9,8 @@
 namespace berth {
 namespace {
 
-int32_t StaysPresent(const GroupTally& tally) {
+// Members that have succeeded count as present.
+int32_t PresentMembers(const GroupTally& tally) {
   return tally.Members() + tally.In(TaskState::kSucceeded);
 }
 
@@ -45,7 +46,7 @@ bool Holds(const Task& task) { return Occupies(task.state) && !Releasing(task); 
 
 bool KeepsMinimum(const Job& job, const TaskList& leaving) {
   absl::InlinedVector<int32_t, 8> present;
-  for (const GroupTally& tally : job.tallies) present.push_back(StaysPresent(tally));
+  for (const GroupTally& tally : job.tallies) present.push_back(PresentMembers(tally));
   for (uint32_t task : leaving) {
     const TaskState state = job.tasks[task].state;
     if (Occupies(state) && state != TaskState::kReleasing) --present[GroupOf(job, task)];

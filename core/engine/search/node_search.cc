@@ -10,7 +10,8 @@
 namespace berth {
 namespace {
 
-bool HasFreeLayout(const Job& job) {
+// Some group must be near another group, or apart from one.
+bool HasNearOrApartGroups(const Job& job) {
   return std::any_of(job.groups.begin(), job.groups.end(), [](const Group& group) {
     return !group.near_groups.empty() || !group.apart_from.empty();
   });
@@ -114,7 +115,7 @@ NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
   const bool kept = reservations_ != nullptr && reservations_->any();
   Look look{.prepared = prepared,
             .seeker = &seeker,
-            .layout = HasFreeLayout(seeker.job),
+            .layout = HasNearOrApartGroups(seeker.job),
             .heeds = kept && !seeker.ignore_reservations && !prepared.entry.resources.IsZero()};
   const Group& group = seeker.job.groups[seeker.group];
   if (group.spread.Any()) look.spread.emplace(PlacesFor(group), seeker.job, seeker.group);
@@ -384,7 +385,7 @@ std::optional<Found> NodeSearch::Best(ShapeId shape, uint64_t* work) {
 
 Strategy NodeSearch::StrategyFor(const Seeker& seeker) const {
   const Job& job = seeker.job;
-  if (HasFreeLayout(job) && IsAnchor(job, seeker.group)) return Strategy::kSpread;
+  if (HasNearOrApartGroups(job) && IsAnchor(job, seeker.group)) return Strategy::kSpread;
   return StrategyOf(job, job.groups[seeker.group], state_.queues().At(job.queue).spec.strategy);
 }
 
