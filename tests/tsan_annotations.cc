@@ -43,7 +43,9 @@ struct Inside {
 };
 thread_local Inside* Inside::current = nullptr;
 
-bool Told(Mutex* mutex) { return Inside::current != nullptr && Inside::current->mutex == mutex; }
+bool Reported(Mutex* mutex) {
+  return Inside::current != nullptr && Inside::current->mutex == mutex;
+}
 
 template <class Call>
 auto CallInside(Mutex* mutex, unsigned flags, Call call) {
@@ -53,7 +55,7 @@ auto CallInside(Mutex* mutex, unsigned flags, Call call) {
 
 template <class Call>
 auto Locking(Mutex* mutex, unsigned flags, Call call) {
-  if (Told(mutex)) return call();
+  if (Reported(mutex)) return call();
   __tsan_mutex_pre_lock(mutex, flags);
   if constexpr (std::is_void_v<decltype(call())>) {
     CallInside(mutex, flags, call);
@@ -76,7 +78,7 @@ auto Waiting(Mutex* mutex, Call call) {
     Mark() { waiting = true; }
     ~Mark() { waiting = false; }
   } mark;
-  if (Told(mutex)) return call();
+  if (Reported(mutex)) return call();
   __tsan_mutex_pre_unlock(mutex, 0);
   __tsan_mutex_post_unlock(mutex, 0);
   return Locking(mutex, 0, call);
@@ -84,7 +86,7 @@ auto Waiting(Mutex* mutex, Call call) {
 
 template <class Call>
 bool Trying(Mutex* mutex, unsigned flags, Call call) {
-  if (Told(mutex)) return call();
+  if (Reported(mutex)) return call();
   flags |= __tsan_mutex_try_lock;
   __tsan_mutex_pre_lock(mutex, flags);
   const bool locked = call();
@@ -94,7 +96,7 @@ bool Trying(Mutex* mutex, unsigned flags, Call call) {
 
 template <class Call>
 void Unlocking(Mutex* mutex, unsigned flags, Call call) {
-  if (Told(mutex)) return call();
+  if (Reported(mutex)) return call();
   __tsan_mutex_pre_unlock(mutex, flags);
   __tsan_mutex_post_unlock(mutex, flags);
   CallInside(mutex, flags, call);

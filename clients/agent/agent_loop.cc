@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/agent/agent_config.h"
+#include "clients/agent/changed_devices.h"
 #include "clients/agent/identity.h"
-#include "clients/agent/told_devices.h"
 #include "support/log.h"
 #include "support/proto_time.h"
 #include "support/version.h"
@@ -171,7 +171,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   *inventory_.mutable_topology() = devices_.found.topology;
   known_ = devices_.found.known;
   lines_.insert(devices_.found.lines.begin(), devices_.found.lines.end());
-  told_ = inventory_;
+  sent_inventory_ = inventory_;
   metrics_.node = config_.node_name();
   metrics_.inventory = inventory_;
   logic_ = std::make_unique<AgentLogic>(
@@ -469,9 +469,9 @@ void AgentLoop::ApplyDevices() {
       device.set_kind("gpu");
   }
   AddTaints(&inventory);
-  const std::string changed = ChangedDevices(told_, inventory);
+  const std::string changed = ChangedDevices(sent_inventory_, inventory);
   if (changed.empty()) return;
-  told_ = inventory;
+  sent_inventory_ = inventory;
   LogInfo("devices or taints changed: registering again",
           {{"node", config_.node_name()},
            {"changed", changed},

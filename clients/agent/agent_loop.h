@@ -119,9 +119,9 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::optional<Wish> wish_;
   GpuDivision division_;
   std::shared_ptr<Isolation> isolation_;
-  v1::NodeInventory told_;       // last sent to the server
-  v1::NodeInventory known_;      // what STATE/devices holds
-  std::set<std::string> lines_;  // lines of discovery that were logged
+  v1::NodeInventory sent_inventory_;  // last sent to the server
+  v1::NodeInventory known_;           // what STATE/devices holds
+  std::set<std::string> lines_;       // lines of discovery that were logged
   AgentMetrics metrics_;
   std::unique_ptr<HttpServer> metrics_server_;  // null: not configured
   bool was_registered_ = false;

@@ -12,8 +12,8 @@
 namespace berth {
 
 // Converts a decision. `before` is the state to which it is about to be applied.
-std::vector<sim::v1::Decision> Told(const ClusterState& before, const EventBody& decision,
-                                    Time start);
+std::vector<sim::v1::Decision> DecisionMessages(const ClusterState& before,
+                                                const EventBody& decision, Time start);
 
 // Every task, by job and number.
 google::protobuf::RepeatedPtrField<sim::v1::TaskResult> TasksOf(const ClusterState& state);

@@ -104,7 +104,7 @@ class Runner {
     cycle.set_number(run_.result.cycles_size());
     ToProto(cluster_.now() - ScenarioStart(), cycle.mutable_time());
     const auto plan = cluster_.Cycle([&](const EventBody& decision) {
-      for (sim::v1::Decision& one : Told(cluster_.state(), decision, ScenarioStart())) {
+      for (sim::v1::Decision& one : DecisionMessages(cluster_.state(), decision, ScenarioStart())) {
         if (!one.text().empty()) decisions_.push_back(one.text());
         *cycle.add_decisions() = std::move(one);
       }

@@ -25,7 +25,7 @@ std::string Find(const LayoutBuilder& layout, const std::string& tag,
   return image.ok() ? image->descriptor.digest() : std::string(image.status().message());
 }
 
-bool Says(const std::string& words, const std::string& part) {
+bool CheckContains(const std::string& words, const std::string& part) {
   INFO(words);
   CHECK(absl::StrContains(words, part));
   return absl::StrContains(words, part);
@@ -48,12 +48,12 @@ TEST_CASE("a tag names one image of a layout") {
   layout.WriteIndex({first, second});
   CHECK(Find(layout, "2") == two);
   CHECK(Find(layout, "h:5/team/x:2") == two);
-  Says(Find(layout, "x"), " has no tag x; it has: ");
-  Says(Find(layout, ""), " has no tag latest");
-  Says(Find(layout, ""), "it has: 1, h:5/team/x:2");
+  CheckContains(Find(layout, "x"), " has no tag x; it has: ");
+  CheckContains(Find(layout, ""), " has no tag latest");
+  CheckContains(Find(layout, ""), "it has: 1, h:5/team/x:2");
   const std::string other = AddAmd64(layout, "{}", layout.Tag("y:2"));
   layout.WriteIndex({first, second, other});
-  Says(Find(layout, "2"), "is ambiguous: h:5/team/x:2, y:2");
+  CheckContains(Find(layout, "2"), "is ambiguous: h:5/team/x:2, y:2");
   layout.WriteIndex({first, AddAmd64(layout, "{}", layout.Tag("latest"))});
   CHECK(Find(layout, "") == layout.manifest_digest);
 }
@@ -72,23 +72,24 @@ TEST_CASE("an index of several platforms selects this node's") {
   layout.WriteIndex({index});
   CHECK(Find(layout, "1") == amd_digest);
   CHECK(Find(layout, "", "arm64") == arm_digest);
-  Says(Find(layout, "1", "riscv64"), "has no image for linux/riscv64; it has: linux/amd64");
+  CheckContains(Find(layout, "1", "riscv64"),
+                "has no image for linux/riscv64; it has: linux/amd64");
   layout.WriteIndex({arm, amd});  // without tags
   CHECK(Find(layout, "", "arm64") == arm_digest);
   // Each index inside another one: bounded.
   std::string nested = index;
   for (int i = 0; i < 3; ++i) nested = layout.AddIndex({nested});
   layout.WriteIndex({nested});
-  Says(Find(layout, ""), "indexes are nested more than 3 deep");
+  CheckContains(Find(layout, ""), "indexes are nested more than 3 deep");
 }
 
 TEST_CASE("an image for another machine is refused") {
   const TemporaryDirectory files;
   LayoutBuilder layout(files.path());
   layout.WriteIndex({layout.AddImage(kLayers, "{}", "", "arm64")});
-  Says(Find(layout, ""), "the image is for linux/arm64, but this node is linux/amd64");
+  CheckContains(Find(layout, ""), "the image is for linux/arm64, but this node is linux/amd64");
   layout.WriteIndex({layout.AddBlob("application/vnd.docker.distribution.manifest.v2+json", "{}")});
-  Says(Find(layout, ""), "copy it with skopeo copy --format oci");
+  CheckContains(Find(layout, ""), "copy it with skopeo copy --format oci");
 }
 
 TEST_CASE("only names of blobs are digests") {
@@ -102,7 +103,7 @@ TEST_CASE("only names of blobs are digests") {
     CHECK(absl::IsInvalidArgument(BlobPath("/l", bad).status()));
     LayoutBuilder layout(files.path());
     layout.WriteIndex({layout.Descriptor(kManifestType, "sha256:../../../etc/shadow", 5)});
-    Says(Find(layout, ""), "is not a digest");
+    CheckContains(Find(layout, ""), "is not a digest");
   }
 }
 
@@ -115,7 +116,8 @@ TEST_CASE("damage is reported by its place") {
   const std::string file = layout.BlobFile(layer);
   SECTION("a layer with another size") {
     std::ofstream(file, std::ios::app) << "x";
-    Says(Find(layout, ""), "blob " + layer + " of " + files.path() + " is damaged: it has ");
+    CheckContains(Find(layout, ""),
+                  "blob " + layer + " of " + files.path() + " is damaged: it has ");
   }
   SECTION("a layer with another content") {
     std::ofstream(file, std::ios::in | std::ios::out) << "z";
@@ -123,44 +125,45 @@ TEST_CASE("damage is reported by its place") {
     REQUIRE(image.ok());
     const absl::Status status = VerifyLayers(files.path(), *image);
     CHECK(absl::IsDataLoss(status));
-    Says(std::string(status.message()), "blob " + layer);
+    CheckContains(std::string(status.message()), "blob " + layer);
   }
   SECTION("a missing layer") {
     unlink(file.c_str());
-    Says(Find(layout, ""), "blob " + layer + " of " + files.path() + " is missing");
+    CheckContains(Find(layout, ""), "blob " + layer + " of " + files.path() + " is missing");
   }
   SECTION("a link instead of a layer") {
     unlink(file.c_str());
     REQUIRE(symlink("/etc/passwd", file.c_str()) == 0);
-    Says(Find(layout, ""), "is a link");
+    CheckContains(Find(layout, ""), "is a link");
   }
   SECTION("a FIFO instead of a manifest does not block") {
     unlink(layout.BlobFile(layout.manifest_digest).c_str());
     REQUIRE(mkfifo(layout.BlobFile(layout.manifest_digest).c_str(), 0600) == 0);
-    Says(Find(layout, ""), "is not a regular file");
+    CheckContains(Find(layout, ""), "is not a regular file");
   }
   SECTION("an altered manifest") {
     std::ofstream(layout.BlobFile(layout.manifest_digest), std::ios::app) << " ";
-    Says(Find(layout, ""), "blob " + layout.manifest_digest + " of " + files.path() +
-                               " is damaged: its digest does not match");
+    CheckContains(Find(layout, ""), "blob " + layout.manifest_digest + " of " + files.path() +
+                                        " is damaged: its digest does not match");
   }
 }
 
 TEST_CASE("an invalid or too large index is refused") {
   const TemporaryDirectory files;
   LayoutBuilder layout(files.path());
-  Says(Find(layout, ""), "index.json is missing");
+  CheckContains(Find(layout, ""), "index.json is missing");
   const auto with = [&](const std::string& text) {
     std::ofstream(files.path() + "/index.json") << text;
     return Find(layout, "");
   };
-  Says(with("[]"), "does not follow the OCI image specification");
-  Says(with("{\"manifests\":[{\"size\":\"much\"}]}"),
-       "does not follow the OCI image specification");
-  Says(with(std::string(100'000, '[')), "does not follow the OCI image specification");
-  Says(with("{}"), "it has: no tags");
-  Says(with(std::string((4 << 20) + 1, ' ')), "is too large");
-  Says(with(R"({"manifests":[{"mediaType":"a\u0000b\n","digest":"x"}]})"), R"(a\x00\x62\n)");
+  CheckContains(with("[]"), "does not follow the OCI image specification");
+  CheckContains(with("{\"manifests\":[{\"size\":\"much\"}]}"),
+                "does not follow the OCI image specification");
+  CheckContains(with(std::string(100'000, '[')), "does not follow the OCI image specification");
+  CheckContains(with("{}"), "it has: no tags");
+  CheckContains(with(std::string((4 << 20) + 1, ' ')), "is too large");
+  CheckContains(with(R"({"manifests":[{"mediaType":"a\u0000b\n","digest":"x"}]})"),
+                R"(a\x00\x62\n)");
 }
 
 }  // namespace

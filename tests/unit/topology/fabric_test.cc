@@ -36,7 +36,7 @@ TEST_CASE("hosts that share leaf switches are one group, and groups that share s
   fabric.AddHost("d", "l3", 400);
   for (const char* leaf : {"l1", "l2", "l3"}) fabric.AddCable(leaf, "s1", 800);
   fabric.AddCable("s2", "l3", 800);
-  CHECK(Told(GroupsOf(fabric)) == R"(
+  CHECK(Outcome(GroupsOf(fabric)) == R"(
 leaf-l1 network 1 leaf: | a b c @400
 leaf-l3 network 1 leaf: | d @400
 spine-s1 network 2 spine: leaf-l1 leaf-l3 @800
@@ -58,7 +58,7 @@ Fabric Pods() {
 }
 
 TEST_CASE("three tiers of switches") {
-  CHECK(Told(GroupsOf(Pods(), /*prefix_ids=*/false)) == R"(
+  CHECK(Outcome(GroupsOf(Pods(), /*prefix_ids=*/false)) == R"(
 l1a network 1 leaf: | n1a
 l1b network 1 leaf: | n1b
 l2a network 1 leaf: | n2a
@@ -78,7 +78,7 @@ TEST_CASE("a tier of switches that joins no groups is skipped") {
   CHECK(GroupsOf(fabric).made.size() == 2);
   fabric.AddCable("s1", "z", 0);
   fabric.AddCable("s2", "z", 0);
-  CHECK(Told(GroupsOf(fabric)) == R"(
+  CHECK(Outcome(GroupsOf(fabric)) == R"(
 leaf-l1 network 1 leaf: | a
 leaf-l2 network 1 leaf: | b
 spine-z network 2 spine: leaf-l1 leaf-l2
@@ -91,7 +91,7 @@ TEST_CASE("a leaf switch of foreign hosts is not a spine") {
   fabric.AddForeignHost("s1");  // only one foreign host: still a spine
   fabric.AddCable("storage", "s1", 0);
   fabric.AddCable("storage", "s2", 0);
-  const std::string text = Told(GroupsOf(fabric));
+  const std::string text = Outcome(GroupsOf(fabric));
   CHECK(text.find("spine-s1 network 2 spine: leaf-l1a leaf-l1b\n") != std::string::npos);
   CHECK(text.find("core-z network 3 core: spine-s1 spine-s2\n") != std::string::npos);
 }
@@ -105,7 +105,7 @@ TEST_CASE("connected switches of different groups are not a tree") {
         std::vector<std::string>{"not a tree: switches l1a (MF0;one) and l1b of different groups "
                                  "are connected to each other; no groups are built above these and "
                                  "the groups that reach them"});
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 leaf-l1a network 1 leaf: | n1a
 leaf-l1b network 1 leaf: | n1b
 leaf-l2a network 1 leaf: | n2a

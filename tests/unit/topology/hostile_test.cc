@@ -90,7 +90,7 @@ TEST_CASE("texts with bytes changed, moved and repeated") {
 
 TEST_CASE("a few bytes cannot expand to gigabytes") {
   const auto error = [](const char* format, const std::string& text) {
-    return Told(RunImport(format, text));
+    return Outcome(RunImport(format, text));
   };
   CHECK(error("slurm-conf", "SwitchName=a Nodes=n[0-199999]x[0-9]\n").find("too many names") !=
         std::string::npos);
@@ -113,8 +113,9 @@ TEST_CASE("a long chain of switches ends at the bound, and a long cycle is abbre
     absl::StrAppend(&chain, "SwitchName=s", i, " Switches=s", i - 1, "\n");
     absl::StrAppend(&cycle, "SwitchName=s", i, " Switches=s", i - 1, "\n");
   }
-  CHECK(Told(RunImport("slurm-conf", chain)).find("has more than 32 tiers") != std::string::npos);
-  const std::string text = Told(RunImport("slurm-conf", cycle));
+  CHECK(Outcome(RunImport("slurm-conf", chain)).find("has more than 32 tiers") !=
+        std::string::npos);
+  const std::string text = Outcome(RunImport("slurm-conf", cycle));
   CHECK(text.find("a cycle: \"s0\" (f:1:1) is below \"s1\"") == 0);
   CHECK(text.size() < 1000);
 }

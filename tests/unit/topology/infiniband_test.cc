@@ -69,7 +69,7 @@ Dump Fabric() {
 
 TEST_CASE("a dump of ibnetdiscover: groups of hosts that share leaf switches") {
   const Import import = RunImport("ibnetdiscover", Fabric().Text());
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 leaf-0002c90300000001 network 1 leaf: | dgx-c[01-04] @400
 leaf-0002c90300000003 network 1 leaf: | dgx-d[01-02] @100
 spine-0002c90300000009 network 2 spine: leaf-0002c90300000001 leaf-0002c90300000003 @400
@@ -135,18 +135,20 @@ TEST_CASE("when a group is split, the larger part keeps the name") {
       dump->Adapter(0x20 + n, absl::StrCat("n", n, " HCA-2"));
   }
   const Import before = RunImport("ibnetdiscover", whole.Text());
-  CHECK(Told(before) == "\nleaf-0002c90300000001 network 1 leaf: | n[1-5] @400\n");
+  CHECK(Outcome(before) == "\nleaf-0002c90300000001 network 1 leaf: | n[1-5] @400\n");
   const Import after = RunImport("ibnetdiscover", parts.Text(), before.made);
-  CHECK(Told(after) == R"(
+  CHECK(Outcome(after) == R"(
 leaf-0002c90300000001-f2df1c75 network 1 leaf: | n[1-2] @400
 leaf-0002c90300000001 network 1 leaf: | n[3-5] @400
 )");
   const Import again = RunImport("ibnetdiscover", parts.Text(), after.made);
-  CHECK(Told(again) == Told(after));
+  CHECK(Outcome(again) == Outcome(after));
 }
 
 TEST_CASE("lines that are not of a dump are reported with their number") {
-  const auto error = [](const std::string& text) { return Told(RunImport("ibnetdiscover", text)); };
+  const auto error = [](const std::string& text) {
+    return Outcome(RunImport("ibnetdiscover", text));
+  };
   CHECK(error("Switch 65 \"S-zz\" # \"x\"\n") == "f:1:1: not a line of ibnetdiscover output");
   CHECK(error("[1] \"H-0002c90300001101\"[1]\n") == "f:1:1: not a line of ibnetdiscover output");
   CHECK(error("#\nSwitch 65 \"S-01\" # \"x\"\n[1 \"H-02\"[1]\n[1] H-02\nhello\n") ==
@@ -231,7 +233,7 @@ constexpr char kPorts[] = R"([
 
 TEST_CASE("ports of UFM") {
   const Import import = RunImport("ufm", kPorts);
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 leaf0 network 1 leaf: | node[0-1] @200
 leaf2 network 1 leaf: | node2
 spine9 network 2 spine: leaf0 leaf2
@@ -244,7 +246,7 @@ spine9 network 2 spine: leaf0 leaf2
   CheckRepeats("ufm", input);
   input.ports = {{"p.csv", "node4,09\n"}};
   CHECK(LineOf(RunImport("ufm", input).made[1]) == "leaf2 network 1 leaf: | node2 node4");
-  const auto error = [](const std::string& text) { return Told(RunImport("ufm", text)); };
+  const auto error = [](const std::string& text) { return Outcome(RunImport("ufm", text)); };
   CHECK(error("{\"a\":1}") == "f:1:1: expected the list of ports of /ufmRest/resources/ports");
   CHECK(error("[{\"description\":\"Computer\"},\n{\"system_name\":\"x\"},3]") ==
         "f:1:2: \"system_name\" is missing\nf:2:1: \"description\" is missing\nf:2:21: expected a "
@@ -255,7 +257,7 @@ spine9 network 2 spine: leaf0 leaf2
 TEST_CASE("UFM ports from Volcano's tests") {
   ImportInput input;
   if (!ReadFixture("net-volcano/ufm-ports-volcano-test.json", &input)) return;
-  CHECK(Told(RunImport("ufm", input)) == R"(
+  CHECK(Outcome(RunImport("ufm", input)) == R"(
 leaf0 network 1 leaf: | node[0-3]
 leaf4 network 1 leaf: | node[4-7]
 )");

@@ -25,7 +25,7 @@ TEST_CASE("labels, the coarsest first: values are identified together with those
                                       {"n6", "zone", "b", "x.org/rack", ""}},
                                      {"zone", "x.org/rack"});
   const Import import = RunImport("labels", input);
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 a-r-1 network 1 rack: | n[1-2]
 b-r-1 network 1 rack: | n3
 a network 2 zone: a-r-1
@@ -40,16 +40,16 @@ b network 2 zone: b-r-1
 }
 
 TEST_CASE("one label, keys with equal last parts, and paths with equal text") {
-  CHECK(Told(RunImport("labels", Labelled({{"n1", "rack", "7"}}, {"rack"}))) ==
+  CHECK(Outcome(RunImport("labels", Labelled({{"n1", "rack", "7"}}, {"rack"}))) ==
         "\n7 network 1 rack: | n1\n");
-  CHECK(Told(RunImport("labels", Labelled({{"n1", "a/rack", "x", "b/rack", "y"}},
-                                          {"a/rack", "b/rack"}))) == R"(
+  CHECK(Outcome(RunImport("labels", Labelled({{"n1", "a/rack", "x", "b/rack", "y"}},
+                                             {"a/rack", "b/rack"}))) == R"(
 x-y network 1 b-rack: | n1
 x network 2 a-rack: x-y
 )");
-  CHECK(Told(RunImport("labels",
-                       Labelled({{"n1", "a", "x-y", "b", "z"}, {"n2", "a", "x", "b", "y-z"}},
-                                {"a", "b"}))) == R"(
+  CHECK(Outcome(RunImport("labels",
+                          Labelled({{"n1", "a", "x-y", "b", "z"}, {"n2", "a", "x", "b", "y-z"}},
+                                   {"a", "b"}))) == R"(
 x-y-z-804eb529 network 1 b: | n1
 x-y-z-1cbc02bd network 1 b: | n2
 x network 2 a: x-y-z-1cbc02bd
@@ -59,7 +59,7 @@ x-y network 2 a: x-y-z-804eb529
 
 TEST_CASE("invalid labels are refused") {
   const auto error = [](const std::vector<std::string>& keys) {
-    return Told(RunImport("labels", Labelled({{"n1", "rack", "7"}}, keys)));
+    return Outcome(RunImport("labels", Labelled({{"n1", "rack", "7"}}, keys)));
   };
   CHECK(error({}) == "there is no label to group nodes by");
   CHECK(error({"kubernetes.io/hostname"}) == "there is no label to group nodes by");
@@ -105,27 +105,27 @@ b2 network 2 topology-block: b2-r1
 )";
 
 TEST_CASE("a Topology of Kueue is a list of labels") {
-  CHECK(Told(RunImport("kueue", KueueInput(kKueue))) == kKueueTold);
+  CHECK(Outcome(RunImport("kueue", KueueInput(kKueue))) == kKueueTold);
   std::string second(kKueue);
   second.replace(second.find("default"), 7, "other");
   ImportInput two = KueueInput(absl::StrCat(kKueue, "---", second));
-  CHECK(Told(RunImport("kueue", two)) ==
+  CHECK(Outcome(RunImport("kueue", two)) ==
         "several topologies: select one with --topology: default, other");
   two.topologies = {"other"};
-  CHECK(Told(RunImport("kueue", two)) == kKueueTold);
+  CHECK(Outcome(RunImport("kueue", two)) == kKueueTold);
   two.topologies = {"ohter"};
-  CHECK(Told(RunImport("kueue", two)) == "no topology \"ohter\"; did you mean \"other\"?");
-  CHECK(Told(RunImport("kueue", KueueInput("kind: Topology\n"))) ==
+  CHECK(Outcome(RunImport("kueue", two)) == "no topology \"ohter\"; did you mean \"other\"?");
+  CHECK(Outcome(RunImport("kueue", KueueInput("kind: Topology\n"))) ==
         "no Topology of kueue.x-k8s.io in the file");
-  CHECK(Told(RunImport("kueue", KueueInput("apiVersion: kueue.x-k8s.io/v1beta2\nkind: Topology\n"
-                                           "metadata: {name: a}\nspec: {level: []}\n"))) ==
+  CHECK(Outcome(RunImport("kueue", KueueInput("apiVersion: kueue.x-k8s.io/v1beta2\nkind: Topology\n"
+                                              "metadata: {name: a}\nspec: {level: []}\n"))) ==
         "f:4:7: \"levels\" is missing");
 }
 
 TEST_CASE("a fixture of Kueue") {
   ImportInput input = KueueInput("");
   if (!ReadFixture("net-kueue/sample-gpu-queues.yaml", &input)) return;
-  CHECK(Told(RunImport("kueue", input)) == kKueueTold);
+  CHECK(Outcome(RunImport("kueue", input)) == kKueueTold);
 }
 
 constexpr char kClique[] = "nvidia.com/gpu.clique";
@@ -138,7 +138,7 @@ TEST_CASE("NVLink domains from labels keep their names when the UUID changes") {
                                       {"n5", kClique, "00000000-0000-0000-0000-000000000000.0"}},
                                      {});
   const Import import = RunImport("nvlink", input);
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 7d1c40aa-52e0-1 nvlink 1 domain: | n[1-2]
 7d1c40aa-52e0-2 nvlink 1 domain: | n3
 )");
@@ -151,13 +151,13 @@ TEST_CASE("NVLink domains from labels keep their names when the UUID changes") {
                                           {"n3", kClique, "aaaa.2"},
                                           {"n4", kClique, "aaaa.2"}},
                                          {});
-  CHECK(Told(RunImport("nvlink", restarted, import.made)) == R"(
+  CHECK(Outcome(RunImport("nvlink", restarted, import.made)) == R"(
 7d1c40aa-52e0-1 nvlink 1 domain: | n[1-2]
 7d1c40aa-52e0-2 nvlink 1 domain: | n[3-4]
 )");
-  CHECK(Told(RunImport("nvlink", Labelled({{"n1", "pod", "a"}}, {"pod"}))) ==
+  CHECK(Outcome(RunImport("nvlink", Labelled({{"n1", "pod", "a"}}, {"pod"}))) ==
         "\na nvlink 1 domain: | n1\n");
-  CHECK(Told(RunImport("nvlink", Labelled({{"n1"}}, {"a", "b"}))) ==
+  CHECK(Outcome(RunImport("nvlink", Labelled({{"n1"}}, {"a", "b"}))) ==
         "an NVLink domain has one label: give one --labels KEY");
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("labels that agents report: switches and NVLink domains") {
                 {"n4", "topology.berth/switches", "S3"}},
                {});
   const Import import = RunImport("agents", input);
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 leaf-s1 network 1 leaf: | n[1-2]
 leaf-s3 network 1 leaf: | n3
 u-1 nvlink 1 domain: | n[2-3]

@@ -12,7 +12,7 @@ SwitchName=s2 \
     Nodes=a[1-2]b[0-1]
 SwitchName=s3 Switches=s[0-2]
 )";
-  CHECK(Told(RunImport("slurm-conf", text)) == R"(
+  CHECK(Outcome(RunImport("slurm-conf", text)) == R"(
 s0 network 1 leaf: | dev[0-1] x @400
 s1 network 1 leaf: | dev[08-09]
 s2 network 1 leaf: | a1b[0-1] a2b[0-1]
@@ -22,11 +22,11 @@ s3 network 2 spine: s0 s1 s2
 }
 
 TEST_CASE("trees of uneven height, without a root, and with nodes above the leaves") {
-  CHECK(Told(RunImport("slurm-conf",
-                       "SwitchName=top Switches=mid,leafb Nodes=n9\n"
-                       "SwitchName=mid Switches=leafa\n"
-                       "SwitchName=leafa Nodes=n1\nSwitchName=leafb Nodes=n2\n"
-                       "SwitchName=alone Nodes=n3\n")) == R"(
+  CHECK(Outcome(RunImport("slurm-conf",
+                          "SwitchName=top Switches=mid,leafb Nodes=n9\n"
+                          "SwitchName=mid Switches=leafa\n"
+                          "SwitchName=leafa Nodes=n1\nSwitchName=leafb Nodes=n2\n"
+                          "SwitchName=alone Nodes=n3\n")) == R"(
 alone network 1 leaf: | n3
 leafa network 1 leaf: | n1
 leafb network 1 leaf: | n2
@@ -41,7 +41,7 @@ TEST_CASE("the order of lines, files and members does not matter") {
                                "SwitchName=b Nodes=n3\n");
   ImportInput input = TextInput("SwitchName=b Nodes=n3\r\n");
   input.texts.push_back({"g", "SwitchName=a Nodes=n2,n1,n1\nSwitchName=r Switches=b,a"});
-  CHECK(Told(RunImport("slurm-conf", input)) == Told(one));
+  CHECK(Outcome(RunImport("slurm-conf", input)) == Outcome(one));
 }
 
 TEST_CASE("blocks, and the groups that block sizes make") {
@@ -49,7 +49,7 @@ TEST_CASE("blocks, and the groups that block sizes make") {
       "BlockName=b1 Nodes=n[01-04]\nBlockName=b2 Nodes=n[05-08]\nBlockName=b3 Nodes=n[09-12]\n"
       "BlockName=b4 Nodes=n[13-16]\nBlockName=b5 Nodes=n[17-20]\nBlockSizes=4,8,16,32,64\n";
   const Import import = RunImport("slurm-conf", text);
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 b1 network 1 block: | n[01-04]
 b2 network 1 block: | n[05-08]
 b3 network 1 block: | n[09-12]
@@ -69,7 +69,7 @@ b1-x8 network 4 block-32: b1-x4 b5-x4
 
 TEST_CASE("the first block size is the base of the others, and alone makes no groups") {
   const std::string blocks = "BlockName=a Nodes=n[1-3]\nBlockName=b Nodes=n[4-6]\n";
-  CHECK(Told(RunImport("slurm-conf", blocks + "BlockSizes=2,4\n")) == R"(
+  CHECK(Outcome(RunImport("slurm-conf", blocks + "BlockSizes=2,4\n")) == R"(
 a network 1 block: | n[1-3]
 b network 1 block: | n[4-6]
 a-x2 network 2 block-4: a b
@@ -79,7 +79,7 @@ a-x2 network 2 block-4: a b
 }
 
 TEST_CASE("errors in a topology.conf are reported with their place, all at once") {
-  const auto error = [](const std::string& text) { return Told(RunImport("slurm-conf", text)); };
+  const auto error = [](const std::string& text) { return Outcome(RunImport("slurm-conf", text)); };
   CHECK(error("SwitchName=a Nodes=n1\nSwitchName=b Node=n2 nonsense\n") ==
         "f:2:22: expected KEY=VALUE");
   CHECK(error("SwitchName=a Nodes=n1\nSwitchName=b Node=n2\nSwitch=c\nRingName=r Nodes=n3") ==
@@ -104,7 +104,7 @@ TEST_CASE("errors in a topology.conf are reported with their place, all at once"
 }
 
 TEST_CASE("second parents, cycles and missing switches are reported with both places") {
-  const auto error = [](const std::string& text) { return Told(RunImport("slurm-conf", text)); };
+  const auto error = [](const std::string& text) { return Outcome(RunImport("slurm-conf", text)); };
   CHECK(error("SwitchName=a Nodes=n1\nSwitchName=x Switches=a\nSwitchName=y Switches=a\n") ==
         "\"a\" (f:1:1) is below both \"x\" (f:2:1) and \"y\" (f:3:1)");
   CHECK(error("SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n3\n") ==
@@ -123,7 +123,7 @@ TEST_CASE("nodes of lower levels are not repeated, and empty groups are left out
   const Import import = RunImport("slurm-conf",
                                   "SwitchName=r Switches=a,b Nodes=n1,n2,N3\n"
                                   "SwitchName=a Nodes=n1,n2\nSwitchName=b\n");
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 a network 1 leaf: | n[1-2]
 r network 2 spine: a | n3
 )");
@@ -159,7 +159,7 @@ constexpr char kYaml[] = R"(---
 
 TEST_CASE("topology.yaml: the default topology, or the selected ones") {
   const Import import = RunImport("slurm-yaml", kYaml);
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 s1 network 1 leaf: | node[01-02]
 s2 network 1 leaf: | node[03-04]
 sw-root network 2 spine: s1 s2
@@ -168,29 +168,29 @@ sw-root network 2 spine: s1 s2
         std::vector<std::string>{"topologies left out: topo2 (block), topo3 (flat), topo4 (ring)"});
   ImportInput input = TextInput(kYaml);
   input.topologies = {"topo2"};
-  CHECK(Told(RunImport("slurm-yaml", input)) == R"(
+  CHECK(Outcome(RunImport("slurm-yaml", input)) == R"(
 b1 network 1 block: | node[01-02]
 b2 network 1 block: | node[03-04]
 b1-x2 network 2 block-4: b1 b2
 )");
   CheckRepeats("slurm-yaml", input);
   input.topologies = {"topo3"};
-  CHECK(Told(RunImport("slurm-yaml", input)) ==
+  CHECK(Outcome(RunImport("slurm-yaml", input)) ==
         "nothing to import\n"
         "topology topo3 is flat: it has no groups\n"
         "topologies left out: topo1 (tree), topo2 (block), topo4 (ring)");
   input.topologies = {"topo4"};
-  CHECK(Told(RunImport("slurm-yaml", input)) ==
+  CHECK(Outcome(RunImport("slurm-yaml", input)) ==
         "f:21:9: topology topo4: ring is not supported, only tree and block are");
   input.topologies = {"topo9"};
-  CHECK(Told(RunImport("slurm-yaml", input)).find("no topology \"topo9\"") != std::string::npos);
+  CHECK(Outcome(RunImport("slurm-yaml", input)).find("no topology \"topo9\"") != std::string::npos);
   input.topologies = {"topo1", "topo2"};  // both have the same nodes
-  CHECK(Told(RunImport("slurm-yaml", input)).find("node \"node01\" is both in") !=
+  CHECK(Outcome(RunImport("slurm-yaml", input)).find("node \"node01\" is both in") !=
         std::string::npos);
 }
 
 TEST_CASE("errors in a topology.yaml are reported with their place") {
-  const auto error = [](const std::string& text) { return Told(RunImport("slurm-yaml", text)); };
+  const auto error = [](const std::string& text) { return Outcome(RunImport("slurm-yaml", text)); };
   CHECK(error("- topology: a\n  tree: {switches: [{switch: s, nodse: n1}]}\n") ==
         "f:2:33: unknown key \"nodse\"; did you mean \"nodes\"?");
   CHECK(error("- topology: a\n  tree: {switches: [{nodes: n1}]}\n") ==
@@ -218,7 +218,7 @@ TEST_CASE("fixtures of Slurm") {
 
   ImportInput trunks, blocks, yaml, manual;
   ReadFixture("net-slurm/test_133_1-testcase6.topology.conf", &trunks);
-  CHECK(Told(RunImport("slurm-conf", trunks)) == R"(
+  CHECK(Outcome(RunImport("slurm-conf", trunks)) == R"(
 leafa1 network 1 leaf: | node[1-8]
 leafa2 network 1 leaf: | node9 node[10-16]
 leafb1 network 1 leaf: | node[17-24]
@@ -230,7 +230,7 @@ spineb network 2 spine: leafb1 leafb2
   ReadFixture("net-slurm/check-topology.conf", &blocks);
   CHECK(RunImport("slurm-conf", blocks).made.size() == 8 + 4 + 2 + 1);
   ReadFixture("net-slurm/man-topology.yaml", &yaml);
-  CHECK(Told(RunImport("slurm-yaml", yaml)) == R"(
+  CHECK(Outcome(RunImport("slurm-yaml", yaml)) == R"(
 s1 network 1 leaf: | node[01-02]
 s2 network 1 leaf: | node[03-04]
 sw-root network 2 spine: s1 s2
@@ -238,7 +238,8 @@ sw-root network 2 spine: s1 s2
   yaml.topologies = {"topo2"};
   CHECK(RunImport("slurm-yaml", yaml).made.size() == 4 + 1);
   ReadFixture("net-slurm/man-topology.conf.txt", &manual);  // all examples of the page in one file
-  CHECK(Told(RunImport("slurm-conf", manual)).find("rings are not supported") != std::string::npos);
+  CHECK(Outcome(RunImport("slurm-conf", manual)).find("rings are not supported") !=
+        std::string::npos);
 }
 
 }  // namespace

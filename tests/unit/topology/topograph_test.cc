@@ -29,7 +29,7 @@ blocks:
 
 TEST_CASE("a model of Topograph: switches, and separate domains of accelerators") {
   const Import import = RunImport("topograph", kModel);
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 alone network 1 leaf: | n20
 rack-1 network 1 leaf: | n[01-03] n05
 rack-2 network 1 leaf: | n[11-13]
@@ -48,16 +48,16 @@ nvl-1 nvlink 2 domain: nvl-1-rack-1 nvl-1-rack-2
 }
 
 TEST_CASE("without sub-domains a domain is the lowest tier") {
-  CHECK(Told(RunImport("topograph",
-                       "blocks:\n- {switch: a, nodes: [n1], annotations: "
-                       "{accelerator.topology.test/domain: a}}\n")) == R"(
+  CHECK(Outcome(RunImport("topograph",
+                          "blocks:\n- {switch: a, nodes: [n1], annotations: "
+                          "{accelerator.topology.test/domain: a}}\n")) == R"(
 a network 1 leaf: | n1
 a-c13b60a9 nvlink 1 domain: | n1
 )");
 }
 
 TEST_CASE("errors in a model are reported with their place") {
-  const auto error = [](const std::string& text) { return Told(RunImport("topograph", text)); };
+  const auto error = [](const std::string& text) { return Outcome(RunImport("topograph", text)); };
   CHECK(error("switches: {a: {switchs: [b]}}\nblocks: []\n") ==
         "f:1:16: unknown key \"switchs\"; did you mean \"switches\"?");
   CHECK(error("switches: {a: {}}\n") == "f:1:1: \"blocks\" is missing");
@@ -81,24 +81,25 @@ TEST_CASE("NMX compute nodes are NVLink domains, which keep their names when UUI
       R"([{"Name": "node1", "DomainUUID": "3fbf-aa", "LocationInfo": {"SlotID": 5}},
           {"Name": "node2", "DomainUUID": "3fbf-aa"}, {"Name": "node3", "DomainUUID": "77"}])";
   const Import import = RunImport("topograph", text);
-  CHECK(Told(import) == R"(
+  CHECK(Outcome(import) == R"(
 3fbf-aa nvlink 1 domain: | node[1-2]
 77 nvlink 1 domain: | node3
 )");
   std::string renamed = text;
   for (size_t at; (at = renamed.find("3fbf-aa")) != std::string::npos;)
     renamed.replace(at, 7, "9999-bb");
-  CHECK(Told(RunImport("topograph", renamed, import.made)) == R"(
+  CHECK(Outcome(RunImport("topograph", renamed, import.made)) == R"(
 77 nvlink 1 domain: | node3
 3fbf-aa nvlink 1 domain: | node[1-2]
 )");
-  CHECK(Told(RunImport("topograph", "[{\"Name\": \"n1\"}]")) == "f:1:2: \"DomainUUID\" is missing");
+  CHECK(Outcome(RunImport("topograph", "[{\"Name\": \"n1\"}]")) ==
+        "f:1:2: \"DomainUUID\" is missing");
 }
 
 TEST_CASE("fixtures of Topograph") {
   ImportInput medium, irregular, regular, nodes, small;
   if (!ReadFixture("net-topograph/models/medium.yaml", &medium)) return;
-  CHECK(Told(RunImport("topograph", medium)) == R"(
+  CHECK(Outcome(RunImport("topograph", medium)) == R"(
 sw11 network 1 leaf: | [1101-1102]
 sw12 network 1 leaf: | [1201-1202]
 sw13 network 1 leaf: | [1301-1302]
@@ -127,7 +128,7 @@ nvl4 nvlink 1 domain: | [1401-1402]
     CheckRepeats("topograph", input);
   }
   ReadFixture("net-topograph/models/small-tree.yaml", &small);
-  CHECK(Told(RunImport("topograph", small)) == R"(
+  CHECK(Outcome(RunImport("topograph", small)) == R"(
 s2 network 1 leaf: | i[21-22] i25
 s3 network 1 leaf: | i[34-36]
 s1 network 2 spine: s2 s3
@@ -135,7 +136,7 @@ nvl2 nvlink 1 domain: | i[21-22] i25
 nvl3 nvlink 1 domain: | i[34-36]
 )");
   ReadFixture("net-topograph/netq-computeNodes.json", &nodes);
-  CHECK(Told(RunImport("topograph", nodes)) ==
+  CHECK(Outcome(RunImport("topograph", nodes)) ==
         "\n3fbfc98b-7f95-4749-ab11-bd351a2aab3e nvlink 1 domain: | node[1-2]\n");
 }
 

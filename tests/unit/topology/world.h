@@ -76,7 +76,7 @@ inline std::string LinesOf(const HyperNodes& hyper_nodes) {
   return text;
 }
 // The lines, after "\n", or the error.
-inline std::string Told(const Import& import) {
+inline std::string Outcome(const Import& import) {
   return import.error.empty() ? "\n" + LinesOf(import.made) : import.error;
 }
 

@@ -66,8 +66,8 @@ using Handle = size_t;
 unsigned GpuOf(Handle handle) { return static_cast<unsigned>(handle - 1); }
 bool IsMig(Handle handle) { return handle >= 100; }
 
-// The value in the state file.
-long long Told(const char* what, unsigned gpu, long long otherwise) {
+// The value in the state file; `otherwise` if it has none.
+long long StateValue(const char* what, unsigned gpu, long long otherwise) {
   const char* path = std::getenv("BERTH_FAKE_NVML_STATE");
   if (path == nullptr) return otherwise;
   std::ifstream file(path);
@@ -80,7 +80,7 @@ long long Told(const char* what, unsigned gpu, long long otherwise) {
 }
 #ifndef BERTH_FAKE_NVML_OLD
 // The XID in the `nth` such line, from 0. False: there are fewer lines.
-bool ToldXid(size_t nth, unsigned* gpu, unsigned long long* xid) {
+bool StateXid(size_t nth, unsigned* gpu, unsigned long long* xid) {
   const char* path = std::getenv("BERTH_FAKE_NVML_STATE");
   if (path == nullptr) return false;
   std::ifstream file(path);
@@ -94,9 +94,12 @@ bool ToldXid(size_t nth, unsigned* gpu, unsigned long long* xid) {
 #endif
 
 bool Lost(Handle handle) {
-  return (Is("lost") && handle == 2) || (!IsMig(handle) && Told("lost", GpuOf(handle), 0) != 0);
+  return (Is("lost") && handle == 2) ||
+         (!IsMig(handle) && StateValue("lost", GpuOf(handle), 0) != 0);
 }
-bool Divided(Handle handle) { return Told("mig", GpuOf(handle), GpuOf(handle) == 2 ? 1 : 0) != 0; }
+bool Divided(Handle handle) {
+  return StateValue("mig", GpuOf(handle), GpuOf(handle) == 2 ? 1 : 0) != 0;
+}
 
 std::string ProfileOf(Handle mig) {
   if (mig < fake_mig::kFirstHandle) return "3g.40gb";
@@ -144,7 +147,7 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle* device) {
   if (Is("handle") && index == 1) return kNvmlGpuIsLost;
-  if (Told("gone", index, 0) != 0) return kNvmlGpuIsLost;
+  if (StateValue("gone", index, 0) != 0) return kNvmlGpuIsLost;
   *device = index + 1;
   return index < kGpus ? kNvmlSuccess : kNvmlInvalidArgument;
 }
@@ -170,7 +173,7 @@ int nvmlDeviceGetPciInfo(Handle device, NvmlPciInfo* info) {
 }
 int nvmlDeviceGetMemoryInfo(Handle device, NvmlMemory* memory) {
   if (Lost(device)) return kNvmlGpuIsLost;
-  while (Told("hang", 0, 0) != 0) usleep(10000);
+  while (StateValue("hang", 0, 0) != 0) usleep(10000);
   *memory = {80ull << 30, 79ull << 30, 1ull << 30};
   return kNvmlSuccess;
 }
@@ -214,7 +217,7 @@ int nvmlDeviceGetEccMode(Handle device, unsigned* current, unsigned* pending) {
   return Lost(device) ? kNvmlGpuIsLost : kNvmlSuccess;
 }
 int nvmlDeviceGetTotalEccErrors(Handle device, int type, int, unsigned long long* count) {
-  *count = type == 0 ? 5 : static_cast<unsigned long long>(Told("ecc", GpuOf(device), 1));
+  *count = type == 0 ? 5 : static_cast<unsigned long long>(StateValue("ecc", GpuOf(device), 1));
   return kNvmlSuccess;
 }
 int nvmlDeviceGetTemperature(Handle device, int, unsigned* celsius) {
@@ -284,7 +287,7 @@ int nvmlDeviceGetAttributes_v2(Handle mig, NvmlAttributes* attributes) {
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(Handle mig, unsigned* count, void*) {
   const unsigned gpu = mig < fake_mig::kFirstHandle ? 2 : fake_mig::GpuOfHandle(mig);
-  *count = static_cast<unsigned>(Told("busy", gpu, 0));
+  *count = static_cast<unsigned>(StateValue("busy", gpu, 0));
   return *count == 0 ? kNvmlSuccess : kNvmlInsufficientSize;
 }
 int nvmlDeviceGetGpuInstanceProfileInfoV(Handle, unsigned number, NvmlGpuInstanceProfile* info) {
@@ -320,11 +323,11 @@ int nvmlDeviceGetGpuInstances(Handle device, unsigned id, Handle* instances, uns
 int nvmlDeviceCreateGpuInstanceWithPlacement(Handle device, unsigned id, const NvmlPlacement* place,
                                              Handle* instance) {
   const unsigned gpu = GpuOf(device);
-  usleep(static_cast<unsigned>(Told("slow", gpu, 0)) * 1000);
+  usleep(static_cast<unsigned>(StateValue("slow", gpu, 0)) * 1000);
   const fake_mig::Profile* profile = fake_mig::ById(id);
   fake_mig::Layout layout(gpu);
   if (profile == nullptr || place->size != profile->memory) return kNvmlInvalidArgument;
-  if (layout.instances.size() >= static_cast<size_t>(Told("room", gpu, 99))) return 23;
+  if (layout.instances.size() >= static_cast<size_t>(StateValue("room", gpu, 99))) return 23;
   if (!layout.Fits(*profile, place->start)) return 23;  // insufficient resources
   const size_t made = layout.NextId();
   layout.instances.push_back({profile->name, place->start, made, false});
@@ -379,7 +382,7 @@ int nvmlComputeInstanceDestroy(Handle part) {
   fake_mig::Layout layout(fake_mig::GpuOfHandle(part));
   fake_mig::Instance* one = layout.Find(fake_mig::IdOf(part));
   if (one == nullptr) return kNvmlInvalidArgument;
-  if (Told("stuck", fake_mig::GpuOfHandle(part), 0) != 0) return kNvmlInUse;
+  if (StateValue("stuck", fake_mig::GpuOfHandle(part), 0) != 0) return kNvmlInUse;
   one->compute = false;
   layout.Save();
   return kNvmlSuccess;
@@ -388,8 +391,8 @@ int nvmlDeviceGetRemappedRows(Handle device, unsigned* corrected, unsigned* unco
                               unsigned* pending, unsigned* failed) {
   *corrected = 2;
   *uncorrected = 0;
-  *failed = static_cast<unsigned>(Told("failed", GpuOf(device), 0));
-  *pending = static_cast<unsigned>(Told("pending", GpuOf(device), GpuOf(device) == 1));
+  *failed = static_cast<unsigned>(StateValue("failed", GpuOf(device), 0));
+  *pending = static_cast<unsigned>(StateValue("pending", GpuOf(device), GpuOf(device) == 1));
   return kNvmlSuccess;
 }
 int nvmlDeviceGetClockInfo(Handle, int type, unsigned* mhz) {
@@ -407,7 +410,7 @@ int nvmlDeviceGetFieldValues(Handle device, int count, NvmlField* fields) {
                                              : nullptr;
     if (what == nullptr) fields[i].result = kNvmlNotSupported;
     if (what != nullptr)
-      fields[i].value.ull = static_cast<unsigned long long>(Told(what, GpuOf(device), 0));
+      fields[i].value.ull = static_cast<unsigned long long>(StateValue(what, GpuOf(device), 0));
   }
   return kNvmlSuccess;
 }
@@ -422,7 +425,7 @@ int nvmlDeviceRegisterEvents(Handle, unsigned long long types, Handle) {
 int nvmlEventSetWait_v2(Handle, NvmlEvent* event, unsigned timeout_ms) {
   static size_t reported = 0;
   unsigned gpu = 0;
-  if (!ToldXid(reported, &gpu, &event->data)) {
+  if (!StateXid(reported, &gpu, &event->data)) {
     usleep(std::min(timeout_ms, 20u) * 1000);
     return kNvmlTimeout;
   }

@@ -1,5 +1,5 @@
 // When a changed inventory makes an agent register again.
-#include "clients/agent/told_devices.h"
+#include "clients/agent/changed_devices.h"
 
 #include <catch2/catch.hpp>
 
@@ -21,12 +21,12 @@ v1::NodeInventory Inventory(int devices, int64_t numa_memory) {
 
 constexpr int64_t kMemory = int64_t{24} << 30;
 
-TEST_CASE("told devices: without devices the topology is not compared") {
+TEST_CASE("changed devices: without devices the topology is not compared") {
   CHECK(ChangedDevices(Inventory(0, kMemory), Inventory(0, kMemory / 2)).empty());
   CHECK(ChangedDevices(Inventory(1, kMemory), Inventory(1, kMemory / 2)) == "topology");
 }
 
-TEST_CASE("told devices: memory that a host lends and takes back is no change") {
+TEST_CASE("changed devices: memory that a host lends and takes back is no change") {
   const v1::NodeInventory before = Inventory(2, kMemory);
   v1::NodeInventory now = Inventory(2, kMemory - (int64_t{64} << 20));
   KeepMemory(before.topology(), now.mutable_topology());
@@ -36,7 +36,7 @@ TEST_CASE("told devices: memory that a host lends and takes back is no change") 
   CHECK(ChangedDevices(before, now) == "topology");
 }
 
-TEST_CASE("told devices: changes are named") {
+TEST_CASE("changed devices: changes are named") {
   const v1::NodeInventory before = Inventory(2, kMemory);
   v1::NodeInventory now = before;
   CHECK(ChangedDevices(before, now).empty());

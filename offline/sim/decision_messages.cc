@@ -212,7 +212,8 @@ class DecisionConverter {
 
 }  // namespace
 
-std::vector<Decision> Told(const ClusterState& before, const EventBody& decision, Time start) {
+std::vector<Decision> DecisionMessages(const ClusterState& before, const EventBody& decision,
+                                       Time start) {
   DecisionConverter teller(before, start);
   return std::visit([&](const auto& body) { return teller.Tell(body); }, decision);
 }

@@ -1,4 +1,4 @@
-#include "clients/agent/told_devices.h"
+#include "clients/agent/changed_devices.h"
 
 #include <cstdlib>
 #include <vector>

@@ -1,7 +1,7 @@
 // The parts of a node's inventory whose change makes the agent register again: devices, their
 // topology, their fabric, and taints.
-#ifndef BERTH_CLIENTS_AGENT_TOLD_DEVICES_H_
-#define BERTH_CLIENTS_AGENT_TOLD_DEVICES_H_
+#ifndef BERTH_CLIENTS_AGENT_CHANGED_DEVICES_H_
+#define BERTH_CLIENTS_AGENT_CHANGED_DEVICES_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ void KeepMemory(const v1::DeviceTopology& before, v1::DeviceTopology* now);
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_AGENT_TOLD_DEVICES_H_
+#endif  // BERTH_CLIENTS_AGENT_CHANGED_DEVICES_H_
