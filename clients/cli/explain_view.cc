@@ -1,16 +1,28 @@
 #include "clients/cli/explain_view.h"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "berth/v1/job.pb.h"
+#include "berth/v1/types.pb.h"
 #include "clients/cli/human.h"
 #include "clients/cli/job_view.h"
 #include "clients/cli/page.h"
 #include "clients/cli/table.h"
+#include "google/protobuf/descriptor.h"
+#include "support/quantity.h"
+#include "support/yaml_proto_scalar.h"
 
 namespace berth {
 namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
 
 std::string Ordinal(int64_t number) {
   const bool teen = number / 10 % 10 == 1;
@@ -91,13 +103,13 @@ std::string ConstraintTable(const v1::GroupConstraints& group, const Session& se
   return table.Render(style);
 }
 
-// "free and labels together block it"
-std::string BlockingSentence(const v1::GroupConstraints& group) {
+// "blocked by free and labels together"
+std::string BlockingText(const v1::GroupConstraints& group) {
   const auto& names = group.blocking();
   if (names.empty()) return "";
-  if (names.size() == 1) return absl::StrCat(names[0], " alone blocks it");
+  if (names.size() == 1) return absl::StrCat("blocked by ", names[0], " alone");
   const std::string first = absl::StrJoin(names.begin(), names.end() - 1, ", ");
-  return absl::StrCat(first, " and ", names[names.size() - 1], " together block it");
+  return absl::StrCat("blocked by ", first, " and ", names[names.size() - 1], " together");
 }
 
 std::string GroupText(const v1::GroupConstraints& group, const Session& session) {
@@ -105,7 +117,7 @@ std::string GroupText(const v1::GroupConstraints& group, const Session& session)
       absl::StrCat(Count(group.nodes(), "node"), " with ", Count(group.devices(), "free device"),
                    ", rejected by:\n", ConstraintTable(group, session));
   std::vector<std::string> parts;
-  if (const std::string blocking = BlockingSentence(group); !blocking.empty()) {
+  if (const std::string blocking = BlockingText(group); !blocking.empty()) {
     parts.push_back(blocking);
   }
   if (group.largest_block() > 0) {
@@ -159,12 +171,51 @@ std::string HolderTable(const v1::ExplainJobResponse& answer, const Session& ses
   return table.Render(style);
 }
 
+// How a manifest writes the amount or the enum value of a field.
+std::string ManifestValue(const FieldDescriptor& field, const std::string& value) {
+  if (field.enum_type() != nullptr) {
+    const auto* known = field.enum_type()->FindValueByName(value);
+    return known == nullptr ? value : EnumText(known);
+  }
+  int64_t amount = 0;
+  if (!absl::SimpleAtoi(value, &amount)) return value;
+  switch (field.options().GetExtension(v1::quantity)) {
+    case v1::CPU_MILLIS:
+      return FormatCpuMillis(amount);
+    case v1::BYTES:
+      return FormatBytes(amount);
+    default:
+      return value;
+  }
+}
+
+// The change as a manifest writes it; the server names fields of the API.
+//
+//   "groups[0].resources.cpu_millis", "8000"     -> "groups[0].resources.cpu: 8"
+//   "groups[0].resources.devices[0].min_link", "" -> "omit groups[0].resources.devices[0].minLink"
+std::string ManifestChange(const std::string& path, const std::string& value) {
+  const Descriptor* type = v1::JobSpec::descriptor();
+  const FieldDescriptor* field = nullptr;
+  std::vector<std::string> keys;
+  for (const absl::string_view part : absl::StrSplit(path, '.')) {
+    const size_t name_end = std::min(part.find('['), part.size());
+    const std::string name(part.substr(0, name_end));
+    field = type == nullptr ? nullptr : type->FindFieldByName(name);
+    type = field == nullptr ? nullptr : field->message_type();
+    keys.push_back(
+        absl::StrCat(field == nullptr ? name : field->json_name(), part.substr(name_end)));
+  }
+  const std::string key = absl::StrJoin(keys, ".");
+  if (value.empty()) return absl::StrCat("omit ", key);
+  return absl::StrCat(key, ": ", field == nullptr ? value : ManifestValue(*field, value));
+}
+
 std::string RemedyAction(const v1::Remedy& remedy, const Session& session) {
   if (remedy.kind() == v1::Remedy::WAIT) {
     return absl::StrCat("wait until ",
                         HumanTime(true, remedy.wait_until(), session.io().time_zone));
   }
-  return absl::StrCat(remedy.field(), ": ", remedy.value());
+  return ManifestChange(remedy.field(), remedy.value());
 }
 
 std::string RemedyTable(const v1::ExplainJobResponse& answer, const Session& session) {

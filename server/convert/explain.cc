@@ -76,7 +76,7 @@ void RenderFewerTasks(const Job& job, const Remedy& remedy, v1::Remedy* out) {
   out->set_value(absl::StrCat(remedy.value));
   out->set_detail(absl::StrCat(remedy.value, " of ", group.replicas, " tasks ",
                                remedy.starts_now ? "would start now" : "could start", " (",
-                               grows ? "" : "replicas and ", "min_available ", remedy.value, ")"));
+                               grows ? "" : "replicas and ", "minAvailable ", remedy.value, ")"));
 }
 
 using IsMeant = absl::FunctionRef<bool(const DeviceRequest&)>;

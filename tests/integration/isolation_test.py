@@ -186,7 +186,7 @@ class Isolation(unittest.TestCase):
         self.submit(hardy)
         self.cluster.wait_job("hardy", "RUNNING")
         self.cluster.wait_job("late", "PENDING")
-        self.assertIn("taints alone blocks it", self.cluster.berth("job", "explain", "late"))
+        self.assertIn("blocked by taints alone", self.cluster.berth("job", "explain", "late"))
         self.assertFalse(self.node().status.cordoned)
         flag.touch()
         self.cluster.wait_job("late", "RUNNING")

@@ -76,7 +76,7 @@ v1::ExplainJobResponse Waiting() {
   answer.mutable_reservation()->add_nodes("n1");
   answer.mutable_reservation()->add_nodes("n2");
   AddRemedy(v1::Remedy::FEWER_TASKS, "groups[0].replicas", "3",
-            "3 of 8 tasks would start now (replicas and min_available 3)", true, &answer);
+            "3 of 8 tasks would start now (replicas and minAvailable 3)", true, &answer);
   AddRemedy(v1::Remedy::OTHER_QUEUE, "queue", "vision", "queue vision could accept it", false,
             &answer);
   AddRemedy(v1::Remedy::WAIT, "", "2026-11-18T12:31:40Z", "nothing to change", false, &answer);
@@ -97,7 +97,7 @@ Group worker (8 pending tasks, room now for 3):
   node_selector      4       12         3
   free               6        4         3
   left               -        -         3
-  node_selector and free together block it; the most free devices on one node: 4
+  blocked by node_selector and free together; the most free devices on one node: 4
 gpu is held by:
   JOB    QUEUE     AMOUNT  ENDS
   llama  vision        32  2026-11-18 12:31:40 (in 25m)
@@ -107,7 +107,7 @@ Starts:
 Reserved:
   from 2026-11-18 12:31:40 on n1, n2
 To start it:
-  groups[0].replicas: 3           3 of 8 tasks would start now (replicas and min_available 3)
+  groups[0].replicas: 3           3 of 8 tasks would start now (replicas and minAvailable 3)
   queue: vision                   queue vision could accept it; not immediately
   wait until 2026-11-18 12:31:40  nothing to change
 )");
@@ -115,6 +115,32 @@ To start it:
   CHECK(cli.Run({"job", "explain", "bert", "-o", "wide"}) == 0);
   CHECK(cli.out().find("\n  schedulable        0        0         0") != std::string::npos);
   CHECK(cli.out().find("DEVICES IN ORDER") != std::string::npos);
+}
+
+TEST_CASE("explain writes changes as manifests do") {
+  v1::ExplainJobResponse answer = Waiting();
+  answer.clear_remedies();
+  AddRemedy(v1::Remedy::SMALLER_TASKS, "groups[0].resources.cpu_millis", "7500", "a", true,
+            &answer);
+  AddRemedy(v1::Remedy::SMALLER_TASKS, "groups[1].resources.memory_bytes", "17179869184", "b", true,
+            &answer);
+  AddRemedy(v1::Remedy::FEWER_TASKS, "groups[0].min_available", "4", "c", true, &answer);
+  AddRemedy(v1::Remedy::WIDER_TIER, "groups[0].partition.topology.highest_tier", "2", "d", true,
+            &answer);
+  AddRemedy(v1::Remedy::SOFT_TOPOLOGY, "topology.mode", "SOFT", "e", true, &answer);
+  AddRemedy(v1::Remedy::ANY_LINKS, "groups[0].resources.devices[1].min_link", "", "f", true,
+            &answer);
+  Cli cli;
+  cli.script.Answer("ExplainJob", answer);
+  CHECK(cli.Run({"job", "explain", "bert"}) == 0);
+  CHECK(cli.out().find(R"(To start it:
+  groups[0].resources.cpu: 7.5                 a
+  groups[1].resources.memory: 16Gi             b
+  groups[0].minAvailable: 4                    c
+  groups[0].partition.topology.highestTier: 2  d
+  topology.mode: Soft                          e
+  omit groups[0].resources.devices[1].minLink  f
+)") != std::string::npos);
 }
 
 TEST_CASE("every view shows why an action made no room") {

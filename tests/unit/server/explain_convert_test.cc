@@ -86,10 +86,10 @@ TEST_CASE("explain: a remedy has a field of the job, a value for it, and a text"
   remedy.kind = RemedyKind::kFewerTasks;
   remedy.value = 8;
   check(v1::Remedy::FEWER_TASKS, "groups[1].replicas", "8",
-        "8 of 16 tasks would start now (replicas and min_available 8)");
+        "8 of 16 tasks would start now (replicas and minAvailable 8)");
   remedy.starts_now = false;
   check(v1::Remedy::FEWER_TASKS, "groups[1].replicas", "8",
-        "8 of 16 tasks could start (replicas and min_available 8)");
+        "8 of 16 tasks could start (replicas and minAvailable 8)");
   remedy.starts_now = true;
 
   remedy.kind = RemedyKind::kDeviceModel;
