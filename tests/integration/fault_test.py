@@ -183,7 +183,7 @@ class Fault(unittest.TestCase):
         job = self.cluster.wait_job("hungry", "FAILED")
         if "ran out of memory" not in job.status.message and "MemoryError" in self.cluster.berth("job", "logs", "hungry"):
             self.skipTest("memory is limited by rlimits on this machine")
-        self.assertRegex(job.status.message, r"^\S+-0 ran out of memory on n1: it asked for 64Mi \(exit 137\)$")
+        self.assertRegex(job.status.message, r"^\S+-0 ran out of memory on n1: it requested 64Mi \(exit 137\)$")
         self.assertIn("ran out of memory on n1", self.cluster.berth("job", "list", "--all"))
 
 

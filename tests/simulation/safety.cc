@@ -275,7 +275,7 @@ void Safety::CheckNoneOfBefore(const Job& job, const TaskId& id) {
         other.job_uid == id.job_uid && other.task == id.task && process.launch.job() == job.name;
     if (!same || other.incarnation == incarnation_ || frozen_[process.node]) continue;
     Fail("alone", absl::StrCat(ToString(id), " of ", job.name, " starts on n", running_.at(id).node,
-                               " while ", ToString(other), ", of before a restore, runs on n",
+                               " while ", ToString(other), ", from before a restore, runs on n",
                                process.node));
   }
 }

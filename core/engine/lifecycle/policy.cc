@@ -76,7 +76,7 @@ std::string HowItFailed(const Look& look, uint32_t index) {
   const TaskShape& shape = look.state.interner().Shape(job.groups[GroupOf(job, index)].shape).shape;
   const std::string asked = shape.memory_bytes == 0
                                 ? ""
-                                : absl::StrCat(": it asked for ", MemoryText(shape.memory_bytes));
+                                : absl::StrCat(": it requested ", MemoryText(shape.memory_bytes));
   return absl::StrCat(label, " ran out of memory", where, asked, " (exit ", code, ")");
 }
 

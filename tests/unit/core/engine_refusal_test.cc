@@ -454,7 +454,7 @@ TEST_CASE("the job's message quotes its agent, and names lack of memory") {
   run.cluster.Settle();
   CHECK(run.State() == "Failed");
   CHECK(run.Message() == absl::StrCat("worker-0 ran out of memory on n1",
-                                      asked_gib == 0 ? "" : ": it asked for 2Gi", " (exit 137)"));
+                                      asked_gib == 0 ? "" : ": it requested 2Gi", " (exit 137)"));
 }
 
 TEST_CASE("a missing command is named in the job's message") {
