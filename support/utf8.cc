@@ -22,10 +22,10 @@ uint32_t TakeCharacter(absl::string_view* text) {
 }
 
 std::string SanitizedUtf8(absl::string_view text, size_t max_bytes) {
-  std::string mended(text.substr(0, max_bytes));
-  auto at = mended.begin();
-  while ((at = utf8::find_invalid(at, mended.end())) != mended.end()) *at = '?';
-  return mended;
+  std::string repaired(text.substr(0, max_bytes));
+  auto at = repaired.begin();
+  while ((at = utf8::find_invalid(at, repaired.end())) != repaired.end()) *at = '?';
+  return repaired;
 }
 
 }  // namespace berth

@@ -260,7 +260,7 @@ void DiskWatch::BlameOverLimit(const std::map<TaskId, Task>& tasks, const Uses& 
 bool DiskWatch::BlameLargest(const std::map<TaskId, Task>& tasks, const Uses& uses) {
   if (AnyTaskEnding()) return true;
   Tasks candidates = tasks;
-  std::erase_if(candidates, [](const auto& entry) { return entry.second.told >= kDiskBlames; });
+  std::erase_if(candidates, [](const auto& entry) { return entry.second.blames >= kDiskBlames; });
   std::optional<DiskCulprit> culprit = MostBytes(candidates, uses);
   if (!culprit) culprit = MostOutside(candidates);
   if (!culprit) culprit = MostFiles(candidates, uses);
@@ -354,7 +354,7 @@ void DiskWatch::Blame(const TaskId& id, std::string message) {
     const auto found = tasks_.find(id);
     if (found == tasks_.end() || found->second.ending_until > absl::Now()) return;
     found->second.ending_until = absl::Now() + options_.patience;
-    ++found->second.told;
+    ++found->second.blames;
     culprits_.push_back({id, std::move(message)});
   }
   tell_();

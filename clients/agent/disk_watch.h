@@ -90,7 +90,7 @@ class DiskWatch {
     std::vector<DiskArea> areas;
     std::string group;  // control group; empty: none
     absl::Time ending_until = absl::InfinitePast();
-    int told = 0;
+    int blames = 0;
   };
   struct FileSystem {
     DiskSpace space;

@@ -12,7 +12,7 @@ absl::StatusOr<GpuDivision::Step> GpuDivision::On(const v1::DivideGpu& wish, con
   if (const auto parts = PartsOf(wish); !parts.ok()) return parts.status();
   if (phase_ == Phase::kDividing || phase_ == Phase::kUnseen)
     return absl::UnavailableError(absl::StrCat("GPU ", gpu_, " is being divided"));
-  const auto& devices = node.told.devices();
+  const auto& devices = node.sent.devices();
   const bool offered = std::any_of(devices.begin(), devices.end(), [&](const v1::Device& device) {
     return device.kind() == kMigDevices && device.uuid() == wish.gpu() &&
            !node.instances.contains(device.uuid());

@@ -36,7 +36,7 @@ struct DividedGpu {
 class GpuDivision {
  public:
   struct Node {
-    const v1::NodeInventory& told;  // last sent to the server
+    const v1::NodeInventory& sent;  // last sent to the server
     const std::map<std::string, MigPlace>& instances;
     absl::FunctionRef<bool(const std::string& uuid)> in_use;  // by a task of this node
   };

@@ -54,8 +54,8 @@ absl::Duration StopGrace(const v1::TaskLaunch& launch) { return DurationFrom(lau
 
 // A supervisor that ignores reasons still ends its task, but does not name the reason.
 TaskEvent BlamedEvent(TaskEvent event, const SupervisorStatus& status, const std::string& blame) {
-  const bool told = status.takes_reasons || absl::StrContains(event.message, blame);
-  if (blame.empty() || told || event.cause != v1::TaskReport::CAUSE_UNSPECIFIED) return event;
+  const bool named = status.takes_reasons || absl::StrContains(event.message, blame);
+  if (blame.empty() || named || event.cause != v1::TaskReport::CAUSE_UNSPECIFIED) return event;
   absl::StrAppend(&event.message, event.message.empty() ? "" : "; ", blame);
   if (event.exit_code != 0) return event;
   event.exit_signal = SIGKILL;  // a failure, however it ended

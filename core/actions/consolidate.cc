@@ -11,13 +11,13 @@
 namespace berth {
 namespace {
 
-// `tell` explains why no room was made; null if no explanation is needed.
+// `protections` explains why no room was made; null if no explanation is needed.
 RoomMade MoveOthers(Cycle& cycle, Mover& mover, const Job& job, const JobNeeds& needs,
-                    Protections* tell) {
+                    Protections* protections) {
   if (!job.preemptible) return {.barred = "the job is not preemptible"};
   const VictimOutcome outcome = mover.MakeRoom(job, needs);
-  if (outcome.decided || tell == nullptr) return ResultOf(cycle, outcome, "");
-  return ResultOf(cycle, outcome, tell->OfAll(job, needs, outcome));
+  if (outcome.decided || protections == nullptr) return ResultOf(cycle, outcome, "");
+  return ResultOf(cycle, outcome, protections->OfAll(job, needs, outcome));
 }
 
 class ConsolidateAction final : public Action {

@@ -50,14 +50,15 @@ VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds&
   });
 }
 
-// `tell` explains why no room was made; null if no explanation is needed.
+// `protections` explains why no room was made; null if no explanation is needed.
 RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs,
-                 Protections* tell) {
+                 Protections* protections) {
   VictimOutcome outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/false);
   const bool claims = !cycle.state().queues().At(job.queue).claimed.IsZero();
   if (!outcome.decided && claims) outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/true);
-  if (outcome.decided || tell == nullptr) return ResultOf(cycle, outcome, "");
-  return ResultOf(cycle, outcome, tell->OfQueue(job, needs, PriorityOf(job, needs), outcome));
+  if (outcome.decided || protections == nullptr) return ResultOf(cycle, outcome, "");
+  return ResultOf(cycle, outcome,
+                  protections->OfQueue(job, needs, PriorityOf(job, needs), outcome));
 }
 
 class PreemptAction final : public Action {

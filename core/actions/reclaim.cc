@@ -39,8 +39,8 @@ class Reclaim {
         protections_(cycle),
         consolidates_(cycle.policies().HasAction("consolidate")) {}
 
-  // `tell`: explain why, if no room is made.
-  RoomMade MakeRoom(const Job& job, const JobNeeds& needs, bool tell) {
+  // `explain`: explain why, if no room is made.
+  RoomMade MakeRoom(const Job& job, const JobNeeds& needs, bool explain) {
     const ClusterState& state = cycle_.state();
     const Queue& queue = state.queues().At(job.queue);
     // Other queues hold nothing. A job of another queue opens blocked classes (StateEditor).
@@ -71,7 +71,7 @@ class Reclaim {
     const VictimOutcome outcome = PlanVictims(cycle_, goal, owed);
     if (outcome.decided || TakeOneAlone(goal, owed)) return {.decided = true};
     if (!outcome.short_of_share && TakeAndMove(goal, owed)) return {.decided = true};
-    if (!tell) return RefusedForShare(cycle_, outcome.protected_until, "");
+    if (!explain) return RefusedForShare(cycle_, outcome.protected_until, "");
     return RefusedForShare(cycle_, outcome.protected_until,
                            protections_.OfOthers(job, request, outcome, spared));
   }
@@ -164,11 +164,11 @@ class ReclaimAction final : public Action {
   void Run(Cycle& cycle) const override {
     Reclaim reclaim(cycle);
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
-      return reclaim.MakeRoom(job, needs, /*tell=*/true);
+      return reclaim.MakeRoom(job, needs, /*explain=*/true);
     });
   }
   bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const override {
-    return Reclaim(cycle).MakeRoom(job, needs, /*tell=*/false).decided;
+    return Reclaim(cycle).MakeRoom(job, needs, /*explain=*/false).decided;
   }
 };
 

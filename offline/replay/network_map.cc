@@ -95,9 +95,9 @@ double NetworkMap::InsideOfKind(const Node& node, const std::string& kind,
   const std::vector<size_t> order = RingOrder(*layout, layout->MaskOf(devices));
   double least = kUnboundedGbps;
   for (size_t i = 0; order.size() > 1 && i < order.size(); ++i) {
-    const int64_t told = layout->MbPerS(order[i], order[(i + 1) % order.size()]);
+    const int64_t stated = layout->MbPerS(order[i], order[(i + 1) % order.size()]);
     const double gbps =
-        told > 0 ? static_cast<double>(told) * kGbpsPerMbPerS : defaults_.device_gbps;
+        stated > 0 ? static_cast<double>(stated) * kGbpsPerMbPerS : defaults_.device_gbps;
     least = std::min(least, gbps);
   }
   return least;
@@ -120,8 +120,8 @@ LinkIndex NetworkMap::LinkOf(const ClusterState& state, const Node& node, const 
   if (!added) return found->second;
   const double otherwise = up.from == HyperNodeId{} ? defaults_.node_gbps : defaults_.uplink_gbps;
   const HyperNode* above = state.hyper_nodes().Find(up.to);
-  const int64_t told = above == nullptr ? 0 : above->spec.bandwidth_gbps;
-  found->second = links->AddLink(told > 0 ? static_cast<double>(told) : otherwise);
+  const int64_t stated = above == nullptr ? 0 : above->spec.bandwidth_gbps;
+  found->second = links->AddLink(stated > 0 ? static_cast<double>(stated) : otherwise);
   std::string tier = "node";
   if (up.from != HyperNodeId{}) {
     const HyperNodeSpec& spec = state.hyper_nodes().At(up.from).spec;

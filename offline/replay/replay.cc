@@ -44,8 +44,8 @@ class World {
   absl::Status Arrive();
   // Runs cycles until one has nothing to do.
   absl::Status Settle();
-  void Tell(const EventBody& decision);
-  void Tell(const TasksBound& bound);
+  void Follow(const EventBody& decision);
+  void Follow(const TasksBound& bound);
   void AdvanceTo(Time when);
   // The gang of the job is stopped: it continues from its last checkpoint.
   void KeepCheckpoint(const Job& job);
@@ -161,8 +161,8 @@ JobSpec World::SpecFrom(const TraceJob& from, size_t index) const {
   spec.ttl_after_finished = absl::ZeroDuration();
   AddDefaultTopology(cluster_.state(), GangTopology{}, &spec);
   for (Time* time : {&spec.deadline, &spec.start_after}) {
-    const bool told = *time != absl::InfiniteFuture() && *time != absl::InfinitePast();
-    if (told) *time = TimeOf(*time - absl::UnixEpoch());
+    const bool is_set = *time != absl::InfiniteFuture() && *time != absl::InfinitePast();
+    if (is_set) *time = TimeOf(*time - absl::UnixEpoch());
   }
   return spec;
 }
@@ -183,7 +183,7 @@ absl::Status World::Submit(size_t index) {
   ++live_;
   for (const Group& group : cluster_.state().jobs().At(id).groups) {
     const TaskShape& shape = cluster_.state().interner().Shape(group.shape).shape;
-    if (auto told = mix_.Come(shape, group.replicas); !told.ok()) return told;
+    if (auto added = mix_.Come(shape, group.replicas); !added.ok()) return added;
   }
   return absl::OkStatus();
 }
@@ -208,7 +208,7 @@ absl::Status World::Turn(const NodeTurn& turn) {
 }
 
 // A job has started once all its tasks have a place.
-void World::Tell(const TasksBound& bound) {
+void World::Follow(const TasksBound& bound) {
   const Job& job = cluster_.state().jobs().At(bound.job);
   Outcome& outcome = run_.outcomes[meter_->IndexOf(bound.job)];
   if (options_.places) {
@@ -243,10 +243,10 @@ void World::KeepCheckpoint(const Job& job) {
   cluster_.SetRunTime(job.id, workload_.jobs[meter_->IndexOf(job.id)].run - kept);
 }
 
-void World::Tell(const EventBody& decision) {
+void World::Follow(const EventBody& decision) {
   meter_->Before(decision, cluster_.now());
   if (options_.progress != nullptr) options_.progress->Decided(cluster_, decision);
-  if (const auto* bound = std::get_if<TasksBound>(&decision)) Tell(*bound);
+  if (const auto* bound = std::get_if<TasksBound>(&decision)) Follow(*bound);
   const auto* changed = std::get_if<JobStatusChanged>(&decision);
   if (changed == nullptr) return;
   const Job& job = cluster_.state().jobs().At(changed->job);
@@ -261,7 +261,7 @@ void World::Tell(const EventBody& decision) {
 
 absl::Status World::Settle() {
   for (int i = 0; i < kMaxCyclesAtOnce; ++i) {
-    const auto plan = cluster_.Cycle([this](const EventBody& decision) { Tell(decision); });
+    const auto plan = cluster_.Cycle([this](const EventBody& decision) { Follow(decision); });
     if (!plan.ok()) return plan.status();
     if (!cluster_.quiet()) continue;
     if (options_.progress != nullptr) options_.progress->Settled(&cluster_);

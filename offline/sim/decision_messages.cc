@@ -58,24 +58,24 @@ class DecisionConverter {
  public:
   DecisionConverter(const ClusterState& state, Time start) : state_(state), start_(start) {}
 
-  std::vector<Decision> Tell(const TasksBound& event) {
+  std::vector<Decision> Convert(const TasksBound& event) {
     Decision decision = Of(Decision::BIND, event.job);
     decision.set_gang(event.gang);
     AddPlaces(event.job, event.placements, decision.mutable_places());
     return Say(std::move(decision), "bind");
   }
-  std::vector<Decision> Tell(const TasksNominated& event) {
+  std::vector<Decision> Convert(const TasksNominated& event) {
     Decision decision = Of(Decision::NOMINATE, event.job);
     AddPlaces(event.job, event.placements, decision.mutable_places());
     return Say(std::move(decision), "nominate");
   }
-  std::vector<Decision> Tell(const TasksUnnominated& event) {
+  std::vector<Decision> Convert(const TasksUnnominated& event) {
     Decision decision = Of(Decision::UNNOMINATE, event.job);
     AddWhere(event.job, event.tasks, decision.mutable_places());
     return Say(std::move(decision), "unnominate");
   }
   // Separate decisions for tasks that move and tasks that do not.
-  std::vector<Decision> Tell(const TasksReleased& event) {
+  std::vector<Decision> Convert(const TasksReleased& event) {
     const bool eviction = IsEviction(event.reason);
     std::vector<uint32_t> moved, rest;
     for (uint32_t task : event.tasks) {
@@ -89,7 +89,7 @@ class DecisionConverter {
     if (!rest.empty()) decisions.push_back(Released(event, kind, rest));
     return decisions;
   }
-  std::vector<Decision> Tell(const JobReserved& event) {
+  std::vector<Decision> Convert(const JobReserved& event) {
     const Reservation& reservation = event.reservation;
     const bool none = reservation.places.empty();
     Decision decision = Of(none ? Decision::UNRESERVE : Decision::RESERVE, event.job);
@@ -104,31 +104,33 @@ class DecisionConverter {
         absl::StrCat("reserve ", decision.job(), " at ", at, " ", NodesIn(decision.places())));
     return {decision};
   }
-  std::vector<Decision> Tell(const TasksStarted& event) {
+  std::vector<Decision> Convert(const TasksStarted& event) {
     Decision decision = Of(Decision::START, event.job);
     AddWhere(event.job, event.tasks, decision.mutable_places());
     return {decision};
   }
-  std::vector<Decision> Tell(const TasksRequeued& event) {
+  std::vector<Decision> Convert(const TasksRequeued& event) {
     Decision decision = Of(Decision::REQUEUE, event.job);
     const Job& job = state_.jobs().At(event.job);
     for (uint32_t task : event.tasks) decision.add_places()->set_task(TaskNameOf(job, task));
     return {decision};
   }
-  std::vector<Decision> Tell(const JobStatusChanged& event) {
+  std::vector<Decision> Convert(const JobStatusChanged& event) {
     Decision decision = Of(Decision::JOB, event.job);
     decision.set_state(JobStateToApi(event.status.state));
     decision.set_detail(event.status.message);
     return {decision};
   }
-  std::vector<Decision> Tell(const JobDeleted& event) { return {Of(Decision::DELETE, event.id)}; }
-  std::vector<Decision> Tell(const NodeRefused& event) {
+  std::vector<Decision> Convert(const JobDeleted& event) {
+    return {Of(Decision::DELETE, event.id)};
+  }
+  std::vector<Decision> Convert(const NodeRefused& event) {
     Decision decision = Of(Decision::NODE, event.job);
     decision.set_node(state_.nodes().At(event.id).spec.name);
     decision.set_reason("refused");
     return {decision};
   }
-  std::vector<Decision> Tell(const NodeSteered& event) {
+  std::vector<Decision> Convert(const NodeSteered& event) {
     Decision decision;
     decision.set_kind(Decision::NODE);
     decision.set_node(state_.nodes().At(event.id).spec.name);
@@ -136,14 +138,14 @@ class DecisionConverter {
     decision.set_detail(event.reason);
     return {decision};
   }
-  std::vector<Decision> Tell(const UsageCharged&) {
+  std::vector<Decision> Convert(const UsageCharged&) {
     Decision decision;
     decision.set_kind(Decision::USAGE);
     return {decision};
   }
   // The rest is never decided by the engine.
   template <class Other>
-  std::vector<Decision> Tell(const Other&) {
+  std::vector<Decision> Convert(const Other&) {
     return {};
   }
 
@@ -214,8 +216,8 @@ class DecisionConverter {
 
 std::vector<Decision> DecisionMessages(const ClusterState& before, const EventBody& decision,
                                        Time start) {
-  DecisionConverter teller(before, start);
-  return std::visit([&](const auto& body) { return teller.Tell(body); }, decision);
+  DecisionConverter converter(before, start);
+  return std::visit([&](const auto& body) { return converter.Convert(body); }, decision);
 }
 
 }  // namespace berth

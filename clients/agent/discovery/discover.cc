@@ -70,9 +70,9 @@ absl::StatusOr<Machine> Discover(const DiscoverOptions& options) {
   if (!machine.ok()) return machine;
   machine->source = options.from.empty() ? "this machine" : options.from;
   if (!options.topology_file.empty()) {
-    const absl::StatusOr<Machine> told = FromFile(options.topology_file);
-    if (!told.ok()) return told.status();
-    ApplyOverride(*told, &*machine);
+    const absl::StatusOr<Machine> given = FromFile(options.topology_file);
+    if (!given.ok()) return given.status();
+    ApplyOverride(*given, &*machine);
   }
   NameGpusWithoutUuid(&*machine);
   ComputeDistances(&*machine);

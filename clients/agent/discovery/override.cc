@@ -10,13 +10,13 @@ namespace {
 
 class Mover {
  public:
-  Mover(const Machine& told, Machine* machine) : told_(told), machine_(machine) {
+  Mover(const Machine& given, Machine* machine) : given_(given), machine_(machine) {
     old_ = std::move(machine->pci);
-    machine->pci = told.pci;
+    machine->pci = given.pci;
     for (const NumaNode& node : machine->numa_nodes) packages_[node.os_index] = node.package;
-    for (size_t i = 0; i < told.pci.size(); ++i) {
-      if (told.pci[i].kind == PciKind::kDevice)
-        places_.emplace(told.pci[i].address, static_cast<int32_t>(i));
+    for (size_t i = 0; i < given.pci.size(); ++i) {
+      if (given.pci[i].kind == PciKind::kDevice)
+        places_.emplace(given.pci[i].address, static_cast<int32_t>(i));
     }
     for (PciNode& node : machine->pci) node.package = PackageOf(node);
   }
@@ -38,14 +38,14 @@ class Mover {
 
   void Links(Gpu* gpu) const {
     if (!gpu->links.empty()) return;
-    for (const Gpu& other : told_.gpus) {
+    for (const Gpu& other : given_.gpus) {
       if (other.pci == gpu->pci && other.partition == gpu->partition) gpu->links = other.links;
     }
   }
 
   template <class Device>
-  void ReportMissing(const std::vector<Device>& told, const std::vector<Device>& found) {
-    for (const Device& device : told) {
+  void ReportMissing(const std::vector<Device>& given, const std::vector<Device>& found) {
+    for (const Device& device : given) {
       const bool here = std::any_of(found.begin(), found.end(),
                                     [&](const Device& other) { return other.pci == device.pci; });
       if (!here) Warn(device.pci, " is in the topology file, but not in the machine");
@@ -74,7 +74,7 @@ class Mover {
     machine_->warnings.push_back(absl::StrCat("PCI ", ToString(address), text));
   }
 
-  const Machine& told_;
+  const Machine& given_;
   Machine* machine_;
   std::vector<PciNode> old_;
   std::map<PciAddress, int32_t> places_;
@@ -84,15 +84,15 @@ class Mover {
 
 }  // namespace
 
-void ApplyOverride(const Machine& told, Machine* machine) {
-  Mover mover(told, machine);
+void ApplyOverride(const Machine& given, Machine* machine) {
+  Mover mover(given, machine);
   for (Gpu& gpu : machine->gpus) {
     mover.Move(&gpu);
     mover.Links(&gpu);
   }
   for (Nic& nic : machine->nics) mover.Move(&nic);
-  mover.ReportMissing(told.gpus, machine->gpus);
-  mover.ReportMissing(told.nics, machine->nics);
+  mover.ReportMissing(given.gpus, machine->gpus);
+  mover.ReportMissing(given.nics, machine->nics);
 }
 
 }  // namespace berth::discovery

@@ -6,11 +6,11 @@
 
 namespace berth::discovery {
 
-// Moves the devices of `machine` to the position of the same PCI address in `told`: place in the
+// Moves the devices of `machine` to the position of the same PCI address in `given`: place in the
 // tree, NUMA node, and links of GPUs that report none. Model, memory and health stay. Devices that
-// are not in `told` stay where they are. A warning names these devices, and those that are only in
-// `told`.
-void ApplyOverride(const Machine& told, Machine* machine);
+// are not in `given` stay where they are. A warning names these devices, and those that are only in
+// `given`.
+void ApplyOverride(const Machine& given, Machine* machine);
 
 }  // namespace berth::discovery
 

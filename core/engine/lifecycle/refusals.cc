@@ -270,7 +270,7 @@ Time HoldUntil(const Look& look, const RefusalIncident& incident, const Refusals
 // Tasks that cannot start without these are requeued with them.
 void TakeBack(const Look& look, const RefusalIncident& incident, const Refusals& refusals,
               Step* step) {
-  const auto told = [&](JobStatus& status) {
+  const auto record = [&](JobStatus& status) {
     status.refusals = refusals;
     status.message = RefusalMessage(look, incident, RefusingNodes(incident));
   };
@@ -280,7 +280,7 @@ void TakeBack(const Look& look, const RefusalIncident& incident, const Refusals&
       timed_out ? ReleaseReason::kPrepareTimeout : ReleaseReason::kGangBroken;
   if (look.job.status.state == JobState::kBinding && !incident.spare) {
     JobStatus status = look.job.status;
-    told(status);
+    record(status);
     Step restart = RestartJob(look, reason, status.message, HoldUntil(look, incident, refusals),
                               status.retries, /*rerun_all=*/false);
     std::get<JobStatusChanged>(restart.back()).status.refusals = refusals;
@@ -289,7 +289,7 @@ void TakeBack(const Look& look, const RefusalIncident& incident, const Refusals&
   }
   if (look.job.status.state == JobState::kRunning) AddBrokenGroups(look.job, &leaving);
   Requeue(look, leaving, reason, step);
-  step->push_back(WithStatus(look, told));
+  step->push_back(WithStatus(look, record));
 }
 
 }  // namespace

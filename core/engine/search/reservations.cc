@@ -344,8 +344,8 @@ std::optional<QueueBar> Reservations::TakesGuarantee(const Job& job, const Resou
   }
   if (gone_at_begin != nullptr) moments.try_emplace(window.begin, job.id);
   for (const auto& [at, whose] : moments) {
-    const bool told = gone_at_begin != nullptr && at == window.begin;
-    GoneByQueue gone = told ? *gone_at_begin : GoneBy(at, once_released);
+    const bool given = gone_at_begin != nullptr && at == window.begin;
+    GoneByQueue gone = given ? *gone_at_begin : GoneBy(at, once_released);
     AddClaims(job, at, &gone);
     const auto verdict = GuaranteeVerdictAfter(state_, job.queue, request, [&](QueueId id) {
       const auto found = gone.find(id);

@@ -186,7 +186,7 @@ TEST_CASE("the culprit fails by name even under a supervisor that accepts no rea
   CHECK(exited.exit_signal == SIGKILL);
 }
 
-TEST_CASE("who is told to end and does not end is told again, then the next task is told") {
+TEST_CASE("a blamed task that does not end is blamed again, then the next task is blamed") {
   const SmallDisk disk;
   if (!disk.mounted()) return;
   const std::string first = disk.path() + "/first", second = disk.path() + "/second";

@@ -27,7 +27,7 @@ v1::DivideGpu Wish(const std::string& gpu = kGpu) {
 struct TestNode {
   TestNode() {
     for (const char* uuid : {kGpu, "MIG-a", "MIG-b"}) {
-      v1::Device& device = *told.add_devices();
+      v1::Device& device = *sent.add_devices();
       device.set_kind("mig");
       device.set_uuid(uuid);
       device.set_unhealthy(uuid == std::string(kGpu));
@@ -36,10 +36,10 @@ struct TestNode {
   }
   absl::StatusOr<GpuDivision::Step> On(const v1::DivideGpu& wish) {
     const auto in_use = [this](const std::string& uuid) { return used.contains(uuid); };
-    return division.On(wish, {told, instances, in_use}, now);
+    return division.On(wish, {sent, instances, in_use}, now);
   }
   void Register() {  // what AgentLoop::ApplyDevices registers
-    for (v1::Device& device : *told.mutable_devices()) {
+    for (v1::Device& device : *sent.mutable_devices()) {
       if (instances.contains(device.uuid())) device.set_unhealthy(division.Holds(kGpu));
     }
   }
@@ -48,7 +48,7 @@ struct TestNode {
     return step.ok() ? "" : std::string(step.status().message());
   }
 
-  v1::NodeInventory told;
+  v1::NodeInventory sent;
   std::map<std::string, MigPlace> instances;
   std::set<std::string> used;
   absl::Duration now = absl::Hours(1);
@@ -91,7 +91,7 @@ TEST_CASE("a GPU that was held in vain is offered again") {
 
 TEST_CASE("a GPU without instances is divided at once") {
   TestNode node;
-  node.told.mutable_devices()->DeleteSubrange(1, 2);
+  node.sent.mutable_devices()->DeleteSubrange(1, 2);
   node.instances.clear();
   CHECK(*node.On(Wish()) == GpuDivision::Step::kDivide);
 }
@@ -104,9 +104,9 @@ TEST_CASE("a GPU is not divided if it is in use, unknown, or not divisible by th
   CHECK_THAT(node.Refusal(Wish("GPU-2")),
              Contains("GPU GPU-2 is not a GPU that this node may divide"));
   CHECK_THAT(node.Refusal(Wish("MIG-a")), Contains("not a GPU that this node may divide"));
-  node.told.mutable_devices(0)->set_kind("gpu");  // unhealthy, or the policy is off
+  node.sent.mutable_devices(0)->set_kind("gpu");  // unhealthy, or the policy is off
   CHECK_THAT(node.Refusal(Wish()), Contains("not a GPU that this node may divide"));
-  node.told.mutable_devices(0)->set_kind("mig");
+  node.sent.mutable_devices(0)->set_kind("mig");
   v1::DivideGpu wrong = Wish();
   wrong.clear_parts();
   CHECK_THAT(node.Refusal(wrong), Contains("1 to 16 parts"));
