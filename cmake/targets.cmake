@@ -95,10 +95,11 @@ function(berth_program name main)
   endif()
 endfunction()
 
-# berth_tests(NAME DIRECTORY [OPTIMIZED] [ONLY regex] [EXCEPT regex] [PCH name] LINK target...): one Catch2 program from
-# all its .cc files (those whose paths match ONLY and not EXCEPT), each test case a separate ctest.
+# berth_tests(NAME DIRECTORY [OPTIMIZED] [ONLY regex] [EXCEPT regex] [PCH name] [COST n] LINK target...): one Catch2
+# program from all its .cc files (those whose paths match ONLY and not EXCEPT), each test case a separate ctest. Tests of
+# greater COST start first, so that none is still running alone at the end.
 function(berth_tests name directory)
-  cmake_parse_arguments(arg "OPTIMIZED" "ONLY;EXCEPT;PCH" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED" "ONLY;EXCEPT;PCH;COST" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cc)
   if(arg_ONLY)
     list(FILTER sources INCLUDE REGEX ${arg_ONLY})
@@ -122,7 +123,8 @@ function(berth_tests name directory)
     berth_optimize(${name})
   endif()
   # A name with ";" would become two that no test has: a name that no test has is a failure.
-  catch_discover_tests(${name} EXTRA_ARGS -w NoTests TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  catch_discover_tests(${name} EXTRA_ARGS -w NoTests TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT 300 COST 0${arg_COST})
 endfunction()
 
 # berth_manual(PROGRAM SECTION [ARGUMENT...]): its manual page, printed by "PROGRAM --man" whenever it is linked; with
