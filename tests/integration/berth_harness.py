@@ -33,7 +33,7 @@ PORTS = range(10000, 32000)  # below those that the kernel gives to outgoing con
 
 
 def take_ports(count):
-    """The first of `count` consecutive ports that no other test has, also one that runs at the same time."""
+    """The first of `count` consecutive ports, which no other test gets before all of PORTS were given out once."""
     with open(pathlib.Path(tempfile.gettempdir()) / f"berth-test-ports-{os.getuid()}", "a+", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
