@@ -38,7 +38,7 @@ static_assert(kFields<JobCancelled> == 3);
 static_assert(kFields<JobSuspended> == 2);
 static_assert(kFields<JobDeleted> == 1);
 static_assert(kFields<TaskReported> == 11);
-static_assert(kFields<TasksBound> == 3);
+static_assert(kFields<TasksBound> == 4);
 static_assert(kFields<TasksStarted> == 2);
 static_assert(kFields<TasksReleased> == 7);
 static_assert(kFields<TasksRequeued> == 2);
@@ -156,6 +156,7 @@ struct Setter {
     m->set_job(event.job.value);
     m->set_gang(event.gang);
     SetPlacements(event.placements, m->mutable_placements());
+    m->set_epoch(event.epoch);
   }
   void operator()(const TasksStarted& event) const {
     pb::TasksStarted* m = out->mutable_tasks_started();
@@ -272,8 +273,10 @@ EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
 }
 
 EventBody GetTasksBound(const pb::TasksBound& m, Reader& reader) {
-  return TasksBound{
-      .job = JobId{m.job()}, .gang = m.gang(), .placements = GetPlacements(m.placements(), reader)};
+  return TasksBound{.job = JobId{m.job()},
+                    .gang = m.gang(),
+                    .placements = GetPlacements(m.placements(), reader),
+                    .epoch = m.epoch()};
 }
 
 EventBody GetUsageCharged(const pb::UsageCharged& m, Reader& reader) {

@@ -25,12 +25,15 @@ static_assert(static_cast<int>(PolicyAction::kIgnore) == pb::ACTION_IGNORE);
 static_assert(static_cast<int>(DependencyCondition::kAfterAny) == pb::AFTER_ANY);
 static_assert(static_cast<int>(DependencyCondition::kAfterNotOk) == pb::AFTER_NOT_OK);
 static_assert(static_cast<int>(GroupCondition::kCompleted) == pb::GROUP_COMPLETED);
+static_assert(static_cast<int>(GangMembership::kRigid) == pb::RIGID);
+static_assert(static_cast<int>(GangMembership::kRendezvous) == pb::RENDEZVOUS);
+static_assert(static_cast<int>(GangMembership::kIndependent) == pb::INDEPENDENT);
 static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 26);
-static_assert(kFields<GroupSpec> == 19);
+static_assert(kFields<JobSpec> == 28);
+static_assert(kFields<GroupSpec> == 21);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
 static_assert(kFields<Toleration> == 2);
@@ -159,6 +162,8 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
   out->set_spread_tier(group.spread.tier);
   out->set_max_skew(group.spread.max_skew);
   if (group.priority.has_value()) out->set_priority(*group.priority);
+  out->set_membership(static_cast<pb::Membership>(group.membership));
+  out->set_coordinator(group.coordinator);
   const TopologyConstraint none;
   if (!(group.topology == none)) SetTopology(group.topology, out->mutable_topology());
   if (!(group.partition_topology == none)) {
@@ -167,25 +172,29 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
 }
 
 GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
-  GroupSpec group{.name = message.name(),
-                  .replicas = message.replicas(),
-                  .min_available = message.min_available(),
-                  .shape = GetShape(message.shape(), reader),
-                  .policies = GetPolicies(message.policies(), reader),
-                  .depends_on = {},
-                  .partition_size = message.partition_size(),
-                  .strategy = GetStrategy(message.strategy(), reader),
-                  .near_groups = {message.near_groups().begin(), message.near_groups().end()},
-                  .apart_from = {message.apart_from().begin(), message.apart_from().end()},
-                  .affinity_tier = message.affinity_tier(),
-                  .topology = {},
-                  .partition_topology = {},
-                  .communication = message.communication(),
-                  .has_image = message.has_image(),
-                  .preemptible = message.preemptible(),
-                  .device_strategy = GetStrategy(message.device_strategy(), reader),
-                  .spread = {.tier = message.spread_tier(), .max_skew = message.max_skew()},
-                  .priority = {}};
+  GroupSpec group{
+      .name = message.name(),
+      .replicas = message.replicas(),
+      .min_available = message.min_available(),
+      .shape = GetShape(message.shape(), reader),
+      .policies = GetPolicies(message.policies(), reader),
+      .depends_on = {},
+      .partition_size = message.partition_size(),
+      .strategy = GetStrategy(message.strategy(), reader),
+      .near_groups = {message.near_groups().begin(), message.near_groups().end()},
+      .apart_from = {message.apart_from().begin(), message.apart_from().end()},
+      .affinity_tier = message.affinity_tier(),
+      .topology = {},
+      .partition_topology = {},
+      .communication = message.communication(),
+      .has_image = message.has_image(),
+      .preemptible = message.preemptible(),
+      .device_strategy = GetStrategy(message.device_strategy(), reader),
+      .spread = {.tier = message.spread_tier(), .max_skew = message.max_skew()},
+      .priority = {},
+      .membership = reader.Enum<GangMembership>(
+          message.membership(), pb::Membership_IsValid(message.membership()), "membership"),
+      .coordinator = message.coordinator()};
   if (message.has_priority()) group.priority = message.priority();
   if (message.has_topology()) group.topology = GetTopology(message.topology(), reader);
   if (message.has_partition_topology()) {
@@ -249,6 +258,9 @@ void SetTimes(const JobSpec& spec, pb::JobSpec* out) {
     SetDuration(spec.checkpoint_interval, out->mutable_checkpoint_interval());
   }
   if (spec.deadline != absl::InfiniteFuture()) SetTime(spec.deadline, out->mutable_deadline());
+  if (spec.walltime_notice != none) {
+    SetDuration(spec.walltime_notice, out->mutable_walltime_notice());
+  }
 }
 
 void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
@@ -268,6 +280,8 @@ void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
       m.has_checkpoint_interval(), m.checkpoint_interval(), forever, "checkpoint_interval");
   spec.deadline =
       reader.GetTime(m.has_deadline(), m.deadline(), absl::InfiniteFuture(), "deadline");
+  spec.walltime_notice =
+      reader.GetDuration(m.has_walltime_notice(), m.walltime_notice(), none, "walltime_notice");
 }
 
 }  // namespace
@@ -299,6 +313,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_user(spec.user);
   if (!(spec.topology == TopologyConstraint{})) SetTopology(spec.topology, out->mutable_topology());
   for (const AffinityTerm& term : spec.affinity) SetAffinity(term, out->add_affinity());
+  out->mutable_saved_exit_codes()->Add(spec.saved_exit_codes.begin(), spec.saved_exit_codes.end());
   SetTimes(spec, out);
 }
 
@@ -327,6 +342,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   if (message.has_topology()) spec.topology = GetTopology(message.topology(), reader);
   for (const pb::AffinityTerm& term : message.affinity())
     spec.affinity.push_back(GetAffinity(term));
+  spec.saved_exit_codes = {message.saved_exit_codes().begin(), message.saved_exit_codes().end()};
   GetTimes(message, reader, spec);
   return spec;
 }

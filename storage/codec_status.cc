@@ -47,14 +47,14 @@ static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONS
 static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobStatus> == 18);
+static_assert(kFields<JobStatus> == 22);
 static_assert(kFields<Eviction> == 5);
 static_assert(kFields<Refusals> == 6);
 static_assert(kFields<DelayedAction> == 5);
 static_assert(kFields<Reservation> == 4);
 static_assert(kFields<Placement> == 3);
 static_assert(kFields<StoredJobStatus> == 7);
-static_assert(kFields<Task> == 19);
+static_assert(kFields<Task> == 22);
 static_assert(kFields<StoredTask> == 3);
 
 void SetEviction(const Eviction& eviction, pb::Eviction* out) {
@@ -97,6 +97,22 @@ Refusals GetRefusals(const pb::Refusals& m, Reader& reader) {
 
 }  // namespace
 
+void SetLaunch(const Task& task, pb::Launch* out) {
+  out->set_attempt(task.attempt);
+  out->set_epoch(task.epoch);
+  out->set_world(task.world);
+  if (task.released != ReleaseReason::kCancelled) {
+    out->set_released(static_cast<pb::ReleaseReason>(task.released));
+  }
+}
+
+void GetLaunch(const pb::Launch& m, Reader& reader, Task& task) {
+  if (m.attempt() != task.attempt) return;
+  task.epoch = m.epoch();
+  task.world = reader.Number<uint16_t>(m.world(), "world");
+  task.released = GetReleaseReason(m.released(), reader);
+}
+
 ReleaseReason GetReleaseReason(pb::ReleaseReason reason, Reader& reader) {
   return reader.Enum<ReleaseReason>(reason, pb::ReleaseReason_IsValid(reason), "release reason");
 }
@@ -123,6 +139,14 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
     SetDuration(status.attained, out->mutable_attained());
   }
   out->set_line_from(status.line_from);
+  out->set_epoch(status.epoch);
+  if (status.incident != absl::InfinitePast()) SetTime(status.incident, out->mutable_incident());
+  if (status.checkpoint_asked != absl::InfinitePast()) {
+    SetTime(status.checkpoint_asked, out->mutable_checkpoint_asked());
+  }
+  if (status.places_until != absl::InfinitePast()) {
+    SetTime(status.places_until, out->mutable_places_until());
+  }
   for (const DelayedAction& action : status.delayed) {
     pb::DelayedAction* message = out->add_delayed();
     message->set_action(static_cast<pb::PolicyAction>(action.action));
@@ -156,6 +180,12 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
       reader.GetDuration(m.has_attained(), m.attained(), absl::ZeroDuration(), "attained");
   status.line_from = m.line_from();
   if (status.line_from < 0 || status.line_from > kMaxLine) reader.Refuse("line_from out of range");
+  status.epoch = m.epoch();
+  status.incident = reader.GetTime(m.has_incident(), m.incident(), never, "incident");
+  status.checkpoint_asked =
+      reader.GetTime(m.has_checkpoint_asked(), m.checkpoint_asked(), never, "checkpoint_asked");
+  status.places_until =
+      reader.GetTime(m.has_places_until(), m.places_until(), never, "places_until");
   if (status.attained < absl::ZeroDuration()) reader.Refuse("attained below 0");
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(
@@ -279,6 +309,9 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
     message.mutable_next()->set_node(task.next_node.value);
     codec::SetDevices(task.next_devices, message.mutable_next()->mutable_devices());
   }
+  const bool recorded =
+      task.epoch != 0 || task.world != 0 || task.released != ReleaseReason::kCancelled;
+  if (recorded) codec::SetLaunch(task, message.mutable_launch());
   return message.SerializeAsString();
 }
 
@@ -313,6 +346,7 @@ absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_
   task.moves = m.has_next();
   task.next_node = NodeId{m.next().node()};
   task.next_devices = reader.GetDevices(m.next().devices(), "next devices");
+  if (m.has_launch()) codec::GetLaunch(m.launch(), reader, task);
   status = codec::Verdict(reader, RecordKind::kTask, key);
   if (!status.ok()) return status;
   return StoredTask{.key = *id, .task = task, .message = m.message()};

@@ -92,8 +92,9 @@ void AddNccl(const v1::TaskLaunch& launch, const EnvironmentContext& context, En
 }
 
 void AddRanks(const v1::TaskLaunch& launch, Environment* env) {
-  (*env)["RANK"] = absl::StrCat(launch.rank());
   (*env)["WORLD_SIZE"] = absl::StrCat(launch.world_size());
+  if (launch.coordinator()) return;  // it has no rank
+  (*env)["RANK"] = absl::StrCat(launch.rank());
   (*env)["LOCAL_RANK"] = absl::StrCat(launch.local_rank());
   (*env)["LOCAL_WORLD_SIZE"] = absl::StrCat(launch.local_world_size());
   (*env)["GROUP_RANK"] = absl::StrCat(launch.node_rank());
@@ -110,6 +111,31 @@ void AddRendezvous(const v1::Start& start, const EnvironmentContext& context, En
       context.hostfile.empty() ? context.task_directory + "/hostfile" : context.hostfile;
 }
 
+// torchrun reads each option that it is not given from PET_OPTION. One task is one of its nodes.
+void AddTorchrun(const v1::TaskLaunch& launch, Environment* env) {
+  if (launch.coordinator()) return;
+  const bool rigid = launch.rigid() || launch.least_world() == 0;
+  const int most = rigid ? launch.world_size() : launch.most_world();
+  const bool elastic = !rigid && launch.least_world() < most;
+  const int processes = static_cast<int>(
+      std::count(launch.device_kinds().begin(), launch.device_kinds().end(), "gpu") +
+      std::count(launch.device_kinds().begin(), launch.device_kinds().end(), "mig"));
+  const std::string& address = (*env)["MASTER_ADDR"];
+  const auto port = env->find("MASTER_PORT");
+  (*env)["PET_NNODES"] =
+      elastic ? absl::StrCat(launch.least_world(), ":", most) : absl::StrCat(most);
+  (*env)["PET_NPROC_PER_NODE"] = absl::StrCat(std::max(processes, 1));
+  (*env)["PET_NODE_RANK"] = absl::StrCat(launch.rank());
+  (*env)["PET_RDZV_BACKEND"] = "c10d";
+  (*env)["PET_RDZV_ID"] = (*env)["TORCHELASTIC_RUN_ID"];
+  const bool hosts = launch.rank() == 0 && !launch.elsewhere();
+  (*env)["PET_RDZV_CONF"] = absl::StrCat("is_host=", hosts ? "true" : "false");
+  if (port == env->end()) return;
+  (*env)["PET_MASTER_ADDR"] = address;
+  (*env)["PET_MASTER_PORT"] = port->second;
+  (*env)["PET_RDZV_ENDPOINT"] = absl::StrCat(address, ":", port->second);
+}
+
 void AddNames(const TaskId& id, const v1::TaskLaunch& launch, Environment* env) {
   (*env)["BERTH_JOB"] = launch.job();
   (*env)["BERTH_JOB_UID"] = absl::StrCat(id.job_uid);
@@ -118,6 +144,7 @@ void AddNames(const TaskId& id, const v1::TaskLaunch& launch, Environment* env) 
   (*env)["BERTH_GROUP_INDEX"] = absl::StrCat(launch.index());
   (*env)["BERTH_GROUP_SIZE"] = absl::StrCat(launch.group_size());
   (*env)["BERTH_ATTEMPT"] = absl::StrCat(id.attempt);
+  if (launch.epoch() > 0) (*env)["BERTH_EPOCH"] = absl::StrCat(launch.epoch());
   (*env)["BERTH_QUEUE"] = launch.queue();
   (*env)["TORCHELASTIC_RESTART_COUNT"] = absl::StrCat(launch.restart_count());
   (*env)["TORCHELASTIC_RUN_ID"] = absl::StrCat(launch.job(), "-", id.job_uid);
@@ -139,6 +166,7 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   AddNames(id, launch, &env);
   AddRanks(launch, &env);
   AddRendezvous(start, context, &env);
+  AddTorchrun(launch, &env);
   AddDevices(launch, context, &env);
   AddNccl(launch, context, &env);
   for (const v1::EnvVar& variable : launch.env()) env[variable.name()] = variable.value();

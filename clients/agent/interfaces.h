@@ -76,8 +76,9 @@ struct TaskEvent {
 class TaskRunner {
  public:
   virtual ~TaskRunner() = default;
-  // Prepares the task: directory, user, port. kPrepared or kRefused follows.
-  virtual void Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) = 0;
+  // Prepares the task: directory, user, port. `port`: reserve one, preferably this one (0 = any).
+  // kPrepared or kRefused follows.
+  virtual void Prepare(const TaskId& id, const v1::TaskLaunch& launch, std::optional<int> port) = 0;
   // Releases what Prepare took. No event follows.
   virtual void Discard(const TaskId& id) = 0;
   // kRunning, kRefused or kExited follows. `launch` is complete.
@@ -86,6 +87,8 @@ class TaskRunner {
   // shorten the grace. kExited follows, with `cause` unless the task had already ended.
   virtual void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
                     v1::TaskReport::Cause cause) = 0;
+  // Sends a signal to all processes of a task that runs; it goes on.
+  virtual void Signal(const TaskId& id, const std::string& signal) = 0;
   // Takes over a task from an earlier agent process: a prepared task (no event), or a started one
   // (kRunning if it runs, and kExited in any case, now or later).
   virtual void Adopt(const agent::v1::TaskRecord& record) = 0;

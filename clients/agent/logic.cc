@@ -105,6 +105,9 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
     case v1::ServerMessage::kKill:
       if (IsOurs(message.kill().key())) book_.Kill(now, message.kill());
       return;
+    case v1::ServerMessage::kSignalTask:
+      if (IsOurs(message.signal_task().key())) book_.Signal(message.signal_task());
+      return;
     case v1::ServerMessage::kReadLog:
       if (IsOurs(message.read_log().key())) return pump_.Open(now.steady, message.read_log());
       return RefuseLog(message.read_log());

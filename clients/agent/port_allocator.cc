@@ -39,8 +39,13 @@ bool IsPortBindable(int port) {
 PortAllocator::PortAllocator(int first, int last, Probe probe)
     : first_(first), last_(last), probe_(std::move(probe)), next_(first) {}
 
-absl::StatusOr<int> PortAllocator::Reserve(const TaskId& id) {
+absl::StatusOr<int> PortAllocator::Reserve(const TaskId& id, int preferred) {
   if (const auto held = by_task_.find(id); held != by_task_.end()) return held->second;
+  const bool in_range = first_ <= preferred && preferred <= last_;
+  if (in_range && !by_port_.contains(preferred) && probe_(preferred)) {
+    Adopt(id, preferred);
+    return preferred;
+  }
   for (int tries = first_; tries <= last_; ++tries) {
     const int port = next_;
     next_ = port == last_ ? first_ : port + 1;

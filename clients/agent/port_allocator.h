@@ -21,8 +21,9 @@ class PortAllocator {
   // Ports first..last. Ports are tried in turn, so that a released port rests for a while.
   PortAllocator(int first, int last, Probe probe = IsPortBindable);
 
-  // The task's port; the same one if it already has one. RESOURCE_EXHAUSTED if none is free.
-  absl::StatusOr<int> Reserve(const TaskId& id);
+  // The task's port; the same one if it already has one. `preferred` if that is free; 0 = any.
+  // RESOURCE_EXHAUSTED if none is free.
+  absl::StatusOr<int> Reserve(const TaskId& id, int preferred = 0);
   // Takes over a port that an earlier agent process assigned. Not probed: the task may have bound
   // it.
   void Adopt(const TaskId& id, int port);

@@ -153,14 +153,15 @@ absl::Status ProcessRunner::MakeDirectory(const TaskId& id, const v1::TaskLaunch
   return options_.isolation->MakeDirectories(id, launch, directory);
 }
 
-void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) {
+void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch& launch,
+                            std::optional<int> port) {
   TaskEvent event;
   event.id = id;
   event.kind = TaskEvent::Kind::kPrepared;
-  if (reserve_port) {
-    const absl::StatusOr<int> port = ports_.Reserve(id);
-    if (!port.ok()) return Refuse(id, port.status());
-    event.port = *port;
+  if (port.has_value()) {
+    const absl::StatusOr<int> reserved = ports_.Reserve(id, *port);
+    if (!reserved.ok()) return Refuse(id, reserved.status());
+    event.port = *reserved;
   }
   absl::Status status = MakeDirectory(id, launch);
   if (status.ok()) status = MakeReady(id, launch, std::move(event));
@@ -392,11 +393,18 @@ void ProcessRunner::Kill(const TaskId& id, const std::string& signal, absl::Dura
 
 void ProcessRunner::Command(const TaskId& id, int signal, absl::Duration grace,
                             v1::TaskReport::Cause cause, const std::string& reason) {
+  Write(id, absl::StrCat(signal, " ", std::max<int64_t>(absl::ToInt64Milliseconds(grace), 0), " ",
+                         static_cast<int>(cause), reason.empty() ? "" : " ", reason, "\n"));
+}
+
+void ProcessRunner::Signal(const TaskId& id, const std::string& signal) {
+  const int number = SignalNumber(signal);
+  if (number != 0) Write(id, absl::StrCat(number, " ", kSignalOnly, " 0\n"));
+}
+
+void ProcessRunner::Write(const TaskId& id, const std::string& line) {
   const auto found = live_.find(id);
   if (found == live_.end() || found->second.control_fd < 0) return;
-  const std::string line =
-      absl::StrCat(signal, " ", std::max<int64_t>(absl::ToInt64Milliseconds(grace), 0), " ",
-                   static_cast<int>(cause), reason.empty() ? "" : " ", reason, "\n");
   // A full FIFO means that the supervisor is not reading, and earlier stop orders are in it.
   if (write(found->second.control_fd, line.data(), line.size()) < 0) return;
 }

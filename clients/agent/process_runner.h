@@ -55,11 +55,12 @@ class ProcessRunner final : public TaskRunner {
   static absl::StatusOr<std::unique_ptr<ProcessRunner>> Create(Options options);
   ~ProcessRunner() override;
 
-  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) override;
+  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, std::optional<int> port) override;
   void Discard(const TaskId& id) override;
   void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override;
   void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
             v1::TaskReport::Cause cause) override;
+  void Signal(const TaskId& id, const std::string& signal) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
   // Call after adopting everything that an earlier agent left: releases images of all other tasks,
@@ -119,6 +120,7 @@ class ProcessRunner final : public TaskRunner {
   void Refuse(const TaskId& id, const absl::Status& status);
   absl::Status MakeReady(const TaskId& id, const v1::TaskLaunch& launch, TaskEvent prepared);
   void PollImages();
+  void Write(const TaskId& id, const std::string& line);
   void Command(const TaskId& id, int signal, absl::Duration grace, v1::TaskReport::Cause cause,
                const std::string& reason);
   void WatchDisk(const TaskId& id, const v1::TaskLaunch& launch,

@@ -103,7 +103,7 @@ SimRunner::SimRunner(const SimBehaviour& behaviour, Random& random, SimCounters&
                      After after)
     : behaviour_(behaviour), random_(random), counters_(counters), after_(std::move(after)) {}
 
-void SimRunner::Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserve_port) {
+void SimRunner::Prepare(const TaskId& id, const v1::TaskLaunch&, std::optional<int> port) {
   if (behaviour_.on_prepare) behaviour_.on_prepare(id);
   tasks_[id] = Phase::kPreparing;
   if (random_.Unit() < behaviour_.refusal_rate) {
@@ -111,7 +111,7 @@ void SimRunner::Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserve_po
                   Event(id, TaskEvent::Kind::kRefused, "refused by refusal_rate"));
   }
   TaskEvent prepared = Event(id, TaskEvent::Kind::kPrepared);
-  if (reserve_port) prepared.port = kFirstPort + next_port_++ % kPorts;
+  if (port.has_value()) prepared.port = *port > 0 ? *port : kFirstPort + next_port_++ % kPorts;
   after_(behaviour_.prepare_delay, std::move(prepared));
 }
 

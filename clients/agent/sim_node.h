@@ -46,11 +46,12 @@ class SimRunner final : public TaskRunner {
   using After = absl::AnyInvocable<void(absl::Duration delay, TaskEvent event)>;
   SimRunner(const SimBehaviour& behaviour, Random& random, SimCounters& counters, After after);
 
-  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) override;
+  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, std::optional<int> port) override;
   void Discard(const TaskId& id) override;
   void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override;
   void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
             v1::TaskReport::Cause cause) override;
+  void Signal(const TaskId&, const std::string&) override {}  // they have nothing to save
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
   bool SetLease(absl::Duration, absl::Duration) override { return true; }

@@ -179,6 +179,9 @@ void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allo
   if (message.launch().fence() && !strict_allowed) {
     return AddEnded(now, id, RefusedReport("the agent's lease has lapsed"));
   }
+  if (OfOlderEpoch(id, message.launch())) {
+    return AddEnded(now, id, RefusedReport("its gang is in a newer epoch"));
+  }
   if (live_ >= kMaxLiveTasks) {
     // The server knows this limit; tasks that it does not know of are here only for a moment.
     return AddEnded(
@@ -190,7 +193,7 @@ void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allo
   entry.record.set_cluster_id(store_.cluster_id);
   *entry.record.mutable_launch() = message.launch();
   entry.start_at_once = message.start_at_once();
-  entry.reserve_port = message.reserve_port() || message.start_at_once();
+  if (message.reserve_port() || message.start_at_once()) entry.port = message.preferred_port();
   ++live_;
   TryPrepare(now, id, entry);
 }
@@ -204,6 +207,15 @@ void TaskBook::Start(Instant now, const v1::Start& message) {
                     RefusedReport("Start without Prepare: the agent does not know this task"));
   }
   Entry& entry = found->second;
+  const v1::TaskLaunch& launch = entry.record.launch();
+  const bool waits = IsLive(entry.record) && !IsStarted(entry.record);
+  if (waits && (message.epoch() != launch.epoch() || OfOlderEpoch(id, launch))) {
+    if (!entry.waiting) runner_.Discard(id);
+    return End(now, id, entry,
+               RefusedReport(absl::StrCat("Start for epoch ", message.epoch(),
+                                          ": it was prepared for epoch ", launch.epoch(),
+                                          ", or its gang is in a newer one")));
+  }
   if (entry.record.phase() == TaskRecord::PHASE_UNSPECIFIED) {
     entry.start = message;
     entry.start_wanted = true;
@@ -231,6 +243,20 @@ void TaskBook::Kill(Instant now, const v1::Kill& message) {
                MakeReport(TaskReport::EXITED, TaskReport::KILLED, message.reason()));
   }
   StopRunning(id, entry, message.signal(), DurationFrom(message.grace()), TaskReport::KILLED);
+}
+
+void TaskBook::Signal(const v1::SignalTask& message) {
+  const TaskId id = ToTaskId(message.key());
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) return;
+  Entry& entry = found->second;
+  const bool runs = entry.record.phase() == TaskRecord::RUNNING && !entry.stopping;
+  if (!runs || message.request() <= entry.record.signalled()) return;
+  runner_.Signal(id, message.signal());
+  entry.record.set_signalled(message.request());
+  agent::v1::JournalRecord record;  // if it is lost, the signal is sent twice
+  *record.mutable_task() = entry.record;
+  journal_.AppendLater(std::move(record));
 }
 
 void TaskBook::Forget(Instant now, const TaskId& id) {
@@ -327,6 +353,22 @@ void TaskBook::DoStart(Instant now, const TaskId& id, Entry& entry) {
   entry.start.Clear();
 }
 
+// A rigid gang runs in one epoch: a live member of a newer one is here already.
+bool TaskBook::OfOlderEpoch(const TaskId& id, const v1::TaskLaunch& launch) const {
+  if (!launch.rigid() || launch.epoch() == 0) return false;
+  const TaskId first{.job_uid = id.job_uid, .incarnation = id.incarnation};
+  for (auto one = tasks_.lower_bound(first);
+       one != tasks_.end() && one->first.job_uid == id.job_uid &&
+       one->first.incarnation == id.incarnation;
+       ++one) {
+    const v1::TaskLaunch& other = one->second.record.launch();
+    const bool newer = IsLive(one->second.record) && other.rigid() &&
+                       other.epoch() > launch.epoch() && other.group() == launch.group();
+    if (newer) return true;
+  }
+  return false;
+}
+
 bool TaskBook::SupersededByNewer(const TaskId& id) const {
   const auto after = tasks_.upper_bound(id);
   return after != tasks_.end() && after->first.incarnation == id.incarnation &&
@@ -379,7 +421,7 @@ void TaskBook::TryPrepare(Instant now, const TaskId& id, Entry& entry) {
     return End(now, id, entry, RefusedReport(why));
   }
   TakeDevices(id, entry);
-  runner_.Prepare(id, entry.record.launch(), entry.reserve_port);
+  runner_.Prepare(id, entry.record.launch(), entry.port);
 }
 
 void TaskBook::RetryWaiting(Instant now) {

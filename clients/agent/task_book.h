@@ -19,6 +19,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -81,6 +82,7 @@ class TaskBook {
   void Prepare(Instant now, const v1::Prepare& message, bool strict_allowed);
   void Start(Instant now, const v1::Start& message);
   void Kill(Instant now, const v1::Kill& message);
+  void Signal(const v1::SignalTask& message);
   void Forget(Instant now, const TaskId& id);
   void OnEvent(Instant now, const TaskEvent& event);
   // The lease has lapsed: ends every strict task.
@@ -108,12 +110,12 @@ class TaskBook {
   struct Entry {
     agent::v1::TaskRecord record;  // PHASE_UNSPECIFIED = preparing, not in the journal
     bool start_at_once = false;
-    bool reserve_port = false;
-    bool waiting = false;   // for devices
-    bool stopping = false;  // Kill was called
-    bool silent = false;    // forgotten: its end is not reported
-    bool foreign = false;   // of another store: also silent
-    bool unsaved = false;   // the journal had no space
+    std::optional<int> port;  // wanted; 0 = any
+    bool waiting = false;     // for devices
+    bool stopping = false;    // Kill was called
+    bool silent = false;      // forgotten: its end is not reported
+    bool foreign = false;     // of another store: also silent
+    bool unsaved = false;     // the journal had no space
     bool start_wanted = false;
     v1::Start start;
   };
@@ -126,6 +128,7 @@ class TaskBook {
   void Drop(const TaskId& id);
   void SaveIdentity();
   bool SupersededByNewer(const TaskId& id) const;
+  bool OfOlderEpoch(const TaskId& id, const v1::TaskLaunch& launch) const;
   Devices CheckDevices(const TaskId& id, const Entry& entry, std::string* why) const;
   void TryPrepare(Instant now, const TaskId& id, Entry& entry);
   void OnPrepared(Instant now, const TaskEvent& event, Entry& entry);

@@ -171,7 +171,20 @@ std::string ConditionsText(const v1::JobStatus& status) {
   return absl::StrJoin(parts, "\n");
 }
 
-std::string CheckpointText(const v1::JobSpec& spec) {
+// "rdzv coordinates, worker rendezvous"
+std::string MembershipText(const v1::JobSpec& spec) {
+  std::vector<std::string> parts;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    if (group.role() == v1::COORDINATOR) parts.push_back(group.name() + " coordinates");
+    if (group.membership() == v1::MEMBERSHIP_UNSPECIFIED) continue;
+    parts.push_back(absl::StrCat(group.name(), " ",
+                                 absl::AsciiStrToLower(v1::Membership_Name(group.membership()))));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string CheckpointText(const v1::Job& job, const Session& session) {
+  const v1::JobSpec& spec = job.spec();
   if (!spec.has_checkpoint()) return "";
   std::vector<std::string> parts;
   const v1::CheckpointPolicy& checkpoint = spec.checkpoint();
@@ -181,6 +194,14 @@ std::string CheckpointText(const v1::JobSpec& spec) {
   }
   if (checkpoint.has_interval()) {
     parts.push_back(absl::StrCat("every ", HumanDuration(DurationFrom(checkpoint.interval()))));
+  }
+  if (checkpoint.has_walltime_notice() && spec.has_walltime()) {
+    parts.push_back(absl::StrCat(HumanDuration(DurationFrom(checkpoint.walltime_notice())),
+                                 " before the walltime ends"));
+  }
+  if (job.status().has_checkpoint_asked()) {
+    parts.push_back(absl::StrCat(
+        "asked ", HumanAge(true, job.status().checkpoint_asked(), session.Now()), " ago"));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -193,7 +214,8 @@ void AddSharing(const v1::Job& job, const Session& session, Page* page) {
   if (spec.has_deadline()) {
     page->Add("Deadline", HumanTime(true, spec.deadline(), session.io().time_zone));
   }
-  page->Add("Checkpoint", CheckpointText(spec));
+  page->Add("Membership", MembershipText(spec));
+  page->Add("Checkpoint", CheckpointText(job, session));
   if (job.status().has_reservation()) {
     page->Add("Reserved", ReservationText(job.status().reservation(), session));
   }
@@ -295,6 +317,9 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   page.Add("Cancelled", job.status().cancel_reason());
   page.Add("Priority", absl::StrCat(spec.priority()));
   page.Add("Starts", absl::StrCat(job.status().start_count()));
+  if (job.status().epoch() > job.status().start_count()) {  // members were replaced or added
+    page.Add("Epoch", absl::StrCat(job.status().epoch()));
+  }
   page.Add("Retries", absl::StrCat(job.status().retries(), " of ", spec.max_retries()));
   AddTimes(job, session, &page);
   AddSharing(job, session, &page);

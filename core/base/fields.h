@@ -44,7 +44,7 @@ inline constexpr size_t kFields = fields_internal::Count<T>();
 template <class T>
 constexpr auto FieldsOf(T& value) {
   constexpr size_t kCount = kFields<std::remove_const_t<T>>;
-  static_assert(0 < kCount && kCount <= 27, "add lines below");
+  static_assert(0 < kCount && kCount <= 28, "add lines below");
 #define BERTH_TIE(fields, ...) \
   if constexpr (kCount == fields) { auto& [__VA_ARGS__] = value; return std::tie(__VA_ARGS__); }
   BERTH_TIE(1, a)
@@ -74,6 +74,7 @@ constexpr auto FieldsOf(T& value) {
   BERTH_TIE(25, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y)
   BERTH_TIE(26, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z)
   BERTH_TIE(27, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa)
+  BERTH_TIE(28, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab)
 #undef BERTH_TIE
 }
 // clang-format on

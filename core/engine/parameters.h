@@ -16,6 +16,9 @@ struct LifecycleParameters {
   Duration refusal_backoff =
       absl::Seconds(1);  // after the first refusal, doubled by each further one
   Duration refusal_backoff_max = absl::Minutes(5);
+  // How long a job that restarts keeps the places that it still has while it looks for the others;
+  // 0 = it gives them back.
+  Duration restart_hold = absl::Minutes(5);
 };
 
 struct FairShareParameters {

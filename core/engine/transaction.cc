@@ -107,18 +107,25 @@ void Transaction::UnplaceTo(size_t count) {
 
 void Transaction::BindPlaced(JobId job, bool gang) {
   BERTH_CHECK(!placed_.empty());
-  const auto ranks = RanksFor(state_, state_.jobs().At(job), gang, placed_);
-  for (size_t i = 0; i < placed_.size(); ++i) editor_.SetRank({job, placed_[i].task}, ranks[i]);
-  ++binds_;
-  if (gang) {
-    starts_.push_back(
-        {job, editor_.SetGangStart(job, GangBound(state_.jobs().At(job).status, now_))});
-    edits_.push_back(Edited::kStart);
+  const JobStatus& status = state_.jobs().At(job).status;
+  const uint32_t epoch = status.epoch + 1;
+  std::vector<FormerPlace> former;  // Place added to both lists at the same time
+  former.reserve(placed_.size());
+  for (size_t i = tasks_.size() - placed_.size(); i < tasks_.size(); ++i) {
+    former.push_back(FormerOf(tasks_[i].task));
   }
+  const auto ranks = RanksFor(state_, state_.jobs().At(job), gang, epoch, placed_, former);
+  for (size_t i = 0; i < placed_.size(); ++i) {
+    editor_.SetMemberRank({job, placed_[i].task}, ranks[i]);
+  }
+  ++binds_;
+  starts_.push_back({job, editor_.SetGangStart(job, AfterBind(status, gang, epoch, now_))});
+  edits_.push_back(Edited::kStart);
   // At once, because they are large and may be many; unused memory costs nothing.
   constexpr size_t kMany = 64, kMost = 1 << 16;
   if (decisions_.size() == kMany) decisions_.reserve(kMost);
-  decisions_.push_back(TasksBound{.job = job, .gang = gang, .placements = std::move(placed_)});
+  decisions_.push_back(
+      TasksBound{.job = job, .gang = gang, .placements = std::move(placed_), .epoch = epoch});
   placed_.clear();
 }
 

@@ -1,4 +1,5 @@
 // TasksBound: checks the planner's main decision again in full.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,29 @@
 
 namespace berth::apply_internal {
 namespace {
+
+// A rigid group runs in one epoch: none of its tasks is bound beside one of an earlier epoch,
+// except of 0, in which versions without epochs may have left a gang in part.
+absl::Status CheckWhole(const Job& job, const TasksBound& event) {
+  if (event.epoch == 0) return absl::OkStatus();
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (job.groups[g].replicas == 1 || MembershipOf(job.groups[g]) != GangMembership::kRigid)
+      continue;
+    const bool concerned =
+        std::any_of(event.placements.begin(), event.placements.end(),
+                    [&](const Placement& placement) { return GroupOf(job, placement.task) == g; });
+    if (!concerned) continue;
+    const uint32_t first = job.groups[g].first_task;
+    for (uint32_t i = first; i < first + static_cast<uint32_t>(job.groups[g].replicas); ++i) {
+      const Task& task = job.tasks[i];
+      if (!Occupies(task.state) || Releasing(task)) continue;
+      if (task.epoch == 0 || task.epoch == event.epoch) continue;
+      return Refused(TaskName(job, i), " runs in epoch ", task.epoch,
+                     " of a rigid gang: no task joins it in epoch ", event.epoch);
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckJob(const ClusterState& state, const TasksBound& event) {
   const Job* job = state.jobs().Find(event.job);
@@ -29,7 +53,7 @@ absl::Status CheckJob(const ClusterState& state, const TasksBound& event) {
       return NotFound(NameOf(*job), " has no task ", placement.task);
     }
   }
-  return absl::OkStatus();
+  return CheckWhole(*job, event);
 }
 
 // Checks the limits of the queue chain. The first start also needs open queues and room for one
@@ -133,8 +157,11 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
   std::vector<std::pair<TaskKey, Task>> before;
   before.reserve(event.placements.size());
   std::vector<bool> claimed;
+  std::vector<FormerPlace> former;
+  former.reserve(event.placements.size());
   for (const Placement& placement : event.placements) {
     claimed.push_back(job.tasks[placement.task].claimed);
+    former.push_back(FormerOf(job.tasks[placement.task]));
   }
   for (const Placement& placement : event.placements) {  // nominations do not block their own tasks
     const TaskKey key{event.job, placement.task};
@@ -142,7 +169,7 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
     if (!Reserves(task.state)) continue;
     before.emplace_back(key, tentative.SetTask(key, UnnominatedTask(task, now)));
   }
-  const auto ranks = RanksFor(state, job, event.gang, event.placements);
+  const auto ranks = RanksFor(state, job, event.gang, event.epoch, event.placements, former);
   for (size_t i = 0; i < event.placements.size(); ++i) {
     const Placement& placement = event.placements[i];
     auto status = CheckPlacement(state, job, placement, now);
@@ -153,8 +180,7 @@ absl::Status BindAll(ClusterState& state, const TasksBound& event, Time now) {
       return status;
     }
     const TaskKey key{event.job, placement.task};
-    Task bound = BoundTask(job.tasks[placement.task], placement, now);
-    bound.rank = ranks[i];
+    Task bound = RankedTask(BoundTask(job.tasks[placement.task], placement, now), ranks[i]);
     bound.claimed = claimed[i];
     before.emplace_back(key, tentative.SetTask(key, bound));
   }
@@ -219,6 +245,10 @@ absl::Status CheckPlacementStands(const ClusterState& state, const Job& job,
 absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now) {
   if (auto status = CheckJob(state, event); !status.ok()) return status;
   const Job& job = state.jobs().At(event.job);
+  if (event.epoch != 0 && event.epoch != job.status.epoch + 1) {
+    return Refused(NameOf(job), " is in epoch ", job.status.epoch, ": epoch ", event.epoch,
+                   " is not the next");
+  }
   if (auto status = CheckQueues(state, job, event); !status.ok()) return status;
   if (auto status = BindAll(state, event, now); !status.ok()) return status;
   StateEditor editor(state);
@@ -227,7 +257,9 @@ absl::Status ApplyBody(ClusterState& state, const TasksBound& event, Time now) {
     editor.SetTaskMessage({event.job, placement.task}, "");
   }
   editor.WakeForAffinity(event.job);
-  if (event.gang) editor.SetGangStart(event.job, GangBound(job.status, now));
+  if (event.gang || event.epoch > 0) {
+    editor.SetGangStart(event.job, AfterBind(job.status, event.gang, event.epoch, now));
+  }
   return absl::OkStatus();
 }
 
@@ -254,7 +286,7 @@ void AdoptBound(StateEditor& editor, const TasksBound& event) {
     editor.MarkTask(key);
     editor.SetTaskMessage(key, "");
   }
-  if (event.gang) editor.AdoptGangStart(event.job);
+  if (event.gang || event.epoch > 0) editor.AdoptGangStart(event.job);
   editor.AdoptTimers(event.job);
   editor.WakeForAffinity(event.job);
 }

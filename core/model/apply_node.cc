@@ -83,7 +83,8 @@ void UnnominateOn(StateEditor& editor, const ClusterState& state, const Node& no
   const std::vector<TaskKey> nominated = node.nominated;
   for (TaskKey key : nominated) {
     const Task& task = state.jobs().At(key.job).tasks[key.task];
-    editor.SetTask(key, task.moves ? ReleasedTask(task, true, now) : UnnominatedTask(task, now));
+    editor.SetTask(key, task.moves ? ReleasedTask(task, true, task.released, now)
+                                   : UnnominatedTask(task, now));
   }
 }
 

@@ -46,6 +46,17 @@ bool ShowsNodeWell(const TaskReported& report) {
   return report.state == (report.trust_at_running ? ReportState::kRunning : ReportState::kPrepared);
 }
 
+// It ended as a task does that saved its work when asked to: before it is stopped, or before the
+// walltime ends.
+bool Saves(const Job& job, const Task& task, const TaskReported& report) {
+  if (job.saved_exit_codes.empty() || report.state != ReportState::kExited) return false;
+  const bool asked = Releasing(task) || (job.status.checkpoint_asked != absl::InfinitePast() &&
+                                         job.status.checkpoint_asked >= task.start);
+  return asked && report.exit_signal == 0 &&
+         std::binary_search(job.saved_exit_codes.begin(), job.saved_exit_codes.end(),
+                            report.exit_code);
+}
+
 void ForgetRefusals(StateEditor& editor, const Node& node) {
   if (node.status.refusals == 0) return;
   NodeStatus status = node.status;
@@ -175,7 +186,7 @@ absl::Status ApplyBody(ClusterState& state, const TaskReported& event, Time now)
   }
   StateEditor editor(state);
   if (ShowsNodeWell(event)) ForgetRefusals(editor, state.nodes().At(task.node));
-  editor.SetTask(event.task, ReportedTask(task, event, now));
+  editor.SetTask(event.task, ReportedTask(task, event, Saves(*job, task, event), now));
   if (!Occupies(task.state)) editor.SetTaskMessage(event.task, event.message);
   return absl::OkStatus();
 }

@@ -121,7 +121,7 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
-  static_assert(kFields<JobSpec> == 26, "return the new field");
+  static_assert(kFields<JobSpec> == 28, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;
@@ -144,6 +144,8 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.affinity.assign(job.affinity.begin(), job.affinity.end());
   spec.user = job.user;
   spec.checkpoint_interval = job.checkpoint_interval;
+  spec.walltime_notice = job.walltime_notice;
+  spec.saved_exit_codes = job.saved_exit_codes;
   spec.deadline = job.deadline;
   spec.walltime = job.walltime;
   spec.retry_backoff = job.retry_backoff;

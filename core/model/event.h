@@ -135,6 +135,9 @@ struct TasksBound {  // attempts increase by one; Prepare is sent to each
   JobId job;
   bool gang = false;  // a gang start (JobStatus::starts, Binding), else growth or a replacement
   std::vector<Placement> placements;
+  // The next one of the job. 0: decided before there were epochs; ranks do not stick, and ports
+  // and reasons of releases are not kept.
+  uint32_t epoch = 0;
 };
 struct TasksStarted {  // every member is prepared: Start is sent to each
   JobId job;

@@ -35,6 +35,11 @@ bool Avoids(const Refusals& refusals, NodeId node) {
          std::binary_search(refusals.nodes.begin(), refusals.nodes.end(), node);
 }
 
+bool HasCoordinator(const Job& job) {
+  return std::any_of(job.groups.begin(), job.groups.end(),
+                     [](const Group& group) { return group.coordinator; });
+}
+
 int32_t PriorityOf(const Job& job, const Group& group) {
   return std::min(job.priority, group.priority.value_or(job.priority));
 }

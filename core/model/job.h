@@ -132,6 +132,14 @@ struct GroupDependency {
   }
 };
 
+// What the loss of one task means for the other tasks (docs/developers/gangs.md).
+enum class GangMembership : uint8_t {
+  kDefault,
+  kRigid,        // all run in one epoch, or none
+  kRendezvous,   // they find each other anew: one that is lost is replaced alone
+  kIndependent,  // they do not need each other
+};
+
 enum class NodeLossPolicy : uint8_t { kFence, kKeep, kReplaceNow };
 
 // How tasks are distributed over nodes. kDefault: inherited from the next level (group, job,
@@ -195,6 +203,8 @@ struct BasicGroup {
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   Spread spread;                                  // not with a topology of the job or the group
   std::optional<int32_t> priority;                // see PriorityOf; nullopt: the job's
+  GangMembership membership = GangMembership::kDefault;  // see MembershipOf
+  bool coordinator = false;                              // hosts the rendezvous; of one task
   bool operator==(const BasicGroup&) const = default;
 };
 using GroupSpec = BasicGroup<TaskShape>;
@@ -242,6 +252,9 @@ struct JobSpec {
   std::string user;  // the user it is accounted to; may be empty
   // Work lost on eviction: since the last checkpoint. Infinite = it never checkpoints.
   Duration checkpoint_interval = absl::InfiniteDuration();
+  // The checkpoint signal is sent this long before the walltime is used up; 0 = it is not.
+  Duration walltime_notice = absl::ZeroDuration();
+  std::vector<int32_t> saved_exit_codes;  // after that signal, ends that are no failures; ascending
   Time deadline = absl::InfiniteFuture();  // orders jobs of equal priority
   Duration walltime = absl::InfiniteDuration();
   Duration retry_backoff = absl::Seconds(1);
@@ -286,25 +299,6 @@ struct DelayedAction {
   bool operator==(const DelayedAction&) const = default;
 };
 
-enum class ReleaseReason : uint8_t {
-  kCancelled,
-  kSuspended,
-  kRestart,
-  kGangBroken,
-  kDrain,
-  kTimeout,
-  kCompleted,
-  kFailed,
-  kPrepareTimeout,
-  // Evictions: for the benefit of another job.
-  kReclaimed,     // for a job of another queue that is entitled to the room
-  kPreempted,     // for a job of the same queue with higher priority
-  kConsolidated,  // moved, to create contiguous room
-  kGangExpired    // below its minimum for too long
-};
-constexpr bool IsEviction(ReleaseReason reason) {
-  return reason >= ReleaseReason::kReclaimed && reason <= ReleaseReason::kConsolidated;
-}
 // Tasks of a job were stopped for the benefit of another job.
 struct Eviction {
   Time time = absl::InfinitePast();
@@ -336,8 +330,9 @@ inline constexpr size_t kMaxRefusingNodes = 8;    // remembered of one job
 bool Avoids(const Refusals& refusals, NodeId node);
 
 // The part of a job that changes as a whole; plain data, written as one record. Apply itself
-// changes `starts` and `state` to Binding (TasksBound of a gang), `suspended`, `cancelled` and
-// `message` (requests), `evictions` and `eviction` (TasksReleased). JobStatusChanged sets the rest.
+// changes `epoch` (TasksBound), `starts` and `state` to Binding (of a gang), `suspended`,
+// `cancelled`, `message` (requests), `evictions` and `eviction` (TasksReleased). JobStatusChanged
+// sets the rest.
 struct JobStatus {
   JobState state = JobState::kPending;
   JobState outcome = JobState::kPending;  // while kCompleting: the final state
@@ -360,6 +355,13 @@ struct JobStatus {
   Duration attained = absl::ZeroDuration();
   // Queue::line at its last release from a hold; 0: never held.
   int64_t line_from = 0;
+  uint32_t epoch = 0;  // of the latest TasksBound
+  // When the latest incident of its own began. What fails soon after it, in attempts that ran
+  // before it, belongs to it (core/engine/lifecycle/policy.cc).
+  Time incident = absl::InfinitePast();
+  Time checkpoint_asked = absl::InfinitePast();  // before the end of the walltime
+  // While it restarts: until when it keeps the places that its tasks had (KeepsPlaces).
+  Time places_until = absl::InfinitePast();
   bool operator==(const JobStatus&) const = default;
 };
 
@@ -370,11 +372,12 @@ struct LinePlace {
   bool operator==(const LinePlace&) const = default;
 };
 
-// The part of a status that binding a gang changes.
+// The part of a status that binding changes; without a gang start only the epoch.
 struct GangStart {
   JobState state = JobState::kPending;
   uint32_t starts = 0;
   Time bound = absl::InfinitePast();
+  uint32_t epoch = 0;
 };
 
 // How many of a group's tasks are in each state (TallyState). Derived.
@@ -445,13 +448,14 @@ struct Job {
   absl::InlinedVector<GroupTally, 1> tallies;    // derived; parallel to groups
   JobTasks tasks;
   std::vector<JobDependency> dependencies;
+  std::vector<int32_t> saved_exit_codes;
   JobStatus status;
 
   std::string name;
   std::string user;
   int32_t max_retries = 0;
   Duration retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
-  Duration checkpoint_interval;
+  Duration checkpoint_interval, walltime_notice;
   Time submit, start_after;
   uint64_t revision = 0;                       // batch sequence of its last change; the etag
   absl::Span<const LifecyclePolicy> policies;  // as groups
@@ -465,12 +469,30 @@ inline OrderKey KeyOf(const Job& job) { return {job.priority, job.deadline, job.
 // For a job that holds resources: a fact.
 inline OrderKey HolderKeyOf(const Job& job) { return {job.priority, job.deadline, 0, job.id}; }
 
+// It restarts, and waits for the places that it had: those are its own although others lack.
+inline bool KeepsPlaces(const Job& job, Time now) {
+  const bool waits =
+      job.status.state == JobState::kRestarting || job.status.state == JobState::kPending;
+  return waits && job.status.places_until > now;
+}
+
 // The strategy for the group's tasks; `of_queue` is the queue's own strategy.
 Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue);
 
 // The strategy for a task's devices within its node: kBinpack or kSpread. `of_queue` is the queue's
 // own device strategy, and `of_nodes` the result of StrategyOf.
 Strategy DeviceStrategyOf(const Job& job, const Group& group, Strategy of_queue, Strategy of_nodes);
+
+// kRigid, kRendezvous or kIndependent. By default a group is rigid if it needs all its tasks.
+template <class Shape>
+GangMembership MembershipOf(const BasicGroup<Shape>& group) {
+  if (group.membership != GangMembership::kDefault) return group.membership;
+  return group.min_available == group.replicas ? GangMembership::kRigid
+                                               : GangMembership::kIndependent;
+}
+
+// True if one of its groups hosts the rendezvous of the others.
+bool HasCoordinator(const Job& job);
 
 // True if tasks of the group may be evicted for others.
 inline bool Preemptible(const Job& job, const Group& group) {

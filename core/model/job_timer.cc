@@ -46,7 +46,13 @@ Time NextDue(const Job& job, Time after, Time due_before) {
   earliest.Consider(job.start_after);
   earliest.Consider(status.hold_until);
   earliest.Consider(status.refusals.until);
-  if (status.state == JobState::kRunning) earliest.Consider(status.start + job.walltime);
+  if (status.state == JobState::kPending) earliest.Consider(status.places_until);
+  if (status.state == JobState::kRunning) {
+    earliest.Consider(status.start + job.walltime);
+    if (job.walltime_notice > absl::ZeroDuration() && status.checkpoint_asked < status.start) {
+      earliest.Consider(status.start + job.walltime - job.walltime_notice);
+    }
+  }
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);
   ConsiderPrepareTimeouts(job, after, due_before, earliest);
   return earliest.first();

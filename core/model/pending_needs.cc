@@ -40,9 +40,13 @@ bool DependencyMet(const Job& job, const GroupDependency& dependency) {
 }
 
 // True if a group can be placed: its dependencies are met, and it is not being restarted as a
-// whole, in which case it is placed together once all its tasks are gone.
+// whole, in which case it is placed together once all its tasks are gone. A rigid group of which
+// some run is never completed: it restarts, at the latest by expire_gangs.
 bool MayAsk(const Job& job, uint32_t group) {
   const GroupTally& tally = job.tallies[group];
+  const bool in_part =
+      tally.Members() > 0 && job.status.epoch > 0 && job.groups[group].replicas > 1;
+  if (in_part && MembershipOf(job.groups[group]) == GangMembership::kRigid) return false;
   const bool leaving = tally.In(TaskState::kReleasing) > 0 && tally.Members() == 0;
   return GroupOpen(job, group) && !(leaving && job.status.state != JobState::kPending);
 }

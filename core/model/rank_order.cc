@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -189,6 +190,51 @@ std::vector<size_t> Ranker::Run() {
   return order;
 }
 
+// Ranks stay within a section: groups and partitions remain together.
+using Section = std::pair<uint32_t, uint32_t>;  // group, partition
+
+Section SectionOf(const Job& job, uint32_t task) {
+  const uint32_t index = GroupOf(job, task);
+  const Group& group = job.groups[index];
+  const auto size = static_cast<uint32_t>(std::max(group.partition_size, 0));
+  return {index, size == 0 ? 0 : (task - group.first_task) / size};
+}
+
+// Gives members the ranks that their nodes had, then those of their section that are left over.
+void KeepRanks(const Job& job, absl::Span<const Placement> placements,
+               absl::Span<const FormerPlace> former, absl::Span<const size_t> members,
+               FreeRanks* free, absl::InlinedVector<MemberRank, 1>* ranks) {
+  std::map<std::pair<Section, NodeId>, std::set<uint16_t>> on_node;
+  std::map<Section, std::set<uint16_t>> of_section;
+  for (size_t i : members) {
+    if (former[i].node == NodeId{} || former[i].rank >= members.size()) continue;
+    const Section section = SectionOf(job, placements[i].task);
+    on_node[{section, former[i].node}].insert(former[i].rank);
+    of_section[section].insert(former[i].rank);
+  }
+  std::vector<std::pair<size_t, uint16_t>> kept;
+  for (size_t i : members) {
+    const Section section = SectionOf(job, placements[i].task);
+    const auto there = on_node.find({section, placements[i].node});
+    if (there == on_node.end() || there->second.empty()) continue;
+    kept.emplace_back(i, *there->second.begin());
+    there->second.erase(there->second.begin());
+  }
+  if (2 * kept.size() < members.size()) return;
+  for (const auto& [i, rank] : kept) {
+    if (free->TakeThis(rank)) (*ranks)[i].rank = rank;
+  }
+  for (size_t i : members) {
+    if ((*ranks)[i].rank != kNoRank) continue;
+    std::set<uint16_t>& left = of_section[SectionOf(job, placements[i].task)];
+    while (!left.empty() && (*ranks)[i].rank == kNoRank) {
+      const uint16_t rank = *left.begin();
+      left.erase(left.begin());
+      if (free->TakeThis(rank)) (*ranks)[i].rank = rank;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<size_t> RankOrder(const ClusterState& state, const Job& job,
@@ -196,15 +242,33 @@ std::vector<size_t> RankOrder(const ClusterState& state, const Job& job,
   return Ranker(state, job, placements).Run();
 }
 
-absl::InlinedVector<uint16_t, 1> RanksFor(const ClusterState& state, const Job& job, bool gang,
-                                          absl::Span<const Placement> placements) {
+absl::InlinedVector<MemberRank, 1> RanksFor(const ClusterState& state, const Job& job, bool gang,
+                                            uint32_t epoch, absl::Span<const Placement> placements,
+                                            absl::Span<const FormerPlace> former) {
+  const auto only = static_cast<uint16_t>(epoch > 0 ? 1 : 0);
+  if (job.tasks.size() == 1) return {{.rank = 0, .world = only, .epoch = epoch}};
   FreeRanks free(job, gang, placements);
-  absl::InlinedVector<uint16_t, 1> ranks(placements.size());
-  if (!gang || placements.size() == 1) {
-    for (uint16_t& rank : ranks) rank = free.Take();
-    return ranks;
+  const bool coordinated = HasCoordinator(job);
+  std::vector<size_t> members;  // indexes into the placements, in order of rank
+  if (gang && placements.size() > 1) {
+    members = RankOrder(state, job, placements);
+  } else {
+    members.resize(placements.size());
+    std::iota(members.begin(), members.end(), 0);
   }
-  for (size_t i : RankOrder(state, job, placements)) ranks[i] = free.Take();
+  const auto coordinates = [&](size_t i) {
+    return coordinated && job.groups[GroupOf(job, placements[i].task)].coordinator;
+  };
+  if (coordinated) std::erase_if(members, coordinates);
+  const size_t world = epoch > 0 ? members.size() + free.others() : 0;
+  absl::InlinedVector<MemberRank, 1> ranks(
+      placements.size(), {.rank = kNoRank, .world = static_cast<uint16_t>(world), .epoch = epoch});
+  if (gang && epoch > 0 && members.size() > 1) {
+    KeepRanks(job, placements, former, members, &free, &ranks);
+  }
+  for (size_t i : members) {
+    if (ranks[i].rank == kNoRank) ranks[i].rank = free.Take();
+  }
   return ranks;
 }
 

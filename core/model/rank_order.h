@@ -12,6 +12,11 @@
 //
 // Tasks on one node are in the order of their devices: if all nodes of a gang have k tasks, ranks i
 // and i + k have the same device index, and so the same rail.
+//
+// A gang that starts again on mostly the same nodes keeps its ranks there, so that what a member
+// left on its node (a shard of a checkpoint) is what its successor needs. New nodes take the holes:
+//
+//   n1 0 1, n2 2 3, n3 4 5; n2 is lost and n4 takes its place     n1 0 1, n4 2 3, n3 4 5
 #ifndef BERTH_CORE_MODEL_RANK_ORDER_H_
 #define BERTH_CORE_MODEL_RANK_ORDER_H_
 
@@ -23,6 +28,7 @@
 #include "absl/types/span.h"
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
+#include "core/model/transitions.h"
 
 namespace berth {
 
@@ -31,10 +37,22 @@ namespace berth {
 std::vector<size_t> RankOrder(const ClusterState& state, const Job& job,
                               absl::Span<const Placement> placements);
 
-// The rank of each placement that is being bound, whether or not its task is already bound. Those
-// of a gang follow RankOrder; others take the lowest free ranks (FreeRanks).
-absl::InlinedVector<uint16_t, 1> RanksFor(const ClusterState& state, const Job& job, bool gang,
-                                          absl::Span<const Placement> placements);
+// Where a task was before it is bound: its latest attempt, or its nomination.
+struct FormerPlace {
+  NodeId node;        // 0: nowhere yet
+  uint16_t rank = 0;  // of its latest attempt
+};
+inline FormerPlace FormerOf(const Task& before) {
+  return {.node = before.epoch > 0 ? before.node : NodeId{}, .rank = before.rank};
+}
+
+// The rank of each placement that is being bound, whether or not its task is already bound;
+// `former` is parallel to them. Those of a gang follow RankOrder, unless at least half of them are
+// on nodes where the gang was (and epoch > 0): then those keep the ranks of that node. Others take
+// the lowest free ranks (FreeRanks).
+absl::InlinedVector<MemberRank, 1> RanksFor(const ClusterState& state, const Job& job, bool gang,
+                                            uint32_t epoch, absl::Span<const Placement> placements,
+                                            absl::Span<const FormerPlace> former);
 
 }  // namespace berth
 

@@ -8,7 +8,7 @@ namespace berth {
 
 Task AfterRelease(const ClusterState& state, const TasksReleased& event, uint32_t index, Time now) {
   const Task& before = state.jobs().At(event.job).tasks[index];
-  Task task = ReleasedTask(before, event.requeue, now);
+  Task task = ReleasedTask(before, event.requeue, event.reason, now);
   const auto to = std::find_if(event.moves_to.begin(), event.moves_to.end(),
                                [&](const Placement& place) { return place.task == index; });
   // A task that rightfully makes way also loses the claim, wherever it moves; a task moved to make

@@ -28,6 +28,8 @@
 
 namespace berth {
 
+struct MemberRank;  // core/model/transitions.h
+
 enum class EditMode : uint8_t {
   kFacts,      // Apply: marks dirty and unsettled objects, sets timers, reopens blocked classes
   kTentative,  // planning: none of these; every edit will be undone
@@ -80,9 +82,7 @@ class StateEditor {
   // The job's tasks have moved, which may unblock jobs blocked by affinity. Facts only.
   void WakeForAffinity(JobId id);
   // For a task that was just bound; affects nothing else.
-  void SetRank(TaskKey key, uint16_t rank) {
-    state_.jobs_.At(key.job).tasks.Changed(key.task).rank = rank;
-  }
+  void SetMemberRank(TaskKey key, const MemberRank& rank);
   // The message of the latest ended attempt; empty removes it.
   void SetTaskMessage(TaskKey key, absl::string_view message);
   // Without places: removes it.

@@ -10,8 +10,9 @@ namespace berth {
 namespace {
 
 GangStart StartOf(const JobStatus& status) {
-  static_assert(kFields<GangStart> == 3, "here, in SetGangStart and in StatusChanged");
-  return {.state = status.state, .starts = status.starts, .bound = status.bound};
+  static_assert(kFields<GangStart> == 4, "here, in SetGangStart and in StatusChanged");
+  return {
+      .state = status.state, .starts = status.starts, .bound = status.bound, .epoch = status.epoch};
 }
 
 // Dependencies matter until the first start.
@@ -21,7 +22,7 @@ bool WaitsForDependencies(const GangStart& status) {
 
 // Except what AcquireTemplate shares between jobs: groups, policies, topology and affinity.
 void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
-  static_assert(kFields<JobSpec> == 26, "take the new field over");
+  static_assert(kFields<JobSpec> == 28, "take the new field over");
   job.id = id;
   job.name = spec.name;
   job.queue = spec.queue;
@@ -35,6 +36,8 @@ void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.device_strategy = spec.device_strategy;
   job.user = spec.user;
   job.checkpoint_interval = spec.checkpoint_interval;
+  job.walltime_notice = spec.walltime_notice;
+  job.saved_exit_codes = spec.saved_exit_codes;
   job.deadline = spec.deadline;
   job.walltime = spec.walltime;
   job.retry_backoff = spec.retry_backoff;
@@ -70,6 +73,7 @@ GangStart StateEditor::SetGangStart(JobId id, const GangStart& start) {
   job.status.state = start.state;
   job.status.starts = start.starts;
   job.status.bound = start.bound;
+  job.status.epoch = start.epoch;
   StatusChanged(job, before, end);
   return before;
 }

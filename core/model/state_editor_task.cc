@@ -104,6 +104,11 @@ void StateEditor::MarkTask(TaskKey key) {
   state_.unsettled_.insert(key.job);
 }
 
+void StateEditor::SetMemberRank(TaskKey key, const MemberRank& rank) {
+  Task& task = state_.jobs_.At(key.job).tasks.Changed(key.task);
+  task = RankedTask(task, rank);
+}
+
 void StateEditor::Touch(JobId id) {
   if (touched_.empty() || touched_.back() != id) touched_.push_back(id);
 }

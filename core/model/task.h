@@ -42,6 +42,30 @@ enum class EndCause : uint8_t {
   kNodeLost,  // its node was lost, rebooted or fenced it
 };
 
+// Why a task was told to stop.
+enum class ReleaseReason : uint8_t {
+  kCancelled,
+  kSuspended,
+  kRestart,
+  kGangBroken,
+  kDrain,
+  kTimeout,
+  kCompleted,
+  kFailed,
+  kPrepareTimeout,
+  // Evictions: for the benefit of another job.
+  kReclaimed,     // for a job of another queue that is entitled to the room
+  kPreempted,     // for a job of the same queue with higher priority
+  kConsolidated,  // moved, to create contiguous room
+  kGangExpired    // below its minimum for too long
+};
+constexpr bool IsEviction(ReleaseReason reason) {
+  return reason >= ReleaseReason::kReclaimed && reason <= ReleaseReason::kConsolidated;
+}
+
+// The rank of a coordinator, which is not one of the gang.
+inline constexpr uint16_t kNoRank = UINT16_MAX;
+
 // Plain value, from which the whole accounting of the cluster is derived (StateEditor::SetTask).
 // Its message: ClusterState::TaskMessage.
 struct Task {
@@ -50,13 +74,17 @@ struct Task {
       TaskState::kPending;               // kLost: the state to which it returns when its node does
   EndCause end_cause = EndCause::kNone;  // kept when Pending again; kNone while an attempt lives
   uint8_t exit_signal = 0;
-  bool requeue = false;        // kReleasing or kLost: becomes Pending, not ended, once gone
-  bool own_fault = false;      // with kRefused: the job's fault, not the node's
-  uint16_t rank = 0;           // in its gang, assigned and fixed per attempt (apply_bind.cc)
-  int32_t exit_code = 0;       // of the latest attempt that ended
-  uint32_t attempt = 0;        // starts decided so far
-  NodeId node;                 // valid while it occupies, afterwards for history
-  uint16_t port = 0;           // rendezvous port its node reserved, if any
+  bool requeue = false;    // kReleasing or kLost: becomes Pending, not ended, once gone
+  bool own_fault = false;  // with kRefused: the job's fault, not the node's
+  // Facts of the bind, fixed per attempt (apply_bind.cc).
+  uint16_t rank = 0;      // in its gang, or kNoRank
+  uint16_t world = 0;     // members of the gang then, this one included: its WORLD_SIZE
+  uint32_t epoch = 0;     // TasksBound::epoch; 0: bound by a version without epochs
+  int32_t exit_code = 0;  // of the latest attempt that ended
+  uint32_t attempt = 0;   // starts decided so far
+  NodeId node;            // valid while it occupies, afterwards for history
+  uint16_t port = 0;      // rendezvous port its node reserved, if any; while kBound: wanted
+  ReleaseReason released = ReleaseReason::kCancelled;  // why it was told to stop, if it was
   bool nobodys_fault = false;  // with kRefused: there was no room for it at the time
   // While it holds a place and is not told to leave it for good: reclaim gave its job room to which
   // the queue is entitled, so others do not reclaim it back (core/engine/shares/queue_claim.h).

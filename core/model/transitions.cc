@@ -25,13 +25,17 @@ EndCause CauseOf(ExitCause cause) {
   return EndCause::kExit;
 }
 
-Task ExitedTask(const Task& before, const TaskReported& report, Time now) {
+Task ExitedTask(const Task& before, const TaskReported& report, bool saved, Time now) {
   const EndCause cause = CauseOf(report.cause);
   Task task = GoneTask(before, cause, now);
   task.exit_code = report.exit_code;
   task.exit_signal = report.exit_signal;
-  const bool well = cause == EndCause::kExit && report.exit_code == 0 && report.exit_signal == 0 &&
-                    report.cause == ExitCause::kItself;
+  // It failed before the order to stop reached it.
+  const bool itself =
+      cause == EndCause::kExit && !saved && (report.exit_code != 0 || report.exit_signal != 0);
+  if (itself && Releasing(before) && before.epoch > 0) task.end_cause = EndCause::kExit;
+  const bool well = !saved && cause == EndCause::kExit && report.exit_code == 0 &&
+                    report.exit_signal == 0 && report.cause == ExitCause::kItself;
   if (well) {  // even if it was just told to stop: it had already finished
     task.state = TaskState::kSucceeded;
     task.claimed = false;
@@ -49,15 +53,33 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   ++task.attempt;
   task.node = placement.node;
   task.devices = placement.devices;
-  task.port = 0;
+  if (placement.node != before.node || before.epoch == 0) task.port = 0;
+  task.released = ReleaseReason::kCancelled;
   task.requeue = task.own_fault = task.nobodys_fault = false;
   task.end_cause = EndCause::kNone;
   task.start = absl::InfinitePast();
   return task;
 }
 
-GangStart GangBound(const JobStatus& before, Time now) {
-  return {.state = JobState::kBinding, .starts = before.starts + 1, .bound = now};
+GangStart AfterBind(const JobStatus& before, bool gang, uint32_t epoch, Time now) {
+  GangStart start{.state = before.state,
+                  .starts = before.starts,
+                  .bound = before.bound,
+                  .epoch = epoch > 0 ? epoch : before.epoch};
+  if (!gang) return start;
+  start.state = JobState::kBinding;
+  ++start.starts;
+  start.bound = now;
+  return start;
+}
+
+Task RankedTask(const Task& bound, const MemberRank& rank) {
+  Task task = bound;
+  task.rank = rank.rank;
+  task.world = rank.world;
+  task.epoch = rank.epoch;
+  if (rank.epoch == 0) task.port = 0;
+  return task;
 }
 
 JobStatus Evicted(const JobStatus& before, const TasksReleased& event, Time now) {
@@ -75,8 +97,9 @@ Task StartedTask(const Task& before, Time now) {
   return InState(before, TaskState::kStarting, now);
 }
 
-Task ReleasedTask(const Task& before, bool requeue, Time now) {
+Task ReleasedTask(const Task& before, bool requeue, ReleaseReason reason, Time now) {
   Task task = before;
+  if (before.epoch > 0) task.released = reason;
   task.requeue = requeue;
   task.claimed = false;
   task.moves = false;
@@ -134,7 +157,7 @@ Task MovedTask(const Task& released, bool claimed, const Placement& to) {
   return task;
 }
 
-Task ReportedTask(const Task& before, const TaskReported& report, Time now) {
+Task ReportedTask(const Task& before, const TaskReported& report, bool saved, Time now) {
   switch (report.state) {
     case ReportState::kPrepared: {
       Task task = InState(before, TaskState::kPrepared, now);
@@ -154,7 +177,7 @@ Task ReportedTask(const Task& before, const TaskReported& report, Time now) {
       return task;
     }
     case ReportState::kExited:
-      return ExitedTask(before, report, now);
+      return ExitedTask(before, report, saved, now);
   }
   return before;
 }
@@ -167,7 +190,7 @@ Task GoneTask(const Task& before, EndCause cause, Time now) {
   task.requeue = false;
   task.before_lost = TaskState::kPending;
   task.devices = DeviceSet{};
-  task.port = 0;
+  if (task.epoch == 0) task.port = 0;  // otherwise kept: a Start that is repeated names it
   task.claimed = task.claimed && task.moves && again;
   if (!task.moves) return task;
   const Placement to{.node = task.next_node, .devices = task.next_devices};
@@ -198,6 +221,7 @@ FreeRanks::FreeRanks(const Job& job, bool gang, absl::Span<const Placement> plac
     const Task& task = job.tasks[i];
     // Remaining tasks of an earlier gang that are being released are not members of a new one.
     if (own[i] != 0 || !Occupies(task.state) || (gang && Releasing(task))) continue;
+    if (task.rank != kNoRank && !Releasing(task)) ++others_;
     if (task.rank < taken_.size()) taken_[task.rank] = 1;
   }
 }

@@ -20,14 +20,24 @@
 
 namespace berth {
 
+// The place of an attempt in its gang, as fixed by its bind.
+struct MemberRank {
+  uint16_t rank = 0;   // kNoRank: a coordinator
+  uint16_t world = 0;  // 0: decided before there were epochs
+  uint32_t epoch = 0;
+};
+
 // Decisions.
 Task BoundTask(const Task& before, const Placement& placement, Time now);  // a new attempt
 JobStatus Evicted(const JobStatus& before, const TasksReleased& event, Time now);
-// The job whose gang was bound: Binding, with one more start.
-GangStart GangBound(const JobStatus& before, Time now);
+// The job some of whose tasks were bound in that epoch; after a gang start: Binding, with one more
+// start. Epoch 0: as before.
+GangStart AfterBind(const JobStatus& before, bool gang, uint32_t epoch, Time now);
+// The attempt's place in its gang.
+Task RankedTask(const Task& bound, const MemberRank& rank);
 Task StartedTask(const Task& before, Time now);
 // A lost task stays Lost, and becomes Releasing if its node returns.
-Task ReleasedTask(const Task& before, bool requeue, Time now);
+Task ReleasedTask(const Task& before, bool requeue, ReleaseReason reason, Time now);
 Task RequeuedTask(const Task& before, Time now);
 // Ties a pending task to a place, or unties it.
 Task NominatedTask(const Task& before, const Placement& placement, Time now);
@@ -39,8 +49,9 @@ Task ClaimedTask(const Task& before);
 // A released task, with requeue, that will be nominated there once it is gone.
 Task MovedTask(const Task& released, bool claimed, const Placement& to);
 
-// Reports. kExited and kRefused end the attempt: see GoneTask.
-Task ReportedTask(const Task& before, const TaskReported& report, Time now);
+// Reports. kExited and kRefused end the attempt: see GoneTask. `saved`: it exited with a code that
+// says that it saved its work, as it was asked to; so even exit code 0 is no success.
+Task ReportedTask(const Task& before, const TaskReported& report, bool saved, Time now);
 // An occupying task has ended completely. A released one becomes Pending again or Failed
 // (kStopped); others become Failed because of `cause`.
 Task GoneTask(const Task& before, EndCause cause, Time now);
@@ -57,7 +68,7 @@ std::vector<NamedAmount> ChargedUsage(const Interner& interner, const Queue& que
 // Ranks for placements that are being bound. A gang is numbered from 0 in the order of
 // rank_order.h. A task that joins it, or replaces a member, gets the lowest number that no
 // occupying attempt of the job has. So ranks never repeat among them, and do not change when the
-// gang grows.
+// gang grows. A coordinator has none.
 //
 //   gang of a-0 a-1 b-0 b-1     0 1 2 3
 //   a-2 joins                   0 1 2 3, a-2 has 4
@@ -70,11 +81,20 @@ class FreeRanks {
     while (taken_[next_] != 0) ++next_;
     return static_cast<uint16_t>(next_++);
   }
+  // Takes that one; false if it is taken or above those of the job.
+  bool TakeThis(uint16_t rank) {
+    if (rank >= taken_.size() || taken_[rank] != 0) return false;
+    taken_[rank] = 1;
+    return true;
+  }
+  // Members of the job besides the placements.
+  size_t others() const { return others_; }
 
  private:
-  static_assert(kMaxTasksPerJob <= 1 << 16);
+  static_assert(kMaxTasksPerJob < kNoRank);
   absl::InlinedVector<uint8_t, 64> taken_;  // by rank; as many as there are tasks
   size_t next_ = 0;
+  size_t others_ = 0;
 };
 
 // True if it is told to stop, whether or not its node is silent.

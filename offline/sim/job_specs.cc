@@ -1,6 +1,7 @@
 // ToJobSpec: converts jobs of scenarios to those of the core.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/devices/share_counter.h"
 #include "offline/sim/names.h"
@@ -110,6 +111,7 @@ sim::v1::Group MainGroup(const sim::v1::Job& job) {
   *group.mutable_partition_topology() = job.partition_topology();
   group.set_communication(job.communication());
   *group.mutable_spread() = job.spread();
+  group.set_membership(job.membership());
   return group;
 }
 
@@ -117,7 +119,8 @@ absl::Status CheckNoMainFields(const sim::v1::Job& job, const std::string& path)
   const bool both = job.replicas() != 0 || job.has_min_available() || job.gpus() != 0 ||
                     job.has_resources() || job.has_node_selector() || job.tolerations_size() > 0 ||
                     job.partition_size() != 0 || job.has_partition_topology() ||
-                    job.communication() != 0 || job.has_spread();
+                    job.communication() != 0 || job.has_spread() ||
+                    job.membership() != v1::MEMBERSHIP_UNSPECIFIED;
   if (!both) return absl::OkStatus();
   return Wrong(path, "in a job with groups, describe the tasks in the groups");
 }
@@ -168,6 +171,8 @@ absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups,
   group.partition_topology = TopologyFrom(from.partition_topology());
   group.affinity_tier = from.affinity_tier();
   group.communication = from.communication();
+  group.membership = static_cast<GangMembership>(from.membership());
+  group.coordinator = from.role() == v1::COORDINATOR;
   auto shape = ToShape(from, path);
   if (!shape.ok()) return shape.status();
   group.shape = *std::move(shape);
@@ -201,6 +206,13 @@ absl::Status AddGroups(const sim::v1::Job& job, const std::string& path, JobSpec
       return Wrong(here + ".priority", "it is above the job's");
     }
     if (any && !groups[i].has_min_available()) group->min_available = 0;
+    const bool whole = group->min_available == group->replicas;
+    if (group->membership == GangMembership::kRigid && !whole) {
+      return Wrong(here + ".membership", "a rigid group needs all its tasks");
+    }
+    if (group->coordinator && (group->replicas != 1 || !whole || groups.size() == 1)) {
+      return Wrong(here + ".role", "a coordinator is one task, for other groups");
+    }
     spec->min_available += group->min_available;
     spec->groups.push_back(*std::move(group));
   }
@@ -229,6 +241,7 @@ void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
   };
   set(job.has_walltime(), job.walltime(), &spec->walltime);
   set(job.has_checkpoint_interval(), job.checkpoint_interval(), &spec->checkpoint_interval);
+  set(job.has_walltime_notice(), job.walltime_notice(), &spec->walltime_notice);
   set(job.has_retry_backoff(), job.retry_backoff(), &spec->retry_backoff);
   set(job.has_prepare_timeout(), job.prepare_timeout(), &spec->prepare_timeout);
   set(job.has_kill_grace(), job.kill_grace(), &spec->kill_grace);
@@ -259,6 +272,8 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.affinity = AffinityFrom(job.affinity());
   spec.topology = TopologyFrom(job.topology());
   spec.labels = LabelsFrom(job.labels());
+  const std::set<int32_t> saved(job.saved_exit_codes().begin(), job.saved_exit_codes().end());
+  spec.saved_exit_codes = {saved.begin(), saved.end()};
   SetTimes(job, start, &spec);
   if (auto status = AddGroups(job, path, &spec); !status.ok()) return status;
   auto policies = ToPolicies(job.policies(), path);

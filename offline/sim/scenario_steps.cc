@@ -192,7 +192,11 @@ absl::Status TakeTaskStep(const Step& step, StepRunner* taking) {
                              as_it_is);
     case Step::kFail:
       return taking->Reports(
-          step.fail(), ReportState::kExited, in(TaskState::kRunning), [&](TaskReported* report) {
+          step.fail(), ReportState::kExited,
+          [](TaskState state) {
+            return state == TaskState::kRunning || state == TaskState::kReleasing;
+          },
+          [&](TaskReported* report) {
             const int32_t code = step.fail().exit_code();
             report->exit_signal = static_cast<uint8_t>(step.fail().exit_signal());
             report->exit_code = code == 0 && report->exit_signal == 0 ? 1 : code;

@@ -35,6 +35,7 @@ void Configure(const sim::v1::LifecycleParameters& from, LifecycleParameters* to
   if (from.has_refusal_backoff_max()) {
     to->refusal_backoff_max = DurationFrom(from.refusal_backoff_max());
   }
+  if (from.has_restart_hold()) to->restart_hold = DurationFrom(from.restart_hold());
 }
 
 void Configure(const sim::v1::FairShareParameters& from, FairShareParameters* to) {

@@ -136,6 +136,9 @@ void FillScheduling(Scheduling& scheduling) {
   FillShortestFirst(defaults.shortest_first, *scheduling.mutable_shortest_first());
   FillLeastAttained(defaults.least_attained, *scheduling.mutable_least_attained());
   FillEviction(defaults.eviction, *scheduling.mutable_eviction());
+  if (!scheduling.has_restart_hold()) {
+    ToProto(defaults.lifecycle.restart_hold, scheduling.mutable_restart_hold());
+  }
   config::v1::Topology& topology = *scheduling.mutable_topology();
   if (topology.degraded() == config::v1::Topology::DEGRADED_UNSPECIFIED) {
     topology.set_degraded(config::v1::Topology::AVOID);
@@ -164,6 +167,8 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   CheckShortestFirst({path, "shortest_first"}, scheduling.shortest_first(), findings);
   CheckLeastAttained({path, "least_attained"}, scheduling.least_attained(), findings);
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
+  CheckDuration({path, "restart_hold"}, scheduling.restart_hold(), absl::ZeroDuration(),
+                absl::Hours(24), findings);
   const FieldPath topology(path, "topology");
   CheckEnum({topology, "degraded"}, scheduling.topology().degraded(), findings);
   const FieldPath gangs(topology, "gangs");

@@ -70,6 +70,9 @@ void Dispatcher::Count(OrderKind kind) {
     case OrderKind::kKill:
       ++counters_.kills;
       break;
+    case OrderKind::kAskCheckpoint:
+      ++counters_.checkpoints;
+      break;
   }
 }
 

@@ -1,11 +1,13 @@
 #include "server/controllers/launch.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/model/transitions.h"
+#include "server/convert/job.h"
 #include "server/convert/values.h"
 
 namespace berth {
@@ -20,8 +22,15 @@ void SetKey(const LaunchOrder& order, v1::TaskKey* key) {
 void SetRanks(const LaunchOrder& order, v1::TaskLaunch* launch) {
   const Ranks& ranks = order.job->ranks;
   const TaskRank& rank = ranks.tasks[order.task];
+  launch->set_epoch(order.gang_epoch);
+  launch->set_rigid(order.job->group_rigid[order.group]);
+  launch->set_coordinator(order.job->coordinator == order.group);
+  launch->set_elsewhere(order.job->coordinator.has_value() && !launch->coordinator());
+  launch->set_least_world(order.job->least_world);
+  launch->set_most_world(order.job->most_world);
+  launch->set_world_size(order.world > 0 ? order.world : ranks.world_size);
   launch->set_rank(rank.rank);
-  launch->set_world_size(ranks.world_size);
+  if (rank.rank < 0) return;
   launch->set_node_rank(rank.node_rank);
   launch->set_node_count(static_cast<int32_t>(ranks.nodes.size()));
   launch->set_local_rank(rank.local_rank);
@@ -73,7 +82,11 @@ void SetPrepare(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duratio
   ToProto(std::min(order.job->kill_grace, greatest_grace),
           prepare->mutable_launch()->mutable_kill_grace());
   prepare->set_start_at_once(order.job->task_count == 1);
-  prepare->set_reserve_port(order.job->ranks.tasks[order.task].rank == 0);
+  const LaunchJob& job = *order.job;
+  const bool hosts = job.coordinator.has_value() ? job.coordinator == order.group
+                                                 : job.ranks.tasks[order.task].rank == 0;
+  prepare->set_reserve_port(hosts);
+  if (hosts) prepare->set_preferred_port(order.preferred_port);
 }
 
 void SetStart(const LaunchOrder& order, v1::Start* start) {
@@ -81,8 +94,28 @@ void SetStart(const LaunchOrder& order, v1::Start* start) {
   SetKey(order, start->mutable_key());
   start->set_master_address(job.master_address);
   start->set_master_port(job.master_port);
+  start->set_epoch(order.gang_epoch);
   start->mutable_nodes()->Assign(job.node_names.begin(), job.node_names.end());
   start->mutable_node_addresses()->Assign(job.node_addresses.begin(), job.node_addresses.end());
+}
+
+// The stop as a job's checkpoint policy calls it; nullopt: it is not foreseen by it.
+std::optional<v1::CheckpointPolicy::Stop> StopOf(ReleaseReason reason) {
+  switch (reason) {
+    case ReleaseReason::kReclaimed:
+    case ReleaseReason::kPreempted:
+    case ReleaseReason::kConsolidated:
+    case ReleaseReason::kGangExpired:
+      return v1::CheckpointPolicy::EVICTION;
+    case ReleaseReason::kDrain:
+      return v1::CheckpointPolicy::DRAIN;
+    case ReleaseReason::kSuspended:
+      return v1::CheckpointPolicy::SUSPEND;
+    case ReleaseReason::kCancelled:
+      return v1::CheckpointPolicy::CANCEL;
+    default:
+      return std::nullopt;
+  }
 }
 
 void SetKill(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duration greatest_grace,
@@ -97,11 +130,20 @@ void SetKill(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duration g
   ToProto(std::min(order.job->kill_grace, greatest_grace), kill->mutable_grace());
   kill->set_signal(cold.kill_signal());
   kill->set_reason(absl::StrCat(ReleaseReasonText(order.reason), order.detail));
-  if (!IsEviction(order.reason)) return;
   const v1::CheckpointPolicy& checkpoint = cold.checkpoint();
+  const auto stop = StopOf(order.reason);
+  if (!stop.has_value() || !SavesBefore(checkpoint, *stop)) return;
+  kill->set_checkpoint(!checkpoint.signal().empty());
   if (!checkpoint.signal().empty()) kill->set_signal(checkpoint.signal());
   if (!checkpoint.has_grace()) return;
   ToProto(std::min(DurationFrom(checkpoint.grace()), greatest_grace), kill->mutable_grace());
+}
+
+void SetAskCheckpoint(const LaunchOrder& order, const v1::JobSpec& cold, v1::SignalTask* ask) {
+  SetKey(order, ask->mutable_key());
+  ask->set_signal(cold.checkpoint().signal());
+  ask->set_reason("its walltime ends soon");
+  ask->set_request(absl::ToUnixNanos(order.asked));
 }
 
 }  // namespace
@@ -120,6 +162,15 @@ void LaunchCapture::Add(const Event& event) {
     for (uint32_t task : released->tasks) AddTask(OrderKind::kKill, job, task, released->reason);
   } else if (const auto* cancelled = std::get_if<JobCancelled>(&event.body)) {
     if (cancelled->force) AddForced(cancelled->id);
+  } else if (const auto* changed = std::get_if<JobStatusChanged>(&event.body)) {
+    if (changed->status.checkpoint_asked != event.time) return;
+    if (const Job* job = state_.jobs().Find(changed->job); job != nullptr) AskForCheckpoint(*job);
+  }
+}
+
+void LaunchCapture::AskForCheckpoint(const Job& job) {
+  for (uint32_t task = 0; task < job.tasks.size(); ++task) {
+    if (job.tasks[task].state == TaskState::kRunning) AddByState({job.id, task});
   }
 }
 
@@ -143,6 +194,12 @@ void LaunchCapture::AddByState(TaskKey key) {
       return AddTask(OrderKind::kStart, job, key.task, {});
     case TaskState::kReleasing:
       return AddTask(OrderKind::kKill, job, key.task, ReasonByState(job, job.tasks[key.task]));
+    case TaskState::kRunning: {
+      const Time asked = job.status.checkpoint_asked;
+      const bool concerned = asked != absl::InfinitePast() && asked >= job.tasks[key.task].start;
+      if (concerned) AddTask(OrderKind::kAskCheckpoint, job, key.task, {});
+      return;
+    }
     default:
       return;
   }
@@ -160,7 +217,11 @@ void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, Rele
                     .task = index,
                     .attempt = task.attempt,
                     .group = GroupOf(job, index),
-                    .job = Shared(job),
+                    .gang_epoch = task.epoch,
+                    .world = task.world,
+                    .job = Shared(job, task.epoch),
+                    .preferred_port = task.port,
+                    .asked = job.status.checkpoint_asked,
                     .reason = reason};
   if (kind == OrderKind::kPrepare) FillPrepare(job, node, &order);
   if (kind == OrderKind::kKill && IsEviction(reason)) order.detail = EvictionDetail(job);
@@ -221,16 +282,24 @@ const std::vector<size_t>& LaunchCapture::OrderOf(const Node& node, const Device
   return known->second;
 }
 
-std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job) {
-  std::shared_ptr<const LaunchJob>& known = jobs_[job.id];
+std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job, uint32_t epoch) {
+  std::shared_ptr<const LaunchJob>& known = jobs_[{job.id, epoch}];
   if (known != nullptr) return known;
   auto shared = std::make_shared<LaunchJob>();
   shared->id = job.id;
   shared->name = job.name;
   shared->queue = state_.queues().At(job.queue).spec.name;
+  shared->least_world = job.min_available;
+  shared->most_world = static_cast<int32_t>(job.tasks.size());
   for (const Group& group : job.groups) {
+    if (group.coordinator) {
+      shared->coordinator = static_cast<uint32_t>(shared->group_names.size());
+      shared->least_world -= group.min_available;
+      shared->most_world -= group.replicas;
+    }
     shared->group_names.push_back(group.name);
     shared->group_sizes.push_back(group.replicas);
+    shared->group_rigid.push_back(MembershipOf(group) == GangMembership::kRigid);
   }
   shared->fence = job.on_node_loss == NodeLossPolicy::kFence;
   shared->kill_grace = job.kill_grace;
@@ -238,15 +307,17 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job) {
   shared->walltime = job.walltime;
   shared->restart_count = job.status.starts == 0 ? 0 : static_cast<int32_t>(job.status.starts - 1);
   shared->task_count = job.tasks.size();
-  shared->ranks = ComputeRanks(job);
+  shared->ranks = ComputeRanks(job, epoch);
   for (NodeId id : shared->ranks.nodes) {
     const Node* node = state_.nodes().Find(id);  // the node of an ended task may be deleted
     shared->node_names.push_back(node == nullptr ? "" : node->spec.name);
     shared->node_addresses.push_back(node == nullptr ? "" : node->spec.address);
   }
-  if (shared->ranks.world_size > 0) {
-    shared->master_address = shared->node_addresses.front();
-    shared->master_port = job.tasks[shared->ranks.master].port;
+  if (shared->ranks.master.has_value()) {
+    const Task& master = job.tasks[*shared->ranks.master];
+    const Node* node = state_.nodes().Find(master.node);
+    shared->master_address = node == nullptr ? "" : node->spec.address;
+    shared->master_port = master.port;
   }
   return known = std::move(shared);
 }
@@ -264,14 +335,19 @@ v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
     case OrderKind::kKill:
       SetKill(order, cold, greatest_grace, message.mutable_kill());
       break;
+    case OrderKind::kAskCheckpoint:
+      SetAskCheckpoint(order, cold, message.mutable_signal_task());
+      break;
   }
   return message;
 }
 
-// A repeated Kill must not shorten the grace of an eviction.
+// A repeated Kill must not shorten the grace of the first.
 ReleaseReason ReasonByState(const Job& job, const Task& task) {
+  if (job.status.cancelled) return ReleaseReason::kCancelled;
+  if (task.epoch > 0) return task.released;
   const bool evicted = job.status.evictions > 0 && job.status.eviction.time == task.since;
-  return evicted && !job.status.cancelled ? job.status.eviction.reason : ReleaseReason::kCancelled;
+  return evicted ? job.status.eviction.reason : ReleaseReason::kCancelled;
 }
 
 std::string ReleaseReasonText(ReleaseReason reason) {

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -19,12 +21,15 @@
 
 namespace berth {
 
-// Shared by all orders of one job and turn.
+// Shared by all orders of one job, epoch and turn.
 struct LaunchJob {
   JobId id;
   std::string name, queue;
   std::vector<std::string> group_names;
   std::vector<int32_t> group_sizes;
+  std::vector<bool> group_rigid;
+  std::optional<uint32_t> coordinator;      // its group
+  int32_t least_world = 0, most_world = 0;  // members: without them it does not run; all of them
   bool fence = true;
   absl::Duration kill_grace, walltime;
   bool forced = false;  // cancelled by force: no grace
@@ -32,11 +37,11 @@ struct LaunchJob {
   size_t task_count = 0;
   Ranks ranks;
   std::vector<std::string> node_names, node_addresses;  // by node rank
-  std::string master_address;                           // of rank 0 (Ranks::master)
+  std::string master_address;                           // of Ranks::master
   int32_t master_port = 0;                              // 0: not reserved yet
 };
 
-enum class OrderKind : uint8_t { kPrepare, kStart, kKill };
+enum class OrderKind : uint8_t { kPrepare, kStart, kKill, kAskCheckpoint };
 
 struct LaunchOrder {
   OrderKind kind = OrderKind::kPrepare;
@@ -45,6 +50,8 @@ struct LaunchOrder {
   uint32_t task = 0;
   uint32_t attempt = 0;
   uint32_t group = 0;
+  uint32_t gang_epoch = 0;  // Task::epoch
+  int32_t world = 0;        // Task::world
   std::shared_ptr<const LaunchJob> job;
   // Prepare only.
   int64_t cpu_millis = 0, memory_bytes = 0, scratch_bytes = 0;
@@ -52,6 +59,8 @@ struct LaunchOrder {
   std::vector<int32_t> device_shares = {};         // parallel to the devices; empty: all are whole
   std::vector<int32_t> device_memory_shares = {};  // the same
   NearbyHost near = {};
+  int32_t preferred_port = 0;
+  absl::Time asked = absl::InfinitePast();  // of a checkpoint only
   // Kill only.
   ReleaseReason reason = ReleaseReason::kCancelled;
   std::string detail = {};  // of an eviction: for which job, and why
@@ -66,23 +75,24 @@ class LaunchCapture {
   // Adds the orders that follow from a decision; other events have none.
   void Add(const Event& event);
   // Adds what one task's agent should be doing now according to the state: Prepare for Bound, Start
-  // for Starting, Kill for Releasing, nothing otherwise.
+  // for Starting, Kill for Releasing, the request of a checkpoint for Running, if there was one.
   void AddByState(TaskKey key);
 
   std::vector<LaunchOrder> Take() { return std::move(orders_); }
 
  private:
   void AddForced(JobId id);
+  void AskForCheckpoint(const Job& job);
   void AddTask(OrderKind kind, const Job& job, uint32_t task, ReleaseReason reason);
   std::string EvictionDetail(const Job& job) const;
   HostUse UseOf(TaskKey key) const;
   std::vector<HostUse> UsesOfOthers(const Node& node, TaskKey self) const;
   void FillPrepare(const Job& job, const Node& node, LaunchOrder* order);
-  std::shared_ptr<const LaunchJob> Shared(const Job& job);
+  std::shared_ptr<const LaunchJob> Shared(const Job& job, uint32_t epoch);
   const std::vector<size_t>& OrderOf(const Node& node, const DeviceSet& devices);
 
   const ClusterState& state_;
-  std::map<JobId, std::shared_ptr<const LaunchJob>> jobs_;
+  std::map<std::pair<JobId, uint32_t>, std::shared_ptr<const LaunchJob>> jobs_;  // by epoch
   // Results of OrderOfDevices, which searches: members of a gang have the same devices of the same
   // models.
   std::map<std::pair<const DeviceLayout*, std::array<uint64_t, 2>>, std::vector<size_t>> orders_of_;

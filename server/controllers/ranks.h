@@ -1,11 +1,12 @@
-// Ranks: the position of each task in its job.
+// Ranks: the position of each task in its gang, as it was bound.
 //
-// The members of a job are the tasks that have a place and are not being stopped. RANK is assigned
-// with the decision to bind an attempt and kept during it (core/model/apply_bind.cc): a gang that
-// starts has 0 .. WORLD_SIZE - 1, later members get the lowest free number. WORLD_SIZE is the
-// number of members when the attempt is launched. Nodes are numbered in order of their lowest rank
-// (NODE_RANK); LOCAL_RANK is the position among the members on one node, by rank. So a gang of 2 +
-// 2 tasks on nodes a, b, a, b:
+// The members in an epoch are the tasks that were bound in it, and those of earlier epochs that
+// have a place and are not being stopped; never a coordinator. RANK and WORLD_SIZE are fixed with
+// the decision to bind (core/model/apply_bind.cc): a gang that starts has 0 .. WORLD_SIZE - 1,
+// later members get the lowest free number. So whenever the orders of an epoch are repeated, they
+// name the same world, even if some of its members have ended. Nodes are numbered in order of their
+// lowest rank (NODE_RANK); LOCAL_RANK is the position among the members on one node, by rank. So a
+// gang of 2 + 2 tasks on nodes a, b, a, b:
 //
 //   task        0  1  2  3
 //   node        a  b  a  b        node list: a, b
@@ -16,6 +17,7 @@
 #define BERTH_SERVER_CONTROLLERS_RANKS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/model/ids.h"
@@ -30,17 +32,19 @@ struct TaskRank {
 };
 
 struct Ranks {
-  std::vector<TaskRank> tasks;        // by index in the job
+  std::vector<TaskRank> tasks;        // by index in the job; those that are no members: rank -1
   std::vector<NodeId> nodes;          // by node rank
   std::vector<int32_t> node_members;  // by node rank: local world sizes
   int32_t world_size = 0;
-  // Where the others meet: the member with the lowest rank. That is 0, except while that task is
-  // between two attempts. An index in the job; valid if there is any member.
-  uint32_t master = 0;
+  // Where the others meet: the coordinator, or the member with the lowest rank. That is 0, except
+  // while that task of an independent group is between two attempts. An index in the job; absent if
+  // there is neither.
+  std::optional<uint32_t> master;
 };
 
-// O(tasks). Pure.
-Ranks ComputeRanks(const Job& job);
+// For attempts that were bound in that epoch; 0: by a version without epochs, for whose attempts
+// the members are those of the moment. O(tasks). Pure.
+Ranks ComputeRanks(const Job& job, uint32_t epoch);
 
 }  // namespace berth
 

@@ -17,10 +17,12 @@ void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
   *to->mutable_annotations() = from.annotations();
   to->set_kill_signal(from.kill_signal());
   to->set_run_as(from.run_as());
-  if (from.checkpoint().signal().empty() && !from.checkpoint().has_grace()) return;
-  v1::CheckpointPolicy* checkpoint = to->mutable_checkpoint();  // besides the interval, which is
-                                                                // hot
+  const bool has_any = !from.checkpoint().signal().empty() || from.checkpoint().has_grace() ||
+                       !from.checkpoint().before().empty();
+  if (!has_any) return;
+  v1::CheckpointPolicy* checkpoint = to->mutable_checkpoint();  // besides what is hot
   checkpoint->set_signal(from.checkpoint().signal());
+  *checkpoint->mutable_before() = from.checkpoint().before();
   if (from.checkpoint().has_grace()) *checkpoint->mutable_grace() = from.checkpoint().grace();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/base/check.h"
@@ -13,6 +14,10 @@
 
 namespace berth {
 namespace {
+
+static_assert(static_cast<int>(GangMembership::kRigid) == v1::RIGID);
+static_assert(static_cast<int>(GangMembership::kRendezvous) == v1::RENDEZVOUS);
+static_assert(static_cast<int>(GangMembership::kIndependent) == v1::INDEPENDENT);
 
 template <class Repeated>
 std::vector<std::string> SortedStrings(const Repeated& values) {
@@ -130,8 +135,22 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   result.preemptible = group.preemptible();
   result.device_strategy = StrategyFrom(group.device_strategy());
   if (group.has_priority()) result.priority = group.priority();
+  result.membership = static_cast<GangMembership>(group.membership());
+  result.coordinator = group.role() == v1::COORDINATOR;
   result.spread = {.tier = group.spread().tier(), .max_skew = group.spread().max_skew()};
   return result;
+}
+
+// Between the checkpoint signal and the end of the walltime; by default as long as before other
+// stops, if the walltime is longer than that.
+Duration WalltimeNoticeOf(const v1::JobSpec& spec, Duration kill_grace, Duration walltime) {
+  const v1::CheckpointPolicy& checkpoint = spec.checkpoint();
+  if (checkpoint.signal().empty() || !SavesBefore(checkpoint, v1::CheckpointPolicy::WALLTIME)) {
+    return absl::ZeroDuration();
+  }
+  if (checkpoint.has_walltime_notice()) return DurationFrom(checkpoint.walltime_notice());
+  const Duration grace = checkpoint.has_grace() ? DurationFrom(checkpoint.grace()) : kill_grace;
+  return grace < walltime ? grace : absl::ZeroDuration();
 }
 
 void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& result) {
@@ -145,6 +164,10 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
   if (spec.has_retry_backoff()) result.retry_backoff = DurationFrom(spec.retry_backoff());
   if (spec.has_kill_grace()) result.kill_grace = DurationFrom(spec.kill_grace());
   result.kill_grace = std::min(result.kill_grace, defaults.greatest_kill_grace);
+  result.walltime_notice = WalltimeNoticeOf(spec, result.kill_grace, result.walltime);
+  const auto& codes = spec.checkpoint().saved_exit_codes();
+  const std::set<int32_t> saved(codes.begin(), codes.end());
+  result.saved_exit_codes = {saved.begin(), saved.end()};
   if (spec.has_prepare_timeout()) result.prepare_timeout = DurationFrom(spec.prepare_timeout());
   if (spec.has_ttl_after_finished()) {
     result.ttl_after_finished = DurationFrom(spec.ttl_after_finished());
@@ -152,6 +175,12 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
 }
 
 }  // namespace
+
+bool SavesBefore(const v1::CheckpointPolicy& checkpoint, v1::CheckpointPolicy::Stop stop) {
+  if (checkpoint.before().empty()) return stop != v1::CheckpointPolicy::CANCEL;
+  return std::find(checkpoint.before().begin(), checkpoint.before().end(), stop) !=
+         checkpoint.before().end();
+}
 
 int32_t ReplicasOf(const v1::TaskGroup& group) {
   return group.has_replicas() ? group.replicas() : 1;

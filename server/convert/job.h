@@ -34,6 +34,9 @@ struct JobDefaults {
 // Number of the group's tasks; 0 or less if the group specifies that.
 int32_t ReplicasOf(const v1::TaskGroup& group);
 
+// The stops before which tasks are asked to save their work.
+bool SavesBefore(const v1::CheckpointPolicy& checkpoint, v1::CheckpointPolicy::Stop stop);
+
 // Tasks with which a group starts.
 int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group);
 

@@ -122,6 +122,8 @@ void RenderGroup(const ClusterState& state, const Job& job, const Group& group,
   out->set_device_strategy(StrategyToApi(group.device_strategy));
   if (group.preemptible) out->set_preemptible(true);
   if (group.priority.has_value()) out->set_priority(PriorityOf(job, group));
+  out->set_membership(static_cast<v1::Membership>(group.membership));
+  if (group.coordinator) out->set_role(v1::COORDINATOR);
   if (group.spread.Any()) {
     out->mutable_spread()->set_tier(group.spread.tier);
     out->mutable_spread()->set_max_skew(group.spread.max_skew);
@@ -155,6 +157,12 @@ void RenderTimes(const Job& job, v1::JobSpec* out) {
   if (job.deadline != absl::InfiniteFuture()) ToProto(job.deadline, out->mutable_deadline());
   if (job.checkpoint_interval != absl::InfiniteDuration()) {
     ToProto(job.checkpoint_interval, out->mutable_checkpoint()->mutable_interval());
+  }
+  if (job.walltime_notice > absl::ZeroDuration()) {
+    ToProto(job.walltime_notice, out->mutable_checkpoint()->mutable_walltime_notice());
+  }
+  for (const int32_t code : job.saved_exit_codes) {
+    out->mutable_checkpoint()->add_saved_exit_codes(code);
   }
   if (job.ttl_after_finished != absl::InfiniteDuration()) {
     ToProto(job.ttl_after_finished, out->mutable_ttl_after_finished());
@@ -232,6 +240,10 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   out->set_cancel_forced(status.forced);
   out->set_retries(status.retries);
   out->set_start_count(status.starts);
+  out->set_epoch(status.epoch);
+  if (status.checkpoint_asked != absl::InfinitePast()) {
+    ToProto(status.checkpoint_asked, out->mutable_checkpoint_asked());
+  }
   ToProto(job.submit, out->mutable_submit_time());
   if (status.start != absl::InfinitePast()) ToProto(status.start, out->mutable_start_time());
   if (status.end != absl::InfinitePast()) ToProto(status.end, out->mutable_end_time());
@@ -367,7 +379,10 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
   out->set_job(job.name);
   out->set_group(group.name);
   out->set_index(static_cast<int32_t>(index - group.first_task));
-  out->set_rank(task.attempt == 0 || Waits(task.state) ? -1 : task.rank);
+  const bool ranked = task.attempt > 0 && !Waits(task.state) && task.rank != kNoRank;
+  out->set_rank(ranked ? task.rank : -1);
+  out->set_epoch(task.epoch);
+  out->set_world_size(task.world);
   out->set_state(TaskStateToApi(task.state));
   out->set_attempt(task.attempt);
   out->set_message(std::string(state.TaskMessage({job.id, index})));

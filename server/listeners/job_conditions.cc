@@ -41,9 +41,11 @@ void AddCondition(v1::JobCondition::Kind kind, int32_t count, const std::string&
 int32_t RestartedPiecemeal(const Job& job) {
   if (job.status.state != JobState::kRunning || job.tasks.size() < 2) return 0;
   int32_t running = 0;
-  for (const Task& task : job.tasks) {
-    if (task.state != TaskState::kRunning) continue;
-    if (!RestartedAlone(job, task)) return 0;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    // Rigid gangs restart whole, and independent tasks do not need each other.
+    const bool meets = MembershipOf(job.groups[GroupOf(job, i)]) == GangMembership::kRendezvous;
+    if (!meets || job.tasks[i].state != TaskState::kRunning) continue;
+    if (!RestartedAlone(job, job.tasks[i])) return 0;
     ++running;
   }
   return running >= 2 ? running : 0;

@@ -307,6 +307,7 @@ void AddAgents(const MetricSources& sources, FamilyList& out) {
   out.Counter("dispatches", help, AsDouble(dispatch.prepares.load()), {{"order", "prepare"}});
   out.Counter("dispatches", help, AsDouble(dispatch.starts.load()), {{"order", "start"}});
   out.Counter("dispatches", help, AsDouble(dispatch.kills.load()), {{"order", "kill"}});
+  out.Counter("dispatches", help, AsDouble(dispatch.checkpoints.load()), {{"order", "checkpoint"}});
   out.AddHistogram("dispatch_seconds", "From durable to handed to the agents' streams, per turn.",
                    dispatch.seconds);
 }

@@ -72,6 +72,7 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
   policies.scores = NamesFrom(scheduling.scores());
   policies.job_orders = NamesFrom(scheduling.job_orders());
   policies.lifecycle.cordon_after_refusals = config.cordon_after_refusals();
+  policies.lifecycle.restart_hold = DurationFrom(scheduling.restart_hold());
   policies.fair_share = {.half_life = DurationFrom(scheduling.fair_share().half_life()),
                          .usage_weight = scheduling.fair_share().usage_weight()};
   policies.backfill = BackfillFrom(scheduling.backfill());

@@ -11,6 +11,7 @@
 #include "server/convert/values.h"
 #include "server/validation/graph.h"
 #include "server/validation/job.h"
+#include "server/validation/lifecycle.h"
 #include "server/validation/text.h"
 #include "server/validation/topology.h"
 #include "server/validation/values.h"
@@ -170,37 +171,6 @@ void CheckPreemptible(const FieldPath& path, const v1::JobSpec& spec, const v1::
   }
 }
 
-void CheckExitCodes(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
-  if (policy.exit_codes().empty()) return;
-  if (policy.event() != v1::LifecyclePolicy::TASK_FAILED) {
-    findings.Invalid({path, "exit_codes"}, "only with event TASK_FAILED");
-  }
-  if (policy.exit_codes_size() > 255) {
-    findings.Invalid({path, "exit_codes"}, "at most 255 entries");
-    return;
-  }
-  for (int i = 0; i < policy.exit_codes_size(); ++i) {
-    CheckRange({path, "exit_codes", i}, policy.exit_codes(i), 1, 255, findings);
-  }
-}
-
-void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
-  using Policy = v1::LifecyclePolicy;
-  CheckEnum({path, "event"}, policy.event(), findings);
-  CheckEnum({path, "action"}, policy.action(), findings);
-  if (policy.event() == Policy::EVENT_UNSPECIFIED) findings.Invalid({path, "event"}, "required");
-  if (policy.action() == Policy::ACTION_UNSPECIFIED) findings.Invalid({path, "action"}, "required");
-  CheckExitCodes(path, policy, findings);
-  CheckDuration({path, "after"}, policy.after(), absl::ZeroDuration(), kMaxDuration, findings);
-  if (policy.event() == Policy::TASK_EVICTED || policy.event() == Policy::TASK_PENDING ||
-      policy.event() == Policy::DEVICE_UNHEALTHY) {
-    findings.Unbuilt({path, "event"}, Policy::Event_Name(policy.event()));
-  }
-  if (policy.action() == Policy::RESTART_PARTITION) {
-    findings.Unbuilt({path, "action"}, "RESTART_PARTITION");
-  }
-}
-
 // "a -> b -> a"
 std::string DescribeGroupCycle(const v1::JobSpec& spec, const std::vector<int>& cycle) {
   std::string text;
@@ -271,17 +241,6 @@ std::vector<int> GroupEdges(const FieldPath& path, const v1::TaskGroup& group,
 
 }  // namespace
 
-void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings) {
-  if (policies.size() > kMaxPolicies) {
-    findings.Invalid({parent, "policies"},
-                     absl::StrCat("at most ", kMaxPolicies, " entries, has ", policies.size()));
-    return;
-  }
-  for (int i = 0; i < policies.size(); ++i) {
-    CheckPolicy({parent, "policies", i}, policies[i], findings);
-  }
-}
-
 void CheckDeviceStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings) {
   CheckEnum(path, strategy, findings);
   if (strategy != v1::COLOCATE) return;
@@ -308,6 +267,7 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   CheckEnum({path, "strategy"}, group.strategy(), findings);
   if (group.has_partition()) CheckPartition({path, "partition"}, spec, group, findings);
   if (group.has_spread()) CheckSpread({path, "spread"}, spec, group, findings);
+  CheckMembership(path, spec, group, findings);
   CheckDeviceStrategy({path, "device_strategy"}, group.device_strategy(), findings);
   CheckSharesDevices({path, "device_strategy"}, group, findings);
   if (group.has_preemptible()) CheckPreemptible({path, "preemptible"}, spec, group, findings);

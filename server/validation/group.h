@@ -21,9 +21,6 @@ void CheckDeviceStrategy(const FieldPath& path, v1::Strategy strategy, Findings&
 // have no cycle.
 void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings);
 
-using PolicyList = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;
-void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings);
-
 }  // namespace berth
 
 #endif  // BERTH_SERVER_VALIDATION_GROUP_H_

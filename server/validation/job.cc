@@ -5,6 +5,7 @@
 #include "server/convert/job.h"
 #include "server/convert/values.h"
 #include "server/validation/group.h"
+#include "server/validation/lifecycle.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
 #include "server/validation/topology.h"
@@ -30,18 +31,6 @@ void RefuseOutputFields(const FieldPath& path, const v1::Job& job, Findings& fin
   if (job.uid() != 0) findings.Invalid({path, "uid"}, kOutputOnly);
   if (job.has_status()) findings.Invalid({path, "status"}, kOutputOnly);
   if (!job.etag().empty()) findings.Invalid({path, "etag"}, kOutputOnly);
-}
-
-// A requested grace: at most `most`, and at most the operator's limit.
-void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, absl::Duration most,
-                const config::v1::Limits& limits, Findings& findings) {
-  const absl::Duration allowed = limits.has_kill_grace() ? DurationFrom(limits.kill_grace()) : most;
-  if (DurationFrom(grace) <= allowed || DurationFrom(grace) > most) {
-    return CheckDuration(path, grace, kZero, most, findings);
-  }
-  findings.Invalid(path, absl::StrCat("at most ", absl::FormatDuration(allowed),
-                                      " here (the server's limits.kill_grace), is ",
-                                      absl::FormatDuration(DurationFrom(grace))));
 }
 
 void CheckTimes(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
@@ -138,27 +127,8 @@ void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v
   CheckTotals({path, "groups"}, totals, findings);
   CheckGang(path, spec, limits, findings);
   CheckReachableMinimum(path, spec, findings);
+  CheckCoordinator(path, spec, findings);
   CheckGroupGraph(path, spec, findings);
-}
-
-void CheckSignal(const FieldPath& path, const std::string& signal, Findings& findings) {
-  if (signal.empty() || IsStopSignal(signal)) return;
-  findings.Invalid(path,
-                   absl::StrCat("must be a signal name such as SIGTERM, SIGINT or SIGUSR1, is ",
-                                Quoted(signal)));
-}
-
-void CheckCheckpoint(const FieldPath& path, const v1::CheckpointPolicy& checkpoint,
-                     const config::v1::Limits& limits, Findings& findings) {
-  if (checkpoint.signal().empty() && !checkpoint.has_grace() && !checkpoint.has_interval()) {
-    findings.Invalid(path, "requires at least one of signal, grace and interval");
-  }
-  CheckSignal({path, "signal"}, checkpoint.signal(), findings);
-  CheckGrace({path, "grace"}, checkpoint.grace(), kMaxKillGrace, limits, findings);
-  if (checkpoint.has_interval()) {
-    CheckDuration({path, "interval"}, checkpoint.interval(), absl::Milliseconds(1), kMaxDuration,
-                  findings);
-  }
 }
 
 void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
@@ -177,7 +147,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckDeviceStrategy({path, "device_strategy"}, spec.device_strategy(), findings);
   CheckSignal({path, "kill_signal"}, spec.kill_signal(), findings);
   if (spec.has_checkpoint()) {
-    CheckCheckpoint({path, "checkpoint"}, spec.checkpoint(), limits, findings);
+    CheckCheckpoint({path, "checkpoint"}, spec, limits, findings);
   }
   if (!spec.user().empty() && !IsUserName(spec.user())) {
     findings.Invalid({path, "user"},

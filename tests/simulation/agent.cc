@@ -28,17 +28,17 @@ TaskEvent Event(const TaskId& id, TaskEvent::Kind kind) {
 
 // ---- Runner
 
-void Runner::Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserve_port) {
+void Runner::Prepare(const TaskId& id, const v1::TaskLaunch&, std::optional<int> port) {
   preparing_.insert(id);
   if (dice_->Chance(refusals_)) return Tell(id, TaskEvent::Kind::kRefused);
   TaskEvent prepared = Event(id, TaskEvent::Kind::kPrepared);
-  if (reserve_port) prepared.port = kFirstPort + next_port_++ % kPorts;
+  if (port.has_value()) prepared.port = *port > 0 ? *port : kFirstPort + next_port_++ % kPorts;
   after_(dice_->Around(absl::Milliseconds(20)), std::move(prepared));
 }
 
 void Runner::Discard(const TaskId& id) { preparing_.erase(id); }
 
-void Runner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start&) {
+void Runner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) {
   preparing_.erase(id);
   if (launch.working_dir() == kMissingDirectory) {
     TaskEvent refused = Event(id, TaskEvent::Kind::kRefused);
@@ -46,7 +46,7 @@ void Runner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Sta
     refused.message = absl::StrCat("cannot enter directory ", kMissingDirectory);
     return after_(absl::ZeroDuration(), std::move(refused));
   }
-  if (!processes_->Spawn(id, launch)) return Tell(id, TaskEvent::Kind::kRefused);
+  if (!processes_->Spawn(id, launch, start)) return Tell(id, TaskEvent::Kind::kRefused);
   live_[id] = false;
 }
 

@@ -31,9 +31,10 @@ class Runner final : public TaskRunner {
         refusals_(refusals),
         after_(std::move(after)) {}
 
-  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, bool reserve_port) override;
+  void Prepare(const TaskId& id, const v1::TaskLaunch& launch, std::optional<int> port) override;
   void Discard(const TaskId& id) override;
   void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override;
+  void Signal(const TaskId&, const std::string&) override {}
   void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
             v1::TaskReport::Cause cause) override;
   void Adopt(const agent::v1::TaskRecord& record) override;

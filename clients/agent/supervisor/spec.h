@@ -4,7 +4,8 @@
 //   TASK_DIR/spec      written by the agent before it spawns the supervisor
 //   TASK_DIR/lock      flock held by the supervisor for life; taken by the agent, passed as fd 3
 //   TASK_DIR/control   FIFO: "SIGNAL GRACE_MS CAUSE\n" stops the task; with a text after that, the
-//                      end is the task's own failure, for that reason
+//                      end is the task's own failure, for that reason; GRACE_MS -1 only sends
+//                      the signal
 //   TASK_DIR/status    replaced atomically, synced: beginning, then running or refused, then exited
 //   TASK_DIR/status.spare   while the task lives: space to write its end on a full disk
 //   TASK_DIR/stdout.OFFSET, stderr.OFFSET, order.RECORD   see log_writer.h
@@ -18,6 +19,7 @@
 namespace berth {
 
 inline constexpr int kSupervisorLockFd = 3;
+inline constexpr int64_t kSignalOnly = -1;  // as GRACE_MS in `control`
 inline constexpr char kLongerLeaseSuffix[] = ".longer";
 
 struct SupervisorSpec {

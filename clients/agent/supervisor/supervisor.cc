@@ -293,7 +293,9 @@ void Supervisor::Command(const std::string& line) {
   long long cause = 0;
   int used = 0;
   if (std::sscanf(line.c_str(), "%d %lld %lld %n", &signal, &grace_ms, &cause, &used) != 3) return;
-  if (signal <= 0 || signal >= NSIG || grace_ms < 0) return;
+  if (signal <= 0 || signal >= NSIG) return;
+  if (grace_ms == kSignalOnly && kill_at_ns_ == 0 && phase_ == Phase::kRunning) SendSignal(signal);
+  if (grace_ms < 0) return;
   const std::string reason = line.substr(std::min(static_cast<size_t>(used), line.size()));
   if (!reason.empty()) {
     if (phase_ != Phase::kRunning || stop_cause_ != 0 || MainEnded()) return;
@@ -308,17 +310,19 @@ bool Supervisor::MainEnded() const {
   return waitid(P_PID, static_cast<id_t>(main_pid_), &info, options) != 0 || info.si_pid != 0;
 }
 
+// Processes that left the process group also get it; in a container, its first process passes it
+// on.
+void Supervisor::SendSignal(int signal) {
+  kill(-main_pid_, signal);
+  if (phase_ == Phase::kRunning && !spec_.container) group_.Signal(signal, main_pid_);
+}
+
 // The first cause counts; a later call can only bring the end forward. An epilog is not stopped: it
 // has a separate time limit.
 void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
   if (phase_ != Phase::kRunning && phase_ != Phase::kProlog) return;
   if (stop_cause_ == 0 && failure_.empty()) stop_cause_ = cause;
-  if (grace_ms > 0) {
-    kill(-main_pid_, signal);
-    // Processes that left the process group also get it; in a container, its first process passes
-    // it on.
-    if (phase_ == Phase::kRunning && !spec_.container) group_.Signal(signal, main_pid_);
-  }
+  if (grace_ms > 0) SendSignal(signal);
   const int64_t at = BoottimeNs() + std::min<int64_t>(grace_ms, int64_t{1} << 40) * kNsPerMs;
   kill_at_ns_ = kill_at_ns_ == 0 ? at : std::min(kill_at_ns_, at);
 }

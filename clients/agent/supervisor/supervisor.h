@@ -58,6 +58,7 @@ class Supervisor {
   void ReadOutput(int* fd, OutputStream stream);
   void ReadControl();
   void Command(const std::string& line);
+  void SendSignal(int signal);
   void Stop(int signal, int64_t grace_ms, int64_t cause);
   bool MainEnded() const;
   void NoteDisk();

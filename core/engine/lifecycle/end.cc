@@ -19,19 +19,25 @@ ReleaseReason ReasonOf(JobState outcome) {
 // Failures that a policy ignores do not count if the minimum succeeded.
 bool EnoughSucceeded(const Job& job) {
   int32_t succeeded = 0;
+  int32_t least = job.min_available;
   for (size_t g = 0; g < job.groups.size(); ++g) {
+    if (job.groups[g].coordinator) {
+      least -= job.groups[g].min_available;
+      continue;
+    }
     const int32_t of_group = job.tallies[g].In(TaskState::kSucceeded);
     if (of_group < job.groups[g].min_available) return false;
     succeeded += of_group;
   }
-  return succeeded >= job.min_available;
+  return succeeded >= least;
 }
 
 // All pending tasks wait for a group that has ended and can no longer meet their condition.
 bool NeverProceeds(const Job& job) {
   if (!job.status.delayed.empty()) return false;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (job.tallies[g].Waiting() > 0 && GroupOpen(job, g)) return false;
+    const bool waits = job.tallies[g].Waiting() > 0 && !job.groups[g].coordinator;
+    if (waits && GroupOpen(job, g)) return false;
   }
   return true;
 }
@@ -60,8 +66,9 @@ Step Finish(const Look& look) {
                         .reason = ReasonOf(status.outcome)}};
 }
 
+// A coordinator has nothing to do without the others: it is stopped then, as the job ends.
 Step CompleteIfDone(const Look& look) {
-  const GroupTally tally = TallyOf(look.job);
+  const GroupTally tally = WorkersOf(look.job);
   if (tally.Occupying() > 0 || !NeverProceeds(look.job)) return {};
   if (tally.Waiting() > 0) {
     return Conclude(look, JobState::kFailed,

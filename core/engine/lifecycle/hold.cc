@@ -53,36 +53,13 @@ Step RequeueFailed(const Look& look) {
 }
 
 // Some members are nominated and others are not, but the gang starts whole or not at all.
-bool WaitsInPieces(const Job& job) {
+bool WaitsInPieces(const Look& look) {
+  const Job& job = look.job;
+  if (KeepsPlaces(job, look.now)) return false;
   return TallyOf(job).Nominated() > 0 && job.occupying == 0 && NeedsOf(job).gang;
 }
 
-bool Unfit(const Look& look, NodeId id, const DeviceSet& devices) {
-  const Node* node = look.state.nodes().Find(id);
-  if (node == nullptr || !TakesTasks(node->status)) return true;
-  DeviceSet missing = devices;
-  missing -= node->healthy;
-  return !missing.Empty();
-}
-
 }  // namespace
-
-// If one nominated place is lost, all are given up: a gang needs all of them, and growth gets
-// another.
-Step LeaveUnfitPlaces(const Look& look) {
-  const GroupTally tally = TallyOf(look.job);
-  if (tally.Nominated() + tally.In(TaskState::kReleasing) + tally.In(TaskState::kLost) == 0) {
-    return {};
-  }
-  const bool unfit =
-      std::any_of(look.job.tasks.begin(), look.job.tasks.end(), [&](const Task& task) {
-        if (task.moves) return Unfit(look, task.next_node, task.next_devices);
-        return Reserves(task.state) && Unfit(look, task.node, task.devices);
-      });
-  Step step;
-  if (unfit) DropPlaces(look, &step);
-  return step;
-}
 
 // Before its first start a job on hold is Held; one that has run before is Suspended.
 Step Suspend(const Look& look) {
@@ -102,7 +79,7 @@ Step Suspend(const Look& look) {
 Step Admit(const Look& look) {
   const Job& job = look.job;
   // Everything had succeeded before a restart stopped the rest.
-  if (TallyOf(job).Waiting() == 0) return CompleteIfDone(look);
+  if (WorkersOf(job).Waiting() == 0) return CompleteIfDone(look);
   bool open = job.start_after > look.now;
   if (job.status.starts == 0) {
     for (const JobDependency& dependency : job.dependencies) {
@@ -113,7 +90,7 @@ Step Admit(const Look& look) {
       open = open || verdict == Dependency::kOpen;
     }
   }
-  if (!open && job.status.state == JobState::kPending && WaitsInPieces(job)) {
+  if (!open && job.status.state == JobState::kPending && WaitsInPieces(look)) {
     Step step;
     DropPlaces(look, &step);
     return step;
@@ -128,9 +105,13 @@ Step AwaitRestart(const Look& look) {
   if (TaskList again = SucceededToRerun(look.job); !again.empty()) {
     return {TasksRequeued{.job = look.job.id, .tasks = std::move(again)}};
   }
-  return {WithStatus(look, [](JobStatus& status) {
+  return {WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kPending;
     status.hold_until = absl::InfinitePast();
+    if (status.places_until > look.now) {
+      status.places_until = look.now + look.parameters.restart_hold;
+    }
+    if (std::string whole = WholeIncident(look); !whole.empty()) status.message = std::move(whole);
   })};
 }
 

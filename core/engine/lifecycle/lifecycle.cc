@@ -90,7 +90,7 @@ Step NextStep(const Look& look) {
   if (placed) {
     // Refusals before policies, because a refused start is no failure for a policy. Completion
     // after policies, because a failure that a policy handles is not an end.
-    if (Step step = FirstStep({AnswerRefusals, ApplyPolicies, CompleteIfDone}, look);
+    if (Step step = FirstStep({AskCheckpoint, AnswerRefusals, ApplyPolicies, CompleteIfDone}, look);
         !step.empty()) {
       return step;
     }

@@ -2,27 +2,26 @@
 //
 // Incidents are derived from the state: a failed task that was not requeued, a task on a silent
 // node, a group that succeeded, an expired walltime. Group policies come before the job's; the
-// first match decides. Defaults: TaskFailed restarts the job while retries are left; NodeLost
-// restarts what was lost (the job, if its minimum is lost) without using a retry; Timeout aborts.
-// kAny matches every incident except TaskCompleted.
+// first match decides. Defaults: TaskFailed restarts the job while retries are left, or the task if
+// its group finds itself anew (GangMembership::kRendezvous); NodeLost restarts what was lost (the
+// job, if the others cannot go on) without using a retry; Timeout aborts. kAny matches every
+// incident except TaskCompleted. The restart of a task reaches as far as its gang (membership.cc).
 //
 // A restart for an incident that the job itself caused (anything but NodeLost) uses a retry and
 // waits for the back-off: a restarted job before it is placed again, a restarted task or group
-// before it is requeued. Actions that wait, for back-off or for a policy's `after`, are in
+// before it is requeued. Failures that follow from the same one use no further retry (incident.cc).
+// Actions that wait, for back-off or for a policy's `after`, are in
 // JobStatus::delayed. They are dropped when the incident is over (the node came back).
 //
 // Example: worker-3 exits with 137, policy {TaskFailed [137] -> RestartTask after 30s}, backoff 1s:
 //   now      delayed = [RestartTask worker-3 due now+30s], retries = 1
 //   now+30s  TasksRequeued [worker-3]; the others kept running
 #include <algorithm>
-#include <iterator>
 #include <optional>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/engine/lifecycle/steps.h"
-#include "core/model/task_message.h"
 
 namespace berth {
 namespace {
@@ -42,42 +41,15 @@ struct Incident {
 
 bool IsRestart(PolicyAction action) { return action <= PolicyAction::kRestartJob; }
 bool OwnDoing(const Incident& incident) { return incident.event != PolicyEvent::kNodeLost; }
-bool UsesRetry(const Incident& incident) {
-  return OwnDoing(incident) && IsRestart(incident.action);
+bool UsesRetry(const Look& look, const Incident& incident) {
+  if (!OwnDoing(incident) || !IsRestart(incident.action)) return false;
+  const bool follows =
+      incident.event == PolicyEvent::kTaskFailed && InIncident(look, look.job.tasks[incident.task]);
+  return !follows;
 }
 
 uint32_t AttemptOf(const Job& job, const Incident& incident) {
   return incident.task == kWholeJob ? job.status.starts : job.tasks[incident.task].attempt;
-}
-
-int32_t ExitCode(const Task& task) {
-  return task.exit_signal != 0 ? 128 + task.exit_signal : task.exit_code;
-}
-
-// "64Mi"
-std::string MemoryText(int64_t bytes) {
-  constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti"};
-  size_t unit = 0;
-  for (; unit + 1 < std::size(kUnits) && bytes > 0 && bytes % 1024 == 0; ++unit) bytes /= 1024;
-  return absl::StrCat(bytes, kUnits[unit]);
-}
-
-// "worker-0 exited with 127 on n1: command not found: trian.py"
-std::string HowItFailed(const Look& look, uint32_t index) {
-  const Job& job = look.job;
-  const std::string label = TaskLabel(job, index);
-  const std::string where = OnNode(look, index);
-  const int32_t code = ExitCode(job.tasks[index]);
-  const std::string text(look.state.TaskMessage({job.id, index}));
-  if (!absl::StrContains(text, kOutOfMemory)) {
-    const char* separator = text.empty() ? "" : ": ";
-    return absl::StrCat(label, " exited with ", code, where, separator, text);
-  }
-  const TaskShape& shape = look.state.interner().Shape(job.groups[GroupOf(job, index)].shape).shape;
-  const std::string asked = shape.memory_bytes == 0
-                                ? ""
-                                : absl::StrCat(": it requested ", MemoryText(shape.memory_bytes));
-  return absl::StrCat(label, " ran out of memory", where, asked, " (exit ", code, ")");
 }
 
 std::string Message(const Look& look, const Incident& incident) {
@@ -98,6 +70,7 @@ std::string Message(const Look& look, const Incident& incident) {
 
 std::optional<PolicyEvent> EventOf(const Job& job, const Task& task) {
   if (task.state == TaskState::kFailed) {
+    if (Saved(job, task)) return std::nullopt;
     if (task.end_cause == EndCause::kExit) return PolicyEvent::kTaskFailed;
     // kStopped: killed without our decision, so the job did not cause it either.
     const bool taken =
@@ -107,6 +80,13 @@ std::optional<PolicyEvent> EventOf(const Job& job, const Task& task) {
   const bool silent = task.state == TaskState::kLost && Holds(task);
   if (silent && job.on_node_loss != NodeLossPolicy::kKeep) return PolicyEvent::kNodeLost;
   return std::nullopt;
+}
+
+// Nothing runs any more: all were asked to save their work before the walltime ended, and some did.
+bool AllSaved(const Job& job, const GroupTally& tally) {
+  if (tally.Occupying() > 0 || tally.In(TaskState::kFailed) == 0) return false;
+  return std::any_of(job.tasks.begin(), job.tasks.end(),
+                     [&](const Task& task) { return Saved(job, task); });
 }
 
 std::vector<Incident> Incidents(const Look& look) {
@@ -119,8 +99,10 @@ std::vector<Incident> Incidents(const Look& look) {
       if (event.has_value()) incidents.push_back({*event, GroupOf(job, i), i});
     }
     // A lost node explains the failures of tasks that talked to it, so they use no retry.
-    std::stable_partition(incidents.begin(), incidents.end(),
-                          [](const Incident& one) { return !OwnDoing(one); });
+    std::stable_sort(incidents.begin(), incidents.end(), [&](const Incident& a, const Incident& b) {
+      if (!OwnDoing(a) || !OwnDoing(b)) return !OwnDoing(a) && OwnDoing(b);
+      return FailedBefore(job.tasks[a.task], job.tasks[b.task]);
+    });
   }
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     if (job.tallies[g].In(TaskState::kSucceeded) < job.groups[g].replicas) continue;
@@ -129,7 +111,8 @@ std::vector<Incident> Incidents(const Look& look) {
   // A job whose last task ended at that very moment met its walltime.
   const bool overdue =
       job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now;
-  if (overdue && tally.Occupying() + tally.Waiting() > 0) {
+  const bool timed_out = overdue && tally.Occupying() + tally.Waiting() > 0;
+  if (timed_out || AllSaved(job, tally)) {
     incidents.push_back({PolicyEvent::kTimeout, kWholeJob, kWholeJob});
   }
   return incidents;
@@ -163,9 +146,11 @@ const LifecyclePolicy* FindPolicy(const Job& job, const Incident& incident) {
 PolicyAction DefaultAction(const Job& job, const Incident& incident, const TaskList& lost) {
   switch (incident.event) {
     case PolicyEvent::kTaskFailed:
-      return PolicyAction::kRestartJob;
+      return job.groups[incident.group].membership == GangMembership::kRendezvous
+                 ? PolicyAction::kRestartTask
+                 : PolicyAction::kRestartJob;
     case PolicyEvent::kNodeLost:
-      return KeepsMinimum(job, lost) ? PolicyAction::kRestartTask : PolicyAction::kRestartJob;
+      return Replaceable(job, lost) ? PolicyAction::kRestartTask : PolicyAction::kRestartJob;
     case PolicyEvent::kTimeout:
       return PolicyAction::kAbort;
     default:
@@ -173,13 +158,15 @@ PolicyAction DefaultAction(const Job& job, const Incident& incident, const TaskL
   }
 }
 
-// An action on one task needs a task.
-PolicyAction Widen(PolicyAction action, const Incident& incident) {
+// An action on one task needs a task, and reaches as far as its gang.
+PolicyAction Widen(const Job& job, PolicyAction action, const Incident& incident) {
   if (action == PolicyAction::kRestartTask && incident.event == PolicyEvent::kTaskCompleted) {
-    return PolicyAction::kRestartGroup;
+    action = PolicyAction::kRestartGroup;
   }
   const bool narrow = action == PolicyAction::kRestartTask || action == PolicyAction::kRestartGroup;
-  return narrow && incident.task == kWholeJob ? PolicyAction::kRestartJob : action;
+  if (!narrow) return action;
+  if (incident.task == kWholeJob) return PolicyAction::kRestartJob;
+  return WidenForGang(job, incident.task, action);
 }
 
 // Incidents that need an action, each with its action.
@@ -191,8 +178,8 @@ std::vector<Incident> Answered(const Look& look) {
   }
   for (Incident& one : incidents) {
     const LifecyclePolicy* policy = FindPolicy(look.job, one);
-    one.action =
-        policy != nullptr ? Widen(policy->action, one) : DefaultAction(look.job, one, lost);
+    one.action = Widen(
+        look.job, policy != nullptr ? policy->action : DefaultAction(look.job, one, lost), one);
     if (policy != nullptr) one.after = policy->after;
     for (const DelayedAction& delayed : look.job.status.delayed) {
       if (delayed.task == one.task && delayed.attempt == AttemptOf(look.job, one)) {
@@ -214,7 +201,8 @@ Duration DelayOf(const Look& look, const Incident& incident) {
   const bool partial = incident.action == PolicyAction::kRestartTask ||
                        incident.action == PolicyAction::kRestartGroup;
   if (!partial || !OwnDoing(incident)) return incident.after;
-  return std::max(incident.after, RetryBackoff(look.job, look.job.status.retries + 1));
+  const int32_t retries = look.job.status.retries + (UsesRetry(look, incident) ? 1 : 0);
+  return std::max(incident.after, RetryBackoff(look.job, retries));
 }
 
 bool Concerns(const DelayedAction& delayed, const Job& job, const Incident& incident) {
@@ -247,7 +235,7 @@ Step DropRecovered(const Look& look, const std::vector<Incident>& incidents) {
 }
 
 bool OutOfRetries(const Look& look, const Incident& incident) {
-  return UsesRetry(incident) && look.job.status.retries >= look.job.max_retries;
+  return UsesRetry(look, incident) && look.job.status.retries >= look.job.max_retries;
 }
 
 Step GiveUp(const Look& look, const Incident& incident) {
@@ -260,11 +248,19 @@ Step GiveUp(const Look& look, const Incident& incident) {
   return Conclude(look, JobState::kFailed, message);
 }
 
+// When the incident began, if it is a new one of the job's own; else when the latest one did.
+Time IncidentOf(const Look& look, const Incident& one) {
+  if (!UsesRetry(look, one)) return look.job.status.incident;
+  if (look.job.status.epoch == 0) return absl::InfinitePast();  // bound by a version without them
+  return one.task == kWholeJob ? look.now : look.job.tasks[one.task].since;
+}
+
 // Incidents of the same moment with the same action wait together and use one retry.
 Step Delay(const Look& look, const Incident& first, const std::vector<Incident>& incidents) {
   if (OutOfRetries(look, first)) return GiveUp(look, first);
   return {WithStatus(look, [&](JobStatus& status) {
-    if (UsesRetry(first)) ++status.retries;
+    if (UsesRetry(look, first)) ++status.retries;
+    status.incident = IncidentOf(look, first);
     status.message = Message(look, first);
     for (const Incident& one : incidents) {
       const bool alike = one.action == first.action && OwnDoing(one) == OwnDoing(first) &&
@@ -287,7 +283,7 @@ bool Ready(const Look& look, const Incident& incident) {
 }
 
 // Requeues the tasks and drops their delayed actions.
-Step RestartTasks(const Look& look, const TaskList& tasks, const std::string& message,
+Step RestartTasks(const Look& look, const Incident& incident, const TaskList& tasks,
                   bool new_retry) {
   Step step;
   Requeue(look, tasks, ReleaseReason::kRestart, &step);
@@ -297,9 +293,25 @@ Step RestartTasks(const Look& look, const TaskList& tasks, const std::string& me
     };
     status.delayed.erase(std::remove_if(status.delayed.begin(), status.delayed.end(), answered),
                          status.delayed.end());
-    status.message = message;
-    if (new_retry) ++status.retries;
+    status.message = Message(look, incident);
+    if (!new_retry) return;
+    ++status.retries;
+    status.incident = IncidentOf(look, incident);
   }));
+  return step;
+}
+
+Step RestartForIncident(const Look& look, const Incident& incident, bool new_retry) {
+  const int32_t retries = look.job.status.retries + (new_retry ? 1 : 0);
+  const Time hold_until =
+      OwnDoing(incident) ? look.now + RetryBackoff(look.job, retries) : absl::InfinitePast();
+  Step step = RestartJob(look, ReleaseReason::kRestart, Message(look, incident), hold_until,
+                         retries, /*rerun_all=*/OwnDoing(incident));
+  if (OwnDoing(incident)) {
+    std::get<JobStatusChanged>(step.back()).status.incident =
+        new_retry ? IncidentOf(look, incident) : look.job.status.incident;
+  }
+  KeepPlaces(look, &step);
   return step;
 }
 
@@ -325,25 +337,19 @@ TaskList TasksOfGroup(const Job& job, uint32_t group) {
 }
 
 Step Execute(const Look& look, const Incident& incident, const std::vector<Incident>& incidents) {
-  const bool new_retry = UsesRetry(incident) && !incident.due.has_value();
+  const bool new_retry = UsesRetry(look, incident) && !incident.due.has_value();
   if (new_retry && OutOfRetries(look, incident)) return GiveUp(look, incident);
-  const std::string message = Message(look, incident);
-  const int32_t retries = look.job.status.retries + (new_retry ? 1 : 0);
   switch (incident.action) {
     case PolicyAction::kRestartTask:
-      return RestartTasks(look, AllReadyTasks(look, incident, incidents), message, new_retry);
+      return RestartTasks(look, incident, AllReadyTasks(look, incident, incidents), new_retry);
     case PolicyAction::kRestartGroup:
-      return RestartTasks(look, TasksOfGroup(look.job, incident.group), message, new_retry);
-    case PolicyAction::kRestartJob: {
-      const Time hold_until =
-          OwnDoing(incident) ? look.now + RetryBackoff(look.job, retries) : absl::InfinitePast();
-      return RestartJob(look, ReleaseReason::kRestart, message, hold_until, retries,
-                        /*rerun_all=*/OwnDoing(incident));
-    }
+      return RestartTasks(look, incident, TasksOfGroup(look.job, incident.group), new_retry);
+    case PolicyAction::kRestartJob:
+      return RestartForIncident(look, incident, new_retry);
     case PolicyAction::kAbort:
-      return Conclude(look, JobState::kFailed, message);
+      return Conclude(look, JobState::kFailed, Message(look, incident));
     case PolicyAction::kComplete:
-      return Conclude(look, JobState::kSucceeded, message);
+      return Conclude(look, JobState::kSucceeded, Message(look, incident));
     case PolicyAction::kIgnore:
       break;
   }

@@ -123,8 +123,21 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
     status.retries = retries;
     status.message = message;
     status.delayed.clear();
+    status.incident = absl::InfinitePast();
+    status.places_until = absl::InfinitePast();
   }));
   return step;
+}
+
+GroupTally WorkersOf(const Job& job) {
+  GroupTally sum;
+  for (size_t g = 0; g < job.groups.size(); ++g) {
+    if (job.groups[g].coordinator) continue;
+    for (size_t state = 0; state < kTaskStates; ++state) {
+      sum.count[state] += job.tallies[g].count[state];
+    }
+  }
+  return sum;
 }
 
 TaskList SucceededToRerun(const Job& job) {
@@ -138,9 +151,11 @@ TaskList SucceededToRerun(const Job& job) {
 
 Step Displace(const Look& look, const TaskList& tasks, ReleaseReason reason,
               const std::string& message) {
-  if (!KeepsMinimum(look.job, tasks)) {
-    return RestartJob(look, reason, message, absl::InfinitePast(), look.job.status.retries,
-                      /*rerun_all=*/false);
+  if (!Replaceable(look.job, tasks)) {
+    Step restart = RestartJob(look, reason, message, absl::InfinitePast(), look.job.status.retries,
+                              /*rerun_all=*/false);
+    KeepPlaces(look, &restart);
+    return restart;
   }
   Step step;
   Requeue(look, tasks, reason, &step);

@@ -40,6 +40,15 @@ bool KeepsMinimum(const Job& job, const TaskList& leaving);
 // after their release.
 void DropPlaces(const Look& look, Step* step);
 
+// Others meet where this task runs: a coordinator, or rank 0 of tasks that find each other anew.
+bool HostsRendezvous(const Job& job, uint32_t task);  // membership.cc
+
+// True if these tasks can be replaced while the others go on.
+bool Replaceable(const Job& job, const TaskList& tasks);
+
+// The restart of a task, or of its group, as far as it must reach so that no gang runs in pieces.
+PolicyAction WidenForGang(const Job& job, uint32_t task, PolicyAction action);
+
 // The outcome is decided: ends the job, or first stops what still occupies resources.
 Step Conclude(const Look& look, JobState outcome, const std::string& message);
 
@@ -52,10 +61,17 @@ void Requeue(const Look& look, const TaskList& tasks, ReleaseReason reason, Step
 Step RestartJob(const Look& look, ReleaseReason reason, const std::string& message, Time hold_until,
                 int32_t retries, bool rerun_all);
 
-// These tasks lost their place through no fault of the job. They alone are replaced if the rest
-// meets the minimum; otherwise the whole job restarts. Uses no retry.
+// Makes `step`, a restart of the job, keep the places that its tasks have, as far as tasks can run
+// there again (LifecycleParameters::restart_hold).
+void KeepPlaces(const Look& look, Step* step);
+
+// These tasks lost their place through no fault of the job. They alone are replaced if the others
+// can go on (Replaceable); otherwise the whole job restarts. Uses no retry.
 Step Displace(const Look& look, const TaskList& tasks, ReleaseReason reason,
               const std::string& message);
+
+// Sum over all groups but the coordinator.
+GroupTally WorkersOf(const Job& job);
 
 // Members that succeeded and must run again with the others, because their gang is not complete.
 TaskList SucceededToRerun(const Job& job);
@@ -76,7 +92,28 @@ Step EndRefusals(const Look& look);       // nodes are avoided no longer; the jo
 Step LeaveDraining(const Look& look);     //                                        gang.cc
 Step StartPrepared(const Look& look);
 Step ReachRunning(const Look& look);
+Step AskCheckpoint(const Look& look);  // before the walltime ends        checkpoint.cc
 Step ApplyPolicies(const Look& look);  // failures, lost nodes, completion, walltime   policy.cc
+
+// ---- Failures of its own (incident.cc)
+
+// How the task ended: "worker-0 exited with 127 on n1: command not found: trian.py".
+std::string HowItFailed(const Look& look, uint32_t task);
+// 128 + N if a signal ended it.
+int32_t ExitCode(const Task& task);
+// It failed soon after the latest incident began, in an attempt that ran before: part of it.
+bool InIncident(const Look& look, const Task& task);
+// Of failures of one moment, the one that most likely caused the others comes first: an exit code
+// other than 1, with which programs follow their peers, then the earliest.
+bool FailedBefore(const Task& a, const Task& b);
+// "worker-3 exited with 137 on n3; 3 others followed", now that all have ended; empty if no failure
+// of its own stopped the job.
+std::string WholeIncident(const Look& look);
+
+// ---- Checkpoints (checkpoint.cc)
+
+// It ended with one of JobSpec::saved_exit_codes after it was asked to save its work.
+bool Saved(const Job& job, const Task& task);
 
 }  // namespace berth
 

@@ -128,13 +128,14 @@ Outlook LimitsOutlook(const ClusterState& state, const Job& job,
 }
 
 // The outlook of the whole job.
-Outlook OutlookOf(const ClusterState& state, const Job& job,
-                  const std::vector<uint32_t>& nominated) {
+Outlook OutlookOf(const ClusterState& state, const Job& job, const std::vector<uint32_t>& nominated,
+                  Time now) {
   if (!MayWaitThere(job.status)) return Outlook::kNever;
   Outlook worst = Outlook::kFree;
   for (uint32_t task : nominated) worst = std::max(worst, OutlookOf(state, job, task));
   if (worst == Outlook::kNever) return worst;
   if (StillMoving(job) || job.status.state == JobState::kRestarting) return Outlook::kLater;
+  if (!WholeGang(job) && KeepsPlaces(job, now)) return Outlook::kLater;
   if (!WholeGang(job) || QueueVerdict(state, job, Use::kOnceReleased).has_value()) {
     return Outlook::kNever;
   }
@@ -145,7 +146,7 @@ Outlook OutlookOf(const ClusterState& state, const Job& job,
 void LookAt(Cycle& cycle, Placer& placer, const Job& job) {
   const std::vector<uint32_t> nominated = NominatedTasks(job);
   cycle.CountWork(nominated.size());
-  Outlook outlook = OutlookOf(cycle.state(), job, nominated);
+  Outlook outlook = OutlookOf(cycle.state(), job, nominated, cycle.now());
   if (!KeepsTopology(cycle.state(), TreesOf(cycle), job, PlacesOf(job, nominated))) {
     outlook = Outlook::kNever;
   }
@@ -162,6 +163,12 @@ void LookAt(Cycle& cycle, Placer& placer, const Job& job) {
 }
 
 }  // namespace
+
+bool PlacesAreFree(const ClusterState& state, const Job& job) {
+  const std::vector<uint32_t> nominated = NominatedTasks(job);
+  return std::all_of(nominated.begin(), nominated.end(),
+                     [&](uint32_t task) { return OutlookOf(state, job, task) == Outlook::kFree; });
+}
 
 void RunNominations(Cycle& cycle) {
   const std::vector<JobId> jobs(cycle.state().nominated_jobs().begin(),

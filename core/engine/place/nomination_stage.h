@@ -19,6 +19,9 @@ void RunNominations(Cycle& cycle);
 
 // Nominates the gang of a pending job where it fits once what is being released is gone. Returns
 // false, with nothing changed, if that does not suffice, or the job needs no gang.
+// Every place that the job is nominated for is free now.
+bool PlacesAreFree(const ClusterState& state, const Job& job);
+
 bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job, const JobNeeds& needs);
 
 }  // namespace berth

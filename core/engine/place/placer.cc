@@ -116,10 +116,33 @@ std::optional<BlockedVerdict> Placer::ServeGang(const Job& job, const JobNeeds& 
   BlockedVerdict verdict = Shortage(job, needs, placed);
   transaction_.RollbackTo(mark);
   if (!LacksRoom(verdict)) return verdict;
-  if (StartAsReserved(job, needs) || NominateOnReleasing(cycle_, *this, job, needs))
+  if (StartAsReserved(job, needs) || NominateOnReleasing(cycle_, *this, job, needs) ||
+      StartElsewhere(job)) {
     return std::nullopt;
+  }
   Blame(job, needs, by_affinity, &verdict);
   return verdict;
+}
+
+// What a restarting gang lacks is not to be had beside the places that it kept: all of it, at once,
+// is better than waiting.
+bool Placer::StartElsewhere(const Job& job) {
+  if (!KeepsPlaces(job, cycle_.now())) return false;
+  TasksUnnominated all{.job = job.id, .tasks = {}};
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (Reserves(job.tasks[i].state)) all.tasks.push_back(i);
+  }
+  if (all.tasks.empty()) return false;
+  const Transaction::Mark mark = transaction_.mark();
+  transaction_.Decide(std::move(all));
+  const JobNeeds needs = NeedsOf(job);
+  if (!Gates(job, needs).has_value() && !ReservedInQueue(job, needs).has_value() &&
+      PlaceAll(job, needs) == TasksIn(needs)) {
+    Bind(job);
+    return true;
+  }
+  transaction_.RollbackTo(mark);
+  return false;
 }
 
 std::optional<BlockedVerdict> Placer::ServeOne(const Job& job, const JobNeeds& needs) {
@@ -348,7 +371,24 @@ bool Placer::PlaceEach(const Job& job, const std::vector<Placement>& places, con
   return true;
 }
 
+// The places that a restarting gang kept join those that it lacked; if some are not free yet, it
+// waits for all.
+bool Placer::JoinKeptPlaces(const Job& job) {
+  if (job.status.state != JobState::kPending || TallyOf(job).Nominated() == 0) return true;
+  if (!PlacesAreFree(state_, job)) {
+    transaction_.NominatePlaced(job.id);
+    return false;
+  }
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    if (!Reserves(task.state)) continue;
+    transaction_.Place(job.id, {.task = i, .node = task.node, .devices = task.devices});
+  }
+  return true;
+}
+
 void Placer::Bind(const Job& job) {
+  if (!JoinKeptPlaces(job)) return;
   const size_t tasks = transaction_.placed().size();
   first_waiting_ = {job.id, transaction_.placed().back().task + 1};
   cycle_.CountWork(tasks);

@@ -73,6 +73,8 @@ class Placer {
   void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   void BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   bool StartAsReserved(const Job& job, const JobNeeds& needs);
+  bool StartElsewhere(const Job& job);
+  bool JoinKeptPlaces(const Job& job);
   // How long it is assumed to run if it starts now (BackfillFit).
   Window WindowNow(const Job& job) const;
 

@@ -66,8 +66,12 @@ class FakeJournal final : public Journal {
 class FakeRunner final : public TaskRunner {
  public:
   explicit FakeRunner(FakeJournal* j = nullptr) : journal(j) {}
-  void Prepare(const TaskId& id, const v1::TaskLaunch&, bool reserve_port) override {
-    calls.push_back(absl::StrCat("prepare ", ToString(id), reserve_port ? " port" : ""));
+  void Prepare(const TaskId& id, const v1::TaskLaunch&, std::optional<int> port) override {
+    calls.push_back(absl::StrCat("prepare ", ToString(id), port.has_value() ? " port" : "",
+                                 port.value_or(0) > 0 ? absl::StrCat(" ", *port) : ""));
+  }
+  void Signal(const TaskId& id, const std::string& signal) override {
+    calls.push_back(absl::StrCat("signal ", ToString(id), " ", signal));
   }
   void Discard(const TaskId& id) override { calls.push_back("discard " + ToString(id)); }
   void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override {

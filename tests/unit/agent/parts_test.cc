@@ -93,6 +93,58 @@ TEST_CASE("variables of an image are overridden, except its PATH") {
   CHECK(absl::StrContains(env.at("PATH"), "/usr/bin"));
 }
 
+TEST_CASE("torchrun finds its options: one task is one of its nodes") {
+  v1::TaskLaunch launch = Launch();
+  launch.set_rigid(true);
+  launch.set_epoch(3);
+  v1::Start start;
+  start.set_master_address("10.0.0.9");
+  start.set_master_port(20005);
+  const auto environment = [&] { return BuildEnvironment({12, 6, 2}, launch, start, Context()); };
+  Environment env = environment();
+  CHECK(env.at("BERTH_EPOCH") == "3");
+  CHECK(env.at("PET_NNODES") == "8");
+  CHECK(env.at("PET_NPROC_PER_NODE") == "1");
+  CHECK(env.at("PET_NODE_RANK") == "4");
+  CHECK(env.at("PET_MASTER_ADDR") == "10.0.0.9");
+  CHECK(env.at("PET_MASTER_PORT") == "20005");
+  CHECK(env.at("PET_RDZV_BACKEND") == "c10d");
+  CHECK(env.at("PET_RDZV_ENDPOINT") == "10.0.0.9:20005");
+  CHECK(env.at("PET_RDZV_ID") == "train-12");
+  CHECK(env.at("PET_RDZV_CONF") == "is_host=false");
+  SECTION("processes are the task's GPUs, and rank 0 hosts the rendezvous") {
+    for (const char* kind : {"gpu", "gpu", "nic"}) {
+      launch.add_device_kinds(kind);
+      launch.add_device_uuids(kind);
+    }
+    launch.set_rank(0);
+    env = environment();
+    CHECK(env.at("PET_NPROC_PER_NODE") == "2");
+    CHECK(env.at("PET_RDZV_CONF") == "is_host=true");
+  }
+  SECTION("with a coordinator, no worker hosts it") {
+    launch.set_rank(0);
+    launch.set_elsewhere(true);
+    CHECK(environment().at("PET_RDZV_CONF") == "is_host=false");
+  }
+  SECTION("gangs that may be incomplete name their bounds, whatever the size of the moment") {
+    launch.set_rigid(false);
+    launch.set_least_world(3);
+    launch.set_most_world(4);
+    CHECK(environment().at("PET_NNODES") == "3:4");
+    launch.set_least_world(4);
+    CHECK(environment().at("PET_NNODES") == "4");
+  }
+  SECTION("a coordinator has no rank") {
+    launch.set_coordinator(true);
+    env = environment();
+    CHECK_FALSE(env.contains("RANK"));
+    CHECK_FALSE(env.contains("PET_NODE_RANK"));
+    CHECK(env.at("WORLD_SIZE") == "8");
+    CHECK(env.at("MASTER_PORT") == "20005");
+  }
+}
+
 TEST_CASE("the environment contract") {
   v1::TaskLaunch launch = Launch();
   for (const char* uuid : {"GPU-a", "GPU-b"}) {
@@ -133,6 +185,15 @@ TEST_CASE("the environment contract") {
       {"NODE_RANK", "2"},
       {"NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b"},
       {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+      {"PET_MASTER_ADDR", "10.0.0.9"},
+      {"PET_MASTER_PORT", "20005"},
+      {"PET_NNODES", "8"},
+      {"PET_NODE_RANK", "4"},
+      {"PET_NPROC_PER_NODE", "2"},
+      {"PET_RDZV_BACKEND", "c10d"},
+      {"PET_RDZV_CONF", "is_host=false"},
+      {"PET_RDZV_ENDPOINT", "10.0.0.9:20005"},
+      {"PET_RDZV_ID", "train-12"},
       {"RANK", "4"},
       {"TORCHELASTIC_RESTART_COUNT", "5"},
       {"TORCHELASTIC_RUN_ID", "train-12"},
@@ -255,6 +316,18 @@ TEST_CASE("ports are unique, released, adopted, and probed") {
   CHECK(absl::IsResourceExhausted(ports.Reserve({4, 0, 1}).status()));
   ports.Release({1, 0, 1});
   CHECK(*ports.Reserve({4, 0, 1}) == 20000);
+}
+
+TEST_CASE("a preferred port is taken if it is free, and in the range") {
+  std::set<int> busy = {20001};
+  PortAllocator ports(20000, 20003, [&](int port) { return !busy.contains(port); });
+  CHECK(*ports.Reserve({1, 0, 1}, 20002) == 20002);
+  CHECK(*ports.Reserve({2, 0, 1}, 20002) == 20000);  // held
+  CHECK(*ports.Reserve({3, 0, 1}, 20001) == 20003);  // busy
+  ports.Release({1, 0, 1});
+  CHECK(*ports.Reserve({1, 0, 2}, 20002) == 20002);
+  ports.Release({2, 0, 1});
+  CHECK(*ports.Reserve({4, 0, 1}, 80) == 20000);  // not ours to give
 }
 
 TEST_CASE("a port with a listener is not bindable") {

@@ -340,9 +340,12 @@ TEST_CASE("a gang whose members a node refuses one by one is charged once") {
 // A job with one running member. Twenty members that its node had lost are bound again.
 struct Restarted : Running {
   static testing::JobShape Shape(int min_available) {
-    return {
-        .groups = {{.name = "worker", .replicas = 21, .min_available = min_available, .cpu = 1}},
-        .policies = {testing::On(PolicyEvent::kNodeLost, PolicyAction::kRestartTask)}};
+    return {.groups = {{.name = "worker",
+                        .replicas = 21,
+                        .min_available = min_available,
+                        .cpu = 1,
+                        .membership = GangMembership::kIndependent}},
+            .policies = {testing::On(PolicyEvent::kNodeLost, PolicyAction::kRestartTask)}};
   }
   explicit Restarted(int min_available) : Running(Shape(min_available), 1) {
     for (uint32_t task = 1; task <= 20; ++task) {

@@ -17,6 +17,7 @@ struct Crippled : Contest {
   Crippled() : Contest({"allocate", "expire_gangs"}) {
     AddNodes("n", 2, {.gpus = 1});
     JobShape shape = Firm(Gang(2, 1));
+    shape.groups[0].membership = GangMembership::kIndependent;
     shape.policies = {{.event = PolicyEvent::kTaskFailed, .action = PolicyAction::kRestartTask}};
     shape.max_retries = 5;
     job_id = Run("gang", shape);

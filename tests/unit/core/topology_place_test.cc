@@ -263,6 +263,7 @@ TEST_CASE("a node in no domain holds no task of a hard constraint") {
 TEST_CASE("a replacement stays in the domain of its gang, or waits") {
   Fabric fabric = Small();
   JobSpec spec = fabric.SpecFor("gang", Hard("rack"), Whole(3));
+  spec.groups[0].membership = GangMembership::kIndependent;
   spec.groups[0].policies = {
       {.event = PolicyEvent::kTaskFailed, .action = PolicyAction::kRestartTask}};
   spec.max_retries = 9;
@@ -286,6 +287,7 @@ TEST_CASE("a replacement stays in the domain of its gang, or waits") {
 TEST_CASE("if the tree changed under a gang, its replacement goes where the others are") {
   Fabric fabric = Small();
   JobSpec spec = fabric.SpecFor("gang", Hard("rack"), Whole(2));
+  spec.groups[0].membership = GangMembership::kIndependent;
   spec.groups[0].policies = {
       {.event = PolicyEvent::kTaskFailed, .action = PolicyAction::kRestartTask}};
   spec.max_retries = 9;

@@ -329,6 +329,36 @@ TEST_CASE("dispatch: an eviction checkpoints, even if its Kill is resent, and a 
   CHECK(ReasonByState(world.job(job), world.task(job)) == ReleaseReason::kCancelled);
 }
 
+TEST_CASE("dispatch: foreseen stops send the checkpoint signal, also when the Kill is repeated") {
+  struct Row {
+    ReleaseReason reason;
+    bool saves;
+  };
+  const Row row =
+      GENERATE(Row{ReleaseReason::kDrain, true}, Row{ReleaseReason::kSuspended, true},
+               Row{ReleaseReason::kGangExpired, true}, Row{ReleaseReason::kRestart, false},
+               Row{ReleaseReason::kCancelled, false});
+  World world;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  const JobId job =
+      world.Submit("one", {.checkpoint_signal = "SIGUSR1", .checkpoint_grace = absl::Minutes(2)});
+  agent.Work();
+  REQUIRE(world.loop
+              ->Post([&](Turn& turn) {
+                REQUIRE(turn.Emit(TasksReleased{job, {0}, true, row.reason}).ok());
+              })
+              .ok());
+  world.Run();
+  const auto kills = [&] { return agent.link->Of(Message::kKill); };
+  REQUIRE(kills().size() == 1);
+  CAPTURE(static_cast<int>(row.reason));
+  CHECK(kills()[0].kill().checkpoint() == row.saves);
+  CHECK((kills()[0].kill().signal() == "SIGUSR1") == row.saves);
+  CHECK(kills()[0].kill().grace().seconds() == (row.saves ? 120 : 10));
+  CHECK(ReasonByState(world.job(job), world.task(job)) == row.reason);
+}
+
 TEST_CASE("dispatch: a refusal by one member requeues the gang without using a retry") {
   World world;
   Agent a(&world, "n1"), b(&world, "n2");

@@ -14,18 +14,19 @@ namespace {
 // A gang of two whose tasks restart one by one when they fail.
 JobShape PiecemealGang() {
   JobShape shape = Gang(2);
-  shape.policies = {On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask)};
+  shape.groups[0].membership = GangMembership::kRendezvous;
+  shape.groups.push_back({.name = "rdzv", .coordinator = true});
   shape.max_retries = 100;
   return shape;
 }
 
 void FailAndRestart(Running& running, uint32_t task) {
   running.cluster.Exit(running.job, task, 1);
-  for (int i = 0; i < 200 && running.Tasks() != "RR"; ++i) {
+  for (int i = 0; i < 200 && running.Tasks() != "RRR"; ++i) {
     running.cluster.Advance(kSecond);
     running.cluster.RunAll(running.job);
   }
-  REQUIRE(running.Tasks() == "RR");
+  REQUIRE(running.Tasks() == "RRR");
 }
 
 std::vector<v1::JobCondition::Kind> KindsOf(const TestCluster& cluster, JobId job,

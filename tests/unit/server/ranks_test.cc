@@ -29,7 +29,7 @@ TEST_CASE("ranks: only members have one, and nodes are ordered by their lowest r
   put(4, TaskState::kSucceeded, 3, 0);
   put(5, TaskState::kReleasing, 3, 4);
   put(6, TaskState::kStarting, 3, 0);
-  const Ranks ranks = ComputeRanks(job);
+  const Ranks ranks = ComputeRanks(job, 0);
   CHECK(ranks.world_size == 4);
   CHECK(ranks.master == 6);
   CHECK(ranks.nodes == std::vector<NodeId>{NodeId{3}, NodeId{7}});
@@ -49,14 +49,67 @@ TEST_CASE("ranks: only members have one, and nodes are ordered by their lowest r
 TEST_CASE("ranks: a job without members, and one whose rank 0 is between two attempts") {
   Job job;
   job.tasks.Reset(2);
-  CHECK(ComputeRanks(job).world_size == 0);
+  CHECK(ComputeRanks(job, 0).world_size == 0);
   Task second;
   second.state = TaskState::kRunning;
   second.rank = 1;
   job.tasks.Set(1, second);
-  const Ranks ranks = ComputeRanks(job);
+  const Ranks ranks = ComputeRanks(job, 0);
   CHECK(ranks.world_size == 1);
   CHECK(ranks.master == 1);
+}
+
+TEST_CASE("ranks: those of an epoch stay the same when members end, or others are bound later") {
+  Job job;
+  job.tasks.Reset(4);
+  const auto put = [&](size_t i, TaskState state, uint32_t node, uint16_t rank, uint32_t epoch) {
+    Task task;
+    task.state = state;
+    task.node = NodeId{node};
+    task.rank = rank;
+    task.epoch = epoch;
+    job.tasks.Set(i, task);
+  };
+  put(0, TaskState::kFailed, 5, 0, 2);  // rank 0 has ended
+  put(1, TaskState::kRunning, 6, 1, 2);
+  put(2, TaskState::kRunning, 7, 2, 3);  // joined later
+  put(3, TaskState::kReleasing, 8, 3, 1);
+  const Ranks second = ComputeRanks(job, 2);
+  CHECK(second.world_size == 2);
+  CHECK(second.master == 0);
+  CHECK(second.nodes == std::vector<NodeId>{NodeId{5}, NodeId{6}});
+  const Ranks third = ComputeRanks(job, 3);
+  CHECK(third.world_size == 2);  // of the second epoch only who still runs
+  CHECK(third.nodes == std::vector<NodeId>{NodeId{6}, NodeId{7}});
+}
+
+TEST_CASE("ranks: a coordinator has none, and all meet there") {
+  const std::vector<Group> groups = [] {
+    std::vector<Group> list(2);
+    list[0].name = "worker";
+    list[0].replicas = 2;
+    list[1].name = "rdzv";
+    list[1].replicas = 1;
+    list[1].coordinator = true;
+    list[1].first_task = 2;
+    return list;
+  }();
+  Job job;
+  job.groups = groups;
+  job.tasks.Reset(3);
+  for (uint32_t i = 0; i < 3; ++i) {
+    Task task;
+    task.state = TaskState::kPrepared;
+    task.node = NodeId{i + 1};
+    task.rank = i == 2 ? kNoRank : static_cast<uint16_t>(i);
+    task.epoch = 1;
+    job.tasks.Set(i, task);
+  }
+  const Ranks ranks = ComputeRanks(job, 1);
+  CHECK(ranks.world_size == 2);
+  CHECK(ranks.master == 2);
+  CHECK(ranks.tasks[2].rank == -1);
+  CHECK(ranks.nodes == std::vector<NodeId>{NodeId{1}, NodeId{2}});
 }
 
 // The launches that an agent holds, by task.

@@ -126,6 +126,9 @@ v1::Job FullJob() {
   spec.mutable_checkpoint()->set_signal("SIGUSR1");
   spec.mutable_checkpoint()->mutable_grace()->set_seconds(60);
   spec.mutable_checkpoint()->mutable_interval()->set_seconds(600);
+  spec.mutable_checkpoint()->add_before(v1::CheckpointPolicy::DRAIN);
+  spec.mutable_checkpoint()->add_before(v1::CheckpointPolicy::WALLTIME);
+  spec.mutable_checkpoint()->add_saved_exit_codes(85);
   spec.mutable_deadline()->set_seconds(2'000'000'000);
   spec.set_user("ann");
   (*spec.mutable_labels())["team"] = "x";
@@ -153,10 +156,14 @@ void ChangeScalar(Message& message, const FieldDescriptor* field, int index) {
       return r->SetDouble(&message, field, 0.5);
     case FieldDescriptor::CPPTYPE_BOOL:
       return r->SetBool(&message, field, !r->GetBool(message, field));
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return r->SetEnumValue(
-          &message, field,
-          number != OtherNumbers().end() ? number->second : r->GetEnumValue(message, field) + 1);
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const int old = repeated ? r->GetRepeatedEnumValue(message, field, index)
+                               : r->GetEnumValue(message, field);
+      const int other = number != OtherNumbers().end() ? number->second : old + 1;
+      repeated ? r->SetRepeatedEnumValue(&message, field, index, other)
+               : r->SetEnumValue(&message, field, other);
+      return;
+    }
     case FieldDescriptor::CPPTYPE_STRING: {
       const auto text = OtherTexts().find(name);
       const std::string old =
@@ -269,6 +276,14 @@ void Change(Message* message, const Leaf& leaf) {
       part->set_kind("npu");
       part->set_share(0.5);
     }
+    // A coordinator is one task.
+    if (group != nullptr && field->name() == "role") {
+      group->set_role(v1::COORDINATOR);
+      group->set_replicas(1);
+      group->set_min_available(1);
+      group->clear_partition();
+    }
+    if (group != nullptr && field->name() == "membership") group->set_membership(v1::RENDEZVOUS);
     // A tier is set by name or by number.
     auto* topology = dynamic_cast<v1::TopologyConstraint*>(message);
     if (topology != nullptr && field->name() == "highest_tier_name") topology->clear_highest_tier();

@@ -1,8 +1,10 @@
 // Tests of the simulation itself.
 #include <catch2/catch.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "tests/simulation/collectives.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/shrink.h"
@@ -62,6 +64,45 @@ TEST_CASE("simulation: a disk keeps what was synced and a prefix of the rest") {
     old_name |= !moved;
   }
   CHECK((part && renamed && old_name));
+}
+
+struct Deaf final : Observer {
+  void OnPrepared(size_t, const TaskId&) override {}
+  void OnStarted(size_t, const TaskId&, const v1::TaskLaunch&, const v1::Start&) override {}
+  void OnEnded(size_t, const TaskId&, bool) override {}
+  void OnFrozen(size_t, bool) override {}
+};
+
+TEST_CASE("simulation: members of a collective fail after one that did not succeed") {
+  Deaf deaf;
+  std::map<std::string, absl::Duration> failing;
+  Collectives collectives(&deaf, 1, [&](size_t node, const TaskId& id, absl::Duration delay) {
+    failing[absl::StrCat(ToString(id), " on n", node)] = delay;
+  });
+  v1::TaskLaunch alone, member;
+  v1::EnvVar* variable = member.add_env();
+  variable->set_name(kCollectiveVariable);
+  variable->set_value("1");
+  const auto start = [&](const TaskId& id, const v1::TaskLaunch& launch, int port) {
+    v1::Start where;
+    where.set_master_address("n0");
+    where.set_master_port(port);
+    collectives.OnStarted(id.task, id, launch, where);
+  };
+  for (const uint32_t task : {0u, 1u, 2u, 3u}) start({7, task, 1, 1}, member, 20000);
+  start({7, 4, 1, 1}, alone, 20000);
+  start({7, 1, 2, 1}, member, 20001);  // another collective of the job
+  start({8, 1, 1, 1}, member, 20000);  // another job
+  start({7, 1, 1, 2}, member, 20000);  // likewise, after a restore
+  collectives.OnEnded(0, {7, 0, 1, 1}, true);
+  CHECK(failing.empty());
+  collectives.OnEnded(2, {7, 2, 1, 1}, false);
+  std::vector<std::string> who;
+  for (const auto& [task, delay] : failing) {
+    who.push_back(task);
+    CHECK((delay >= absl::ZeroDuration() && delay <= absl::Seconds(3)));
+  }
+  CHECK(who == std::vector<std::string>{"7-1-1.1 on n1", "7-3-1.1 on n3"});
 }
 
 TEST_CASE("simulation: shrinking keeps only what the failure needs") {

@@ -2,6 +2,8 @@
 #include "tests/simulation/safety.h"
 
 #include <catch2/catch.hpp>
+#include <functional>
+#include <string>
 
 #include "absl/strings/match.h"
 
@@ -36,7 +38,7 @@ struct Model {
     safety.OnPrepared(node, {kUid, task, attempt});
   }
   void Start(uint32_t task, uint32_t attempt, size_t node = 0) {
-    safety.OnStarted(node, {kUid, task, attempt}, launch);
+    safety.OnStarted(node, {kUid, task, attempt}, launch, start);
   }
   void End(uint32_t task, uint32_t attempt, size_t node = 0, bool succeeded = false) {
     safety.OnEnded(node, {kUid, task, attempt}, succeeded);
@@ -48,6 +50,7 @@ struct Model {
   absl::Time wall = absl::FromUnixSeconds(1'800'000'000);
   std::string failure;
   v1::TaskLaunch launch;
+  v1::Start start;
   Safety safety;
 };
 
@@ -136,6 +139,113 @@ TEST_CASE("safety: a gang does not wait for a member that has succeeded") {
     model.Prepare(0, 2);
     model.Start(0, 2);
     CHECK(model.Broken("whole") == !succeeded);
+  }
+}
+
+// Of two tasks that may restart alone; `change` alters the job, or what the second one is told.
+struct Pair : Model {
+  explicit Pair(const std::function<void(v1::JobSpec&)>& change = {}) : Model(Job(change)) {
+    launch.set_world_size(2);
+    start.set_master_address("n0");
+    start.set_master_port(20000);
+    for (const uint32_t task : {0u, 1u}) Prepare(task, 1, task);
+    Start(0, 1, 0);
+  }
+  static v1::Job Job(const std::function<void(v1::JobSpec&)>& change) {
+    v1::Job job = JobOf(2);
+    v1::LifecyclePolicy* policy = job.mutable_spec()->mutable_groups(0)->add_policies();
+    policy->set_action(v1::LifecyclePolicy::RESTART_TASK);
+    if (change) change(*job.mutable_spec());
+    return job;
+  }
+};
+
+// Two groups of one task each.
+void Split(v1::JobSpec& spec) {
+  spec.mutable_groups(0)->set_replicas(1);
+  *spec.add_groups() = spec.groups(0);
+}
+
+TEST_CASE("safety: members of a rigid gang are launched with one world size and one endpoint") {
+  Pair same;
+  same.Start(1, 1, 1);
+  CHECK(same.failure.empty());
+  Pair smaller;
+  smaller.launch.set_world_size(1);
+  smaller.Start(1, 1, 1);
+  CHECK(smaller.failure == "world: 7-1-1 of train runs with world size 1 while 7-0-1 runs with 2");
+  Pair elsewhere;
+  elsewhere.start.set_master_address("n1");
+  elsewhere.Start(1, 1, 1);
+  CHECK(elsewhere.failure ==
+        "world: 7-1-1 of train runs with rendezvous endpoint n1:20000 while 7-0-1 runs with "
+        "n0:20000");
+  Pair port;
+  port.start.set_master_port(20001);
+  port.Start(1, 1, 1);
+  CHECK(port.Broken("world"));
+}
+
+TEST_CASE("safety: a gang may have another endpoint once all its processes have ended") {
+  for (const bool ended : {true, false}) {
+    Pair model;
+    model.Start(1, 1, 1);
+    model.End(0, 1, 0);
+    if (ended) model.End(1, 1, 1);
+    model.start.set_master_port(20001);
+    model.Prepare(0, 2);
+    model.Start(0, 2);
+    CHECK(model.Broken("world") == !ended);
+  }
+}
+
+TEST_CASE("safety: the groups of a gang have one world, unless one is elastic or starts later") {
+  const auto with = [](const std::function<void(v1::JobSpec&)>& change) {
+    Pair model(change);
+    model.launch.set_world_size(3);
+    model.Start(1, 1, 1);
+    return model.failure;
+  };
+  CHECK(absl::StartsWith(with(Split), "world"));
+  CHECK(with([](v1::JobSpec& spec) { spec.mutable_groups(0)->set_min_available(1); }).empty());
+  const auto later = [](v1::JobSpec& spec) {
+    Split(spec);
+    spec.mutable_groups(0)->set_name("first");
+    v1::GroupDependency* after = spec.mutable_groups(1)->add_depends_on();
+    after->set_group("first");
+    after->set_condition(v1::GroupDependency::RUNNING);
+  };
+  CHECK(with(later).empty());
+}
+
+TEST_CASE("safety: members on a frozen machine must stop when it resumes in another world") {
+  for (const bool stops : {true, false}) {
+    Pair model;
+    model.Start(1, 1, 1);
+    model.safety.OnFrozen(1, true);
+    model.End(0, 1, 0);
+    model.start.set_master_port(20001);
+    model.Prepare(0, 2);
+    model.Start(0, 2);
+    CHECK(model.failure.empty());
+    model.safety.OnFrozen(1, false);
+    if (stops) model.End(1, 1, 1);
+    while (model.scheduler.Step(absl::Seconds(1))) {
+    }
+    CHECK(model.Broken("world") == !stops);
+  }
+}
+
+TEST_CASE("safety: a copy that its job allows to live on is not part of the new world") {
+  for (const bool replaced : {true, false}) {
+    Pair model([](v1::JobSpec& spec) { spec.set_on_node_loss(v1::REPLACE_NOW); });
+    model.Start(1, 1, 1);
+    model.start.set_master_port(20001);
+    for (const uint32_t task : {0u, 1u}) {
+      if (task == 0 || replaced) model.Prepare(task, 2);
+    }
+    model.Start(0, 2);
+    CHECK(model.Broken("world") == !replaced);
   }
 }
 
@@ -229,17 +339,17 @@ TEST_CASE("safety: no task of a job in the backup starts while it still runs fro
     return model;
   };
   const auto beside = restored(v1::FENCE, true);
-  beside->safety.OnStarted(1, {kUid, 0, 1, 2}, beside->launch);
+  beside->safety.OnStarted(1, {kUid, 0, 1, 2}, beside->launch, beside->start);
   CHECK(beside->Broken("alone"));
   const auto after = restored(v1::FENCE, true);
   after->End(0, 1);
-  after->safety.OnStarted(1, {kUid, 0, 1, 2}, after->launch);
+  after->safety.OnStarted(1, {kUid, 0, 1, 2}, after->launch, after->start);
   CHECK(after->failure.empty());
   const auto keeps = restored(v1::KEEP, true);
-  keeps->safety.OnStarted(1, {kUid, 0, 1, 2}, keeps->launch);
+  keeps->safety.OnStarted(1, {kUid, 0, 1, 2}, keeps->launch, keeps->start);
   CHECK(keeps->failure.empty());
   const auto unknown = restored(v1::FENCE, false);  // another job has its name and uid
-  unknown->safety.OnStarted(1, {kUid, 0, 1, 2}, unknown->launch);
+  unknown->safety.OnStarted(1, {kUid, 0, 1, 2}, unknown->launch, unknown->start);
   CHECK(unknown->failure.empty());
 }
 
@@ -252,10 +362,10 @@ TEST_CASE(
   model.safety.OnRead("train", {.incarnation = 2});
   model.safety.OnRead("train", {.incarnation = 1, .found = true, .ended = true});  // an old answer
   model.End(0, 1);
-  model.safety.OnStarted(0, {kUid, 0, 1, 2}, model.launch);
+  model.safety.OnStarted(0, {kUid, 0, 1, 2}, model.launch, model.start);
   CHECK(model.failure.empty());
   model.safety.OnEnded(0, {kUid, 0, 1, 2}, true);
-  model.safety.OnStarted(0, {kUid, 0, 1, 2}, model.launch);
+  model.safety.OnStarted(0, {kUid, 0, 1, 2}, model.launch, model.start);
   CHECK(model.Broken("once"));
 }
 

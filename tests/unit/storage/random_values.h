@@ -265,7 +265,9 @@ class RandomValues {
             .preemptible = Coin(),
             .device_strategy = Any(Strategy::kSpread),
             .spread = {.tier = Int32(), .max_skew = Int32()},
-            .priority = Coin() ? std::optional(Int32()) : std::nullopt};
+            .priority = Coin() ? std::optional(Int32()) : std::nullopt,
+            .membership = Any(GangMembership::kIndependent),
+            .coordinator = Coin()};
   }
   JobSpec AnyJobSpec() {
     JobSpec spec;
@@ -297,6 +299,8 @@ class RandomValues {
     });
     spec.user = Text();
     spec.checkpoint_interval = AnyDuration();
+    spec.walltime_notice = AnyDuration();
+    spec.saved_exit_codes = List([this] { return Int32(); });
     spec.deadline = AnyTime();
     spec.walltime = AnyDuration();
     spec.retry_backoff = AnyDuration();
@@ -336,7 +340,11 @@ class RandomValues {
                          .detail = Text()},
             .refusals = AnyRefusals(),
             .attained = Coin() ? absl::Milliseconds(Count(1 << 30)) : absl::ZeroDuration(),
-            .line_from = Count(1 << 30)};
+            .line_from = Count(1 << 30),
+            .epoch = Uint32(),
+            .incident = AnyTime(),
+            .checkpoint_asked = AnyTime(),
+            .places_until = AnyTime()};
   }
   LinePlace AnyLinePlace() {
     if (Coin()) return {};
@@ -374,10 +382,13 @@ class RandomValues {
             .requeue = Coin(),
             .own_fault = Coin(),
             .rank = static_cast<uint16_t>(Uint32()),
+            .world = static_cast<uint16_t>(Uint32()),
+            .epoch = Uint32(),
             .exit_code = Int32(),
             .attempt = Uint32(),
             .node = NodeId{Uint32()},
             .port = static_cast<uint16_t>(Uint32()),
+            .released = Any(ReleaseReason::kGangExpired),
             .nobodys_fault = Coin(),
             .claimed = Coin(),
             .devices = Devices(),
@@ -437,7 +448,7 @@ class RandomValues {
                             Coin(),
                             Coin()};
       case 16:
-        return TasksBound{job, Coin(), Placements()};
+        return TasksBound{job, Coin(), Placements(), Uint32()};
       case 17:
         return TasksStarted{job, Indexes()};
       case 18:

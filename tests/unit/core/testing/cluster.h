@@ -84,6 +84,8 @@ struct GroupShape {
   Strategy strategy = Strategy::kDefault;
   std::vector<uint32_t> near_groups = {};
   std::vector<uint32_t> apart_from = {};
+  GangMembership membership = GangMembership::kDefault;
+  bool coordinator = false;
 };
 
 struct JobShape {
@@ -160,6 +162,8 @@ inline GroupSpec MakeGroup(const GroupShape& shape) {
   group.strategy = shape.strategy;
   group.near_groups = shape.near_groups;
   group.apart_from = shape.apart_from;
+  group.membership = shape.membership;
+  group.coordinator = shape.coordinator;
   return group;
 }
 

@@ -1,0 +1,93 @@
+// Places that a job waits for, and those that it keeps while it restarts.
+//
+// A restart releases each running task and nominates it at once for its own place (a move to where
+// it is), so nobody else gets it. Once all have stopped, the job is Pending: what it lacks - the
+// place of a task that failed, of a lost or draining node - is looked for like any need, and the
+// gang is bound as a whole. After restart_hold it gives all up, and is placed anew.
+#include <algorithm>
+
+#include "core/engine/lifecycle/steps.h"
+#include "core/model/transitions.h"
+
+namespace berth {
+namespace {
+
+bool Unfit(const Look& look, NodeId id, const DeviceSet& devices) {
+  const Node* node = look.state.nodes().Find(id);
+  if (node == nullptr || !TakesTasks(node->status)) return true;
+  DeviceSet missing = devices;
+  missing -= node->healthy;
+  return !missing.Empty();
+}
+
+bool WaitsForUnfit(const Look& look, const Task& task) {
+  if (task.moves) return Unfit(look, task.next_node, task.next_devices);
+  return Reserves(task.state) && Unfit(look, task.node, task.devices);
+}
+
+// Gives up the unfit places and keeps the others.
+Step LeaveOnlyThese(const Look& look, const TaskList& unfit) {
+  TaskList nominated, moving;
+  for (uint32_t task : unfit) (look.job.tasks[task].moves ? moving : nominated).push_back(task);
+  Step step;
+  if (!nominated.empty()) {
+    step.push_back(TasksUnnominated{.job = look.job.id, .tasks = std::move(nominated)});
+  }
+  if (!moving.empty()) {
+    const ReleaseReason reason = look.job.tasks[moving.front()].released;
+    step.push_back(TasksReleased{
+        .job = look.job.id, .tasks = std::move(moving), .requeue = true, .reason = reason});
+  }
+  return step;
+}
+
+// A group that follows another waits for it again: it cannot use its places at once.
+bool MayRunAgain(const Look& look, uint32_t index) {
+  const Task& task = look.job.tasks[index];
+  if (!Holds(task) || task.state == TaskState::kLost) return false;
+  if (!look.job.groups[GroupOf(look.job, index)].depends_on.empty()) return false;
+  const Node& node = look.state.nodes().At(task.node);
+  if (node.status.backoff_until > look.now || Avoids(look.job.status.refusals, task.node)) {
+    return false;
+  }
+  return !Unfit(look, task.node, task.devices);
+}
+
+}  // namespace
+
+// If one nominated place is lost, all are given up: a gang needs all of them, and growth gets
+// another. A restart keeps the others.
+Step LeaveUnfitPlaces(const Look& look) {
+  const GroupTally tally = TallyOf(look.job);
+  if (tally.Nominated() + tally.In(TaskState::kReleasing) + tally.In(TaskState::kLost) == 0) {
+    return {};
+  }
+  TaskList unfit =
+      TasksWhere(look.job, [&](const Task& task) { return WaitsForUnfit(look, task); });
+  Step step;
+  if (unfit.empty()) return step;
+  if (KeepsPlaces(look.job, look.now)) return LeaveOnlyThese(look, unfit);
+  DropPlaces(look, &step);
+  return step;
+}
+
+void KeepPlaces(const Look& look, Step* step) {
+  const Duration hold = look.parameters.restart_hold;
+  JobStatus& status = std::get<JobStatusChanged>(step->back()).status;
+  if (hold == absl::ZeroDuration() || status.hold_until > look.now + hold) return;
+  bool any = false;
+  for (EventBody& decision : *step) {
+    auto* released = std::get_if<TasksReleased>(&decision);
+    if (released == nullptr || !released->requeue) continue;
+    for (uint32_t task : released->tasks) {
+      if (!MayRunAgain(look, task)) continue;
+      const Task& held = look.job.tasks[task];
+      released->moves_to.push_back({.task = task, .node = held.node, .devices = held.devices});
+      any = true;
+    }
+  }
+  // Counted from when all have stopped.
+  if (any) status.places_until = absl::InfiniteFuture();
+}
+
+}  // namespace berth

@@ -1,0 +1,181 @@
+#include "server/validation/lifecycle.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "server/convert/job.h"
+#include "server/convert/values.h"
+#include "server/validation/job.h"
+#include "server/validation/text.h"
+#include "server/validation/values.h"
+
+namespace berth {
+namespace {
+
+void CheckExitCodes(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
+  if (policy.exit_codes().empty()) return;
+  if (policy.event() != v1::LifecyclePolicy::TASK_FAILED) {
+    findings.Invalid({path, "exit_codes"}, "only with event TASK_FAILED");
+  }
+  if (policy.exit_codes_size() > 255) {
+    findings.Invalid({path, "exit_codes"}, "at most 255 entries");
+    return;
+  }
+  for (int i = 0; i < policy.exit_codes_size(); ++i) {
+    CheckRange({path, "exit_codes", i}, policy.exit_codes(i), 1, 255, findings);
+  }
+}
+
+void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
+  using Policy = v1::LifecyclePolicy;
+  CheckEnum({path, "event"}, policy.event(), findings);
+  CheckEnum({path, "action"}, policy.action(), findings);
+  if (policy.event() == Policy::EVENT_UNSPECIFIED) findings.Invalid({path, "event"}, "required");
+  if (policy.action() == Policy::ACTION_UNSPECIFIED) findings.Invalid({path, "action"}, "required");
+  CheckExitCodes(path, policy, findings);
+  CheckDuration({path, "after"}, policy.after(), absl::ZeroDuration(), kMaxDuration, findings);
+  if (policy.event() == Policy::TASK_EVICTED || policy.event() == Policy::TASK_PENDING ||
+      policy.event() == Policy::DEVICE_UNHEALTHY) {
+    findings.Unbuilt({path, "event"}, Policy::Event_Name(policy.event()));
+  }
+  if (policy.action() == Policy::RESTART_PARTITION) {
+    findings.Unbuilt({path, "action"}, "RESTART_PARTITION");
+  }
+}
+
+using Checkpoint = v1::CheckpointPolicy;
+
+void CheckStops(const FieldPath& path, const Checkpoint& checkpoint, Findings& findings) {
+  std::set<int> seen;
+  for (int i = 0; i < checkpoint.before_size(); ++i) {
+    const Checkpoint::Stop stop = checkpoint.before(i);
+    CheckEnum({path, "before", i}, stop, findings);
+    if (stop == Checkpoint::STOP_UNSPECIFIED) findings.Invalid({path, "before", i}, "required");
+    if (!seen.insert(stop).second) {
+      findings.Invalid({path, "before", i}, absl::StrCat(Checkpoint::Stop_Name(stop), " twice"));
+    }
+  }
+  if (!checkpoint.before().empty() && checkpoint.signal().empty() && !checkpoint.has_grace()) {
+    findings.Invalid({path, "before"}, "needs a signal or a grace to give before these stops");
+  }
+}
+
+void CheckNotice(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  const Checkpoint& checkpoint = spec.checkpoint();
+  if (!checkpoint.has_walltime_notice()) return;
+  const FieldPath field(path, "walltime_notice");
+  CheckDuration(field, checkpoint.walltime_notice(), absl::Seconds(1), kMaxKillGrace, findings);
+  if (checkpoint.signal().empty()) {
+    findings.Invalid(field, "needs `signal`, which is sent then");
+  } else if (!SavesBefore(checkpoint, Checkpoint::WALLTIME)) {
+    findings.Invalid(field, "`before` does not list WALLTIME");
+  }
+  const absl::Duration notice = DurationFrom(checkpoint.walltime_notice());
+  if (spec.has_walltime() && notice >= DurationFrom(spec.walltime())) {
+    findings.Invalid(field, absl::StrCat("must be less than the walltime, ",
+                                         absl::FormatDuration(DurationFrom(spec.walltime()))));
+  }
+}
+
+void CheckSavedExitCodes(const FieldPath& path, const Checkpoint& checkpoint, Findings& findings) {
+  if (checkpoint.saved_exit_codes_size() > kMaxSavedExitCodes) {
+    findings.Invalid({path, "saved_exit_codes"},
+                     absl::StrCat("at most ", kMaxSavedExitCodes, " entries, has ",
+                                  checkpoint.saved_exit_codes_size()));
+    return;
+  }
+  if (!checkpoint.saved_exit_codes().empty() && checkpoint.signal().empty()) {
+    findings.Invalid({path, "saved_exit_codes"}, "needs `signal`, which asks the task to save");
+  }
+  for (int i = 0; i < checkpoint.saved_exit_codes_size(); ++i) {
+    CheckRange({path, "saved_exit_codes", i}, checkpoint.saved_exit_codes(i), 0, 255, findings);
+  }
+}
+
+}  // namespace
+
+void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings) {
+  if (policies.size() > kMaxPolicies) {
+    findings.Invalid({parent, "policies"},
+                     absl::StrCat("at most ", kMaxPolicies, " entries, has ", policies.size()));
+    return;
+  }
+  for (int i = 0; i < policies.size(); ++i) {
+    CheckPolicy({parent, "policies", i}, policies[i], findings);
+  }
+}
+
+void CheckMembership(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
+                     Findings& findings) {
+  CheckEnum({path, "membership"}, group.membership(), findings);
+  CheckEnum({path, "role"}, group.role(), findings);
+  const bool declared = group.membership() != v1::MEMBERSHIP_UNSPECIFIED;
+  if (group.role() == v1::COORDINATOR) {
+    if (declared) {
+      findings.Invalid({path, "membership"}, "a coordinator has none: it hosts the rendezvous");
+    }
+    if (ReplicasOf(group) != 1 || MinAvailableOf(spec, group) != 1) {
+      findings.Invalid({path, "role"},
+                       "a coordinator is one task that the gang needs: replicas "
+                       "and min_available must be 1");
+    }
+  } else if (group.membership() == v1::RIGID && MinAvailableOf(spec, group) != ReplicasOf(group)) {
+    findings.Invalid({path, "membership"},
+                     absl::StrCat("RIGID needs min_available = replicas, ", ReplicasOf(group),
+                                  ", is ", MinAvailableOf(spec, group),
+                                  ": only RENDEZVOUS and INDEPENDENT groups run incomplete"));
+  }
+}
+
+void CheckCoordinator(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  int first = -1;
+  for (int i = 0; i < spec.groups_size(); ++i) {
+    if (spec.groups(i).role() != v1::COORDINATOR) continue;
+    const FieldPath group(path, "groups", i);
+    if (spec.groups_size() == 1) {
+      findings.Invalid({group, "role"}, "a coordinator needs another group to coordinate");
+    }
+    if (first >= 0) {
+      findings.Invalid({group, "role"},
+                       absl::StrCat("groups[", first, "] is the coordinator already"));
+    }
+    first = i;
+  }
+}
+
+void CheckSignal(const FieldPath& path, const std::string& signal, Findings& findings) {
+  if (signal.empty() || IsStopSignal(signal)) return;
+  findings.Invalid(path,
+                   absl::StrCat("must be a signal name such as SIGTERM, SIGINT or SIGUSR1, is ",
+                                Quoted(signal)));
+}
+
+void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, absl::Duration most,
+                const config::v1::Limits& limits, Findings& findings) {
+  const absl::Duration allowed = limits.has_kill_grace() ? DurationFrom(limits.kill_grace()) : most;
+  if (DurationFrom(grace) <= allowed || DurationFrom(grace) > most) {
+    return CheckDuration(path, grace, absl::ZeroDuration(), most, findings);
+  }
+  findings.Invalid(path, absl::StrCat("at most ", absl::FormatDuration(allowed),
+                                      " here (the server's limits.kill_grace), is ",
+                                      absl::FormatDuration(DurationFrom(grace))));
+}
+
+void CheckCheckpoint(const FieldPath& path, const v1::JobSpec& spec,
+                     const config::v1::Limits& limits, Findings& findings) {
+  const Checkpoint& checkpoint = spec.checkpoint();
+  if (checkpoint.signal().empty() && !checkpoint.has_grace() && !checkpoint.has_interval()) {
+    findings.Invalid(path, "requires at least one of signal, grace and interval");
+  }
+  CheckSignal({path, "signal"}, checkpoint.signal(), findings);
+  CheckGrace({path, "grace"}, checkpoint.grace(), kMaxKillGrace, limits, findings);
+  if (checkpoint.has_interval()) {
+    CheckDuration({path, "interval"}, checkpoint.interval(), absl::Milliseconds(1), kMaxDuration,
+                  findings);
+  }
+  CheckStops(path, checkpoint, findings);
+  CheckNotice(path, spec, findings);
+  CheckSavedExitCodes(path, checkpoint, findings);
+}
+
+}  // namespace berth

@@ -1,0 +1,35 @@
+// The API's rules for what happens to tasks that fail and before they are stopped: policies,
+// membership of gangs, checkpoints.
+#ifndef BERTH_SERVER_VALIDATION_LIFECYCLE_H_
+#define BERTH_SERVER_VALIDATION_LIFECYCLE_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "berth/config/v1/config.pb.h"
+#include "berth/v1/job.pb.h"
+#include "server/validation/findings.h"
+
+namespace berth {
+
+inline constexpr int kMaxSavedExitCodes = 32;
+
+using PolicyList = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;
+void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings);
+
+// `path` is the group.
+void CheckMembership(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
+                     Findings& findings);
+// At most one group hosts the rendezvous, and for others. `path` is the spec.
+void CheckCoordinator(const FieldPath& path, const v1::JobSpec& spec, Findings& findings);
+
+void CheckSignal(const FieldPath& path, const std::string& signal, Findings& findings);
+// A requested grace: at most `most`, and at most the operator's limit.
+void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, absl::Duration most,
+                const config::v1::Limits& limits, Findings& findings);
+void CheckCheckpoint(const FieldPath& path, const v1::JobSpec& spec,
+                     const config::v1::Limits& limits, Findings& findings);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_VALIDATION_LIFECYCLE_H_

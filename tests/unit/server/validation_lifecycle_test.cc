@@ -1,0 +1,137 @@
+// The API's rules for membership, coordinators and checkpoints.
+#include "server/validation/lifecycle.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "server/config/config.h"
+#include "server/convert/job.h"
+#include "server/validation/job.h"
+
+namespace berth {
+namespace {
+
+// Two groups; the second may be made a coordinator.
+v1::Job TwoGroups() {
+  v1::Job job;
+  job.set_name("train");
+  for (const char* name : {"worker", "rdzv"}) {
+    v1::TaskGroup& group = *job.mutable_spec()->add_groups();
+    group.set_name(name);
+    group.set_replicas(group.name() == "worker" ? 4 : 1);
+    group.add_command("run");
+  }
+  return job;
+}
+
+absl::Status Validate(const v1::Job& job) {
+  Findings findings;
+  config::v1::Limits limits;
+  limits.set_tasks_per_job(10'000);
+  const FieldPath root;
+  CheckJob({root, "jobs", 0}, job, job.spec().ByteSizeLong(), limits, findings);
+  return findings.ToStatus();
+}
+
+struct Case {
+  std::function<void(v1::JobSpec&)> spoil;
+  std::string what;
+};
+
+const std::vector<Case>& Cases() {
+  using Checkpoint = v1::CheckpointPolicy;
+  static const auto& cases = *new std::vector<Case>{
+      {[](v1::JobSpec& s) {
+         s.mutable_groups(0)->set_membership(v1::RIGID);
+         s.mutable_groups(0)->set_min_available(2);
+       },
+       "groups[0].membership: RIGID needs min_available = replicas, 4, is 2"},
+      {[](v1::JobSpec& s) { s.mutable_groups(0)->set_membership(static_cast<v1::Membership>(9)); },
+       "9 is not a value of berth.v1.Membership"},
+      {[](v1::JobSpec& s) { s.mutable_groups(0)->set_role(v1::COORDINATOR); },
+       "groups[0].role: a coordinator is one task that the gang needs"},
+      {[](v1::JobSpec& s) {
+         s.mutable_groups(1)->set_role(v1::COORDINATOR);
+         s.mutable_groups(1)->set_membership(v1::RENDEZVOUS);
+       },
+       "groups[1].membership: a coordinator has none"},
+      {[](v1::JobSpec& s) {
+         s.mutable_groups()->DeleteSubrange(0, 1);
+         s.mutable_groups(0)->set_role(v1::COORDINATOR);
+       },
+       "groups[0].role: a coordinator needs another group to coordinate"},
+      {[](v1::JobSpec& s) {
+         s.mutable_groups(0)->set_replicas(1);
+         for (v1::TaskGroup& group : *s.mutable_groups()) group.set_role(v1::COORDINATOR);
+       },
+       "groups[1].role: groups[0] is the coordinator already"},
+      {[](v1::JobSpec& s) { s.mutable_checkpoint()->add_before(Checkpoint::DRAIN); },
+       "checkpoint.before: needs a signal or a grace to give before these stops"},
+      {[](v1::JobSpec& s) {
+         s.mutable_checkpoint()->set_signal("SIGUSR1");
+         s.mutable_checkpoint()->add_before(Checkpoint::DRAIN);
+         s.mutable_checkpoint()->add_before(Checkpoint::DRAIN);
+       },
+       "checkpoint.before[1]: DRAIN twice"},
+      {[](v1::JobSpec& s) { s.mutable_checkpoint()->mutable_walltime_notice()->set_seconds(60); },
+       "checkpoint.walltime_notice: needs `signal`, which is sent then"},
+      {[](v1::JobSpec& s) {
+         s.mutable_checkpoint()->set_signal("SIGUSR1");
+         s.mutable_checkpoint()->add_before(Checkpoint::DRAIN);
+         s.mutable_checkpoint()->mutable_walltime_notice()->set_seconds(60);
+       },
+       "checkpoint.walltime_notice: `before` does not list WALLTIME"},
+      {[](v1::JobSpec& s) {
+         s.mutable_checkpoint()->set_signal("SIGUSR1");
+         s.mutable_checkpoint()->mutable_walltime_notice()->set_seconds(60);
+         s.mutable_walltime()->set_seconds(60);
+       },
+       "checkpoint.walltime_notice: must be less than the walltime, 1m"},
+      {[](v1::JobSpec& s) {
+         s.mutable_checkpoint()->set_signal("SIGUSR1");
+         s.mutable_checkpoint()->add_saved_exit_codes(256);
+       },
+       "checkpoint.saved_exit_codes[0]: must be 0..255, is 256"},
+      {[](v1::JobSpec& s) {
+         s.mutable_checkpoint()->mutable_grace()->set_seconds(9);
+         s.mutable_checkpoint()->add_saved_exit_codes(85);
+       },
+       "checkpoint.saved_exit_codes: needs `signal`, which asks the task to save"},
+  };
+  return cases;
+}
+
+TEST_CASE("contradictory membership, coordinators and checkpoints are refused by name") {
+  REQUIRE(Validate(TwoGroups()).ok());
+  for (const Case& one : Cases()) {
+    v1::Job job = TwoGroups();
+    one.spoil(*job.mutable_spec());
+    const absl::Status status = Validate(job);
+    CAPTURE(one.what, status.message());
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(status.message().find(one.what) != absl::string_view::npos);
+  }
+}
+
+TEST_CASE("the notice before the walltime is the grace by default, if the walltime is longer") {
+  v1::Job job = TwoGroups();
+  v1::JobSpec& spec = *job.mutable_spec();
+  CHECK(JobSpecFrom(spec, {}).walltime_notice == absl::ZeroDuration());
+  spec.mutable_checkpoint()->set_signal("SIGUSR1");
+  CHECK(JobSpecFrom(spec, {}).walltime_notice == absl::Seconds(10));  // kill_grace
+  spec.mutable_checkpoint()->mutable_grace()->set_seconds(90);
+  CHECK(JobSpecFrom(spec, {}).walltime_notice == absl::Seconds(90));
+  spec.mutable_walltime()->set_seconds(60);
+  CHECK(JobSpecFrom(spec, {}).walltime_notice == absl::ZeroDuration());
+  spec.mutable_checkpoint()->mutable_walltime_notice()->set_seconds(30);
+  CHECK(JobSpecFrom(spec, {}).walltime_notice == absl::Seconds(30));
+  spec.mutable_checkpoint()->clear_walltime_notice();
+  spec.clear_walltime();
+  spec.mutable_checkpoint()->add_before(v1::CheckpointPolicy::DRAIN);
+  CHECK(JobSpecFrom(spec, {}).walltime_notice == absl::ZeroDuration());
+}
+
+}  // namespace
+}  // namespace berth
