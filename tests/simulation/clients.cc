@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/reads/read_view.h"
+#include "tests/simulation/collectives.h"
 #include "tests/simulation/processes.h"
 
 namespace berth::simulation {
@@ -18,6 +19,29 @@ constexpr RetryPolicy kRetry = {.first_backoff = absl::Milliseconds(200),
 
 void Set(absl::Duration value, google::protobuf::Duration* out) {
   out->set_seconds(absl::ToInt64Seconds(value));
+}
+
+void AddVariable(const char* name, int64_t value, v1::TaskGroup* group) {
+  v1::EnvVar* variable = group->add_env();
+  variable->set_name(name);
+  variable->set_value(absl::StrCat(value));
+}
+
+void AddPolicy(v1::LifecyclePolicy::Event event, v1::LifecyclePolicy::Action action,
+               google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>* policies) {
+  v1::LifecyclePolicy* policy = policies->Add();
+  policy->set_event(event);
+  policy->set_action(action);
+}
+
+// More than one task, and none runs without the others, unless its group waits for another.
+bool IsGang(const v1::JobSpec& spec) {
+  int tasks = 0;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    if (group.min_available() > 0 && group.min_available() < group.replicas()) return false;
+    tasks += group.replicas();
+  }
+  return tasks > 1;
 }
 
 }  // namespace
@@ -73,13 +97,8 @@ void Clients::SetGroup(v1::TaskGroup* group, int most_tasks) {
     SetDevices(resources->add_devices());
   }
   group->add_command("train");
-  const auto add = [&](const char* name, int64_t value) {
-    v1::EnvVar* variable = group->add_env();
-    variable->set_name(name);
-    variable->set_value(absl::StrCat(value));
-  };
-  add(kRunTimeVariable, absl::ToInt64Milliseconds(dice_.Around(absl::Minutes(2))));
-  add(kFailVariable, dice_.Chance(0.2) ? 30 : 0);
+  AddVariable(kRunTimeVariable, absl::ToInt64Milliseconds(dice_.Around(absl::Minutes(2))), group);
+  AddVariable(kFailVariable, dice_.Chance(0.2) ? 30 : 0, group);
   if (dice_.Chance(0.03)) group->set_working_dir(kMissingDirectory);
 }
 
@@ -95,15 +114,30 @@ v1::Job Clients::MakeJob() {
   if (dice_.Chance(0.2)) Set(absl::Minutes(dice_.Between(1, 10)), spec.mutable_walltime());
   const double loss = dice_.Unit();
   if (loss < 0.1) spec.set_on_node_loss(v1::REPLACE_NOW);
-  const int groups = dice_.Chance(0.2) ? 2 : 1;
   const bool near = workload_.rack_nodes > 0 && dice_.Chance(0.2);
   if (near) {
     spec.mutable_topology()->set_mode(v1::TopologyConstraint::HARD);
     spec.mutable_topology()->set_highest_tier(1);
   }
-  const int nodes = near ? workload_.rack_nodes : workload_.nodes;
+  SetGroups(&spec, near ? workload_.rack_nodes : workload_.nodes);
+  spec.set_suspended(dice_.Chance(0.05));
+  if (loss > 0.9) spec.set_on_node_loss(v1::KEEP);
+  if (IsGang(spec)) {
+    SetGang(&spec);
+  } else if (dice_.Chance(0.2)) {
+    AddPolicy(
+        v1::LifecyclePolicy::TASK_FAILED,
+        dice_.Chance(0.5) ? v1::LifecyclePolicy::RESTART_TASK : v1::LifecyclePolicy::RESTART_JOB,
+        spec.mutable_policies());
+  }
+  return job;
+}
+
+// One group, or two: the first may be a single master, and the second may wait for it.
+void Clients::SetGroups(v1::JobSpec* spec, int nodes) {
+  const int groups = dice_.Chance(0.2) ? 2 : 1;
   for (int i = 0; i < groups; ++i) {
-    v1::TaskGroup* group = spec.add_groups();
+    v1::TaskGroup* group = spec->add_groups();
     group->set_name(absl::StrCat("g", i));
     SetGroup(group, dice_.Chance(0.5) ? 1 : std::max(1, nodes / groups));
     if (group->replicas() > 2 && dice_.Chance(0.3)) {
@@ -111,20 +145,40 @@ v1::Job Clients::MakeJob() {
     }
   }
   if (groups == 2 && dice_.Chance(0.4)) {
-    v1::GroupDependency* after = spec.mutable_groups(1)->add_depends_on();
+    v1::GroupDependency* after = spec->mutable_groups(1)->add_depends_on();
     after->set_group("g0");
     after->set_condition(dice_.Chance(0.5) ? v1::GroupDependency::RUNNING
                                            : v1::GroupDependency::COMPLETED);
   }
-  spec.set_suspended(dice_.Chance(0.05));
-  if (loss > 0.9) spec.set_on_node_loss(v1::KEEP);
-  if (dice_.Chance(0.2)) {
-    v1::LifecyclePolicy* policy = spec.add_policies();
-    policy->set_event(v1::LifecyclePolicy::TASK_FAILED);
-    policy->set_action(dice_.Chance(0.5) ? v1::LifecyclePolicy::RESTART_TASK
-                                         : v1::LifecyclePolicy::RESTART_JOB);
+}
+
+// Half of the gangs are collectives. Many ask for restarts of single members, as manifests do that
+// were written for other schedulers, for all groups or only for the last (the workers).
+void Clients::SetGang(v1::JobSpec* spec) {
+  if (dice_.Chance(0.25)) {
+    const bool meet = dice_.Chance(0.5);
+    for (v1::TaskGroup& group : *spec->mutable_groups()) {
+      group.set_membership(meet ? v1::RENDEZVOUS : v1::INDEPENDENT);
+    }
   }
-  return job;
+  if (dice_.Chance(0.5)) {
+    for (v1::TaskGroup& group : *spec->mutable_groups())
+      AddVariable(kCollectiveVariable, 1, &group);
+  }
+  if (dice_.Chance(0.5)) return;
+  spec->set_max_retries(static_cast<int>(dice_.Between(0, 10)));
+  auto* policies = dice_.Chance(0.5)
+                       ? spec->mutable_policies()
+                       : spec->mutable_groups(spec->groups_size() - 1)->mutable_policies();
+  if (dice_.Chance(0.8)) {
+    AddPolicy(
+        v1::LifecyclePolicy::TASK_FAILED,
+        dice_.Chance(0.8) ? v1::LifecyclePolicy::RESTART_TASK : v1::LifecyclePolicy::RESTART_JOB,
+        policies);
+  }
+  if (dice_.Chance(0.8)) {
+    AddPolicy(v1::LifecyclePolicy::NODE_LOST, v1::LifecyclePolicy::RESTART_TASK, policies);
+  }
 }
 
 void Clients::SubmitNext() {

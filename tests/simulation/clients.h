@@ -55,7 +55,9 @@ class Clients {
   using CallPtr = std::shared_ptr<Call>;
 
   v1::Job MakeJob();
+  void SetGroups(v1::JobSpec* spec, int nodes);
   void SetGroup(v1::TaskGroup* group, int most_tasks);
+  void SetGang(v1::JobSpec* spec);
   void SetDevices(v1::DeviceRequest* gpus);
   void SubmitNext();
   void OnSubmitted(const v1::Job& job, uint64_t uid, uint64_t incarnation);

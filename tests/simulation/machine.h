@@ -49,6 +49,8 @@ class Machine {
   // Pauses only the agent's process, or the whole machine.
   void PauseAgent(absl::Duration how_long);
   void Freeze(absl::Duration how_long);
+  // See Processes::FailLater.
+  void FailTask(const TaskId& id, absl::Duration delay) { processes_.FailLater(id, delay); }
   void JumpClock(absl::Duration by) { wall_offset_ += by; }
   // Changes the inventory that the agent reports, which registers it again.
   void SayInventory(v1::NodeInventory inventory);

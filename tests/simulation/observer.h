@@ -15,7 +15,8 @@ class Observer {
   // The node has prepared the task.
   virtual void OnPrepared(size_t node, const TaskId& id) = 0;
   // A process of the task starts or ends; `succeeded`: it exited with status 0.
-  virtual void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) = 0;
+  virtual void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch,
+                         const v1::Start& start) = 0;
   virtual void OnEnded(size_t node, const TaskId& id, bool succeeded) = 0;
   // The machine freezes with all its processes, or resumes.
   virtual void OnFrozen(size_t node, bool frozen) = 0;

@@ -16,15 +16,15 @@ constexpr absl::Duration kDefaultRunTime = absl::Seconds(30);
 constexpr absl::Duration kLookAtLonger = absl::Milliseconds(250);  // like the supervisor
 constexpr absl::Duration kMeanObedience = absl::Milliseconds(300);
 
-int64_t Variable(const v1::TaskLaunch& launch, absl::string_view name, int64_t otherwise) {
+}  // namespace
+
+int64_t VariableOf(const v1::TaskLaunch& launch, absl::string_view name, int64_t otherwise) {
   for (const v1::EnvVar& variable : launch.env()) {
     int64_t value = 0;
     if (variable.name() == name && absl::SimpleAtoi(variable.value(), &value)) return value;
   }
   return otherwise;
 }
-
-}  // namespace
 
 Processes::Processes(Scheduler* scheduler, Observer* observer, size_t node, uint64_t seed,
                      std::function<absl::Duration()> local,
@@ -36,19 +36,20 @@ Processes::Processes(Scheduler* scheduler, Observer* observer, size_t node, uint
       local_(std::move(local)),
       changed_(std::move(changed)) {}
 
-bool Processes::Spawn(const TaskId& id, const v1::TaskLaunch& launch) {
+bool Processes::Spawn(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) {
   const auto [entry, fresh] = processes_.try_emplace(id);
   Process& process = entry->second;
   if (!fresh && process.actor != nullptr && !process.actor->dead) return false;
   process = Process();
   process.launch = launch;
+  process.start = start;
   process.actor = machine;
   process.obeys = dice_.Chance(0.8);
   process.run_time = absl::Milliseconds(
-      Variable(launch, kRunTimeVariable, absl::ToInt64Milliseconds(kDefaultRunTime)));
+      VariableOf(launch, kRunTimeVariable, absl::ToInt64Milliseconds(kDefaultRunTime)));
   process.own_exit =
-      dice_.Chance(static_cast<double>(Variable(launch, kFailVariable, 0)) / 100) ? 1 : 0;
-  process.launch.clear_env();
+      dice_.Chance(static_cast<double>(VariableOf(launch, kFailVariable, 0)) / 100) ? 1 : 0;
+  if (process.own_exit != 0) process.run_time *= dice_.Unit();  // it may fail at any time
   scheduler_->After(dice_.Between(absl::ZeroDuration(), kLongestStart), machine,
                     [this, id] { Exec(id); });
   return true;
@@ -59,7 +60,8 @@ void Processes::Exec(const TaskId& id) {
   process.status.phase = Phase::kRunning;
   process.status.ran = true;
   ++alive_;
-  observer_->OnStarted(node_, id, process.launch);
+  observer_->OnStarted(node_, id, process.launch, process.start);
+  process.launch.clear_env();
   scheduler_->After(process.run_time, machine,
                     [this, id, code = process.own_exit] { Exit(id, code, 0); });
   changed_(id);
@@ -112,6 +114,10 @@ void Processes::Exit(const TaskId& id, int code, int signal) {
   --alive_;
   observer_->OnEnded(node_, id, code == 0);
   changed_(id);
+}
+
+void Processes::FailLater(const TaskId& id, absl::Duration delay) {
+  scheduler_->After(delay, machine, [this, id] { Exit(id, 1, 0); });
 }
 
 Processes::Status Processes::Look(const TaskId& id) const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "clients/agent/interfaces.h"
 #include "tests/simulation/dice.h"
 #include "tests/simulation/observer.h"
@@ -20,6 +21,8 @@ namespace berth::simulation {
 inline constexpr char kRunTimeVariable[] = "SIM_RUN_MS";
 inline constexpr char kFailVariable[] = "SIM_FAIL_PERCENT";
 inline constexpr char kMissingDirectory[] = "/typo";  // exists on no node: each refuses such a task
+// The number in this variable, or `otherwise`.
+int64_t VariableOf(const v1::TaskLaunch& launch, absl::string_view name, int64_t otherwise);
 
 class Processes {
  public:
@@ -36,9 +39,11 @@ class Processes {
   };
 
   // Returns false if the task already has a supervisor.
-  bool Spawn(const TaskId& id, const v1::TaskLaunch& launch);
+  bool Spawn(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start);
   // SIGKILL after the grace, which can only be shortened; the first cause is kept.
   void Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause);
+  // The process exits with 1 after the delay, unless it has ended by then.
+  void FailLater(const TaskId& id, absl::Duration delay);
   // For a task that has or had a supervisor; kLost: there is no trace of one.
   Status Look(const TaskId& id) const;
   // Removes the remains of an ended process.
@@ -55,6 +60,7 @@ class Processes {
   struct Process {
     Status status;
     v1::TaskLaunch launch;
+    v1::Start start;
     ActorPtr actor;
     bool obeys = true;  // exits soon after the signal, not only by SIGKILL
     absl::Duration run_time;

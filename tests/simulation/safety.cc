@@ -1,5 +1,6 @@
 #include "tests/simulation/safety.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -13,16 +14,29 @@ namespace {
 // How long a resumed machine may take to stop a task that was replaced.
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
 constexpr int kWholeDevice = 1000;
+constexpr int kNoGang = -1;  // see GangsOf: the task's group is not rigid
 
-bool RestartsParts(const v1::JobSpec& spec) {
-  const auto partial = [](const v1::LifecyclePolicy& policy) {
-    return policy.action() == v1::LifecyclePolicy::RESTART_TASK ||
-           policy.action() == v1::LifecyclePolicy::RESTART_GROUP;
-  };
-  for (const v1::LifecyclePolicy& policy : spec.policies()) {
-    if (partial(policy)) return true;
+bool IsRigid(const v1::TaskGroup& group) {
+  if (group.membership() != v1::MEMBERSHIP_UNSPECIFIED) return group.membership() == v1::RIGID;
+  return group.min_available() <= 0 || group.min_available() == group.replicas();
+}
+
+// No policy can restart a part of it.
+bool AllRigid(const v1::JobSpec& spec) {
+  return std::all_of(spec.groups().begin(), spec.groups().end(), IsRigid);
+}
+
+// For each task, a number that the tasks of one gang share. Rigid groups that wait for no other
+// start together and are one gang; one that waits starts later and is a gang of its own.
+std::vector<int> GangsOf(const v1::JobSpec& spec) {
+  std::vector<int> gangs;
+  for (int g = 0; g < spec.groups_size(); ++g) {
+    const v1::TaskGroup& group = spec.groups(g);
+    const int gang = group.depends_on().empty() ? 0 : g + 1;
+    gangs.insert(gangs.end(), static_cast<size_t>(group.replicas()),
+                 IsRigid(group) ? gang : kNoGang);
   }
-  return false;
+  return gangs;
 }
 
 }  // namespace
@@ -61,8 +75,9 @@ void Safety::OnSubmitting(const v1::Job& given) {
   }
   const v1::JobSpec& spec = given.spec();
   const bool in_turn = spec.groups_size() > 1 && !spec.groups(1).depends_on().empty();
-  job.rigid = least == job.tasks && !in_turn && !RestartsParts(spec);
+  job.rigid = least == job.tasks && !in_turn && AllRigid(spec);
   job.asks_all = least == job.tasks;
+  job.gangs = GangsOf(spec);
   job.near = spec.has_topology();
   if (!spec.dependencies().empty()) {
     job.after = spec.dependencies(0).job();
@@ -188,7 +203,8 @@ void Safety::OnPrepared(size_t node, const TaskId& id) {
   if (job != nullptr) MayEnd(*job);
 }
 
-void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) {
+void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch,
+                       const v1::Start& start) {
   trace_->Say(scheduler_->now(), "started",
               absl::StrCat(ToString(id), " ", launch.job(), " on n", node));
   ++starts_;
@@ -200,7 +216,7 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
   Job& job = known->second;
   v1::TaskLaunch kept = launch;
   kept.clear_env();
-  running_[id] = {node, std::move(kept)};
+  running_[id] = {node, std::move(kept), TermsOf(launch, start)};
   on_node_[node].insert(id);
   if (!job.starts.insert(id).second) {
     Fail("once", absl::StrCat(ToString(id), " starts a second time, on n", node));
@@ -225,6 +241,7 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
   CheckWhole(job, id);
   CheckOrder(job, id);
   CheckNear(job, id);
+  CheckWorld(id);
 }
 
 void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
@@ -244,7 +261,10 @@ void Safety::OnFrozen(size_t node, bool frozen) {
   if (frozen) return;
   scheduler_->After(kNotice, self_, [this, node] {
     const std::set<TaskId> still = on_node_[node];
-    for (const TaskId& id : still) CheckAlone(id);
+    for (const TaskId& id : still) {
+      CheckAlone(id);
+      CheckWorld(id);
+    }
   });
 }
 
@@ -348,6 +368,42 @@ void Safety::CheckNear(const Job& job, const TaskId& id) {
     if (!same || nodes_[it->second.node].rack == nodes_[running_.at(id).node].rack) continue;
     Fail("near", absl::StrCat(ToString(id), " and ", ToString(it->first), " of ", job.name,
                               " run in two racks"));
+  }
+}
+
+Safety::Terms Safety::TermsOf(const v1::TaskLaunch& launch, const v1::Start& start) {
+  return {
+      {"world size", absl::StrCat(launch.world_size())},
+      {"rendezvous endpoint", absl::StrCat(start.master_address(), ":", start.master_port())},
+      {"epoch", absl::StrCat(start.epoch())},
+  };
+}
+
+// A copy that was replaced, and that its job allows to live on where the server cannot end it.
+bool Safety::MayBeOutlived(const Job& job, const TaskId& id) const {
+  const auto next = prepared_.upper_bound(id);
+  return !job.alone && next != prepared_.end() && next->first < IdOf(id.job_uid, id.task + 1);
+}
+
+// Members that were launched on other terms never meet: each part of the gang waits for the rest,
+// or goes on without it.
+void Safety::CheckWorld(const TaskId& id) {
+  const Job* known = Find(id);
+  if (known == nullptr || frozen_[running_.at(id).node] || MayBeOutlived(*known, id)) return;
+  const Job& job = *known;
+  const int gang = job.gangs.at(id.task);
+  if (gang == kNoGang) return;
+  const Terms& mine = running_.at(id).terms;
+  for (auto it = running_.lower_bound(IdOf(id.job_uid, 0));
+       it != running_.end() && it->first < IdOf(id.job_uid + 1, 0); ++it) {
+    const auto& [other, process] = *it;
+    const bool peer = other.task != id.task && job.gangs.at(other.task) == gang;
+    if (!peer || frozen_[process.node] || MayBeOutlived(job, other)) continue;
+    const auto [one, theirs] = std::mismatch(mine.begin(), mine.end(), process.terms.begin());
+    if (one == mine.end()) continue;
+    Fail("world",
+         absl::StrCat(ToString(id), " of ", job.name, " runs with ", one->first, " ", one->second,
+                      " while ", ToString(other), " runs with ", theirs->second));
   }
 }
 

@@ -5,6 +5,9 @@
 //   alone      a task never runs twice at the same time, unless its job allows it
 //   whole      a member of a gang that needs all starts only when all are prepared, except those
 //              that have succeeded
+//   world      the members of a rigid gang that run at one time were launched to meet each other:
+//   with
+//              one world size, one rendezvous endpoint and one epoch
 //   room       no CPU, memory or device of a node is allocated twice
 //   kept       an acknowledged job exists after every crash, and what was started had been decided;
 //              one request id gives one job
@@ -27,8 +30,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "berth/v1/job.pb.h"
 #include "core/model/cluster_state.h"
 #include "tests/simulation/observer.h"
@@ -68,7 +73,8 @@ class Safety final : public Observer {
   void OnRestored(uint64_t incarnation, bool fresh);
 
   void OnPrepared(size_t node, const TaskId& id) override;
-  void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch) override;
+  void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch,
+                 const v1::Start& start) override;
   void OnEnded(size_t node, const TaskId& id, bool succeeded) override;
   void OnFrozen(size_t node, bool frozen) override;
 
@@ -81,8 +87,9 @@ class Safety final : public Observer {
     std::string name;
     uint64_t uid = 0;
     int tasks = 1;
-    bool rigid = true;  // all or none
-    bool alone = true;  // not REPLACE_NOW
+    bool rigid = true;       // all or none
+    std::vector<int> gangs;  // of each task: see GangsOf
+    bool alone = true;       // not REPLACE_NOW
     bool keeps = false;
     bool near = false;  // all in one rack
     std::string after;  // a job that must end first
@@ -105,10 +112,14 @@ class Safety final : public Observer {
   std::map<TaskId, size_t> running() const;
 
  private:
+  // Name and value of everything that the members of a gang must have in common.
+  using Terms = std::vector<std::pair<absl::string_view, std::string>>;
   struct Process {
     size_t node = 0;
     v1::TaskLaunch launch;
+    Terms terms;
   };
+  static Terms TermsOf(const v1::TaskLaunch& launch, const v1::Start& start);
   void Fail(absl::string_view rule, const std::string& what);
   // Also null for foreign tasks.
   Job* Find(const TaskId& id);
@@ -124,6 +135,8 @@ class Safety final : public Observer {
   void CheckWhole(const Job& job, const TaskId& id);
   void CheckOrder(const Job& job, const TaskId& id);
   void CheckNear(const Job& job, const TaskId& id);
+  bool MayBeOutlived(const Job& job, const TaskId& id) const;
+  void CheckWorld(const TaskId& id);
   void CheckRoom(size_t node);
 
   Scheduler* const scheduler_;

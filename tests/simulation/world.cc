@@ -94,14 +94,22 @@ void World::MakeMachines() {
                      .rack = i % racks});
     specs.push_back(std::move(spec));
   }
+  Install(std::move(rooms), std::move(specs));
+}
+
+void World::Install(std::vector<NodeRoom> rooms, std::vector<MachineSpec> specs) {
   safety_ = std::make_unique<Safety>(
       &scheduler_, &trace_, std::move(rooms), kJobTtl, [this] { return server_->clock().Now(); },
       [this](const std::string& what) { Fail(what); });
   safety_->OnRestored(1, true);
+  collectives_ = std::make_unique<Collectives>(
+      safety_.get(), options_.seed, [this](size_t node, const TaskId& id, absl::Duration delay) {
+        machines_[node]->FailTask(id, delay);
+      });
   const Surroundings around{.scheduler = &scheduler_,
                             .trace = &trace_,
                             .network = network_.get(),
-                            .observer = safety_.get(),
+                            .observer = collectives_.get(),
                             .start = start_,
                             .fail = [this](const std::string& what) { Fail(what); }};
   for (MachineSpec& spec : specs) {

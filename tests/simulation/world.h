@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/simulation/clients.h"
+#include "tests/simulation/collectives.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/machine.h"
 #include "tests/simulation/network.h"
@@ -47,6 +48,7 @@ class World final : public FaultTarget {
  private:
   void Fail(const std::string& what);
   void MakeMachines();
+  void Install(std::vector<NodeRoom> rooms, std::vector<MachineSpec> specs);
   void MakeServer();
   void MakeClients();
   void CreateQueues(int count);
@@ -66,6 +68,7 @@ class World final : public FaultTarget {
   std::unique_ptr<Network> network_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Safety> safety_;
+  std::unique_ptr<Collectives> collectives_;
   std::vector<std::unique_ptr<Machine>> machines_;
   std::unique_ptr<Clients> clients_;
   std::unique_ptr<Faults> faults_;
