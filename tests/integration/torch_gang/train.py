@@ -73,7 +73,8 @@ class Training:
         if saved is not None:
             model.load_state_dict(saved["model"])
             self.step = saved["step"]
-        self.model = torch.nn.parallel.DistributedDataParallel(model)
+        # With this, DDP does not lay out its buckets anew after the first step, which would change the order of sums
+        self.model = torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
         if saved is not None:
             self.optimizer.load_state_dict(saved["optimizer"])
