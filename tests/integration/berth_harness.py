@@ -301,6 +301,16 @@ class Cluster:
                 found.append(pid)
         return sorted(found)
 
+    def kill_node(self, name):
+        """The agent, its supervisors and all tasks at once, as if the machine had died."""
+        self.agents[name].kill()
+        for _ in range(3):  # a supervisor may start one more process before it dies
+            for pid in self.processes(self.home / name):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
     def pid_of(self, name):
         """The pid, outside any pid namespace, of the process with that argv[0]; None if there is none."""
         for entry in pathlib.Path("/proc").iterdir():

@@ -80,7 +80,7 @@ class Torch(TrainingGang):
         beside = next(t.node for t in self.tasks(name) if t.group == "meeting")
         lost = next(t for t in self.tasks(name) if t.group == "w" and t.node != beside)
         died = time.monotonic()
-        self.kill_node(lost.node)
+        self.cluster.kill_node(lost.node)
         self.check(name, [f"w-{lost.index}"], starts=1, retries=0)
         again = next(t for t in self.tasks(name) if t.group == "w" and t.index == lost.index)
         self.assertNotEqual(again.node, lost.node)

@@ -170,17 +170,6 @@ class TrainingGang(unittest.TestCase):
         self.assertEqual(len(children), 1)
         os.kill(int(children[0]), signal.SIGKILL)
 
-    def kill_node(self, node):
-        """The agent, its supervisors and all tasks."""
-        agent = self.cluster.agents[node]
-        agent.kill()
-        for _ in range(3):  # a supervisor may start one more process before it dies
-            for pid in self.cluster.processes(self.cluster.home / node):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-
     def check(self, name, restarted, starts, retries, repeated=SAVE_EVERY + 2):
         """The job succeeds as if nothing had happened. `restarted`: the tasks with a second attempt, or "all"."""
         job = self.cluster.wait_job(name, "SUCCEEDED", "FAILED", timeout_s=WITHIN_S)
