@@ -79,13 +79,11 @@ class Records:
 
 
 @unittest.skipUnless(HAS_TORCH, "PyTorch is not installed")
-class TrainingGang(unittest.TestCase):
-    """Five agents, and gangs of four that need a node for each member."""
+class AgentsForTraining(unittest.TestCase):
+    """Five agents for all cases of a class; the network of the last can be cut."""
 
     @classmethod
     def setUpClass(cls):
-        if cls is TrainingGang:
-            raise unittest.SkipTest("the base of others")
         cls.cluster = Cluster(CONFIG)
         cls.failed = False
         cls.addClassCleanup(lambda: cls.cluster.__exit__(AssertionError if cls.failed else None, None, None))
@@ -96,25 +94,18 @@ class TrainingGang(unittest.TestCase):
             cls.cluster.add_agent(f"n{number}", sharedPid=True)
         cls.cluster.add_agent(f"n{NODES}", server=cls.relay.address, sharedPid=True)  # its network can be cut
         cls.cluster.wait_nodes(NODES)
-        cls.cluster.create_queue("q")
-        cls.undisturbed = cls.run_undisturbed()
-
-    @classmethod
-    def run_undisturbed(cls):
-        cls.submit("undisturbed")
-        cls.cluster.wait_job("undisturbed", "SUCCEEDED", timeout_s=WITHIN_S)
-        return cls.records("undisturbed").end()
 
     def tearDown(self):
         result = self._outcome.result
         if any(case is self for case, _ in [*result.failures, *result.errors]):
             type(self).failed = True
-            for name in [job.name for job in self.cluster.api.all_jobs()]:
-                print(f"--- {name}\n{self.cluster.run_berth('job', 'describe', name).stdout}", flush=True)
-                if (self.cluster.home / name).exists():
-                    print(self.records(name).summary(), flush=True)
-                print(self.cluster.run_berth("job", "logs", name, "--tail", "30").stdout[-6000:], flush=True)
+            for job in self.cluster.api.all_jobs():
+                self.describe(job.name)
         self.recover()
+
+    def describe(self, name):
+        print(f"--- {name}\n{self.cluster.run_berth('job', 'describe', name).stdout}", flush=True)
+        print(self.cluster.run_berth("job", "logs", name, "--tail", "30").stdout[-6000:], flush=True)
 
     def recover(self):
         """All nodes serve the next case."""
@@ -125,6 +116,26 @@ class TrainingGang(unittest.TestCase):
         for job in self.cluster.api.all_jobs():
             self.cluster.run_berth("job", "cancel", job.name, "--force")
         self.cluster.wait_nodes(NODES)
+
+
+class TrainingGang(AgentsForTraining):
+    """Gangs of four that need a node for each member, and their records."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.create_queue("q")
+        cls.undisturbed = cls.run_undisturbed()
+
+    def describe(self, name):
+        super().describe(name)
+        print(self.records(name).summary(), flush=True)
+
+    @classmethod
+    def run_undisturbed(cls):
+        cls.submit("undisturbed")
+        cls.cluster.wait_job("undisturbed", "SUCCEEDED", timeout_s=WITHIN_S)
+        return cls.records("undisturbed").end()
 
     @classmethod
     def submit(cls, name, command=None, groups=(), **spec):
