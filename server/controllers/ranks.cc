@@ -14,12 +14,40 @@ bool IsMember(const Task& task, uint32_t epoch) {
   return Occupies(task.state) && !Releasing(task);
 }
 
+// Members of earlier epochs that have ended since: as many as the epoch's world lacks, the latest.
+// Without them a group that joined another would look for the rendezvous elsewhere.
+void AddEnded(const Job& job, uint32_t epoch, std::vector<uint32_t>* members) {
+  size_t world = 0;
+  std::vector<bool> taken(job.tasks.size(), false);
+  for (const uint32_t i : *members) {
+    const Task& task = job.tasks[i];
+    if (task.epoch == epoch) world = task.world;
+    if (task.rank < taken.size()) taken[task.rank] = true;
+  }
+  if (members->size() >= world) return;
+  std::vector<uint32_t> gone;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    const bool known = task.attempt > 0 && !Reserves(task.state) && task.epoch != epoch;
+    if (known && task.rank < taken.size() && !taken[task.rank]) gone.push_back(i);
+  }
+  std::stable_sort(gone.begin(), gone.end(),
+                   [&](uint32_t a, uint32_t b) { return job.tasks[a].since > job.tasks[b].since; });
+  for (const uint32_t i : gone) {
+    if (members->size() == world) return;
+    if (taken[job.tasks[i].rank]) continue;
+    taken[job.tasks[i].rank] = true;
+    members->push_back(i);
+  }
+}
+
 // Indexes in the job, by rank.
 std::vector<uint32_t> MembersByRank(const Job& job, uint32_t epoch) {
   std::vector<uint32_t> members;
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
     if (IsMember(job.tasks[i], epoch)) members.push_back(i);
   }
+  if (epoch > 0) AddEnded(job, epoch, &members);
   const auto before = [&](uint32_t a, uint32_t b) { return job.tasks[a].rank < job.tasks[b].rank; };
   if (!std::is_sorted(members.begin(), members.end(), before)) {  // it grew, or replaced some
                                                                   // members

@@ -83,6 +83,31 @@ TEST_CASE("ranks: those of an epoch stay the same when members end, or others ar
   CHECK(third.nodes == std::vector<NodeId>{NodeId{6}, NodeId{7}});
 }
 
+TEST_CASE("ranks: a group that joined another meets at its rank 0, even if that has ended since") {
+  Job job;
+  job.tasks.Reset(4);
+  const auto put = [&](size_t i, TaskState state, uint32_t node, uint16_t rank, uint32_t epoch,
+                       int64_t since) {
+    Task task;
+    task.state = state;
+    task.node = NodeId{node};
+    task.rank = rank;
+    task.epoch = epoch;
+    task.attempt = 1;
+    task.world = epoch == 2 ? 3 : 2;
+    task.since = absl::FromUnixSeconds(since);
+    job.tasks.Set(i, task);
+  };
+  put(0, TaskState::kPending, 5, 0, 1, 90);  // ended after the bind, and is to run again
+  put(1, TaskState::kFailed, 6, 1, 1, 10);   // had ended before: its rank went to task 2
+  put(2, TaskState::kStarting, 7, 1, 2, 60);
+  put(3, TaskState::kStarting, 8, 2, 2, 60);
+  const Ranks ranks = ComputeRanks(job, 2);
+  CHECK(ranks.world_size == 3);
+  CHECK(ranks.master == 0);
+  CHECK(ranks.nodes == std::vector<NodeId>{NodeId{5}, NodeId{7}, NodeId{8}});
+}
+
 TEST_CASE("ranks: a coordinator has none, and all meet there") {
   const std::vector<Group> groups = [] {
     std::vector<Group> list(2);
