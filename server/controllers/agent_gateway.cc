@@ -376,6 +376,8 @@ void AgentGateway::SetIncarnation(v1::ServerMessage* message) const {
       return message->mutable_start()->mutable_key()->set_incarnation(incarnation);
     case v1::ServerMessage::kKill:
       return message->mutable_kill()->mutable_key()->set_incarnation(incarnation);
+    case v1::ServerMessage::kSignalTask:
+      return message->mutable_signal_task()->mutable_key()->set_incarnation(incarnation);
     case v1::ServerMessage::kReadLog:
       return message->mutable_read_log()->mutable_key()->set_incarnation(incarnation);
     case v1::ServerMessage::kOpenExec:

@@ -21,9 +21,18 @@ bool IsRigid(const v1::TaskGroup& group) {
   return group.min_available() <= 0 || group.min_available() == group.replicas();
 }
 
-// No policy can restart a part of it.
-bool AllRigid(const v1::JobSpec& spec) {
-  return std::all_of(spec.groups().begin(), spec.groups().end(), IsRigid);
+bool RestartsParts(const v1::JobSpec& spec) {
+  const auto partial = [](const v1::LifecyclePolicy& policy) {
+    return policy.action() == v1::LifecyclePolicy::RESTART_TASK ||
+           policy.action() == v1::LifecyclePolicy::RESTART_GROUP;
+  };
+  const auto any = [&](const auto& policies) {
+    return std::any_of(policies.begin(), policies.end(), partial);
+  };
+  return any(spec.policies()) ||
+         std::any_of(spec.groups().begin(), spec.groups().end(), [&](const v1::TaskGroup& group) {
+           return any(group.policies()) || group.membership() != v1::MEMBERSHIP_UNSPECIFIED;
+         });
 }
 
 // For each task, a number that the tasks of one gang share. Rigid groups that wait for no other
@@ -75,7 +84,7 @@ void Safety::OnSubmitting(const v1::Job& given) {
   }
   const v1::JobSpec& spec = given.spec();
   const bool in_turn = spec.groups_size() > 1 && !spec.groups(1).depends_on().empty();
-  job.rigid = least == job.tasks && !in_turn && AllRigid(spec);
+  job.rigid = least == job.tasks && !in_turn && !RestartsParts(spec);
   job.asks_all = least == job.tasks;
   job.gangs = GangsOf(spec);
   job.near = spec.has_topology();

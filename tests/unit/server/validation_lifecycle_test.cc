@@ -1,14 +1,13 @@
 // The API's rules for membership, coordinators and checkpoints.
-#include "server/validation/lifecycle.h"
-
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "server/config/config.h"
 #include "server/convert/job.h"
 #include "server/validation/job.h"
+#include "server/validation/lifecycle.h"
+#include "tests/unit/server/validation_samples.h"
 
 namespace berth {
 namespace {
@@ -28,10 +27,8 @@ v1::Job TwoGroups() {
 
 absl::Status Validate(const v1::Job& job) {
   Findings findings;
-  config::v1::Limits limits;
-  limits.set_tasks_per_job(10'000);
   const FieldPath root;
-  CheckJob({root, "jobs", 0}, job, job.spec().ByteSizeLong(), limits, findings);
+  CheckJob({root, "jobs", 0}, job, job.spec().ByteSizeLong(), testing::DefaultLimits(), findings);
   return findings.ToStatus();
 }
 

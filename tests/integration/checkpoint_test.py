@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""The checkpoint signal comes before each foreseen stop, and a task that saves when asked loses nothing: a shell script
+that writes a file in its handler, stopped by a drain, a suspend, the end of its walltime, and a cancel that asks for it.
+"""
+import pathlib
+import tempfile
+import unittest
+
+from berth_api import job_pb2, make_job
+from berth_harness import Cluster, wait_until
+
+WITHIN_S = 60
+# Ends with 85 once it has saved; without the signal it never saves.
+SCRIPT = "trap 'echo saved >> \"$SAVED\"; exit 85' USR1; echo ready > \"$READY\"; while :; do sleep 0.1; done"
+
+
+class Checkpoint(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster()
+        self.cluster.belongs_to(self)
+        self.cluster.server.start()
+        for name in ("n1", "n2"):
+            self.cluster.add_agent(name)
+        self.cluster.wait_nodes(2)
+        self.cluster.create_queue("q")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="berth-saved-", dir="/var/tmp"))
+        self.folder.chmod(0o777)
+        self.addCleanup(lambda: [f.unlink() for f in self.folder.iterdir()] and None or self.folder.rmdir())
+
+    def run_job(self, name, before=(), walltime_s=0):
+        saved, ready = self.folder / name, self.folder / f"{name}.ready"
+        job = make_job(name, "q", ["sh", "-c", SCRIPT], env={"SAVED": str(saved), "READY": str(ready)})
+        checkpoint = job.spec.checkpoint
+        checkpoint.signal = "SIGUSR1"
+        checkpoint.grace.seconds = 30
+        checkpoint.saved_exit_codes.append(85)
+        checkpoint.before.extend(before)
+        if walltime_s:
+            job.spec.walltime.seconds = walltime_s
+            checkpoint.walltime_notice.seconds = walltime_s - 3
+        self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=name, jobs=[job]), timeout=10)
+        wait_until(ready.exists, WITHIN_S, "the handler is set")
+        return saved
+
+    def test_a_drain_and_a_suspend(self):
+        saved = self.run_job("drained")
+        node = self.cluster.api.jobs.ListTasks(job_pb2.ListTasksRequest(job="drained"), timeout=10).tasks[0].node
+        self.cluster.berth("node", "drain", node)
+        wait_until(saved.exists, WITHIN_S, "it saved before the drain")
+        self.cluster.wait_job("drained", "RUNNING")
+        saved.unlink()
+        self.cluster.berth("job", "suspend", "drained")
+        wait_until(saved.exists, WITHIN_S, "it saved before the suspend")
+        self.cluster.wait_job("drained", "SUSPENDED")
+        self.assertEqual(saved.read_text(), "saved\n")
+
+    def test_the_end_of_the_walltime(self):
+        saved = self.run_job("long", walltime_s=15)
+        self.cluster.wait_job("long", "FAILED")
+        self.assertEqual(saved.read_text(), "saved\n")
+        job = self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name="long"), timeout=10)
+        self.assertEqual(job.status.message, "walltime of 15s used up")
+        ran = job.status.end_time.seconds - job.status.start_time.seconds
+        self.assertLess(ran, 14, "it ended when it had saved, not at the end of the walltime")
+
+    def test_a_cancel_only_if_the_job_asks_for_it(self):
+        plain = self.run_job("plain")
+        asks = self.run_job("asks", before=[job_pb2.CheckpointPolicy.CANCEL])
+        for name in ("plain", "asks"):
+            self.cluster.berth("job", "cancel", name)
+            self.cluster.wait_job(name, "CANCELLED")
+        self.assertTrue(asks.exists())
+        self.assertFalse(plain.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
