@@ -129,7 +129,8 @@ class TrainingGang(AgentsForTraining):
 
     def describe(self, name):
         super().describe(name)
-        print(self.records(name).summary(), flush=True)
+        if (self.cluster.home / name).exists():
+            print(self.records(name).summary(), flush=True)
 
     @classmethod
     def run_undisturbed(cls):

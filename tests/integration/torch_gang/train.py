@@ -23,7 +23,7 @@ STEPS, SAVE_EVERY = int(os.environ["STEPS"]), int(os.environ["SAVE_EVERY"])
 STEP_S = float(os.environ["STEP_S"])
 CHECKPOINT = pathlib.Path(os.environ["CHECKPOINT"])
 SAVED = 75  # the exit code of a member that was asked to save and did: EX_TEMPFAIL, "try again later"
-LEAVE_S = 30  # how long a member waits for its own signal after all have saved
+LEAVE_S = 5  # how long a member waits for its own signal after all have saved, before it goes on
 
 asked = False
 
@@ -115,12 +115,14 @@ class Training:
         return hashlib.sha256(parameters).hexdigest()
 
 
-def leave(record):
-    """After a save that somebody asked for: ends this process once it was asked itself, and not before."""
+def leave_if_asked(record, step):
+    """After a save that somebody asked for: the signal reaches the members one after the other, or not all of them."""
     deadline = time.monotonic() + LEAVE_S
     while not asked and time.monotonic() < deadline:
         time.sleep(0.01)
-    record.write("leave", asked=asked)
+    if not asked:
+        return
+    record.write("leave", step=step)
     if "TORCHELASTIC_USE_AGENT_STORE" in os.environ:
         os.kill(os.getppid(), signal.SIGTERM)  # torchrun would start it again
     finish(SAVED)
@@ -147,7 +149,7 @@ def main():
         if save_now or training.step % SAVE_EVERY == 0:
             training.save()
         if save_now:
-            leave(record)
+            leave_if_asked(record, training.step)
     record.write("end", step=training.step, digest=training.digest())
     torch.distributed.barrier()  # rank 0 hosts the store of the others
     finish(0)
