@@ -11,6 +11,7 @@ from berth_api import job_pb2
 from berth_harness import SOURCE, Cluster, wait_until
 from relay import Relay
 
+long = unittest.skipUnless(os.environ.get("CASES") == "all", "runs with CASES=all")
 HAS_TORCH = subprocess.run([sys.executable, "-c", "import torch.distributed"], capture_output=True).returncode == 0
 LEASE_S, MARGIN_S, GRACE_S, HEARTBEAT_S = 6, 1, 3, 1
 CONFIG = {"lease": f"{LEASE_S}s", "heartbeatInterval": f"{HEARTBEAT_S}s", "fenceMargin": f"{MARGIN_S}s",
