@@ -377,6 +377,7 @@ bool Placer::JoinKeptPlaces(const Job& job) {
   if (job.status.state != JobState::kPending || TallyOf(job).Nominated() == 0) return true;
   if (!PlacesAreFree(state_, job)) {
     transaction_.NominatePlaced(job.id);
+    transaction_.Sync();
     return false;
   }
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
