@@ -286,7 +286,7 @@ void AdoptBound(StateEditor& editor, const TasksBound& event) {
     editor.MarkTask(key);
     editor.SetTaskMessage(key, "");
   }
-  if (event.gang || event.epoch > 0) editor.AdoptGangStart(event.job);
+  if (event.gang || event.epoch > 0) editor.AdoptGangStart(event.job, event.gang);
   editor.AdoptTimers(event.job);
   editor.WakeForAffinity(event.job);
 }

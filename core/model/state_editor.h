@@ -76,7 +76,7 @@ class StateEditor {
   void AdoptTask(TaskKey key);
   // The same for SetGangStart, and for a task; without the timers. The pending index is already up
   // to date.
-  void AdoptGangStart(JobId id);
+  void AdoptGangStart(JobId id, bool gang);  // gang: not only the epoch changed
   void MarkTask(TaskKey key);
   void AdoptTimers(JobId id);
   // The job's tasks have moved, which may unblock jobs blocked by affinity. Facts only.

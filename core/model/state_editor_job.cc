@@ -114,9 +114,9 @@ void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_befo
   MarkJob(job.id);
 }
 
-void StateEditor::AdoptGangStart(JobId id) {
+void StateEditor::AdoptGangStart(JobId id, bool gang) {
   const Job& job = state_.jobs_.At(id);
-  if (job.status.starts == 1) {
+  if (gang && job.status.starts == 1) {
     for (const JobDependency& dependency : job.dependencies) MayForget(dependency.job);
   }
   MarkJob(id);
