@@ -1,8 +1,8 @@
 // Ranks: the position of each task in its gang, as it was bound.
 //
 // The members in an epoch are the tasks that were bound in it, and those of earlier epochs that
-// had a place then (Task::world says how many); never a coordinator. RANK and WORLD_SIZE are fixed with
-// the decision to bind (core/model/apply_bind.cc): a gang that starts has 0 .. WORLD_SIZE - 1,
+// had a place then (Task::world says how many); never a coordinator. RANK and WORLD_SIZE are fixed
+// with the decision to bind (core/model/apply_bind.cc): a gang that starts has 0 .. WORLD_SIZE - 1,
 // later members get the lowest free number. So whenever the orders of an epoch are repeated, they
 // name the same world, even if some of its members have ended. Nodes are numbered in order of their
 // lowest rank (NODE_RANK); LOCAL_RANK is the position among the members on one node, by rank. So a
