@@ -129,7 +129,7 @@ class Torch(TrainingGang):
         self.cluster.berth("job", "update", name, "--walltime", f"{int(time.time() - start) + 20}s")
         wait_until(lambda: self.records(name).lines("leave"), WITHIN_S, "members leave")
         self.cluster.berth("job", "update", name, "--walltime", "10m")
-        self.check_saved(self.check(name, "all", starts=2, retries=0, repeated=0))
+        self.check_saved(self.check(name, "all", starts=2, retries=1, repeated=0))
 
     def check_saved(self, records):
         """All members left at the step that they agreed on, because they were asked."""
