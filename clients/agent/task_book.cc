@@ -209,7 +209,8 @@ void TaskBook::Start(Instant now, const v1::Start& message) {
   Entry& entry = found->second;
   const v1::TaskLaunch& launch = entry.record.launch();
   const bool waits = IsLive(entry.record) && !IsStarted(entry.record);
-  if (waits && (message.epoch() != launch.epoch() || OfOlderEpoch(id, launch))) {
+  const bool other = message.epoch() != 0 && message.epoch() != launch.epoch();
+  if (waits && (other || OfOlderEpoch(id, launch))) {
     if (!entry.waiting) runner_.Discard(id);
     return End(now, id, entry,
                RefusedReport(absl::StrCat("Start for epoch ", message.epoch(),

@@ -50,9 +50,7 @@ bool ShowsNodeWell(const TaskReported& report) {
 // walltime ends.
 bool Saves(const Job& job, const Task& task, const TaskReported& report) {
   if (job.saved_exit_codes.empty() || report.state != ReportState::kExited) return false;
-  const bool asked = Releasing(task) || (job.status.checkpoint_asked != absl::InfinitePast() &&
-                                         job.status.checkpoint_asked >= task.start);
-  return asked && report.exit_signal == 0 &&
+  return (Releasing(task) || AskedToSave(job, task)) && report.exit_signal == 0 &&
          std::binary_search(job.saved_exit_codes.begin(), job.saved_exit_codes.end(),
                             report.exit_code);
 }

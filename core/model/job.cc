@@ -56,6 +56,14 @@ Time PlannedEnd(const Job& job) {
   return from + job.walltime;
 }
 
+// A walltime that was made longer since asks again.
+Time CheckpointDue(const Job& job) {
+  if (job.walltime_notice == absl::ZeroDuration()) return absl::InfiniteFuture();
+  const Time start = job.status.start;
+  const Time due = std::max(start, start + job.walltime - job.walltime_notice);
+  return job.status.checkpoint_asked < due ? due : absl::InfiniteFuture();
+}
+
 GroupTally TallyOf(const Job& job) {
   GroupTally sum;
   for (const GroupTally& tally : job.tallies) {

@@ -357,7 +357,7 @@ struct JobStatus {
   int64_t line_from = 0;
   uint32_t epoch = 0;  // of the latest TasksBound
   // When the latest incident of its own began. What fails soon after it, in attempts that ran
-  // before it, belongs to it (core/engine/lifecycle/policy.cc).
+  // before it, belongs to it (core/engine/lifecycle/incident.cc).
   Time incident = absl::InfinitePast();
   Time checkpoint_asked = absl::InfinitePast();  // before the end of the walltime
   // While it restarts: until when it keeps the places that its tasks had (KeepsPlaces).
@@ -511,6 +511,16 @@ inline bool HasGroupPriorities(const Job& job) { return LowestPriority(job) != j
 // start, or from its bind while the start is pending; infinite before the first bind. If it has
 // passed, the job is being stopped. For jobs that occupy.
 Time PlannedEnd(const Job& job);
+
+// When the job is to be asked to save its work, before its walltime ends; InfiniteFuture if it is
+// not, or has been. For jobs that run.
+Time CheckpointDue(const Job& job);
+
+// The attempt was asked to save its work before the walltime ends, and goes on.
+inline bool AskedToSave(const Job& job, const Task& task) {
+  return job.status.checkpoint_asked != absl::InfinitePast() &&
+         job.status.checkpoint_asked >= task.start;
+}
 
 // Sum over all groups.
 GroupTally TallyOf(const Job& job);

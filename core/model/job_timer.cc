@@ -49,9 +49,7 @@ Time NextDue(const Job& job, Time after, Time due_before) {
   if (status.state == JobState::kPending) earliest.Consider(status.places_until);
   if (status.state == JobState::kRunning) {
     earliest.Consider(status.start + job.walltime);
-    if (job.walltime_notice > absl::ZeroDuration() && status.checkpoint_asked < status.start) {
-      earliest.Consider(status.start + job.walltime - job.walltime_notice);
-    }
+    earliest.Consider(CheckpointDue(job));
   }
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);
   ConsiderPrepareTimeouts(job, after, due_before, earliest);

@@ -212,6 +212,7 @@ void KeepRanks(const Job& job, absl::Span<const Placement> placements,
     on_node[{section, former[i].node}].insert(former[i].rank);
     of_section[section].insert(former[i].rank);
   }
+  if (on_node.empty()) return;  // the first start
   std::vector<std::pair<size_t, uint16_t>> kept;
   for (size_t i : members) {
     const Section section = SectionOf(job, placements[i].task);

@@ -195,9 +195,9 @@ void LaunchCapture::AddByState(TaskKey key) {
     case TaskState::kReleasing:
       return AddTask(OrderKind::kKill, job, key.task, ReasonByState(job, job.tasks[key.task]));
     case TaskState::kRunning: {
-      const Time asked = job.status.checkpoint_asked;
-      const bool concerned = asked != absl::InfinitePast() && asked >= job.tasks[key.task].start;
-      if (concerned) AddTask(OrderKind::kAskCheckpoint, job, key.task, {});
+      if (AskedToSave(job, job.tasks[key.task])) {
+        AddTask(OrderKind::kAskCheckpoint, job, key.task, {});
+      }
       return;
     }
     default:
@@ -211,15 +211,20 @@ void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, Rele
   const Task& task = job.tasks.at(index);
   if (!Occupies(task.state) || (kind != OrderKind::kKill && Releasing(task))) return;
   const Node& node = state_.nodes().At(task.node);
+  const uint32_t group = GroupOf(job, index);
+  // Only a rigid gang must be launched as it was bound. Tasks of other groups are bound one by one,
+  // so that each would have an epoch, and a list of members, of its own.
+  const bool launches = kind == OrderKind::kPrepare || kind == OrderKind::kStart;
+  const bool rigid = MembershipOf(job.groups[group]) == GangMembership::kRigid;
   LaunchOrder order{.kind = kind,
                     .node = task.node,
                     .epoch = node.status.epoch,
                     .task = index,
                     .attempt = task.attempt,
-                    .group = GroupOf(job, index),
+                    .group = group,
                     .gang_epoch = task.epoch,
                     .world = task.world,
-                    .job = Shared(job, task.epoch),
+                    .job = Shared(job, launches && rigid ? task.epoch : 0),
                     .preferred_port = task.port,
                     .asked = job.status.checkpoint_asked,
                     .reason = reason};

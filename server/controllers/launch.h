@@ -21,7 +21,7 @@
 
 namespace berth {
 
-// Shared by all orders of one job, epoch and turn.
+// Shared by all orders of one job and turn; for a rigid gang, by those of one epoch.
 struct LaunchJob {
   JobId id;
   std::string name, queue;
@@ -92,7 +92,7 @@ class LaunchCapture {
   const std::vector<size_t>& OrderOf(const Node& node, const DeviceSet& devices);
 
   const ClusterState& state_;
-  std::map<std::pair<JobId, uint32_t>, std::shared_ptr<const LaunchJob>> jobs_;  // by epoch
+  std::map<std::pair<JobId, uint32_t>, std::shared_ptr<const LaunchJob>> jobs_;  // 0: no rigid gang
   // Results of OrderOfDevices, which searches: members of a gang have the same devices of the same
   // models.
   std::map<std::pair<const DeviceLayout*, std::array<uint64_t, 2>>, std::vector<size_t>> orders_of_;

@@ -42,8 +42,8 @@ struct Ranks {
   std::optional<uint32_t> master;
 };
 
-// For attempts that were bound in that epoch; 0: by a version without epochs, for whose attempts
-// the members are those of the moment. O(tasks). Pure.
+// For attempts of a rigid gang that were bound in that epoch; 0: for others, and attempts bound by a
+// version without epochs: then the members are those of the moment. O(tasks). Pure.
 Ranks ComputeRanks(const Job& job, uint32_t epoch);
 
 }  // namespace berth

@@ -55,10 +55,12 @@ bool DeclaredApart(const Group& group) {
 }  // namespace
 
 bool HostsRendezvous(const Job& job, uint32_t task) {
-  const Group& group = job.groups[GroupOf(job, task)];
-  if (group.coordinator) return true;
-  return MembershipOf(group) == GangMembership::kRendezvous && job.tasks[task].rank == 0 &&
-         !HasCoordinator(job);
+  if (job.groups[GroupOf(job, task)].coordinator) return true;
+  if (job.tasks[task].rank != 0 || HasCoordinator(job)) return false;
+  // Whatever its own group is: those of the others meet there.
+  return std::any_of(job.groups.begin(), job.groups.end(), [](const Group& group) {
+    return group.membership == GangMembership::kRendezvous;
+  });
 }
 
 bool Replaceable(const Job& job, const TaskList& tasks) {

@@ -25,20 +25,30 @@ bool WaitsForUnfit(const Look& look, const Task& task) {
   return Reserves(task.state) && Unfit(look, task.node, task.devices);
 }
 
-// Gives up the unfit places and keeps the others.
-Step LeaveOnlyThese(const Look& look, const TaskList& unfit) {
+// Why a task that no longer moves is told to stop again: as the first time, so that it keeps the
+// signal and the grace of a checkpoint. The eviction that moved it is over with the move.
+ReleaseReason ReasonWithoutMove(const Task& task) {
+  const bool again = task.epoch > 0 && !IsEviction(task.released);
+  return again ? task.released : ReleaseReason::kRestart;
+}
+
+// Gives up these places: nominations, and the destinations of tasks that move.
+void GiveUp(const Look& look, const TaskList& tasks, Step* step) {
   TaskList nominated, moving;
-  for (uint32_t task : unfit) (look.job.tasks[task].moves ? moving : nominated).push_back(task);
-  Step step;
+  for (uint32_t task : tasks) (look.job.tasks[task].moves ? moving : nominated).push_back(task);
   if (!nominated.empty()) {
-    step.push_back(TasksUnnominated{.job = look.job.id, .tasks = std::move(nominated)});
+    step->push_back(TasksUnnominated{.job = look.job.id, .tasks = std::move(nominated)});
   }
-  if (!moving.empty()) {
-    const ReleaseReason reason = look.job.tasks[moving.front()].released;
-    step.push_back(TasksReleased{
-        .job = look.job.id, .tasks = std::move(moving), .requeue = true, .reason = reason});
-  }
-  return step;
+  if (moving.empty()) return;
+  const ReleaseReason reason = ReasonWithoutMove(look.job.tasks[moving.front()]);
+  step->push_back(TasksReleased{
+      .job = look.job.id, .tasks = std::move(moving), .requeue = true, .reason = reason});
+}
+
+// It waits for a place, or will once it is gone.
+bool AnyWaits(const Look& look) {
+  const GroupTally tally = TallyOf(look.job);
+  return tally.Nominated() + tally.In(TaskState::kReleasing) + tally.In(TaskState::kLost) > 0;
 }
 
 // A group that follows another waits for it again: it cannot use its places at once.
@@ -58,17 +68,24 @@ bool MayRunAgain(const Look& look, uint32_t index) {
 // If one nominated place is lost, all are given up: a gang needs all of them, and growth gets
 // another. A restart keeps the others.
 Step LeaveUnfitPlaces(const Look& look) {
-  const GroupTally tally = TallyOf(look.job);
-  if (tally.Nominated() + tally.In(TaskState::kReleasing) + tally.In(TaskState::kLost) == 0) {
-    return {};
-  }
-  TaskList unfit =
+  if (!AnyWaits(look)) return {};
+  const TaskList unfit =
       TasksWhere(look.job, [&](const Task& task) { return WaitsForUnfit(look, task); });
   Step step;
   if (unfit.empty()) return step;
-  if (KeepsPlaces(look.job, look.now)) return LeaveOnlyThese(look, unfit);
-  DropPlaces(look, &step);
+  if (KeepsPlaces(look.job, look.now)) {
+    GiveUp(look, unfit, &step);
+  } else {
+    DropPlaces(look, &step);
+  }
   return step;
+}
+
+void DropPlaces(const Look& look, Step* step) {
+  if (!AnyWaits(look)) return;
+  GiveUp(look,
+         TasksWhere(look.job, [](const Task& task) { return task.moves || Reserves(task.state); }),
+         step);
 }
 
 void KeepPlaces(const Look& look, Step* step) {

@@ -10,8 +10,8 @@
 // A restart for an incident that the job itself caused (anything but NodeLost) uses a retry and
 // waits for the back-off: a restarted job before it is placed again, a restarted task or group
 // before it is requeued. Failures that follow from the same one use no further retry (incident.cc).
-// Actions that wait, for back-off or for a policy's `after`, are in
-// JobStatus::delayed. They are dropped when the incident is over (the node came back).
+// Actions that wait, for back-off or for a policy's `after`, are in JobStatus::delayed. They are
+// dropped when the incident is over (the node came back).
 //
 // Example: worker-3 exits with 137, policy {TaskFailed [137] -> RestartTask after 30s}, backoff 1s:
 //   now      delayed = [RestartTask worker-3 due now+30s], retries = 1

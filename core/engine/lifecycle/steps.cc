@@ -60,21 +60,6 @@ bool KeepsMinimum(const Job& job, const TaskList& leaving) {
   return sum >= job.min_available;
 }
 
-void DropPlaces(const Look& look, Step* step) {
-  const GroupTally tally = TallyOf(look.job);
-  if (tally.Nominated() + tally.In(TaskState::kReleasing) + tally.In(TaskState::kLost) == 0) return;
-  TaskList nominated = TasksWhere(look.job, [](const Task& task) { return Reserves(task.state); });
-  TaskList moving = TasksWhere(look.job, [](const Task& task) { return task.moves; });
-  if (!nominated.empty()) {
-    step->push_back(TasksUnnominated{.job = look.job.id, .tasks = std::move(nominated)});
-  }
-  if (moving.empty()) return;
-  step->push_back(TasksReleased{.job = look.job.id,
-                                .tasks = std::move(moving),
-                                .requeue = true,
-                                .reason = ReleaseReason::kRestart});
-}
-
 Step Conclude(const Look& look, JobState outcome, const std::string& message) {
   const bool occupied = look.job.occupying > 0;
   Step step;

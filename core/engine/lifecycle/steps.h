@@ -36,18 +36,18 @@ EventBody WithStatus(const Look& look, Change&& change) {
 // group.
 bool KeepsMinimum(const Job& job, const TaskList& leaving);
 
-// Gives up the places that its tasks wait for: nominations, and the destinations of tasks that move
-// after their release.
-void DropPlaces(const Look& look, Step* step);
+// ---- Gangs (membership.cc)
 
-// Others meet where this task runs: a coordinator, or rank 0 of tasks that find each other anew.
-bool HostsRendezvous(const Job& job, uint32_t task);  // membership.cc
+// Others meet where this task runs: a coordinator, or rank 0 if some find each other anew.
+bool HostsRendezvous(const Job& job, uint32_t task);
 
 // True if these tasks can be replaced while the others go on.
 bool Replaceable(const Job& job, const TaskList& tasks);
 
 // The restart of a task, or of its group, as far as it must reach so that no gang runs in pieces.
 PolicyAction WidenForGang(const Job& job, uint32_t task, PolicyAction action);
+
+// ---- Ends and restarts (steps.cc)
 
 // The outcome is decided: ends the job, or first stops what still occupies resources.
 Step Conclude(const Look& look, JobState outcome, const std::string& message);
@@ -60,6 +60,12 @@ void Requeue(const Look& look, const TaskList& tasks, ReleaseReason reason, Step
 // `rerun_all`.
 Step RestartJob(const Look& look, ReleaseReason reason, const std::string& message, Time hold_until,
                 int32_t retries, bool rerun_all);
+
+// ---- Places (places.cc)
+
+// Gives up the places that its tasks wait for: nominations, and the destinations of tasks that move
+// after their release.
+void DropPlaces(const Look& look, Step* step);
 
 // Makes `step`, a restart of the job, keep the places that its tasks have, as far as tasks can run
 // there again (LifecycleParameters::restart_hold).

@@ -17,11 +17,11 @@ namespace berth {
 // nominations of jobs of which one place will not become free, or that may not start any more.
 void RunNominations(Cycle& cycle);
 
-// Nominates the gang of a pending job where it fits once what is being released is gone. Returns
-// false, with nothing changed, if that does not suffice, or the job needs no gang.
 // Every place that the job is nominated for is free now.
 bool PlacesAreFree(const ClusterState& state, const Job& job);
 
+// Nominates the gang of a pending job where it fits once what is being released is gone. Returns
+// false, with nothing changed, if that does not suffice, or the job needs no gang.
 bool NominateOnReleasing(Cycle& cycle, Placer& placer, const Job& job, const JobNeeds& needs);
 
 }  // namespace berth

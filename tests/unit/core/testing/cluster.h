@@ -100,6 +100,7 @@ struct JobShape {
   bool suspended = false;
   Duration walltime = absl::InfiniteDuration();
   Duration checkpoint_interval = absl::InfiniteDuration();
+  Duration walltime_notice = absl::ZeroDuration();
   Duration kill_grace = absl::Seconds(10);
   Duration ttl = absl::InfiniteDuration();
   Time start_after = absl::InfinitePast();
@@ -181,6 +182,7 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.on_node_loss = shape.on_node_loss;
   spec.suspended = shape.suspended;
   spec.walltime = shape.walltime;
+  spec.walltime_notice = shape.walltime_notice;
   spec.checkpoint_interval = shape.checkpoint_interval;
   spec.kill_grace = shape.kill_grace;
   spec.ttl_after_finished = shape.ttl;
