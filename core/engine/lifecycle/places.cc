@@ -33,7 +33,7 @@ ReleaseReason ReasonWithoutMove(const Task& task) {
 }
 
 // Gives up these places: nominations, and the destinations of tasks that move.
-void GiveUp(const Look& look, const TaskList& tasks, Step* step) {
+void GiveUpPlaces(const Look& look, const TaskList& tasks, Step* step) {
   TaskList nominated, moving;
   for (uint32_t task : tasks) (look.job.tasks[task].moves ? moving : nominated).push_back(task);
   if (!nominated.empty()) {
@@ -74,7 +74,7 @@ Step LeaveUnfitPlaces(const Look& look) {
   Step step;
   if (unfit.empty()) return step;
   if (KeepsPlaces(look.job, look.now)) {
-    GiveUp(look, unfit, &step);
+    GiveUpPlaces(look, unfit, &step);
   } else {
     DropPlaces(look, &step);
   }
@@ -83,9 +83,10 @@ Step LeaveUnfitPlaces(const Look& look) {
 
 void DropPlaces(const Look& look, Step* step) {
   if (!AnyWaits(look)) return;
-  GiveUp(look,
-         TasksWhere(look.job, [](const Task& task) { return task.moves || Reserves(task.state); }),
-         step);
+  GiveUpPlaces(
+      look,
+      TasksWhere(look.job, [](const Task& task) { return task.moves || Reserves(task.state); }),
+      step);
 }
 
 void KeepPlaces(const Look& look, Step* step) {
