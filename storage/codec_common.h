@@ -65,6 +65,7 @@ TopologyConstraint GetTopology(const pb::Topology& message, class Reader& reader
 void SetJobSpec(const JobSpec& spec, pb::JobSpec* out);
 JobSpec GetJobSpec(const pb::JobSpec& message, class Reader& reader);
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out);
+CheckpointPlace GetCheckpointPlace(pb::CheckpointPlace place, class Reader& reader);
 PolicyAction GetAction(pb::PolicyAction action, class Reader& reader);
 JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);
 ReleaseReason GetReleaseReason(pb::ReleaseReason reason, class Reader& reader);

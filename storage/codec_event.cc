@@ -53,6 +53,9 @@ static_assert(kFields<NodesJoined> == 2);
 static_assert(kFields<NodesLeft> == 2);
 static_assert(kFields<RequestMixChanged> == 1);
 static_assert(kFields<JobRunRecorded> == 1);
+static_assert(kFields<TaskReady> == 2);
+static_assert(kFields<CheckpointRecorded> == 5);
+static_assert(kFields<TaskHung> == 5);
 
 // One overload per event type, which fills the member of the oneof.
 struct Setter {
@@ -229,6 +232,30 @@ struct Setter {
     m->set_domain(event.domain.value);
     for (NodeId node : event.nodes) m->add_nodes(node.value);
   }
+  void operator()(const TaskReady& event) const {
+    pb::TaskReady* m = out->mutable_task_ready();
+    m->set_job(event.task.job.value);
+    m->set_task(event.task.task);
+    m->set_attempt(event.attempt);
+  }
+  void operator()(const CheckpointRecorded& event) const {
+    pb::CheckpointRecorded* m = out->mutable_checkpoint_recorded();
+    m->set_job(event.task.job.value);
+    m->set_task(event.task.task);
+    m->set_attempt(event.attempt);
+    m->set_step(event.step);
+    m->set_bytes(event.bytes);
+    m->set_place(static_cast<pb::CheckpointPlace>(event.place));
+  }
+  void operator()(const TaskHung& event) const {
+    pb::TaskHung* m = out->mutable_task_hung();
+    m->set_job(event.task.job.value);
+    m->set_task(event.task.task);
+    m->set_attempt(event.attempt);
+    SetDuration(event.still, m->mutable_still());
+    m->set_step(event.step);
+    m->set_over(event.over);
+  }
 };
 
 std::vector<NodeId> GetNodeIds(const google::protobuf::RepeatedField<uint32_t>& ids) {
@@ -352,6 +379,34 @@ EventBody GetTopologyEvent(const pb::LogEvent& m, Reader& reader) {
   }
 }
 
+EventBody GetProgressEvent(const pb::LogEvent& m, Reader& reader) {
+  switch (m.body_case()) {
+    case pb::LogEvent::kTaskReady:
+      return TaskReady{.task = {.job = JobId{m.task_ready().job()}, .task = m.task_ready().task()},
+                       .attempt = m.task_ready().attempt()};
+    case pb::LogEvent::kCheckpointRecorded: {
+      const pb::CheckpointRecorded& recorded = m.checkpoint_recorded();
+      return CheckpointRecorded{
+          .task = {.job = JobId{recorded.job()}, .task = recorded.task()},
+          .attempt = recorded.attempt(),
+          .step = recorded.step(),
+          .bytes = recorded.bytes(),
+          .place = GetCheckpointPlace(recorded.place(), reader)};
+    }
+    case pb::LogEvent::kTaskHung: {
+      const pb::TaskHung& hung = m.task_hung();
+      return TaskHung{.task = {.job = JobId{hung.job()}, .task = hung.task()},
+                      .attempt = hung.attempt(),
+                      .still = reader.GetDuration(hung.has_still(), hung.still(),
+                                                  absl::ZeroDuration(), "still"),
+                      .step = hung.step(),
+                      .over = hung.over()};
+    }
+    default:
+      return GetTopologyEvent(m, reader);
+  }
+}
+
 EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
   switch (m.body_case()) {
     case pb::LogEvent::kTasksNominated:
@@ -369,7 +424,7 @@ EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
     case pb::LogEvent::kUsageCharged:
       return GetUsageCharged(m.usage_charged(), reader);
     default:
-      return GetTopologyEvent(m, reader);
+      return GetProgressEvent(m, reader);
   }
 }
 

@@ -13,6 +13,10 @@ namespace codec {
 namespace {
 
 static_assert(static_cast<int>(PolicyEvent::kTimeout) == pb::EVENT_TIMEOUT);
+static_assert(static_cast<int>(PolicyEvent::kTaskEvicted) == pb::EVENT_TASK_EVICTED);
+static_assert(static_cast<int>(PolicyEvent::kTaskPending) == pb::EVENT_TASK_PENDING);
+static_assert(static_cast<int>(PolicyEvent::kDeviceUnhealthy) == pb::EVENT_DEVICE_UNHEALTHY);
+static_assert(static_cast<int>(PolicyEvent::kTaskHung) == pb::EVENT_TASK_HUNG);
 static_assert(static_cast<int>(PolicyEvent::kTaskCompleted) == pb::EVENT_TASK_COMPLETED);
 static_assert(static_cast<int>(PolicyEvent::kNodeLost) == pb::EVENT_NODE_LOST);
 static_assert(static_cast<int>(PolicyEvent::kTaskFailed) == pb::EVENT_TASK_FAILED);
@@ -22,6 +26,7 @@ static_assert(static_cast<int>(PolicyAction::kRestartJob) == pb::ACTION_RESTART_
 static_assert(static_cast<int>(PolicyAction::kAbort) == pb::ACTION_ABORT);
 static_assert(static_cast<int>(PolicyAction::kComplete) == pb::ACTION_COMPLETE);
 static_assert(static_cast<int>(PolicyAction::kIgnore) == pb::ACTION_IGNORE);
+static_assert(static_cast<int>(PolicyAction::kRestartPartition) == pb::ACTION_RESTART_PARTITION);
 static_assert(static_cast<int>(DependencyCondition::kAfterAny) == pb::AFTER_ANY);
 static_assert(static_cast<int>(DependencyCondition::kAfterNotOk) == pb::AFTER_NOT_OK);
 static_assert(static_cast<int>(GroupCondition::kCompleted) == pb::GROUP_COMPLETED);
@@ -32,7 +37,7 @@ static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 28);
+static_assert(kFields<JobSpec> == 30);
 static_assert(kFields<GroupSpec> == 21);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
@@ -261,6 +266,8 @@ void SetTimes(const JobSpec& spec, pb::JobSpec* out) {
   if (spec.walltime_notice != none) {
     SetDuration(spec.walltime_notice, out->mutable_walltime_notice());
   }
+  if (spec.watchdog != forever) SetDuration(spec.watchdog, out->mutable_watchdog());
+  if (spec.dump_wait != none) SetDuration(spec.dump_wait, out->mutable_dump_wait());
 }
 
 void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
@@ -282,6 +289,8 @@ void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
       reader.GetTime(m.has_deadline(), m.deadline(), absl::InfiniteFuture(), "deadline");
   spec.walltime_notice =
       reader.GetDuration(m.has_walltime_notice(), m.walltime_notice(), none, "walltime_notice");
+  spec.watchdog = reader.GetDuration(m.has_watchdog(), m.watchdog(), forever, "watchdog");
+  spec.dump_wait = reader.GetDuration(m.has_dump_wait(), m.dump_wait(), none, "dump_wait");
 }
 
 }  // namespace

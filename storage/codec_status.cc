@@ -33,6 +33,9 @@ static_assert(static_cast<int>(EndCause::kStopped) == pb::END_STOPPED);
 static_assert(static_cast<int>(EndCause::kRefused) == pb::END_REFUSED);
 static_assert(static_cast<int>(EndCause::kNodeLost) == pb::END_NODE_LOST);
 
+static_assert(static_cast<int>(CheckpointPlace::kLocal) == pb::PLACE_LOCAL);
+static_assert(static_cast<int>(CheckpointPlace::kPeer) == pb::PLACE_PEER);
+static_assert(static_cast<int>(CheckpointPlace::kShared) == pb::PLACE_SHARED);
 static_assert(static_cast<int>(ReleaseReason::kSuspended) == pb::RELEASE_SUSPENDED);
 static_assert(static_cast<int>(ReleaseReason::kRestart) == pb::RELEASE_RESTART);
 static_assert(static_cast<int>(ReleaseReason::kGangBroken) == pb::RELEASE_GANG_BROKEN);
@@ -47,14 +50,16 @@ static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONS
 static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobStatus> == 22);
+static_assert(kFields<JobStatus> == 24);
+static_assert(kFields<Checkpoint> == 4);
+static_assert(kFields<Hang> == 5);
 static_assert(kFields<Eviction> == 5);
 static_assert(kFields<Refusals> == 6);
 static_assert(kFields<DelayedAction> == 5);
 static_assert(kFields<Reservation> == 4);
 static_assert(kFields<Placement> == 3);
 static_assert(kFields<StoredJobStatus> == 7);
-static_assert(kFields<Task> == 22);
+static_assert(kFields<Task> == 24);
 static_assert(kFields<StoredTask> == 3);
 
 void SetEviction(const Eviction& eviction, pb::Eviction* out) {
@@ -95,7 +100,43 @@ Refusals GetRefusals(const pb::Refusals& m, Reader& reader) {
   return refusals;
 }
 
+void SetCheckpoint(const Checkpoint& checkpoint, pb::Checkpoint* out) {
+  SetTime(checkpoint.time, out->mutable_time());
+  out->set_step(checkpoint.step);
+  out->set_bytes(checkpoint.bytes);
+  out->set_place(static_cast<pb::CheckpointPlace>(checkpoint.place));
+}
+
+Checkpoint GetCheckpoint(const pb::Checkpoint& m, Reader& reader) {
+  return {
+      .time = reader.GetTime(m.has_time(), m.time(), absl::InfinitePast(), "checkpoint time"),
+      .step = m.step(),
+      .bytes = m.bytes(),
+      .place = GetCheckpointPlace(m.place(), reader)};
+}
+
+void SetHang(const Hang& hang, pb::Hang* out) {
+  SetTime(hang.time, out->mutable_time());
+  out->set_task(hang.task);
+  out->set_attempt(hang.attempt);
+  SetDuration(hang.still, out->mutable_still());
+  out->set_step(hang.step);
+}
+
+Hang GetHang(const pb::Hang& m, Reader& reader) {
+  return {.time = reader.GetTime(m.has_time(), m.time(), absl::InfinitePast(), "hang time"),
+          .task = m.task(),
+          .attempt = m.attempt(),
+          .still = reader.GetDuration(m.has_still(), m.still(), absl::ZeroDuration(), "still"),
+          .step = m.step()};
+}
+
 }  // namespace
+
+CheckpointPlace GetCheckpointPlace(pb::CheckpointPlace place, Reader& reader) {
+  return reader.Enum<CheckpointPlace>(place, pb::CheckpointPlace_IsValid(place),
+                                      "place of a checkpoint");
+}
 
 void SetLaunch(const Task& task, pb::Launch* out) {
   out->set_attempt(task.attempt);
@@ -104,6 +145,8 @@ void SetLaunch(const Task& task, pb::Launch* out) {
   if (task.released != ReleaseReason::kCancelled) {
     out->set_released(static_cast<pb::ReleaseReason>(task.released));
   }
+  out->set_ready(task.ready);
+  if (task.saved != absl::InfinitePast()) SetTime(task.saved, out->mutable_saved());
 }
 
 void GetLaunch(const pb::Launch& m, Reader& reader, Task& task) {
@@ -111,6 +154,8 @@ void GetLaunch(const pb::Launch& m, Reader& reader, Task& task) {
   task.epoch = m.epoch();
   task.world = reader.Number<uint16_t>(m.world(), "world");
   task.released = GetReleaseReason(m.released(), reader);
+  task.ready = m.ready();
+  task.saved = reader.GetTime(m.has_saved(), m.saved(), absl::InfinitePast(), "saved");
 }
 
 ReleaseReason GetReleaseReason(pb::ReleaseReason reason, Reader& reader) {
@@ -147,6 +192,10 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   if (status.places_until != absl::InfinitePast()) {
     SetTime(status.places_until, out->mutable_places_until());
   }
+  if (!(status.checkpoint == Checkpoint{})) {
+    SetCheckpoint(status.checkpoint, out->mutable_checkpoint());
+  }
+  if (!(status.hang == Hang{})) SetHang(status.hang, out->mutable_hang());
   for (const DelayedAction& action : status.delayed) {
     pb::DelayedAction* message = out->add_delayed();
     message->set_action(static_cast<pb::PolicyAction>(action.action));
@@ -186,6 +235,8 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
       reader.GetTime(m.has_checkpoint_asked(), m.checkpoint_asked(), never, "checkpoint_asked");
   status.places_until =
       reader.GetTime(m.has_places_until(), m.places_until(), never, "places_until");
+  if (m.has_checkpoint()) status.checkpoint = GetCheckpoint(m.checkpoint(), reader);
+  if (m.has_hang()) status.hang = GetHang(m.hang(), reader);
   if (status.attained < absl::ZeroDuration()) reader.Refuse("attained below 0");
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(
@@ -310,7 +361,8 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
     codec::SetDevices(task.next_devices, message.mutable_next()->mutable_devices());
   }
   const bool recorded =
-      task.epoch != 0 || task.world != 0 || task.released != ReleaseReason::kCancelled;
+      task.epoch != 0 || task.world != 0 || task.released != ReleaseReason::kCancelled ||
+      task.ready || task.saved != absl::InfinitePast();
   if (recorded) codec::SetLaunch(task, message.mutable_launch());
   return message.SerializeAsString();
 }

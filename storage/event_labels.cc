@@ -96,6 +96,9 @@ struct Labeler {
   void operator()(const JobReserved& event) {  // cleared, possibly because the job was deleted
     if (state.jobs().Find(event.job) != nullptr) LabelJob(event.job);
   }
+  void operator()(const TaskReady& event) { LabelTask(NameJob(event.task.job), event.task.task); }
+  void operator()(const CheckpointRecorded& event) { LabelJob(event.task.job); }
+  void operator()(const TaskHung& event) { LabelJob(event.task.job); }
   void operator()(const RequestMixChanged&) {}
   void operator()(const JobRunRecorded&) {}  // its end was logged before
   void operator()(const UsageCharged&) {}    // concerns all queues; changes no state

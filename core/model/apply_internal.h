@@ -49,6 +49,9 @@ absl::Status ApplyBody(ClusterState& state, const NodesJoined& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const NodesLeft& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const RequestMixChanged& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const JobRunRecorded& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const TaskReady& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const CheckpointRecorded& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const TaskHung& event, Time now);
 
 // Builds a status from the pieces of a message.
 template <class... Parts>

@@ -121,7 +121,7 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
-  static_assert(kFields<JobSpec> == 28, "return the new field");
+  static_assert(kFields<JobSpec> == 30, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;
@@ -145,6 +145,8 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.user = job.user;
   spec.checkpoint_interval = job.checkpoint_interval;
   spec.walltime_notice = job.walltime_notice;
+  spec.watchdog = job.watchdog;
+  spec.dump_wait = job.dump_wait;
   spec.saved_exit_codes = job.saved_exit_codes;
   spec.deadline = job.deadline;
   spec.walltime = job.walltime;

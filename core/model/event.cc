@@ -47,5 +47,8 @@ template EventBody::EventBody(NodesJoined);
 template EventBody::EventBody(NodesLeft);
 template EventBody::EventBody(RequestMixChanged);
 template EventBody::EventBody(JobRunRecorded);
+template EventBody::EventBody(TaskReady);
+template EventBody::EventBody(CheckpointRecorded);
+template EventBody::EventBody(TaskHung);
 
 }  // namespace berth

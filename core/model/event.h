@@ -124,6 +124,29 @@ struct TaskReported {
   bool trust_at_running = true;
 };
 
+// What a running task told through its NOTIFY_SOCKET, as far as decisions depend on it. They are of
+// the current attempt of a task that runs.
+struct TaskReady {
+  TaskKey task;
+  uint32_t attempt = 0;
+};
+struct CheckpointRecorded {  // it would lose only what came after
+  TaskKey task;
+  uint32_t attempt = 0;
+  int64_t step = 0;
+  int64_t bytes = 0;
+  CheckpointPlace place = CheckpointPlace::kUnknown;
+};
+// The watchdog found that the task hangs, or that its gang does: then it is the one that has come
+// least far. Or that it shows progress again.
+struct TaskHung {
+  TaskKey task;
+  uint32_t attempt = 0;
+  Duration still = absl::ZeroDuration();
+  int64_t step = -1;
+  bool over = false;
+};
+
 // Decisions.
 struct Placement {
   uint32_t task = 0;
@@ -230,7 +253,8 @@ using AnyFact =
                  JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
                  TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
                  TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
-                 NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded>;
+                 NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded, TaskReady,
+                 CheckpointRecorded, TaskHung>;
 
 // One of the facts. Copying, moving and destroying them is compiled once, in event.cc: otherwise it
 // would make up a third of the object code of every file that handles events.

@@ -57,6 +57,12 @@ Time PlannedEnd(const Job& job) {
 }
 
 // A walltime that was made longer since asks again.
+bool Hangs(const Job& job) {
+  const Hang& hang = job.status.hang;
+  return hang.time != absl::InfinitePast() && hang.task < job.tasks.size() &&
+         job.tasks[hang.task].attempt == hang.attempt;
+}
+
 Time CheckpointDue(const Job& job) {
   if (job.walltime_notice == absl::ZeroDuration()) return absl::InfiniteFuture();
   const Time start = job.status.start;

@@ -92,14 +92,25 @@ struct TaskShape {
   }
 };
 
-enum class PolicyEvent : uint8_t { kAny, kTaskFailed, kNodeLost, kTaskCompleted, kTimeout };
+enum class PolicyEvent : uint8_t {
+  kAny,
+  kTaskFailed,
+  kNodeLost,
+  kTaskCompleted,
+  kTimeout,
+  kTaskEvicted,
+  kTaskPending,
+  kDeviceUnhealthy,
+  kTaskHung,
+};
 enum class PolicyAction : uint8_t {
   kRestartTask,
   kRestartGroup,
   kRestartJob,
   kAbort,
   kComplete,
-  kIgnore
+  kIgnore,
+  kRestartPartition,
 };
 
 struct LifecyclePolicy {
@@ -221,6 +232,7 @@ BasicGroup<To> WithShape(const BasicGroup<From>& group, To shape) {
 }
 
 inline constexpr int32_t kMaxCommunication = 16'000;
+inline constexpr Duration kDefaultDumpWait = absl::Seconds(10);
 // A healthy node prepares a task within this time, excluding the unpacking of its image.
 inline constexpr Duration kDefaultPrepareTimeout = absl::Seconds(60);
 
@@ -255,6 +267,9 @@ struct JobSpec {
   // The checkpoint signal is sent this long before the walltime is used up; 0 = it is not.
   Duration walltime_notice = absl::ZeroDuration();
   std::vector<int32_t> saved_exit_codes;  // after that signal, ends that are no failures; ascending
+  // It hangs if it shows no progress for so long. Infinite: nobody watches.
+  Duration watchdog = absl::InfiniteDuration();
+  Duration dump_wait = absl::ZeroDuration();  // from the signal for its stacks until it is stopped
   Time deadline = absl::InfiniteFuture();  // orders jobs of equal priority
   Duration walltime = absl::InfiniteDuration();
   Duration retry_backoff = absl::Seconds(1);
@@ -329,10 +344,31 @@ inline constexpr size_t kMaxRefusingNodes = 8;    // remembered of one job
 // True if the job must not be placed there now.
 bool Avoids(const Refusals& refusals, NodeId node);
 
+enum class CheckpointPlace : uint8_t { kUnknown, kLocal, kPeer, kShared };
+
+// The latest checkpoint that one of its tasks reported.
+struct Checkpoint {
+  Time time = absl::InfinitePast();  // of the report; never: there is none
+  int64_t step = 0;
+  int64_t bytes = 0;  // 0 = unknown
+  CheckpointPlace place = CheckpointPlace::kUnknown;
+  bool operator==(const Checkpoint&) const = default;
+};
+
+// One of its tasks, or its gang, shows no progress (core/engine/lifecycle/hang.cc).
+struct Hang {
+  Time time = absl::InfinitePast();  // when it was found; never: it does not hang
+  uint32_t task = 0;                 // of a gang: the one that has come least far
+  uint32_t attempt = 0;              // of that task
+  Duration still = absl::ZeroDuration();
+  int64_t step = -1;  // its latest; -1 = it reports none
+  bool operator==(const Hang&) const = default;
+};
+
 // The part of a job that changes as a whole; plain data, written as one record. Apply itself
 // changes `epoch` (TasksBound), `starts` and `state` to Binding (of a gang), `suspended`,
-// `cancelled`, `message` (requests), `evictions` and `eviction` (TasksReleased). JobStatusChanged
-// sets the rest.
+// `cancelled`, `message` (requests), `evictions` and `eviction` (TasksReleased), `checkpoint` and
+// `hang` (CheckpointRecorded, TaskHung). JobStatusChanged sets the rest.
 struct JobStatus {
   JobState state = JobState::kPending;
   JobState outcome = JobState::kPending;  // while kCompleting: the final state
@@ -362,6 +398,8 @@ struct JobStatus {
   Time checkpoint_asked = absl::InfinitePast();  // before the end of the walltime
   // While it restarts: until when it keeps the places that its tasks had (KeepsPlaces).
   Time places_until = absl::InfinitePast();
+  Checkpoint checkpoint;
+  Hang hang;
   bool operator==(const JobStatus&) const = default;
 };
 
@@ -455,7 +493,7 @@ struct Job {
   std::string user;
   int32_t max_retries = 0;
   Duration retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
-  Duration checkpoint_interval, walltime_notice;
+  Duration checkpoint_interval, walltime_notice, watchdog, dump_wait;
   Time submit, start_after;
   uint64_t revision = 0;                       // batch sequence of its last change; the etag
   absl::Span<const LifecyclePolicy> policies;  // as groups
@@ -515,6 +553,9 @@ Time PlannedEnd(const Job& job);
 // When the job is to be asked to save its work, before its walltime ends; InfiniteFuture if it is
 // not, or has been. For jobs that run.
 Time CheckpointDue(const Job& job);
+
+// A task of it, or its gang, hangs and nothing has been done about it yet.
+bool Hangs(const Job& job);
 
 // The attempt was asked to save its work before the walltime ends, and goes on.
 inline bool AskedToSave(const Job& job, const Task& task) {

@@ -50,6 +50,7 @@ Time NextDue(const Job& job, Time after, Time due_before) {
   if (status.state == JobState::kRunning) {
     earliest.Consider(status.start + job.walltime);
     earliest.Consider(CheckpointDue(job));
+    earliest.Consider(status.hang.time + job.dump_wait);
   }
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);
   ConsiderPrepareTimeouts(job, after, due_before, earliest);

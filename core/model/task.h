@@ -86,6 +86,7 @@ struct Task {
   uint16_t port = 0;      // rendezvous port its node reserved, if any; while kBound: wanted
   ReleaseReason released = ReleaseReason::kCancelled;  // why it was told to stop, if it was
   bool nobodys_fault = false;  // with kRefused: there was no room for it at the time
+  bool ready = false;          // its latest attempt reported that it is ready
   // While it holds a place and is not told to leave it for good: reclaim gave its job room to which
   // the queue is entitled, so others do not reclaim it back (core/engine/shares/queue_claim.h).
   bool claimed = false;
@@ -97,6 +98,7 @@ struct Task {
   DeviceSet next_devices;
   Time since = absl::InfinitePast();  // when it entered this state
   Time start = absl::InfinitePast();  // when the latest attempt started to run
+  Time saved = absl::InfinitePast();  // when the latest attempt reported its latest checkpoint
   bool operator==(const Task&) const = default;
 };
 

@@ -57,7 +57,8 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   task.released = ReleaseReason::kCancelled;
   task.requeue = task.own_fault = task.nobodys_fault = false;
   task.end_cause = EndCause::kNone;
-  task.start = absl::InfinitePast();
+  task.ready = false;
+  task.start = task.saved = absl::InfinitePast();
   return task;
 }
 

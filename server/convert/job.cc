@@ -67,6 +67,14 @@ PolicyEvent EventFrom(v1::LifecyclePolicy::Event event) {
       return PolicyEvent::kTaskCompleted;
     case Policy::TIMEOUT:
       return PolicyEvent::kTimeout;
+    case Policy::TASK_EVICTED:
+      return PolicyEvent::kTaskEvicted;
+    case Policy::TASK_PENDING:
+      return PolicyEvent::kTaskPending;
+    case Policy::DEVICE_UNHEALTHY:
+      return PolicyEvent::kDeviceUnhealthy;
+    case Policy::TASK_HUNG:
+      return PolicyEvent::kTaskHung;
     default:
       return PolicyEvent::kAny;
   }
@@ -77,6 +85,8 @@ PolicyAction ActionFrom(v1::LifecyclePolicy::Action action) {
   switch (action) {
     case Policy::RESTART_TASK:
       return PolicyAction::kRestartTask;
+    case Policy::RESTART_PARTITION:
+      return PolicyAction::kRestartPartition;
     case Policy::RESTART_GROUP:
       return PolicyAction::kRestartGroup;
     case Policy::RESTART_JOB:
@@ -153,6 +163,10 @@ Duration WalltimeNoticeOf(const v1::JobSpec& spec, Duration kill_grace, Duration
   return grace < walltime ? grace : absl::ZeroDuration();
 }
 
+Duration DumpWaitOf(const v1::Watchdog& watchdog) {
+  return watchdog.has_dump_wait() ? DurationFrom(watchdog.dump_wait()) : kDefaultDumpWait;
+}
+
 void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& result) {
   result.ttl_after_finished = defaults.finished_job_ttl;
   if (spec.has_walltime()) result.walltime = DurationFrom(spec.walltime());
@@ -165,6 +179,10 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
   if (spec.has_kill_grace()) result.kill_grace = DurationFrom(spec.kill_grace());
   result.kill_grace = std::min(result.kill_grace, defaults.greatest_kill_grace);
   result.walltime_notice = WalltimeNoticeOf(spec, result.kill_grace, result.walltime);
+  if (spec.has_watchdog()) {
+    result.watchdog = DurationFrom(spec.watchdog().timeout());
+    result.dump_wait = DumpWaitOf(spec.watchdog());
+  }
   const auto& codes = spec.checkpoint().saved_exit_codes();
   const std::set<int32_t> saved(codes.begin(), codes.end());
   result.saved_exit_codes = {saved.begin(), saved.end()};

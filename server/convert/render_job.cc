@@ -15,6 +15,8 @@ namespace {
 // The API's enums number the same values from 1, because 0 is UNSPECIFIED.
 static_assert(v1::JOB_PENDING == static_cast<int>(JobState::kPending) + 1);
 static_assert(v1::JOB_RESTARTING == static_cast<int>(JobState::kRestarting) + 1);
+static_assert(v1::Checkpoint::PEER == static_cast<int>(CheckpointPlace::kPeer));
+static_assert(v1::Checkpoint::SHARED == static_cast<int>(CheckpointPlace::kShared));
 static_assert(v1::JOB_CANCELLED == static_cast<int>(JobState::kCancelled) + 1);
 
 v1::LifecyclePolicy::Event EventToApi(PolicyEvent event) {
@@ -30,6 +32,14 @@ v1::LifecyclePolicy::Event EventToApi(PolicyEvent event) {
       return Policy::TASK_COMPLETED;
     case PolicyEvent::kTimeout:
       return Policy::TIMEOUT;
+    case PolicyEvent::kTaskEvicted:
+      return Policy::TASK_EVICTED;
+    case PolicyEvent::kTaskPending:
+      return Policy::TASK_PENDING;
+    case PolicyEvent::kDeviceUnhealthy:
+      return Policy::DEVICE_UNHEALTHY;
+    case PolicyEvent::kTaskHung:
+      return Policy::TASK_HUNG;
   }
   return Policy::EVENT_UNSPECIFIED;
 }
@@ -39,6 +49,8 @@ v1::LifecyclePolicy::Action ActionToApi(PolicyAction action) {
   switch (action) {
     case PolicyAction::kRestartTask:
       return Policy::RESTART_TASK;
+    case PolicyAction::kRestartPartition:
+      return Policy::RESTART_PARTITION;
     case PolicyAction::kRestartGroup:
       return Policy::RESTART_GROUP;
     case PolicyAction::kRestartJob:
@@ -152,6 +164,10 @@ v1::JobDependency::Condition ConditionToApi(DependencyCondition condition) {
 }
 
 void RenderTimes(const Job& job, v1::JobSpec* out) {
+  if (job.watchdog != absl::InfiniteDuration()) {
+    ToProto(job.watchdog, out->mutable_watchdog()->mutable_timeout());
+    ToProto(job.dump_wait, out->mutable_watchdog()->mutable_dump_wait());
+  }
   if (job.walltime != absl::InfiniteDuration()) ToProto(job.walltime, out->mutable_walltime());
   if (job.start_after != absl::InfinitePast()) ToProto(job.start_after, out->mutable_start_after());
   if (job.deadline != absl::InfiniteFuture()) ToProto(job.deadline, out->mutable_deadline());
@@ -229,6 +245,21 @@ void RenderTallies(const Job& job, v1::JobStatus* out) {
   }
 }
 
+void RenderCheckpoint(const Checkpoint& checkpoint, v1::Checkpoint* out) {
+  out->set_step(checkpoint.step);
+  out->set_where(static_cast<v1::Checkpoint::Where>(checkpoint.place));
+  out->set_bytes(checkpoint.bytes);
+  ToProto(checkpoint.time, out->mutable_time());
+}
+
+void RenderHang(const Job& job, v1::Hang* out) {
+  const Hang& hang = job.status.hang;
+  ToProto(hang.time, out->mutable_time());
+  out->set_task(TaskLabel(job, hang.task));
+  ToProto(hang.still, out->mutable_still());
+  if (hang.step >= 0) out->set_step(hang.step);
+}
+
 void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobStatus* out) {
   const JobStatus& status = job.status;
   out->set_state(JobStateToApi(status.state));
@@ -244,6 +275,10 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   if (status.checkpoint_asked != absl::InfinitePast()) {
     ToProto(status.checkpoint_asked, out->mutable_checkpoint_asked());
   }
+  if (!(status.checkpoint == Checkpoint{})) {
+    RenderCheckpoint(status.checkpoint, out->mutable_checkpoint());
+  }
+  if (status.state == JobState::kRunning && Hangs(job)) RenderHang(job, out->mutable_hang());
   ToProto(job.submit, out->mutable_submit_time());
   if (status.start != absl::InfinitePast()) ToProto(status.start, out->mutable_start_time());
   if (status.end != absl::InfinitePast()) ToProto(status.end, out->mutable_end_time());

@@ -261,7 +261,7 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   CheckCommand(path, group, findings);
   CheckEnv(path, group, findings);
   CheckWorkingDir({path, "working_dir"}, group.working_dir(), findings);
-  CheckPolicies(path, group.policies(), findings);
+  CheckPolicies(path, group.policies(), spec.has_watchdog(), findings);
   CheckNodeSelector({path, "node_selector"}, group.node_selector(), findings);
   CheckTolerations(path, group, findings);
   CheckEnum({path, "strategy"}, group.strategy(), findings);

@@ -138,7 +138,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
   CheckTimes(path, spec, limits, findings);
   CheckGroups(path, spec, limits, findings);
-  CheckPolicies(path, spec.policies(), findings);
+  CheckPolicies(path, spec.policies(), spec.has_watchdog(), findings);
   CheckRange({path, "max_retries"}, spec.max_retries(), 0, kMaxRetries, findings);
   CheckDependencies(path, job, findings);
   CheckEnum({path, "on_node_loss"}, spec.on_node_loss(), findings);
@@ -149,6 +149,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   if (spec.has_checkpoint()) {
     CheckCheckpoint({path, "checkpoint"}, spec, limits, findings);
   }
+  if (spec.has_watchdog()) CheckWatchdog({path, "watchdog"}, spec.watchdog(), findings);
   if (!spec.user().empty() && !IsUserName(spec.user())) {
     findings.Invalid({path, "user"},
                      absl::StrCat("must be at most 128 letters, digits, '.', '_', '-', '@' and "

@@ -12,6 +12,13 @@
 namespace berth {
 namespace {
 
+// An older version refuses a job with it.
+bool NewerEvent(v1::LifecyclePolicy::Event event) {
+  using Policy = v1::LifecyclePolicy;
+  return event == Policy::TASK_EVICTED || event == Policy::TASK_PENDING ||
+         event == Policy::DEVICE_UNHEALTHY || event == Policy::TASK_HUNG;
+}
+
 void CheckExitCodes(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
   if (policy.exit_codes().empty()) return;
   if (policy.event() != v1::LifecyclePolicy::TASK_FAILED) {
@@ -26,7 +33,8 @@ void CheckExitCodes(const FieldPath& path, const v1::LifecyclePolicy& policy, Fi
   }
 }
 
-void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
+void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, bool watched,
+                 Findings& findings) {
   using Policy = v1::LifecyclePolicy;
   CheckEnum({path, "event"}, policy.event(), findings);
   CheckEnum({path, "action"}, policy.action(), findings);
@@ -34,12 +42,12 @@ void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, Findi
   if (policy.action() == Policy::ACTION_UNSPECIFIED) findings.Invalid({path, "action"}, "required");
   CheckExitCodes(path, policy, findings);
   CheckDuration({path, "after"}, policy.after(), absl::ZeroDuration(), kMaxDuration, findings);
+  if (policy.event() == Policy::TASK_HUNG && !watched) {
+    findings.Invalid({path, "event"}, "TASK_HUNG needs the job's watchdog");
+  }
   if (policy.event() == Policy::TASK_EVICTED || policy.event() == Policy::TASK_PENDING ||
       policy.event() == Policy::DEVICE_UNHEALTHY) {
     findings.Unbuilt({path, "event"}, Policy::Event_Name(policy.event()));
-  }
-  if (policy.action() == Policy::RESTART_PARTITION) {
-    findings.Unbuilt({path, "action"}, "RESTART_PARTITION");
   }
 }
 
@@ -94,14 +102,15 @@ void CheckSavedExitCodes(const FieldPath& path, const Checkpoint& checkpoint, Fi
 
 }  // namespace
 
-void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings) {
+void CheckPolicies(const FieldPath& parent, const PolicyList& policies, bool watched,
+                   Findings& findings) {
   if (policies.size() > kMaxPolicies) {
     findings.Invalid({parent, "policies"},
                      absl::StrCat("at most ", kMaxPolicies, " entries, has ", policies.size()));
     return;
   }
   for (int i = 0; i < policies.size(); ++i) {
-    CheckPolicy({parent, "policies", i}, policies[i], findings);
+    CheckPolicy({parent, "policies", i}, policies[i], watched, findings);
   }
 }
 
@@ -159,6 +168,42 @@ void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, 
   findings.Invalid(path, absl::StrCat("at most ", absl::FormatDuration(allowed),
                                       " here (the server's limits.kill_grace), is ",
                                       absl::FormatDuration(DurationFrom(grace))));
+}
+
+void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings& findings) {
+  const absl::Duration second = absl::Seconds(1);
+  if (!watchdog.has_timeout()) findings.Invalid({path, "timeout"}, "required");
+  CheckDuration({path, "timeout"}, watchdog.timeout(), second, kMaxWatchdog, findings);
+  if (watchdog.has_start()) {
+    CheckDuration({path, "start"}, watchdog.start(), second, kMaxWatchdog, findings);
+  }
+  CheckSignal({path, "dump_signal"}, watchdog.dump_signal(), findings);
+  CheckDuration({path, "dump_wait"}, watchdog.dump_wait(), absl::ZeroDuration(), kMaxDumpWait,
+                findings);
+}
+
+void CheckLifecycleFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t store_format,
+                          Findings& findings) {
+  if (store_format >= kFormatOfProgress) return;
+  const auto refuse = [&](const FieldPath& field) {
+    findings.Refused(field,
+                     absl::StrCat("needs store format ", kFormatOfProgress, ", and the store has ",
+                                  store_format, ": run `berth cluster finalize` first"));
+  };
+  const auto check_policies = [&](const FieldPath& parent, const PolicyList& policies) {
+    for (int i = 0; i < policies.size(); ++i) {
+      const FieldPath policy(parent, "policies", i);
+      if (NewerEvent(policies[i].event())) refuse({policy, "event"});
+      if (policies[i].action() == v1::LifecyclePolicy::RESTART_PARTITION) {
+        refuse({policy, "action"});
+      }
+    }
+  };
+  if (spec.has_watchdog()) refuse({path, "watchdog"});
+  check_policies(path, spec.policies());
+  for (int g = 0; g < spec.groups_size(); ++g) {
+    check_policies({path, "groups", g}, spec.groups(g).policies());
+  }
 }
 
 void CheckCheckpoint(const FieldPath& path, const v1::JobSpec& spec,

@@ -13,9 +13,15 @@
 namespace berth {
 
 inline constexpr int kMaxSavedExitCodes = 32;
+inline constexpr absl::Duration kMaxWatchdog = absl::Hours(24);
+inline constexpr absl::Duration kMaxDumpWait = absl::Minutes(10);
+// The first store format that can hold watchdogs and every policy.
+inline constexpr uint32_t kFormatOfProgress = 8;
 
 using PolicyList = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;
-void CheckPolicies(const FieldPath& parent, const PolicyList& policies, Findings& findings);
+// `watched`: the job has a watchdog.
+void CheckPolicies(const FieldPath& parent, const PolicyList& policies, bool watched,
+                   Findings& findings);
 
 // `path` is the group.
 void CheckMembership(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
@@ -27,6 +33,11 @@ void CheckSignal(const FieldPath& path, const std::string& signal, Findings& fin
 // A requested grace: at most `most`, and at most the operator's limit.
 void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, absl::Duration most,
                 const config::v1::Limits& limits, Findings& findings);
+void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings& findings);
+// Refuses what a store of an older format must not hold, because an older berthd could not read it.
+// `path` is the spec.
+void CheckLifecycleFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t store_format,
+                          Findings& findings);
 void CheckCheckpoint(const FieldPath& path, const v1::JobSpec& spec,
                      const config::v1::Limits& limits, Findings& findings);
 

@@ -107,10 +107,11 @@ class Relations {
 
 // Findings about formats follow all others, so this is a second pass: only for an old store.
 void CheckFormats(const v1::SubmitJobsRequest& request, uint32_t store_format, Findings& findings) {
-  if (store_format >= kFormatOfParts) return;
+  if (store_format >= kFormatOfProgress) return;
   const FieldPath root;
   for (int i = 0; i < request.jobs_size(); ++i) {
     const FieldPath job(root, "jobs", i), spec(job, "spec");
+    CheckLifecycleFormat(spec, request.jobs(i).spec(), store_format, findings);
     for (int g = 0; g < request.jobs(i).spec().groups_size(); ++g) {
       const FieldPath group(spec, "groups", g);
       CheckFormat({group, "resources"}, request.jobs(i).spec().groups(g).resources(), store_format,

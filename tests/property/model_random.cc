@@ -64,6 +64,8 @@ EventBody RandomEvents::Next() {
     case 16:
     case 17:
       return ReportEvent();
+    case 18:
+      return ProgressEvent();
     default:
       return TasksEvent();
   }
@@ -339,6 +341,26 @@ EventBody RandomEvents::ReportEvent() {
   event.own_fault = fault == 1;
   event.nobodys_fault = fault == 2;
   return event;
+}
+
+EventBody RandomEvents::ProgressEvent() {
+  const JobId id = AnyJob();
+  const Job* job = world_.state.jobs().Find(id);
+  TaskKey task{id, 0};
+  if (job == nullptr) return TaskReady{task, 1};
+  for (uint32_t t = 0; t < job->tasks.size(); ++t) {
+    if (job->tasks[t].state == TaskState::kRunning) task.task = t;
+  }
+  const uint32_t attempt = job->tasks[task.task].attempt + (Chance(20) ? 1 : 0);
+  switch (Up(3)) {
+    case 0:
+      return TaskReady{task, attempt};
+    case 1:
+      return CheckpointRecorded{task, attempt, Up(100) - (Chance(20) ? 200 : 0), Up(100),
+                                static_cast<CheckpointPlace>(Up(4))};
+    default:
+      return TaskHung{task, attempt, absl::Seconds(Up(100)), Up(100) - 1, Chance(3)};
+  }
 }
 
 EventBody RandomEvents::TasksEvent() {

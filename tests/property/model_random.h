@@ -29,6 +29,7 @@ class RandomEvents {
   EventBody BindEvent();
   EventBody ReportEvent();
   EventBody TasksEvent();
+  EventBody ProgressEvent();
   EventBody PlanEvent();
   EventBody ReleaseEvent(JobId id, std::vector<uint32_t> tasks);
   Placement PlaceFor(const Job& job, uint32_t task);

@@ -68,7 +68,7 @@ bool FailedBefore(const Task& a, const Task& b) {
 }
 
 std::string WholeIncident(const Look& look) {
-  if (look.job.status.incident == absl::InfinitePast()) return "";
+  if (look.job.status.incident == absl::InfinitePast() || Hangs(look.job)) return "";
   const TaskList failed =
       TasksWhere(look.job, [&](const Task& task) { return Followed(look, task); });
   if (failed.empty()) return "";

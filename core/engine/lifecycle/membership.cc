@@ -73,7 +73,10 @@ bool Replaceable(const Job& job, const TaskList& tasks) {
 }
 
 PolicyAction WidenForGang(const Job& job, uint32_t task, PolicyAction action) {
-  if (action != PolicyAction::kRestartTask && action != PolicyAction::kRestartGroup) return action;
+  const bool partial = action == PolicyAction::kRestartTask ||
+                       action == PolicyAction::kRestartPartition ||
+                       action == PolicyAction::kRestartGroup;
+  if (!partial) return action;
   if (HostsRendezvous(job, task)) return PolicyAction::kRestartJob;
   const Group& group = job.groups[GroupOf(job, task)];
   return IsRigid(group) ? WidenInRigid(job, task, action) : action;

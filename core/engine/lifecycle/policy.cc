@@ -39,7 +39,9 @@ struct Incident {
   std::optional<Time> due = std::nullopt;  // of the delayed action that represents it
 };
 
-bool IsRestart(PolicyAction action) { return action <= PolicyAction::kRestartJob; }
+bool IsRestart(PolicyAction action) {
+  return action <= PolicyAction::kRestartJob || action == PolicyAction::kRestartPartition;
+}
 bool OwnDoing(const Incident& incident) { return incident.event != PolicyEvent::kNodeLost; }
 bool UsesRetry(const Look& look, const Incident& incident) {
   if (!OwnDoing(incident) || !IsRestart(incident.action)) return false;
@@ -61,6 +63,8 @@ std::string Message(const Look& look, const Incident& incident) {
                           OnNode(look, incident.task));
     case PolicyEvent::kTaskCompleted:
       return absl::StrCat("group ", look.job.groups[incident.group].name, " completed");
+    case PolicyEvent::kTaskHung:
+      return HowItHangs(look);
     default:
       return absl::StrCat("walltime of ", absl::FormatDuration(look.job.walltime), " used up");
   }
@@ -93,6 +97,11 @@ std::vector<Incident> Incidents(const Look& look) {
   const Job& job = look.job;
   std::vector<Incident> incidents;
   const GroupTally tally = TallyOf(job);
+  // It explains what its tasks do when they are asked for their stacks.
+  if (Hangs(job)) {
+    const uint32_t task = job.status.hang.task;
+    incidents.push_back({PolicyEvent::kTaskHung, GroupOf(job, task), task});
+  }
   if (tally.In(TaskState::kFailed) + tally.In(TaskState::kLost) > 0) {
     for (uint32_t i = 0; i < job.tasks.size(); ++i) {
       const std::optional<PolicyEvent> event = EventOf(job, job.tasks[i]);
@@ -146,6 +155,7 @@ const LifecyclePolicy* FindPolicy(const Job& job, const Incident& incident) {
 PolicyAction DefaultAction(const Job& job, const Incident& incident, const TaskList& lost) {
   switch (incident.event) {
     case PolicyEvent::kTaskFailed:
+    case PolicyEvent::kTaskHung:
       return job.groups[incident.group].membership == GangMembership::kRendezvous
                  ? PolicyAction::kRestartTask
                  : PolicyAction::kRestartJob;
@@ -163,15 +173,24 @@ PolicyAction Widen(const Job& job, PolicyAction action, const Incident& incident
   if (action == PolicyAction::kRestartTask && incident.event == PolicyEvent::kTaskCompleted) {
     action = PolicyAction::kRestartGroup;
   }
-  const bool narrow = action == PolicyAction::kRestartTask || action == PolicyAction::kRestartGroup;
-  if (!narrow) return action;
+  if (!IsRestart(action) || action == PolicyAction::kRestartJob) return action;
   if (incident.task == kWholeJob) return PolicyAction::kRestartJob;
   return WidenForGang(job, incident.task, action);
+}
+
+// It hangs, or ended when it was asked for its stacks: there is time for the others to write theirs.
+bool WaitsForStacks(const Look& look, const Incident& one) {
+  const bool own = one.event == PolicyEvent::kTaskHung || one.event == PolicyEvent::kTaskFailed;
+  return own && AwaitsStacks(look) && HangsWith(look.job, one.task);
 }
 
 // Incidents that need an action, each with its action.
 std::vector<Incident> Answered(const Look& look) {
   std::vector<Incident> incidents = Incidents(look);
+  incidents.erase(
+      std::remove_if(incidents.begin(), incidents.end(),
+                     [&](const Incident& one) { return WaitsForStacks(look, one); }),
+      incidents.end());
   TaskList lost;
   for (const Incident& one : incidents) {
     if (!OwnDoing(one)) lost.push_back(one.task);
@@ -198,8 +217,8 @@ std::vector<Incident> Answered(const Look& look) {
 
 // The delay between an incident and its action; everything else continues in the meantime.
 Duration DelayOf(const Look& look, const Incident& incident) {
-  const bool partial = incident.action == PolicyAction::kRestartTask ||
-                       incident.action == PolicyAction::kRestartGroup;
+  const bool partial =
+      IsRestart(incident.action) && incident.action != PolicyAction::kRestartJob;
   if (!partial || !OwnDoing(incident)) return incident.after;
   const int32_t retries = look.job.status.retries + (UsesRetry(look, incident) ? 1 : 0);
   return std::max(incident.after, RetryBackoff(look.job, retries));
@@ -252,6 +271,7 @@ Step GiveUp(const Look& look, const Incident& incident) {
 Time IncidentOf(const Look& look, const Incident& one) {
   if (!UsesRetry(look, one)) return look.job.status.incident;
   if (look.job.status.epoch == 0) return absl::InfinitePast();  // bound by a version without them
+  if (one.event == PolicyEvent::kTaskHung) return look.now;  // its tasks may have ended since
   return one.task == kWholeJob ? look.now : look.job.tasks[one.task].since;
 }
 
@@ -294,6 +314,7 @@ Step RestartTasks(const Look& look, const Incident& incident, const TaskList& ta
     status.delayed.erase(std::remove_if(status.delayed.begin(), status.delayed.end(), answered),
                          status.delayed.end());
     status.message = Message(look, incident);
+    if (std::binary_search(tasks.begin(), tasks.end(), status.hang.task)) status.hang = {};
     if (!new_retry) return;
     ++status.retries;
     status.incident = IncidentOf(look, incident);
@@ -327,13 +348,23 @@ TaskList AllReadyTasks(const Look& look, const Incident& first,
   return tasks;
 }
 
-TaskList TasksOfGroup(const Job& job, uint32_t group) {
+TaskList TasksFrom(uint32_t first, int32_t count) {
   TaskList tasks;
-  const uint32_t first = job.groups[group].first_task;
-  for (int32_t i = 0; i < job.groups[group].replicas; ++i) {
-    tasks.push_back(first + static_cast<uint32_t>(i));
-  }
+  for (int32_t i = 0; i < count; ++i) tasks.push_back(first + static_cast<uint32_t>(i));
   return tasks;
+}
+
+TaskList TasksOfGroup(const Job& job, uint32_t group) {
+  return TasksFrom(job.groups[group].first_task, job.groups[group].replicas);
+}
+
+// The whole group, if it has no partitions.
+TaskList TasksOfPartition(const Job& job, const Incident& incident) {
+  const Group& group = job.groups[incident.group];
+  if (group.partition_size == 0) return TasksOfGroup(job, incident.group);
+  const auto size = static_cast<uint32_t>(group.partition_size);
+  const uint32_t inside = incident.task - group.first_task;
+  return TasksFrom(group.first_task + inside / size * size, group.partition_size);
 }
 
 Step Execute(const Look& look, const Incident& incident, const std::vector<Incident>& incidents) {
@@ -342,6 +373,8 @@ Step Execute(const Look& look, const Incident& incident, const std::vector<Incid
   switch (incident.action) {
     case PolicyAction::kRestartTask:
       return RestartTasks(look, incident, AllReadyTasks(look, incident, incidents), new_retry);
+    case PolicyAction::kRestartPartition:
+      return RestartTasks(look, incident, TasksOfPartition(look.job, incident), new_retry);
     case PolicyAction::kRestartGroup:
       return RestartTasks(look, incident, TasksOfGroup(look.job, incident.group), new_retry);
     case PolicyAction::kRestartJob:

@@ -69,6 +69,7 @@ Step Conclude(const Look& look, JobState outcome, const std::string& message) {
     status.outcome = outcome;
     status.message = message;
     status.delayed.clear();
+    status.hang = {};
     status.hold_until = absl::InfinitePast();
     if (!occupied) status.end = look.now;
   }));

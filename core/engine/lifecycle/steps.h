@@ -116,6 +116,15 @@ bool FailedBefore(const Task& a, const Task& b);
 // of its own stopped the job.
 std::string WholeIncident(const Look& look);
 
+// ---- Hangs (hang.cc)
+
+// The task is one of those that hang now.
+bool HangsWith(const Job& job, uint32_t task);
+// Tasks that hang were asked for their stacks, and have time to write them.
+bool AwaitsStacks(const Look& look);
+// "worker-0 hangs on n3: no progress for 10m, at step 120".
+std::string HowItHangs(const Look& look);
+
 // ---- Checkpoints (checkpoint.cc)
 
 // It ended with one of JobSpec::saved_exit_codes after it was asked to save its work.

@@ -423,7 +423,19 @@ class RandomCluster {
     for (int i = 0; i < 20 && job != nullptr && job->occupying == 0; ++i) job = Pick(state_.jobs());
     if (job == nullptr) return NewJob();
     const auto task = static_cast<uint32_t>(random_.Below(job->tasks.size()));
-    switch (random_.Below(8)) {
+    const uint32_t attempt = job->tasks[task].attempt;
+    switch (random_.Below(11)) {
+      case 8:
+        return TaskReady{{job->id, task}, attempt};
+      case 9:
+        return CheckpointRecorded{{job->id, task},
+                                  attempt,
+                                  random_.Count(1000),
+                                  random_.Count(1000),
+                                  random_.Any(CheckpointPlace::kShared)};
+      case 10:
+        return TaskHung{{job->id, task}, attempt, absl::Seconds(random_.Count(99)), -1,
+                        random_.Coin()};
       case 0:
         return TasksStarted{job->id, {task}};
       case 1:
@@ -433,7 +445,7 @@ class RandomCluster {
       default: {
         TaskReported report;
         report.task = {job->id, task};
-        report.attempt = job->tasks[task].attempt;
+        report.attempt = attempt;
         report.state = random_.Any(ReportState::kExited);
         report.exit_code = random_.Count(3);
         report.exit_signal = static_cast<uint8_t>(random_.Below(10));

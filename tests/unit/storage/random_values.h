@@ -214,9 +214,9 @@ class RandomValues {
   }
 
   LifecyclePolicy AnyPolicy() {
-    return {.event = Any(PolicyEvent::kTimeout),
+    return {.event = Any(PolicyEvent::kTaskHung),
             .exit_codes = List([this] { return Int32(); }),
-            .action = Any(PolicyAction::kIgnore),
+            .action = Any(PolicyAction::kRestartPartition),
             .after = AnyDuration()};
   }
   DeviceRequest AnyDeviceRequest() {
@@ -300,6 +300,8 @@ class RandomValues {
     spec.user = Text();
     spec.checkpoint_interval = AnyDuration();
     spec.walltime_notice = AnyDuration();
+    spec.watchdog = AnyDuration();
+    spec.dump_wait = AnyDuration();
     spec.saved_exit_codes = List([this] { return Int32(); });
     spec.deadline = AnyTime();
     spec.walltime = AnyDuration();
@@ -344,7 +346,24 @@ class RandomValues {
             .epoch = Uint32(),
             .incident = AnyTime(),
             .checkpoint_asked = AnyTime(),
-            .places_until = AnyTime()};
+            .places_until = AnyTime(),
+            .checkpoint = AnyCheckpoint(),
+            .hang = AnyHang()};
+  }
+  Checkpoint AnyCheckpoint() {
+    if (Coin()) return {};
+    return {.time = absl::FromUnixSeconds(Count(1 << 30)),
+            .step = Count(1 << 30),
+            .bytes = Count(1 << 30),
+            .place = Any(CheckpointPlace::kShared)};
+  }
+  Hang AnyHang() {
+    if (Coin()) return {};
+    return {.time = absl::FromUnixSeconds(Count(1 << 30)),
+            .task = Uint32(),
+            .attempt = Uint32(),
+            .still = absl::Milliseconds(Count(1 << 30)),
+            .step = Int32()};
   }
   LinePlace AnyLinePlace() {
     if (Coin()) return {};
@@ -390,13 +409,15 @@ class RandomValues {
             .port = static_cast<uint16_t>(Uint32()),
             .released = Any(ReleaseReason::kGangExpired),
             .nobodys_fault = Coin(),
+            .ready = Coin(),
             .claimed = Coin(),
             .devices = Devices(),
             .moves = moves,
             .next_node = NodeId{moves ? Uint32() : 0},
             .next_devices = moves ? Devices() : DeviceSet{},
             .since = AnyTime(),
-            .start = AnyTime()};
+            .start = AnyTime(),
+            .saved = AnyTime()};
   }
 
   // An event of the kind with this index in EventBody.
@@ -477,8 +498,18 @@ class RandomValues {
         return NodesLeft{HyperNodeId{Uint32()}, NodeIds()};
       case 29:
         return RequestMixChanged{AnyMix()};
-      default:
+      case 30:
         return JobRunRecorded{job};
+      case 31:
+        return TaskReady{{job, Uint32()}, Uint32()};
+      case 32:
+        return CheckpointRecorded{{job, Uint32()},
+                                  Uint32(),
+                                  static_cast<int64_t>(Uint64()),
+                                  static_cast<int64_t>(Uint64()),
+                                  Any(CheckpointPlace::kShared)};
+      default:
+        return TaskHung{{job, Uint32()}, Uint32(), AnyDuration(), Int32(), Coin()};
     }
   }
 
