@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,12 @@ constexpr int64_t kLeastQuotaInodes = 100'000;
 int64_t Milliseconds(const google::protobuf::Duration& d, int64_t otherwise) {
   const int64_t ms = d.seconds() * 1000 + d.nanos() / 1'000'000;
   return ms > 0 ? ms : otherwise;
+}
+
+// The task's NOTIFY_SOCKET on this machine. Empty: the path is too long for a socket's address.
+std::string NotifyPath(const std::string& task_directory) {
+  const std::string path = task_directory + "/notify";
+  return path.size() < sizeof sockaddr_un::sun_path ? path : "";
 }
 
 bool IsBelow(const std::string& path, absl::string_view directory) {
@@ -100,7 +107,16 @@ absl::Status Isolation::Init() {
   if (absl::Status status = InitGroups(); !status.ok()) return status;
   if (absl::Status status = InitNamespaces(); !status.ok()) return status;
   InitDisk();
+  WarnOfLongPaths();
   return absl::OkStatus();
+}
+
+void Isolation::WarnOfLongPaths() {
+  constexpr char kLongId[] = "/tasks/10000000-9999-100.1800000000000";
+  if (!NotifyPath(state_directory_ + kLongId).empty()) return;
+  warnings_.push_back(
+      absl::StrCat("tasks have no NOTIFY_SOCKET, and tasks with a watchdog are refused: the path ",
+                   state_directory_, " is too long for sockets below it"));
 }
 
 absl::Status Isolation::InitGroups() {
@@ -261,6 +277,11 @@ absl::Status Isolation::MakeDirectories(const TaskId& id, const v1::TaskLaunch& 
                                         const std::string& directory) const {
   const absl::StatusOr<TaskUser> user = Check(launch);
   if (!user.ok()) return user.status();
+  if (launch.has_watchdog() && NotifyPath(directory).empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the task has a watchdog, and its NOTIFY_SOCKET cannot be in ", directory,
+                     ": the path is too long; give the agent a shorter stateDirectory"));
+  }
   const std::string scratch = Scratch(id, directory);
   RemoveTree(scratch);
   for (const std::string& path :
@@ -328,6 +349,8 @@ absl::Status Isolation::FillContext(const TaskId& id, const v1::TaskLaunch& laun
   context->scratch = image ? kImageScratch : Scratch(id, directory);
   context->tmp = image || private_tmp_ ? "/tmp" : directory + "/tmp";
   context->hostfile = image ? kImageHostfile : directory + "/hostfile";
+  if (const std::string notify = NotifyPath(directory); !notify.empty())
+    context->notify_socket = image ? kImageNotify : notify;
   return absl::OkStatus();
 }
 
@@ -338,6 +361,8 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
   if (!user.ok()) return user.status();
   spec->user = user->account;
   spec->allow_root = config_.allow_root_tasks();
+  spec->notify = NotifyPath(directory);
+  spec->notify_uid = static_cast<int64_t>(user->uid);
   if (spec->directory.empty())
     spec->directory = launch.image().empty() ? directory + "/work" : kImageWork;
   FillNamespaces(id, launch, directory, *user, spec);
@@ -443,6 +468,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
                                     {Scratch(id, directory), kImageScratch, true},
                                     {directory + "/hostfile", kImageHostfile, false},
                                     {directory + "/tmp", "/tmp", true}}};
+  if (!spec.notify.empty()) container.binds.push_back({spec.notify, kImageNotify, true});
   if (!spec.shm.empty()) container.shm = SharedMemory(spec.shm).files();
   for (const std::string& file : DeviceFiles(launch, nvidia_, access_))
     container.binds.push_back({file, file, true});

@@ -90,6 +90,7 @@ class Isolation {
                       const TaskUser& user, SupervisorSpec* spec) const;
   std::string SharedMemoryDirectory(const TaskId& id) const;
   std::string Scratch(const TaskId& id, const std::string& directory) const;
+  void WarnOfLongPaths();
   std::string ImageCache() const;
   std::string ImageLink(const TaskId& id) const;
   agent::v1::ImageRequest ImageDefaults() const;
