@@ -88,6 +88,8 @@ class Isolation {
                          const std::string& directory) const;
   void FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
                       const TaskUser& user, SupervisorSpec* spec) const;
+  void FillNotify(const v1::TaskLaunch& launch, const std::string& directory, const TaskUser& user,
+                  SupervisorSpec* spec) const;
   std::string SharedMemoryDirectory(const TaskId& id) const;
   std::string Scratch(const TaskId& id, const std::string& directory) const;
   void WarnOfLongPaths();

@@ -1,5 +1,6 @@
 #include "clients/agent/supervisor/notify_socket.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -58,6 +59,14 @@ int BindTo(const std::string& path, int fd) {
   return error;
 }
 
+int MakeFile(const std::string& path) {
+  if (path.empty()) return 0;
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return errno;
+  close(fd);
+  return 0;
+}
+
 }  // namespace
 
 NotifySocket::NotifySocket(const std::string& task_directory)
@@ -67,12 +76,15 @@ NotifySocket::~NotifySocket() {
   if (fd_ >= 0) close(fd_);
 }
 
-int NotifySocket::Open(const std::string& path, int64_t uid) {
+int NotifySocket::Open(const std::string& path, int64_t uid, const std::string& place) {
   CatchAlarms();
+  path_ = path;
+  place_ = place;
+  if (mkdir(directory_.c_str(), 0700) != 0) return errno;
+  if (const int error = MakeFile(place); error != 0) return error;
   fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd_ < 0) return errno;
   if (const int error = BindTo(path, fd_); error != 0) return error;
-  path_ = path;
   if (uid < 0 || static_cast<uid_t>(uid) == geteuid()) return 0;
   return lchown(path.c_str(), static_cast<uid_t>(uid), static_cast<gid_t>(-1)) == 0 ? 0 : errno;
 }
@@ -99,6 +111,7 @@ void NotifySocket::Close(int64_t now_ns) {
   unwritten_ = false;
   resume_ns_ = 0;
   unlink(path_.c_str());
+  if (!place_.empty()) unlink(place_.c_str());
 }
 
 // Without a buffer for them, the kernel closes the descriptors of a datagram as it is received.
@@ -136,9 +149,7 @@ void NotifySocket::Take(std::string_view datagram, bool whole, int64_t now_ns) {
 }
 
 void NotifySocket::Write(int64_t now_ns) {
-  int error = ReplaceFile(directory_, kNoticesFile, EncodeNotices(notices_));
-  if (error == ENOENT && mkdir(directory_.c_str(), 0700) == 0)
-    error = ReplaceFile(directory_, kNoticesFile, EncodeNotices(notices_));
+  const int error = ReplaceFile(directory_, kNoticesFile, EncodeNotices(notices_));
   unwritten_ = error != 0;
   write_ns_ = now_ns + (error == 0 ? kWriteIntervalNs : kWriteRetryNs);
 }

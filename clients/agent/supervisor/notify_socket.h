@@ -21,9 +21,9 @@ class NotifySocket {
   NotifySocket(const NotifySocket&) = delete;
   NotifySocket& operator=(const NotifySocket&) = delete;
 
-  // Makes the socket, which only `uid` and root can send to; -1: this process's user. Returns an
-  // errno, 0 = OK.
-  int Open(const std::string& path, int64_t uid);
+  // Makes the socket, which only `uid` and root can send to (-1: this process's user), and the file
+  // `place` for it, if that is not empty. Returns an errno, 0 = OK.
+  int Open(const std::string& path, int64_t uid, const std::string& place);
   // To wait for input; -1 if there is none to wait for.
   int fd() const { return resume_ns_ == 0 ? fd_ : -1; }
   // When to call Work, even without input; 0: never.
@@ -39,7 +39,7 @@ class NotifySocket {
   void Write(int64_t now_ns);
 
   const std::string directory_;
-  std::string path_;
+  std::string path_, place_;
   int fd_ = -1;
   Notices notices_;
   NoticeLimit limit_;

@@ -41,12 +41,12 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
     std::string_view key;
     std::string* field;
   };
-  for (const Text& text :
-       {Text{"user", &spec->user}, Text{"directory", &spec->directory},
-        Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
-        Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
-        Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
-        Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify}}) {
+  for (const Text& text : {Text{"user", &spec->user}, Text{"directory", &spec->directory},
+                           Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
+                           Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
+                           Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
+                           Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
+                           Text{"notify_at", &spec->notify_at}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -116,6 +116,7 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   PutField(&out, "sweep_record", spec.sweep_record);
   PutField(&out, "notify", spec.notify);
   PutField(&out, "notify_uid", spec.notify_uid);
+  PutField(&out, "notify_at", spec.notify_at);
   PutField(&out, "prolog_ms", spec.prolog_ms);
   PutField(&out, "epilog_ms", spec.epilog_ms);
   PutField(&out, "container", spec.container ? 1 : 0);

@@ -172,7 +172,7 @@ void Supervisor::ReleaseSharedMemory() {
 
 bool Supervisor::OpenNotify() {
   if (spec_.notify.empty()) return true;
-  const int error = notify_.Open(spec_.notify, spec_.notify_uid);
+  const int error = notify_.Open(spec_.notify, spec_.notify_uid, spec_.notify_at);
   if (error != 0)
     Note(std::string("cannot create the task's NOTIFY_SOCKET: ") + std::strerror(error));
   return error == 0;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pwd.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "clients/agent/notice_files.h"
+#include "clients/agent/supervisor/namespaces.h"
 #include "tests/unit/agent/process_world.h"
 
 namespace berth {
@@ -65,7 +67,12 @@ struct Notified : Fixture {
   explicit Notified(const std::string& base = "/tmp", config::v1::Agent with = {})
       : Fixture(base, std::move(with)) {}
   std::string Directory(TaskId id = kTask) { return state.path() + "/tasks/" + ToString(id); }
-  std::string Socket(TaskId id = kTask) { return Directory(id) + "/notify"; }
+  std::string Place(TaskId id = kTask) { return Directory(id) + "/notify"; }
+  // On the machine: where the task has mounts of its own, it sees it in another place.
+  std::string Socket(TaskId id = kTask) {
+    const std::string apart = Directory(id) + "/progress/socket";
+    return std::filesystem::exists(apart) ? apart : Place(id);
+  }
   void Run(const std::string& script = "sleep 1000") {
     Start(kTask, script);
     Await(kTask, Kind::kRunning);
@@ -86,8 +93,8 @@ struct Notified : Fixture {
 TEST_CASE("notify: what a task sends is in a file of the agent's, with the time of its progress") {
   Notified f;
   f.Run("echo $NOTIFY_SOCKET; echo ${WATCHDOG_USEC-none}; exec sleep 1000");
-  REQUIRE(Eventually([&] { return f.Log(kTask) == f.Socket() + "\nnone\n"; }));
-  CHECK_FALSE(std::filesystem::exists(f.Directory() + "/progress"));  // it sent nothing yet
+  REQUIRE(Eventually([&] { return f.Log(kTask) == f.Place() + "\nnone\n"; }));
+  CHECK_FALSE(std::filesystem::exists(f.Directory() + "/progress/notices"));  // it sent nothing yet
   const absl::Duration before = SystemClock().Steady();
   CHECK(SendNotice(f.Socket(), "READY=1\nSTATUS=one\nX_BERTH_STEP=1") == 0);
   REQUIRE(f.Knows(1));
@@ -102,6 +109,7 @@ TEST_CASE("notify: what a task sends is in a file of the agent's, with the time 
   CHECK((info.st_mode & 0777) == 0600);
   f.Stop();
   CHECK_FALSE(std::filesystem::exists(f.Socket()));
+  CHECK_FALSE(std::filesystem::exists(f.Place()));
   CHECK(f.Told().told.step() == 1);
 }
 
@@ -244,12 +252,15 @@ TEST_CASE("notify: a socket whose close would wait does not stop the supervisor"
   REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
   REQUIRE(listen(listener, 10) == 0);
   std::vector<int> peers(5);
+  const auto supervisor = static_cast<pid_t>(f.Status(kTask).supervisor_pid);
+  kill(supervisor, SIGSTOP);  // it closes them last
   for (int& peer : peers) {
     const int fd = LingeringSocket(listener, &peer);
     REQUIRE(SendNotice(f.Socket(), "BARRIER=1", fd) == 0);
     close(fd);
   }
   REQUIRE(SendNotice(f.Socket(), "X_BERTH_STEP=3") == 0);
+  kill(supervisor, SIGCONT);
   CHECK(Eventually([&] { return f.Told().told.step() == 3; }, absl::Seconds(5)));
   const absl::Time before = absl::Now();
   f.Stop();
@@ -258,24 +269,65 @@ TEST_CASE("notify: a socket whose close would wait does not stop the supervisor"
   close(listener);
 }
 
-TEST_CASE("notify: only the task's user can send") {
-  if (geteuid() != 0 || getpwnam("nobody") == nullptr || getpwnam("daemon") == nullptr) {
-    WARN("no root: not tested");
-    return;
+// Tasks of the user nobody, in namespaces or, with `shared`, without.
+struct OfNobody : Notified {
+  explicit OfNobody(bool shared) : Notified("/run", Config(shared)) {
+    user = "nobody";
+    Restart();
   }
-  Notified f("/run");
-  f.user = "nobody";
-  f.Restart();
-  f.Run();
-  CHECK(SendNoticeAs("daemon", f.Socket(), "X_BERTH_STEP=1") == EACCES);
-  CHECK(SendNoticeAs("nobody", f.Socket(), "X_BERTH_STEP=2") == 0);
+  static config::v1::Agent Config(bool shared) {
+    config::v1::Agent config;
+    config.set_shared_tmp(shared);
+    config.set_shared_pid(shared);
+    config.set_shared_shm(shared);
+    return config;
+  }
+};
+
+bool CanBeOthers() {
+  if (geteuid() == 0 && getpwnam("nobody") != nullptr && getpwnam("daemon") != nullptr) return true;
+  WARN("no root: not tested");
+  return false;
+}
+
+TEST_CASE("notify: only the task's user can send to the socket of a task without namespaces") {
+  if (!CanBeOthers()) return;
+  OfNobody f(true);
+  f.Run("rm -f $NOTIFY_SOCKET; ls $BERTH_TASK_DIR/progress; sleep 1000");
+  CHECK(f.Socket() == f.Place());
+  CHECK(SendNoticeAs("daemon", f.Place(), "X_BERTH_STEP=1") == EACCES);
+  CHECK(SendNoticeAs("nobody", f.Place(), "X_BERTH_STEP=2") == 0);
   REQUIRE(f.Knows(2));
+  CHECK(f.Log(kTask).empty());
   f.Stop();
-  f.Start({2, 0, 1}, "ls " + f.Directory({2, 0, 1}) +
-                         "/progress; rm -f $NOTIFY_SOCKET; "
-                         "test -S $NOTIFY_SOCKET && echo there");
-  f.Await({2, 0, 1}, Kind::kExited);
-  CHECK(f.Log({2, 0, 1}) == "there\n");
+}
+
+// Sends from inside the task, as its user.
+int SendNoticeInside(Notified& f, const std::string& text) {
+  const SupervisorStatus status = f.Status(kTask);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int mounts = open(absl::StrCat("/proc/", status.pid, "/ns/mnt").c_str(), O_RDONLY);
+    if (setns(mounts, CLONE_NEWNS) != 0) _exit(255);
+    const uid_t uid = getpwnam("nobody")->pw_uid;
+    _exit(setresuid(uid, uid, uid) != 0 ? 254 : SendNotice(f.Place(), text));
+  }
+  int result = 0;
+  waitpid(child, &result, 0);
+  return WEXITSTATUS(result);
+}
+
+TEST_CASE("notify: with namespaces, other tasks of the same user cannot send either") {
+  if (!CanBeOthers() || TryNamespaces() != 0) return;
+  OfNobody f(false);
+  f.Run("rm -f $NOTIFY_SOCKET; test -S $NOTIFY_SOCKET && echo there; sleep 1000");
+  CHECK(SendNoticeAs("nobody", f.Place(), "X_BERTH_STEP=1") != 0);
+  CHECK(SendNoticeAs("nobody", f.Directory() + "/progress/socket", "X_BERTH_STEP=2") == EACCES);
+  CHECK(SendNoticeInside(f, "X_BERTH_STEP=3") == 0);
+  REQUIRE(f.Knows(3));
+  CHECK(f.Log(kTask) == "there\n");
+  f.Stop();
+  CHECK(f.Told().told.dropped() == 0);
 }
 
 TEST_CASE("notify: a watched task learns its timeout, and its hooks nothing of it") {
