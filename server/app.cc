@@ -31,6 +31,7 @@
 #include "server/controllers/maintenance.h"
 #include "server/controllers/mig_keeper.h"
 #include "server/controllers/mix_keeper.h"
+#include "server/controllers/progress_book.h"
 #include "server/convert/values.h"
 #include "server/listeners/event_log.h"
 #include "server/listeners/queue_conditions.h"
@@ -51,6 +52,7 @@
 #include "server/services/node_service.h"
 #include "server/services/queue_service.h"
 #include "server/services/watch_service.h"
+#include "server/validation/lifecycle.h"
 #include "storage/preserved.h"
 #include "storage/store_health.h"
 #include "support/http/http_server.h"
@@ -149,6 +151,7 @@ class App::Parts {
   std::unique_ptr<MigKeeper> migs_;
   std::unique_ptr<EndedKeeper> ended_;
   std::unique_ptr<MixKeeper> mixes_;
+  std::unique_ptr<ProgressBook> told_;
   std::unique_ptr<ThreadExecutor> price_executor_;  // after mixes_, because it runs work for it
   std::unique_ptr<AgentGateway> gateway_;
   std::unique_ptr<Maintenance> maintenance_;
@@ -294,6 +297,10 @@ void App::Parts::Wire() {
       loop_->Read([](const ClusterState& state, uint64_t) { return state.request_mix(); });
   mixes_ = std::make_unique<MixKeeper>(loop_.get(), price_executor_.get(), known);
   loop_->AddObserver(mixes_.get());
+  told_ = std::make_unique<ProgressBook>(
+      [store = store_.get()] { return store->Format() >= kFormatOfProgress; });
+  gateway_->SetProgressBook(told_.get());
+  loop_->AddObserver(told_.get());
   loop_->Read([&](const ClusterState& state, uint64_t) { refused_starts_.Begin(state); });
   loop_->AddObserver(&refused_starts_);
   migs_ = std::make_unique<MigKeeper>(loop_.get(), gateway_.get());
@@ -305,7 +312,7 @@ void App::Parts::Wire() {
   metrics_ = std::make_unique<Metrics>(
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
                     logs_.get(), watches_.get(), migs_.get(), health_.get(), start_, &restarts_,
-                    &refused_starts_},
+                    &refused_starts_, told_.get()},
       &progress_);
   WireServices();
 }
@@ -323,7 +330,8 @@ void App::Parts::WireServices() {
       .hold_reason = [this] { return maintenance_->RestoreHoldText(); },
       .frequent_restarts = [this](JobId job, Time now) { return restarts_.Often(job, now); },
       .starts_refused =
-          [this](QueueId queue) { return refused_starts_.ConsecutiveRefusals(queue); }};
+          [this](QueueId queue) { return refused_starts_.ConsecutiveRefusals(queue); },
+      .progress = told_.get()};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);

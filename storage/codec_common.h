@@ -58,6 +58,8 @@ void SetReservation(const Reservation& reservation, pb::Reservation* out);
 Reservation GetReservation(const pb::Reservation& message, class Reader& reader);
 void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out);
 NodeSpec GetNodeSpec(const pb::NodeSpec& message, class Reader& reader);
+void SetDrain(const Drain& drain, pb::Drain* out);
+Drain GetDrain(const pb::Drain& message, class Reader& reader);
 void SetHyperNodeSpec(const HyperNodeSpec& spec, pb::HyperNodeSpec* out);
 HyperNodeSpec GetHyperNodeSpec(const pb::HyperNodeSpec& message, class Reader& reader);
 void SetTopology(const TopologyConstraint& topology, pb::Topology* out);

@@ -29,7 +29,7 @@ static_assert(kFields<QueueDeleted> == 1);
 static_assert(kFields<NodeRegistered> == 6);
 static_assert(kFields<NodeSilenced> == 2);
 static_assert(kFields<NodeFenced> == 1);
-static_assert(kFields<NodeSteered> == 4);
+static_assert(kFields<NodeSteered> == 5);
 static_assert(kFields<NodeRefused> == 5);
 static_assert(kFields<NodeDeleted> == 1);
 static_assert(kFields<JobSubmitted> == 3);
@@ -100,6 +100,7 @@ struct Setter {
     m->set_cordoned(event.cordoned);
     m->set_draining(event.draining);
     m->set_reason(event.reason);
+    if (!(event.drain == Drain{})) SetDrain(event.drain, m->mutable_drain());
   }
   void operator()(const NodeRefused& event) const {
     pb::NodeRefused* m = out->mutable_node_refused();
@@ -346,7 +347,8 @@ EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
       return NodeSteered{.id = NodeId{m.node_steered().id()},
                          .cordoned = m.node_steered().cordoned(),
                          .draining = m.node_steered().draining(),
-                         .reason = m.node_steered().reason()};
+                         .reason = m.node_steered().reason(),
+                         .drain = GetDrain(m.node_steered().drain(), reader)};
     case pb::LogEvent::kNodeRefused:
       return GetNodeRefused(m.node_refused(), reader);
     case pb::LogEvent::kNodeDeleted:

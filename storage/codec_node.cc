@@ -21,8 +21,11 @@ static_assert(kFields<Device> == 10);
 static_assert(kFields<DeviceTopology> == 3);
 static_assert(kFields<DeviceLink> == 4);
 static_assert(kFields<NumaNode> == 4);
-static_assert(kFields<Taint> == 2);
-static_assert(kFields<NodeStatus> == 15);
+static_assert(kFields<Taint> == 3);
+static_assert(kFields<NodeStatus> == 16);
+static_assert(kFields<Drain> == 4);
+static_assert(static_cast<int>(DrainMode::kCheckpoint) == pb::DRAIN_CHECKPOINT);
+static_assert(static_cast<int>(DrainMode::kWait) == pb::DRAIN_WAIT);
 static_assert(kFields<StoredNode> == 5);
 static_assert(kFields<GrantedLease> == 3);
 
@@ -126,6 +129,7 @@ void SetNodeStatus(const NodeStatus& status, pb::NodeStatus* out) {
     SetTime(status.backoff_until, out->mutable_backoff_until());
   }
   out->set_refusal(status.refusal);
+  if (!(status.drain == Drain{})) SetDrain(status.drain, out->mutable_drain());
 }
 
 std::vector<JobId> GetRefusedBefore(const pb::NodeStatus& message, Reader& reader) {
@@ -153,10 +157,26 @@ NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
           .refused_before = GetRefusedBefore(message, reader),
           .backoff_until = reader.GetTime(message.has_backoff_until(), message.backoff_until(),
                                           absl::InfinitePast(), "backoff_until"),
-          .refusal = message.refusal()};
+          .refusal = message.refusal(),
+          .drain = GetDrain(message.drain(), reader)};
 }
 
 }  // namespace
+
+void SetDrain(const Drain& drain, pb::Drain* out) {
+  out->set_mode(static_cast<pb::DrainMode>(drain.mode));
+  if (drain.begin != absl::InfinitePast()) SetTime(drain.begin, out->mutable_begin());
+  if (drain.deadline != absl::InfiniteFuture()) SetTime(drain.deadline, out->mutable_deadline());
+  SetDevices(drain.devices, out->mutable_devices());
+}
+
+Drain GetDrain(const pb::Drain& m, Reader& reader) {
+  return {.mode = reader.Enum<DrainMode>(m.mode(), pb::DrainMode_IsValid(m.mode()), "drain mode"),
+          .begin = reader.GetTime(m.has_begin(), m.begin(), absl::InfinitePast(), "drain begin"),
+          .deadline = reader.GetTime(m.has_deadline(), m.deadline(), absl::InfiniteFuture(),
+                                     "drain deadline"),
+          .devices = reader.GetDevices(m.devices(), "drained devices")};
+}
 
 void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out) {
   out->set_name(spec.name);
@@ -172,6 +192,7 @@ void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out) {
     pb::Taint* message = out->add_taints();
     message->set_key(taint.key);
     message->set_value(taint.value);
+    message->set_evicts(taint.evicts);
   }
   out->set_os(spec.os);
   out->set_architecture(spec.architecture);
@@ -198,7 +219,8 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
   spec.divides_gpus = message.divides_gpus();
   spec.max_tasks = reader.Count(message.max_tasks(), "tasks of a node");
   for (const pb::Taint& taint : message.taints()) {
-    spec.taints.push_back({.key = taint.key(), .value = taint.value()});
+    spec.taints.push_back(
+        {.key = taint.key(), .value = taint.value(), .evicts = taint.evicts()});
   }
   if (message.has_topology()) {
     spec.topology = GetTopology(message.topology(), spec.devices.size(), reader);

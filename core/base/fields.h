@@ -44,7 +44,7 @@ inline constexpr size_t kFields = fields_internal::Count<T>();
 template <class T>
 constexpr auto FieldsOf(T& value) {
   constexpr size_t kCount = kFields<std::remove_const_t<T>>;
-  static_assert(0 < kCount && kCount <= 28, "add lines below");
+  static_assert(0 < kCount && kCount <= 36, "add lines below");
 #define BERTH_TIE(fields, ...) \
   if constexpr (kCount == fields) { auto& [__VA_ARGS__] = value; return std::tie(__VA_ARGS__); }
   BERTH_TIE(1, a)
@@ -75,6 +75,14 @@ constexpr auto FieldsOf(T& value) {
   BERTH_TIE(26, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z)
   BERTH_TIE(27, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa)
   BERTH_TIE(28, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab)
+  BERTH_TIE(29, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac)
+  BERTH_TIE(30, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad)
+  BERTH_TIE(31, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae)
+  BERTH_TIE(32, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af)
+  BERTH_TIE(33, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag)
+  BERTH_TIE(34, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag, ah)
+  BERTH_TIE(35, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag, ah, ai)
+  BERTH_TIE(36, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag, ah, ai, aj)
 #undef BERTH_TIE
 }
 // clang-format on

@@ -264,6 +264,7 @@ void Transaction::Enact(const NodeSteered& decision) {
   NodeStatus status = state_.nodes().At(decision.id).status;
   status.cordoned = decision.cordoned;
   status.draining = decision.draining;
+  status.drain = decision.drain;
   status.reason = decision.reason;
   SetNode(decision.id, std::move(status));
 }

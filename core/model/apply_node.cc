@@ -195,6 +195,7 @@ absl::Status ApplyBody(ClusterState& state, const NodeSteered& event, Time) {
   NodeStatus status = state.nodes().At(event.id).status;
   status.cordoned = event.cordoned;
   status.draining = event.draining;
+  status.drain = event.drain;
   status.reason = event.reason;
   if (!event.cordoned && !event.draining) {  // trusted again
     status.refusals = status.refused_jobs = 0;

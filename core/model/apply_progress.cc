@@ -33,11 +33,12 @@ absl::Status ApplyBody(ClusterState& state, const CheckpointRecorded& event, Tim
   if (event.step < 0 || event.bytes < 0) return Invalid(NameOf(job), ": a checkpoint below 0");
   Task task = job.tasks[event.task.task];
   task.saved = now;
+  StateEditor editor(state);
+  editor.SetTask(event.task, task);
+  if (RunsAlone(job, event.task.task)) return absl::OkStatus();
   JobStatus changed = job.status;
   changed.checkpoint = {
       .time = now, .step = event.step, .bytes = event.bytes, .place = event.place};
-  StateEditor editor(state);
-  editor.SetTask(event.task, task);
   editor.SetJobStatus(event.task.job, std::move(changed));
   return absl::OkStatus();
 }

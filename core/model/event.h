@@ -62,6 +62,7 @@ struct NodeSteered {
   bool cordoned = false;
   bool draining = false;
   std::string reason;
+  Drain drain = {};
 };
 // A member could not be prepared there, by the node's fault. The node backs off, and is cordoned
 // after several refused jobs in a row.

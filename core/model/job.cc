@@ -57,10 +57,20 @@ Time PlannedEnd(const Job& job) {
 }
 
 // A walltime that was made longer since asks again.
+bool RunsAlone(const Job& job, uint32_t task) {
+  return MembershipOf(job.groups[GroupOf(job, task)]) == GangMembership::kIndependent;
+}
+
 bool Hangs(const Job& job) {
   const Hang& hang = job.status.hang;
   return hang.time != absl::InfinitePast() && hang.task < job.tasks.size() &&
          job.tasks[hang.task].attempt == hang.attempt;
+}
+
+bool HangsWith(const Job& job, uint32_t task) {
+  if (!Hangs(job)) return false;
+  const uint32_t named = job.status.hang.task;
+  return RunsAlone(job, named) ? task == named : !RunsAlone(job, task);
 }
 
 Time CheckpointDue(const Job& job) {

@@ -346,7 +346,7 @@ bool Avoids(const Refusals& refusals, NodeId node);
 
 enum class CheckpointPlace : uint8_t { kUnknown, kLocal, kPeer, kShared };
 
-// The latest checkpoint that one of its tasks reported.
+// The latest checkpoint that a task of its gang reported.
 struct Checkpoint {
   Time time = absl::InfinitePast();  // of the report; never: there is none
   int64_t step = 0;
@@ -529,6 +529,9 @@ GangMembership MembershipOf(const BasicGroup<Shape>& group) {
                                                : GangMembership::kIndependent;
 }
 
+// The task does not need the others: kIndependent. Otherwise it is of the job's gang.
+bool RunsAlone(const Job& job, uint32_t task);
+
 // True if one of its groups hosts the rendezvous of the others.
 bool HasCoordinator(const Job& job);
 
@@ -556,6 +559,8 @@ Time CheckpointDue(const Job& job);
 
 // A task of it, or its gang, hangs and nothing has been done about it yet.
 bool Hangs(const Job& job);
+// The task is one of those that hang then.
+bool HangsWith(const Job& job, uint32_t task);
 
 // The attempt was asked to save its work before the walltime ends, and goes on.
 inline bool AskedToSave(const Job& job, const Task& task) {

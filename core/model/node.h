@@ -40,6 +40,7 @@ struct Device {
 struct Taint {
   std::string key;
   std::string value;
+  bool evicts = false;  // tasks that run there and do not tolerate it must leave
   bool operator==(const Taint&) const = default;
 };
 
@@ -65,6 +66,23 @@ struct NodeSpec {
 
 enum class NodeState : uint8_t { kReady, kSilent, kLost };
 
+enum class DrainMode : uint8_t {
+  kNow,         // tasks are stopped, with their grace
+  kCheckpoint,  // each is stopped once it has reported a checkpoint, or at the deadline
+  kWait,        // tasks end by themselves, or are stopped at the deadline
+};
+
+// How tasks leave a node that is drained, or some of its devices.
+struct Drain {
+  DrainMode mode = DrainMode::kNow;
+  Time begin = absl::InfinitePast();         // with kCheckpoint: only later checkpoints count
+  Time deadline = absl::InfiniteFuture();
+  // Not empty: the node is not drained, but these of its devices are: their users leave, and nobody
+  // else gets them.
+  DeviceSet devices;
+  bool operator==(const Drain&) const = default;
+};
+
 struct NodeStatus {
   NodeState state = NodeState::kReady;
   bool cordoned = false;
@@ -81,6 +99,7 @@ struct NodeStatus {
   std::vector<JobId> refused_before = {};
   Time backoff_until = absl::InfinitePast();
   std::string refusal;  // reason of the latest refusal
+  Drain drain = {};
   bool operator==(const NodeStatus&) const = default;
 };
 

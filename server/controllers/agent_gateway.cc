@@ -8,6 +8,7 @@
 #include "server/controllers/conditions.h"
 #include "server/controllers/dispatcher.h"
 #include "server/controllers/lease_keeper.h"
+#include "server/controllers/progress_book.h"
 #include "server/controllers/registration.h"
 #include "server/convert/agent.h"
 #include "server/convert/values.h"
@@ -69,6 +70,8 @@ void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
       return;
     case v1::AgentMessage::kConditions:
       return OnConditions(id, session, std::move(*message.mutable_conditions()));
+    case v1::AgentMessage::kProgress:
+      return OnProgress(session, std::move(*message.mutable_progress()));
     default:
       ++counters_.invalid_messages;
       return Refuse(session.link, v1::Refused::INVALID, "unknown kind of message");
@@ -180,6 +183,7 @@ void AgentGateway::SendWelcome(const Link& link, const Registration& registratio
   v1::Welcome& welcome = *message.mutable_welcome();
   welcome.set_epoch(registration.epoch);
   welcome.set_node_id(registration.node.value);
+  welcome.set_takes_progress(progress_book_ != nullptr);
   welcome.set_cluster_id(options_.store.cluster_id);
   welcome.set_incarnation(options_.store.incarnation);
   ToProto(leases_->lease(), welcome.mutable_lease());
@@ -321,6 +325,31 @@ void AgentGateway::OnConditions(SessionId id, const Session& session,
                  {"status", status}});
       },
       CommandClass::kEssential);
+  if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
+}
+
+// What tasks of another incarnation told is of no use: nothing of them runs for this server.
+void AgentGateway::OnProgress(const Session& session, v1::Progress progress) {
+  if (progress_book_ == nullptr) return;
+  if (absl::Status status = ValidateProgress(progress); !status.ok()) {
+    ++counters_.invalid_messages;
+    return Refuse(session.link, v1::Refused::INVALID, status.message());
+  }
+  auto& tasks = *progress.mutable_tasks();
+  tasks.erase(std::remove_if(tasks.begin(), tasks.end(),
+                             [&](const v1::TaskProgress& one) {
+                               return one.key().incarnation() != options_.store.incarnation;
+                             }),
+              tasks.end());
+  const size_t weight = 1 + static_cast<size_t>(tasks.size());
+  const absl::Status posted = loop_->Post(
+      [this, node = session.node, epoch = session.epoch,
+       progress = std::move(progress)](Turn& turn) {
+        const Node* known = turn.state().nodes().Find(node);
+        if (known == nullptr || known->status.epoch != epoch) return;
+        progress_book_->Note(turn, node, progress);
+      },
+      CommandClass::kEssential, weight);
   if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
 }
 

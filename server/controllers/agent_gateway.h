@@ -34,6 +34,7 @@ namespace berth {
 
 class Dispatcher;
 class LeaseKeeper;
+class ProgressBook;
 
 struct AgentGatewayOptions {
   absl::Duration heartbeat_interval = absl::Seconds(5);
@@ -99,6 +100,8 @@ class AgentGateway {
   // Before the first message.
   void SetLogSink(LogSink* sink) { log_sink_ = sink; }
   void SetExecSink(ExecSink* sink) { exec_sink_ = sink; }
+  // Without one, agents are not asked to report progress.
+  void SetProgressBook(ProgressBook* book) { progress_book_ = book; }
   // How many connected nodes report each condition, by its name.
   std::map<std::string, int64_t> Conditions() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t sessions() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -131,6 +134,7 @@ class AgentGateway {
   void ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& report);
   void OnConditions(SessionId id, const Session& session, v1::NodeConditions conditions)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnProgress(const Session& session, v1::Progress progress);
   void SetIncarnation(v1::ServerMessage* message) const;
   void SendWelcome(const Link& link, const Registration& registration);
   void SendAck(const Link& link, uint64_t report_id);
@@ -147,6 +151,7 @@ class AgentGateway {
   const AgentGatewayOptions options_;
   LogSink* log_sink_ = nullptr;
   ExecSink* exec_sink_ = nullptr;
+  ProgressBook* progress_book_ = nullptr;
   AgentCounters counters_;
 
   mutable absl::Mutex mutex_;

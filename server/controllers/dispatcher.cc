@@ -73,6 +73,9 @@ void Dispatcher::Count(OrderKind kind) {
     case OrderKind::kAskCheckpoint:
       ++counters_.checkpoints;
       break;
+    case OrderKind::kAskStacks:
+      ++counters_.dumps;
+      break;
   }
 }
 

@@ -37,6 +37,12 @@ void SetRanks(const LaunchOrder& order, v1::TaskLaunch* launch) {
   launch->set_local_world_size(ranks.node_members[static_cast<size_t>(rank.node_rank)]);
 }
 
+void SetWatchdog(absl::Duration timeout, const v1::Watchdog& cold, v1::Watchdog* watchdog) {
+  ToProto(timeout, watchdog->mutable_timeout());
+  ToProto(cold.has_start() ? DurationFrom(cold.start()) : std::max(timeout, kDefaultWatchdogStart),
+          watchdog->mutable_start());
+}
+
 void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first_task,
                v1::TaskLaunch* launch) {
   const LaunchJob& job = *order.job;
@@ -69,6 +75,9 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->set_working_dir(group.working_dir());
   launch->set_image(group.image());
   launch->set_run_as(cold.run_as());
+  if (job.watchdog != absl::InfiniteDuration() && !launch->coordinator()) {
+    SetWatchdog(job.watchdog, cold.watchdog(), launch->mutable_watchdog());
+  }
 }
 
 void SetPrepare(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duration greatest_grace,
@@ -146,6 +155,19 @@ void SetAskCheckpoint(const LaunchOrder& order, const v1::JobSpec& cold, v1::Sig
   ask->set_request(absl::ToUnixNanos(order.asked));
 }
 
+void SetAskStacks(const LaunchOrder& order, const v1::JobSpec& cold, v1::SignalTask* ask) {
+  SetKey(order, ask->mutable_key());
+  const std::string& signal = cold.watchdog().dump_signal();
+  ask->set_signal(signal.empty() ? "SIGABRT" : signal);
+  ask->set_reason("it hangs");
+  ask->set_request(absl::ToUnixNanos(order.asked));
+}
+
+bool SavesNow(const Job& job, uint32_t task) { return AskedToSave(job, job.tasks[task]); }
+bool WritesStacks(const Job& job, uint32_t task) {
+  return job.dump_wait > absl::ZeroDuration() && HangsWith(job, task);
+}
+
 }  // namespace
 
 void LaunchCapture::Add(const Event& event) {
@@ -164,13 +186,20 @@ void LaunchCapture::Add(const Event& event) {
     if (cancelled->force) AddForced(cancelled->id);
   } else if (const auto* changed = std::get_if<JobStatusChanged>(&event.body)) {
     if (changed->status.checkpoint_asked != event.time) return;
-    if (const Job* job = state_.jobs().Find(changed->job); job != nullptr) AskForCheckpoint(*job);
+    const Job* job = state_.jobs().Find(changed->job);
+    if (job != nullptr) AskRunning(OrderKind::kAskCheckpoint, *job, SavesNow);
+  } else if (const auto* hung = std::get_if<TaskHung>(&event.body)) {
+    const Job* job = state_.jobs().Find(hung->task.job);
+    if (job != nullptr && !hung->over) AskRunning(OrderKind::kAskStacks, *job, WritesStacks);
   }
 }
 
-void LaunchCapture::AskForCheckpoint(const Job& job) {
+void LaunchCapture::AskRunning(OrderKind kind, const Job& job,
+                               bool (*test)(const Job& job, uint32_t task)) {
   for (uint32_t task = 0; task < job.tasks.size(); ++task) {
-    if (job.tasks[task].state == TaskState::kRunning) AddByState({job.id, task});
+    if (job.tasks[task].state == TaskState::kRunning && test(job, task)) {
+      AddTask(kind, job, task, {});
+    }
   }
 }
 
@@ -195,9 +224,8 @@ void LaunchCapture::AddByState(TaskKey key) {
     case TaskState::kReleasing:
       return AddTask(OrderKind::kKill, job, key.task, ReasonByState(job, job.tasks[key.task]));
     case TaskState::kRunning: {
-      if (AskedToSave(job, job.tasks[key.task])) {
-        AddTask(OrderKind::kAskCheckpoint, job, key.task, {});
-      }
+      if (SavesNow(job, key.task)) AddTask(OrderKind::kAskCheckpoint, job, key.task, {});
+      if (WritesStacks(job, key.task)) AddTask(OrderKind::kAskStacks, job, key.task, {});
       return;
     }
     default:
@@ -226,7 +254,8 @@ void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, Rele
                     .world = task.world,
                     .job = Shared(job, launches && rigid ? task.epoch : 0),
                     .preferred_port = task.port,
-                    .asked = job.status.checkpoint_asked,
+                    .asked = kind == OrderKind::kAskStacks ? job.status.hang.time
+                                                           : job.status.checkpoint_asked,
                     .reason = reason};
   if (kind == OrderKind::kPrepare) FillPrepare(job, node, &order);
   if (kind == OrderKind::kKill && IsEviction(reason)) order.detail = EvictionDetail(job);
@@ -310,6 +339,7 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job, uint32_t 
   shared->kill_grace = job.kill_grace;
   shared->forced = job.status.forced;
   shared->walltime = job.walltime;
+  shared->watchdog = job.watchdog;
   shared->restart_count = job.status.starts == 0 ? 0 : static_cast<int32_t>(job.status.starts - 1);
   shared->task_count = job.tasks.size();
   shared->ranks = ComputeRanks(job, epoch);
@@ -342,6 +372,9 @@ v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
       break;
     case OrderKind::kAskCheckpoint:
       SetAskCheckpoint(order, cold, message.mutable_signal_task());
+      break;
+    case OrderKind::kAskStacks:
+      SetAskStacks(order, cold, message.mutable_signal_task());
       break;
   }
   return message;

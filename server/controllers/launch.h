@@ -31,7 +31,7 @@ struct LaunchJob {
   std::optional<uint32_t> coordinator;      // its group
   int32_t least_world = 0, most_world = 0;  // members: without them it does not run; all of them
   bool fence = true;
-  absl::Duration kill_grace, walltime;
+  absl::Duration kill_grace, walltime, watchdog;
   bool forced = false;  // cancelled by force: no grace
   int32_t restart_count = 0;
   size_t task_count = 0;
@@ -41,7 +41,7 @@ struct LaunchJob {
   int32_t master_port = 0;                              // 0: not reserved yet
 };
 
-enum class OrderKind : uint8_t { kPrepare, kStart, kKill, kAskCheckpoint };
+enum class OrderKind : uint8_t { kPrepare, kStart, kKill, kAskCheckpoint, kAskStacks };
 
 struct LaunchOrder {
   OrderKind kind = OrderKind::kPrepare;
@@ -60,7 +60,7 @@ struct LaunchOrder {
   std::vector<int32_t> device_memory_shares = {};  // the same
   NearbyHost near = {};
   int32_t preferred_port = 0;
-  absl::Time asked = absl::InfinitePast();  // of a checkpoint only
+  absl::Time asked = absl::InfinitePast();  // when a checkpoint, or stacks, were asked for
   // Kill only.
   ReleaseReason reason = ReleaseReason::kCancelled;
   std::string detail = {};  // of an eviction: for which job, and why
@@ -75,14 +75,15 @@ class LaunchCapture {
   // Adds the orders that follow from a decision; other events have none.
   void Add(const Event& event);
   // Adds what one task's agent should be doing now according to the state: Prepare for Bound, Start
-  // for Starting, Kill for Releasing, the request of a checkpoint for Running, if there was one.
+  // for Starting, Kill for Releasing, the request of a checkpoint or of stacks for Running, if there
+  // was one.
   void AddByState(TaskKey key);
 
   std::vector<LaunchOrder> Take() { return std::move(orders_); }
 
  private:
   void AddForced(JobId id);
-  void AskForCheckpoint(const Job& job);
+  void AskRunning(OrderKind kind, const Job& job, bool (*test)(const Job& job, uint32_t task));
   void AddTask(OrderKind kind, const Job& job, uint32_t task, ReleaseReason reason);
   std::string EvictionDetail(const Job& job) const;
   HostUse UseOf(TaskKey key) const;

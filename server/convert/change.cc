@@ -34,6 +34,10 @@ Meaning JobMeaning(const LogEvent& event) {
       return {ChangeEvent::JOB_DELETED, event.job_deleted().id()};
     case LogEvent::kJobReserved:
       return {ChangeEvent::JOB_CHANGED, event.job_reserved().job()};
+    case LogEvent::kCheckpointRecorded:
+      return {ChangeEvent::JOB_CHANGED, event.checkpoint_recorded().job()};
+    case LogEvent::kTaskHung:
+      return {ChangeEvent::JOB_CHANGED, event.task_hung().job()};
     case LogEvent::kJobStatusChanged:
       return {ChangeEvent::JOB_CHANGED, event.job_status_changed().job(),
               &event.job_status_changed().status().message()};
@@ -58,6 +62,8 @@ Meaning TaskMeaning(const LogEvent& event) {
       return {{}, event.tasks_nominated().job()};
     case LogEvent::kTasksUnnominated:
       return {{}, event.tasks_unnominated().job()};
+    case LogEvent::kTaskReady:
+      return {{}, event.task_ready().job()};
     default:
       return {};
   }

@@ -20,6 +20,8 @@ namespace berth {
 
 // Upper limit for limits.kill_grace.
 inline constexpr absl::Duration kMaxKillGrace = absl::Hours(24);
+// Watchdog.start, unless the timeout is longer.
+inline constexpr absl::Duration kDefaultWatchdogStart = absl::Minutes(30);
 
 // Defaults for fields that are not set, and the operator's limits for those that are.
 struct JobDefaults {

@@ -255,7 +255,8 @@ void RenderCheckpoint(const Checkpoint& checkpoint, v1::Checkpoint* out) {
 void RenderHang(const Job& job, v1::Hang* out) {
   const Hang& hang = job.status.hang;
   ToProto(hang.time, out->mutable_time());
-  out->set_task(TaskLabel(job, hang.task));
+  const Group& group = job.groups[GroupOf(job, hang.task)];
+  out->set_task(absl::StrCat(group.name, "-", hang.task - group.first_task));
   ToProto(hang.still, out->mutable_still());
   if (hang.step >= 0) out->set_step(hang.step);
 }
@@ -417,6 +418,8 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
   const bool ranked = task.attempt > 0 && !Waits(task.state) && task.rank != kNoRank;
   out->set_rank(ranked ? task.rank : -1);
   out->set_epoch(task.epoch);
+  out->set_ready(task.ready);
+  if (task.saved != absl::InfinitePast()) ToProto(task.saved, out->mutable_saved_time());
   out->set_world_size(task.world);
   out->set_state(TaskStateToApi(task.state));
   out->set_attempt(task.attempt);

@@ -196,8 +196,50 @@ void AddHyperNodes(ReadView& view, FamilyList& out) {
   }
 }
 
+// Of the jobs that report steps: the oldest ones, so that a scrape stays bounded.
+constexpr size_t kMostJobsWithSteps = 1000;
+
+void AddJobSteps(const MetricSources& sources, ReadView& view, FamilyList& out) {
+  const std::vector<std::pair<JobId, int64_t>> steps = sources.told->Steps(kMostJobsWithSteps);
+  const Time now = SystemClock().Now();
+  for (const auto& [id, step] : steps) {
+    std::string name;
+    Time saved = absl::InfinitePast();
+    view.Step([&, id = id](const ClusterState& state) {
+      const Job* job = state.jobs().Find(id);
+      if (job == nullptr) return false;
+      name = job->name;
+      saved = job->status.checkpoint.time;
+      return false;
+    });
+    if (name.empty()) continue;
+    out.Gauge("job_step", "Step of the task that has come least far, of jobs that report steps.",
+              static_cast<double>(step), {{"job", name}});
+    if (saved == absl::InfinitePast()) continue;
+    out.Gauge("job_checkpoint_age_seconds", "Time since the latest checkpoint, of these jobs.",
+              absl::ToDoubleSeconds(now - saved), {{"job", name}});
+  }
+}
+
+void AddToldProgress(const MetricSources& sources, ReadView& view, FamilyList& out) {
+  const ProgressCounters& counters = sources.told->counters();
+  out.Counter("progress_messages", "Messages of agents about the progress of tasks.",
+              AsDouble(counters.messages.load()));
+  out.Counter("progress_tasks", "Progress of tasks in these messages.",
+              AsDouble(counters.tasks.load()));
+  out.Counter("progress_stale", "Of these, about attempts that did not run any more.",
+              AsDouble(counters.stale.load()));
+  out.Counter("progress_datagrams_dropped",
+              "What tasks wrote to NOTIFY_SOCKET beyond its limits.",
+              AsDouble(counters.dropped_datagrams.load()));
+  out.Gauge("slow_nodes", "Nodes on which the steps of some job take much longer.",
+            AsDouble(sources.told->SlowNodes()));
+  AddJobSteps(sources, view, out);
+}
+
 void AddConditions(const MetricSources& sources, ReadView& view, FamilyList& out) {
-  const auto counts = CountConditions(view, *sources.restarts, SystemClock().Now());
+  auto counts = CountConditions(view, *sources.restarts, SystemClock().Now());
+  counts[v1::JobCondition::SLOW_NODE] = sources.told->SlowJobs();
   for (int kind = 1; kind < v1::JobCondition::Kind_ARRAYSIZE; ++kind) {
     const std::string& name =
         v1::JobCondition::Kind_Name(static_cast<v1::JobCondition::Kind>(kind));
@@ -308,6 +350,7 @@ void AddAgents(const MetricSources& sources, FamilyList& out) {
   out.Counter("dispatches", help, AsDouble(dispatch.starts.load()), {{"order", "start"}});
   out.Counter("dispatches", help, AsDouble(dispatch.kills.load()), {{"order", "kill"}});
   out.Counter("dispatches", help, AsDouble(dispatch.checkpoints.load()), {{"order", "checkpoint"}});
+  out.Counter("dispatches", help, AsDouble(dispatch.dumps.load()), {{"order", "stacks"}});
   out.AddHistogram("dispatch_seconds", "From durable to handed to the agents' streams, per turn.",
                    dispatch.seconds);
 }
@@ -363,6 +406,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   AddQueues(view, out);
   AddHyperNodes(view, out);
   AddConditions(sources_, view, out);
+  AddToldProgress(sources_, view, out);
   AddProgress(progress_, out);
   AddLoop(*sources_.loop, out);
   AddCommitter(*sources_.committer, out);

@@ -18,6 +18,7 @@
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/log_relay.h"
 #include "server/controllers/mig_keeper.h"
+#include "server/controllers/progress_book.h"
 #include "server/listeners/job_conditions.h"
 #include "server/listeners/queue_conditions.h"
 #include "server/listeners/watch_hub.h"
@@ -41,6 +42,7 @@ struct MetricSources {
   Time start;
   const RestartWatch* restarts = nullptr;
   const RefusedStarts* refused_starts = nullptr;
+  const ProgressBook* told = nullptr;
 };
 
 // Counts jobs and tasks as they become durable.

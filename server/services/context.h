@@ -13,6 +13,7 @@
 #include "berth/config/v1/config.pb.h"
 #include "server/commands/request_table.h"
 #include "server/config/live.h"
+#include "server/controllers/progress_book.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
 #include "server/listeners/job_conditions.h"
@@ -76,10 +77,13 @@ struct ServiceContext {
   // (RefusedStarts::ConsecutiveRefusals).
   std::function<int32_t(QueueId)> starts_refused = [](QueueId) { return 0; };
 
+  const ProgressBook* progress = nullptr;  // null: nothing is known
+
   // The job as it is now, with its conditions.
   void Render(const ClusterState& state, const Job& job, Time now, v1::Job* out) const {
     RenderJob(state, job, now, out);
     RenderConditions(state, job, frequent_restarts(job.id, now), out->mutable_status());
+    if (progress != nullptr) progress->Render(state, job, out->mutable_status());
   }
 
   // Adds to jobs that were not considered why no job is placed.

@@ -51,16 +51,16 @@ void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, bool 
   }
 }
 
-using Checkpoint = v1::CheckpointPolicy;
+using SavePolicy = v1::CheckpointPolicy;
 
-void CheckStops(const FieldPath& path, const Checkpoint& checkpoint, Findings& findings) {
+void CheckStops(const FieldPath& path, const SavePolicy& checkpoint, Findings& findings) {
   std::set<int> seen;
   for (int i = 0; i < checkpoint.before_size(); ++i) {
-    const Checkpoint::Stop stop = checkpoint.before(i);
+    const SavePolicy::Stop stop = checkpoint.before(i);
     CheckEnum({path, "before", i}, stop, findings);
-    if (stop == Checkpoint::STOP_UNSPECIFIED) findings.Invalid({path, "before", i}, "required");
+    if (stop == SavePolicy::STOP_UNSPECIFIED) findings.Invalid({path, "before", i}, "required");
     if (!seen.insert(stop).second) {
-      findings.Invalid({path, "before", i}, absl::StrCat(Checkpoint::Stop_Name(stop), " twice"));
+      findings.Invalid({path, "before", i}, absl::StrCat(SavePolicy::Stop_Name(stop), " twice"));
     }
   }
   if (!checkpoint.before().empty() && checkpoint.signal().empty() && !checkpoint.has_grace()) {
@@ -69,13 +69,13 @@ void CheckStops(const FieldPath& path, const Checkpoint& checkpoint, Findings& f
 }
 
 void CheckNotice(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
-  const Checkpoint& checkpoint = spec.checkpoint();
+  const SavePolicy& checkpoint = spec.checkpoint();
   if (!checkpoint.has_walltime_notice()) return;
   const FieldPath field(path, "walltime_notice");
   CheckDuration(field, checkpoint.walltime_notice(), absl::Seconds(1), kMaxKillGrace, findings);
   if (checkpoint.signal().empty()) {
     findings.Invalid(field, "needs `signal`, which is sent then");
-  } else if (!SavesBefore(checkpoint, Checkpoint::WALLTIME)) {
+  } else if (!SavesBefore(checkpoint, SavePolicy::WALLTIME)) {
     findings.Invalid(field, "`before` does not list WALLTIME");
   }
   const absl::Duration notice = DurationFrom(checkpoint.walltime_notice());
@@ -85,7 +85,7 @@ void CheckNotice(const FieldPath& path, const v1::JobSpec& spec, Findings& findi
   }
 }
 
-void CheckSavedExitCodes(const FieldPath& path, const Checkpoint& checkpoint, Findings& findings) {
+void CheckSavedExitCodes(const FieldPath& path, const SavePolicy& checkpoint, Findings& findings) {
   if (checkpoint.saved_exit_codes_size() > kMaxSavedExitCodes) {
     findings.Invalid({path, "saved_exit_codes"},
                      absl::StrCat("at most ", kMaxSavedExitCodes, " entries, has ",
@@ -208,7 +208,7 @@ void CheckLifecycleFormat(const FieldPath& path, const v1::JobSpec& spec, uint32
 
 void CheckCheckpoint(const FieldPath& path, const v1::JobSpec& spec,
                      const config::v1::Limits& limits, Findings& findings) {
-  const Checkpoint& checkpoint = spec.checkpoint();
+  const SavePolicy& checkpoint = spec.checkpoint();
   if (checkpoint.signal().empty() && !checkpoint.has_grace() && !checkpoint.has_interval()) {
     findings.Invalid(path, "requires at least one of signal, grace and interval");
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "server/validation/graph.h"
 #include "server/validation/job.h"
+#include "server/validation/lifecycle.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
 

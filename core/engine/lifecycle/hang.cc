@@ -7,10 +7,6 @@
 namespace berth {
 namespace {
 
-bool Alone(const Job& job, uint32_t task) {
-  return MembershipOf(job.groups[GroupOf(job, task)]) == GangMembership::kIndependent;
-}
-
 bool AnyWritesStacks(const Job& job) {
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
     if (job.tasks[i].state == TaskState::kRunning && HangsWith(job, i)) return true;
@@ -19,13 +15,6 @@ bool AnyWritesStacks(const Job& job) {
 }
 
 }  // namespace
-
-bool HangsWith(const Job& job, uint32_t task) {
-  if (!Hangs(job)) return false;
-  const uint32_t named = job.status.hang.task;
-  if (Alone(job, named)) return task == named;
-  return !Alone(job, task);
-}
 
 bool AwaitsStacks(const Look& look) {
   if (!Hangs(look.job)) return false;

@@ -118,8 +118,6 @@ std::string WholeIncident(const Look& look);
 
 // ---- Hangs (hang.cc)
 
-// The task is one of those that hang now.
-bool HangsWith(const Job& job, uint32_t task);
 // Tasks that hang were asked for their stacks, and have time to write them.
 bool AwaitsStacks(const Look& look);
 // "worker-0 hangs on n3: no progress for 10m, at step 120".

@@ -12,9 +12,21 @@ namespace {
 
 using Tasks = absl::InlinedVector<uint32_t, 1>;
 
+// When its latest checkpoint was reported; InfinitePast if its attempt, or the gang since this
+// attempt began, reported none.
+Time SavedAt(const Job& job, uint32_t index) {
+  const Task& task = job.tasks[index];
+  const Time of_gang = job.status.checkpoint.time;
+  return RunsAlone(job, index) || of_gang < task.start ? task.saved : std::max(task.saved, of_gang);
+}
+
 // Seconds that the task has run since its start, or since the last checkpoint.
-int64_t Wasted(const Job& job, const Task& task, Time now) {
+int64_t Wasted(const Job& job, uint32_t index, Time now) {
+  const Task& task = job.tasks[index];
   if (task.start == absl::InfinitePast() || task.start >= now) return 0;
+  if (const Time saved = SavedAt(job, index); saved != absl::InfinitePast()) {
+    return std::max<int64_t>(0, absl::ToInt64Seconds(now - saved));
+  }
   const int64_t ran = absl::ToInt64Seconds(now - task.start);
   const int64_t interval = absl::ToInt64Seconds(job.checkpoint_interval);
   const bool checkpoints = job.checkpoint_interval != absl::InfiniteDuration() && interval > 0;
@@ -145,7 +157,7 @@ VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
   for (uint32_t index : unit.tasks) {
     const Group& group = job.groups[GroupOf(job, index)];
     const ShapeEntry& shape = state_.interner().Shape(group.shape);
-    unit.loss += (shape.device_count * kWhole + shape.share) * Wasted(job, job.tasks[index], now_);
+    unit.loss += (shape.device_count * kWhole + shape.share) * Wasted(job, index, now_);
   }
   return unit;
 }

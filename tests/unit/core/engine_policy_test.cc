@@ -24,6 +24,7 @@ TEST_CASE("every action on a failure") {
   };
   const Row row = GENERATE(Row{PolicyAction::kRestartTask, "RxR", "Running"},
                            Row{PolicyAction::kRestartGroup, "RxR", "Running"},
+                           Row{PolicyAction::kRestartPartition, "RxR", "Running"},
                            Row{PolicyAction::kRestartJob, "L.L", "Restarting"},
                            Row{PolicyAction::kAbort, "LxL", "Completing"},
                            Row{PolicyAction::kComplete, "LxL", "Completing"},
@@ -46,6 +47,7 @@ TEST_CASE("every action on a failure") {
       run.cluster.PrepareAll(run.job);
       CHECK(run.Tasks() == "RSR");
       break;
+    case PolicyAction::kRestartPartition:  // the group: it has none
     case PolicyAction::kRestartGroup:
       CHECK(run.Tasks() == "L.R");
       run.cluster.GoneAll(run.job);

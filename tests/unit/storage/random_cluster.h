@@ -234,7 +234,8 @@ class RandomCluster {
       case 2:
         return NodeFenced{node->id};
       case 3:
-        return NodeSteered{node->id, random_.Coin(), random_.Below(4) == 0, random_.Text()};
+        return NodeSteered{node->id, random_.Coin(), random_.Below(4) == 0, random_.Text(),
+                           random_.AnyDrain()};
       case 4:
         return NodeRefused{node->id, random_.Count(5), now_ + absl::Seconds(random_.Below(20)),
                            JobId{random_.Below(3)}, random_.Text()};

@@ -159,7 +159,7 @@ class RandomValues {
             .devices = std::move(devices),
             .extended = Amounts(),
             .labels = Labels(),
-            .taints = List([this] { return Taint{.key = Text(), .value = Text()}; }),
+            .taints = List([this] { return Taint{.key = Text(), .value = Text(), .evicts = Coin()}; }),
             .os = Text(),
             .architecture = Text(),
             .topology = topology,
@@ -181,7 +181,15 @@ class RandomValues {
             .last_refused = JobId{Uint64()},
             .refused_before = List([this] { return JobId{Uint64()}; }),
             .backoff_until = AnyTime(),
-            .refusal = Text()};
+            .refusal = Text(),
+            .drain = AnyDrain()};
+  }
+  Drain AnyDrain() {
+    if (Coin()) return {};
+    return {.mode = Any(DrainMode::kWait),
+            .begin = AnyTime(),
+            .deadline = Coin() ? absl::InfiniteFuture() : absl::FromUnixSeconds(Count(1 << 30)),
+            .devices = Devices()};
   }
 
   HyperNodeSpec AnyHyperNodeSpec() {
@@ -440,7 +448,7 @@ class RandomValues {
       case 6:
         return NodeFenced{node};
       case 7:
-        return NodeSteered{node, Coin(), Coin(), Text()};
+        return NodeSteered{node, Coin(), Coin(), Text(), AnyDrain()};
       case 8:
         return NodeRefused{node, Count(1 << 30), AnyTime(), JobId{Uint64()}, Text()};
       case 9:

@@ -82,6 +82,7 @@ struct GroupShape {
   std::vector<LifecyclePolicy> policies = {};
   std::vector<GroupDependency> depends_on = {};
   Strategy strategy = Strategy::kDefault;
+  int partition_size = 0;
   std::vector<uint32_t> near_groups = {};
   std::vector<uint32_t> apart_from = {};
   GangMembership membership = GangMembership::kDefault;
@@ -101,6 +102,8 @@ struct JobShape {
   Duration walltime = absl::InfiniteDuration();
   Duration checkpoint_interval = absl::InfiniteDuration();
   Duration walltime_notice = absl::ZeroDuration();
+  Duration watchdog = absl::InfiniteDuration();
+  Duration dump_wait = absl::ZeroDuration();
   Duration kill_grace = absl::Seconds(10);
   Duration ttl = absl::InfiniteDuration();
   Time start_after = absl::InfinitePast();
@@ -161,6 +164,7 @@ inline GroupSpec MakeGroup(const GroupShape& shape) {
   group.policies = shape.policies;
   group.depends_on = shape.depends_on;
   group.strategy = shape.strategy;
+  group.partition_size = shape.partition_size;
   group.near_groups = shape.near_groups;
   group.apart_from = shape.apart_from;
   group.membership = shape.membership;
@@ -183,6 +187,8 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.suspended = shape.suspended;
   spec.walltime = shape.walltime;
   spec.walltime_notice = shape.walltime_notice;
+  spec.watchdog = shape.watchdog;
+  spec.dump_wait = shape.dump_wait;
   spec.checkpoint_interval = shape.checkpoint_interval;
   spec.kill_grace = shape.kill_grace;
   spec.ttl_after_finished = shape.ttl;
