@@ -23,7 +23,7 @@
 #include "clients/agent/interfaces.h"
 #include "clients/agent/journal_state.h"
 #include "clients/agent/log_pump.h"
-#include "clients/agent/progress_book.h"
+#include "clients/agent/progress_sender.h"
 #include "clients/agent/task_book.h"
 #include "clients/cpp/retry.h"
 #include "support/random.h"
@@ -138,7 +138,7 @@ class AgentLogic {
   TaskRunner& runner_;
   Random& random_;
   TaskBook book_;
-  ProgressBook progress_;
+  ProgressSender progress_;
   LogPump pump_;
   ExecRunner* execs_ = nullptr;
   GpuDivider* divider_ = nullptr;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """NOTIFY_SOCKET: what real tasks of a real agent report reaches the server: from systemd-notify, from three lines of
-Python, in an image, during a flood of another task, and across a kill of the agent. The server is one of the test's own,
-which records what the agent sends. The part in an image needs root and crun.
+Python, in an image, during a flood of another task, and across a kill of the agent. There, the server is one of the
+test's own, which records what the agent sends. With berthd, users see steps and checkpoints, and a task that hangs is
+restarted. The part in an image needs root and crun.
 """
 import concurrent.futures
 import os
@@ -14,7 +15,7 @@ import unittest
 
 import grpc
 
-from berth_api import agent_pb2
+from berth_api import agent_pb2, job_pb2, make_job
 from berth_harness import Cluster, free_port, wait_until
 
 WITHIN_S = 60
@@ -251,6 +252,54 @@ time.sleep(1000)
                         "crun \"$@\"\n")
         path.chmod(0o755)
         return str(path)
+
+
+class AtTheServer(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster({"lease": "6s", "heartbeatInterval": "1s"})
+        self.cluster.belongs_to(self)
+        self.cluster.server.start()
+        self.cluster.add_agent("n1")
+        self.cluster.wait_nodes(1)
+        self.cluster.create_queue("q")
+
+    def submit(self, job):
+        self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=job.name, jobs=[job]), timeout=10)
+
+    def await_page(self, job, *texts):
+        def page():
+            text = self.cluster.berth("job", "describe", job)
+            return all(part in text for part in texts)
+        wait_until(page, WITHIN_S, f"{texts} in the description of {job}")
+
+    def test_steps_and_checkpoints(self):
+        self.submit(make_job("train", "q", [PYTHON, "-c", NOTIFY + """
+notify.send(b"READY=1\\nSTATUS=epoch 1")
+for step in range(1, 4):
+    notify.send(f"X_BERTH_STEP={step}\\nX_BERTH_STEP_TIME_US=250000".encode())
+notify.send(b"X_BERTH_CHECKPOINT=2,shared")
+time.sleep(1000)
+"""]))
+        self.await_page("train", "step 3 (w-0 is last), 250ms a step, 1 ready: epoch 1", "step 2 on shared storage")
+
+    def test_a_task_that_hangs_is_restarted(self):
+        job = make_job("stuck", "q", [PYTHON, "-c", NOTIFY + """
+notify.send(b"X_BERTH_STEP=7")
+time.sleep(1000 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else 0)
+"""], max_retries=1)
+        job.spec.watchdog.timeout.seconds = 2
+        job.spec.watchdog.dump_wait.seconds = 1
+        self.submit(job)
+        done = self.cluster.wait_job("stuck", "SUCCEEDED")
+        self.assertEqual(done.status.retries, 1)
+        moving = make_job("moving", "q", [PYTHON, "-c", NOTIFY + """
+for step in range(30):
+    notify.send(f"X_BERTH_STEP={step}".encode())
+    time.sleep(0.3)
+"""])
+        moving.spec.watchdog.timeout.seconds = 2
+        self.submit(moving)
+        self.cluster.wait_job("moving", "SUCCEEDED")
 
 
 if __name__ == "__main__":

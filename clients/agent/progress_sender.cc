@@ -1,4 +1,4 @@
-#include "clients/agent/progress_book.h"
+#include "clients/agent/progress_sender.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,11 +7,11 @@
 
 namespace berth {
 
-ProgressBook::ProgressBook(Reported reported, Send send)
+ProgressSender::ProgressSender(Reported reported, Send send)
     : reported_(std::move(reported)), send_(std::move(send)) {}
 
 // Without a NOTIFY_SOCKET it could not show progress.
-void ProgressBook::Add(Instant now, const TaskEvent& running, const v1::TaskLaunch& launch) {
+void ProgressSender::Add(Instant now, const TaskEvent& running, const v1::TaskLaunch& launch) {
   Entry& entry = entries_[running.id];
   entry = {};
   entry.began = running.began.value_or(now.steady);
@@ -21,7 +21,7 @@ void ProgressBook::Add(Instant now, const TaskEvent& running, const v1::TaskLaun
   entry.watch = {.timeout = timeout, .start = std::max(start, timeout)};
 }
 
-void ProgressBook::Remove(Instant now, const TaskId& id, bool send) {
+void ProgressSender::Remove(Instant now, const TaskId& id, bool send) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
   if (send && reported_(id)) {
@@ -32,12 +32,12 @@ void ProgressBook::Remove(Instant now, const TaskId& id, bool send) {
   entries_.erase(found);
 }
 
-void ProgressBook::SendAll(Instant now) {
+void ProgressSender::SendAll(Instant now) {
   for (auto& [id, entry] : entries_) entry.sent.clear();
   SendChanges(now);
 }
 
-void ProgressBook::SendChanges(Instant now) {
+void ProgressSender::SendChanges(Instant now) {
   v1::Progress message;
   for (auto& [id, entry] : entries_) {
     if (!reported_(id)) continue;
@@ -46,7 +46,7 @@ void ProgressBook::SendChanges(Instant now) {
   Flush(&message);
 }
 
-void ProgressBook::SendEnded(const std::vector<TaskId>& ended) {
+void ProgressSender::SendEnded(const std::vector<TaskId>& ended) {
   v1::Progress message;
   for (const TaskId& id : ended) {
     NoticesVersion first;
@@ -58,7 +58,7 @@ void ProgressBook::SendEnded(const std::vector<TaskId>& ended) {
   Flush(&message);
 }
 
-std::optional<v1::TaskProgress> ProgressBook::News(Instant now, const TaskId& id, Entry& entry) {
+std::optional<v1::TaskProgress> ProgressSender::News(Instant now, const TaskId& id, Entry& entry) {
   if (source_ == nullptr) return std::nullopt;
   if (auto read = source_->Read(id, &entry.version)) entry.notices = std::move(read);
   if (!entry.notices && !entry.watch) return std::nullopt;
@@ -71,19 +71,19 @@ std::optional<v1::TaskProgress> ProgressBook::News(Instant now, const TaskId& id
     state.set_hung(now.steady >= std::max(since + limit, notices.not_before));
   }
   std::string text = state.SerializeAsString();
-  if (text == entry.sent) return std::nullopt;
+  if (text == entry.sent && !state.hung()) return std::nullopt;
   entry.sent = std::move(text);
   if (entry.watch)
     ToProto(std::max(now.steady - since, absl::ZeroDuration()), state.mutable_still());
   return state;
 }
 
-void ProgressBook::AddTo(v1::Progress* message, v1::TaskProgress state) {
+void ProgressSender::AddTo(v1::Progress* message, v1::TaskProgress state) {
   *message->add_tasks() = std::move(state);
   if (message->tasks_size() >= kMaxProgressTasks) Flush(message);
 }
 
-void ProgressBook::Flush(v1::Progress* message) {
+void ProgressSender::Flush(v1::Progress* message) {
   if (message->tasks().empty()) return;
   send_(std::exchange(*message, {}));
 }

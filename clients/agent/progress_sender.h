@@ -1,12 +1,13 @@
 // What the running tasks of one node have reported, and what of it the server has.
 //
 // The state of a task is sent when it differs from the one sent last on this stream: what it
-// reported has changed, or its watchdog has become due, or is due no longer. The time without
-// progress is part of what is sent, but grows all the time and is no change.
+// reported has changed, or its watchdog has become due, or is due no longer. The state of a task that
+// hangs is sent each time. The time without progress is part of what is sent, but grows all the time
+// and is no change.
 //
 // No thread, clock or IO. Not thread-safe.
-#ifndef BERTH_CLIENTS_AGENT_PROGRESS_BOOK_H_
-#define BERTH_CLIENTS_AGENT_PROGRESS_BOOK_H_
+#ifndef BERTH_CLIENTS_AGENT_PROGRESS_SENDER_H_
+#define BERTH_CLIENTS_AGENT_PROGRESS_SENDER_H_
 
 #include <map>
 #include <optional>
@@ -21,13 +22,13 @@ namespace berth {
 
 inline constexpr int kMaxProgressTasks = 1000;  // of a message
 
-class ProgressBook {
+class ProgressSender {
  public:
   using Reported = absl::AnyInvocable<bool(const TaskId&)>;
   using Send = absl::AnyInvocable<void(v1::Progress)>;
 
   // `reported`: whether anything about the task is reported to the server.
-  ProgressBook(Reported reported, Send send);
+  ProgressSender(Reported reported, Send send);
   // Before all others: without a source, nothing is sent.
   void SetSource(NoticeSource* source) { source_ = source; }
 
@@ -67,4 +68,4 @@ class ProgressBook {
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_AGENT_PROGRESS_BOOK_H_
+#endif  // BERTH_CLIENTS_AGENT_PROGRESS_SENDER_H_
