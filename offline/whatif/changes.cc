@@ -125,7 +125,7 @@ absl::Status ForEachNamed(const std::vector<std::string>& patterns, absl::string
   return absl::OkStatus();
 }
 
-absl::Status Drain(SimCluster* cluster, NodeId id) {
+absl::Status DrainNode(SimCluster* cluster, NodeId id) {
   return cluster->Happen(
       NodeSteered{.id = id, .cordoned = true, .draining = true, .reason = "what if"});
 }
@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, Si
     absl::Status (*apply)(SimCluster*, NodeId);
   };
   for (const Gone& gone :
-       {Gone{changes.drain, "drain", &Drain}, Gone{changes.lose, "lose", &Lose}}) {
+       {Gone{changes.drain, "drain", &DrainNode}, Gone{changes.lose, "lose", &Lose}}) {
     if (gone.patterns.empty()) continue;
     const auto status = ForEachNamed(gone.patterns, absl::StrCat("--", gone.name), *cluster,
                                      [&](NodeId id) { return gone.apply(cluster, id); });

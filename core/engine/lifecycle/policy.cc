@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/engine/lifecycle/steps.h"
+#include "core/model/waiting.h"
 
 namespace berth {
 namespace {
@@ -39,10 +40,11 @@ struct Incident {
   std::optional<Time> due = std::nullopt;  // of the delayed action that represents it
 };
 
-bool IsRestart(PolicyAction action) {
-  return action <= PolicyAction::kRestartJob || action == PolicyAction::kRestartPartition;
+bool OwnDoing(const Incident& incident) {
+  return incident.event != PolicyEvent::kNodeLost &&
+         incident.event != PolicyEvent::kDeviceUnhealthy &&
+         incident.event != PolicyEvent::kTaskEvicted;
 }
-bool OwnDoing(const Incident& incident) { return incident.event != PolicyEvent::kNodeLost; }
 bool UsesRetry(const Look& look, const Incident& incident) {
   if (!OwnDoing(incident) || !IsRestart(incident.action)) return false;
   const bool follows =
@@ -65,6 +67,12 @@ std::string Message(const Look& look, const Incident& incident) {
       return absl::StrCat("group ", look.job.groups[incident.group].name, " completed");
     case PolicyEvent::kTaskHung:
       return HowItHangs(look);
+    case PolicyEvent::kDeviceUnhealthy:
+      return HowItsDeviceFails(look, incident.task);
+    case PolicyEvent::kTaskEvicted:
+      return HowItWasEvicted(look, incident.task);
+    case PolicyEvent::kTaskPending:
+      return HowItWaits(look, incident.task);
     default:
       return absl::StrCat("walltime of ", absl::FormatDuration(look.job.walltime), " used up");
   }
@@ -76,6 +84,7 @@ std::optional<PolicyEvent> EventOf(const Job& job, const Task& task) {
   if (task.state == TaskState::kFailed) {
     if (Saved(job, task)) return std::nullopt;
     if (task.end_cause == EndCause::kExit) return PolicyEvent::kTaskFailed;
+    if (task.end_cause == EndCause::kDevice) return PolicyEvent::kDeviceUnhealthy;
     // kStopped: killed without our decision, so the job did not cause it either.
     const bool taken =
         task.end_cause == EndCause::kNodeLost || task.end_cause == EndCause::kStopped;
@@ -93,26 +102,75 @@ bool AllSaved(const Job& job, const GroupTally& tally) {
                      [&](const Task& task) { return Saved(job, task); });
 }
 
-std::vector<Incident> Incidents(const Look& look) {
+bool UsesDevices(const Look& look, const Group& group) {
+  return !look.state.interner().Shape(group.shape).shape.devices.empty();
+}
+
+// Devices of tasks that go on.
+void AddUnhealthyDevices(const Look& look, std::vector<Incident>* incidents) {
+  for (uint32_t g = 0; g < look.job.groups.size(); ++g) {
+    const Group& group = look.job.groups[g];
+    if (look.job.tallies[g].Members() == 0 || !UsesDevices(look, group)) continue;
+    for (uint32_t i = 0; i < static_cast<uint32_t>(group.replicas); ++i) {
+      const uint32_t task = group.first_task + i;
+      if (!MayLeave(look.job.tasks[task]) || UnhealthyDevice(look, task) == nullptr) continue;
+      incidents->push_back({PolicyEvent::kDeviceUnhealthy, g, task});
+    }
+  }
+}
+
+void AddFailures(const Look& look, std::vector<Incident>* incidents) {
   const Job& job = look.job;
-  std::vector<Incident> incidents;
-  const GroupTally tally = TallyOf(job);
   // It explains what its tasks do when they are asked for their stacks.
   if (Hangs(job)) {
     const uint32_t task = job.status.hang.task;
-    incidents.push_back({PolicyEvent::kTaskHung, GroupOf(job, task), task});
+    incidents->push_back({PolicyEvent::kTaskHung, GroupOf(job, task), task});
   }
+  AddUnhealthyDevices(look, incidents);
+  const GroupTally tally = TallyOf(job);
   if (tally.In(TaskState::kFailed) + tally.In(TaskState::kLost) > 0) {
     for (uint32_t i = 0; i < job.tasks.size(); ++i) {
       const std::optional<PolicyEvent> event = EventOf(job, job.tasks[i]);
-      if (event.has_value()) incidents.push_back({*event, GroupOf(job, i), i});
+      if (event.has_value()) incidents->push_back({*event, GroupOf(job, i), i});
     }
-    // A lost node explains the failures of tasks that talked to it, so they use no retry.
-    std::stable_sort(incidents.begin(), incidents.end(), [&](const Incident& a, const Incident& b) {
-      if (!OwnDoing(a) || !OwnDoing(b)) return !OwnDoing(a) && OwnDoing(b);
-      return FailedBefore(job.tasks[a.task], job.tasks[b.task]);
-    });
   }
+  // A lost node or a bad device explains the failures of tasks that talked to it, so they use no
+  // retry.
+  std::stable_sort(incidents->begin(), incidents->end(), [&](const Incident& a, const Incident& b) {
+    if (!OwnDoing(a) || !OwnDoing(b)) return !OwnDoing(a) && OwnDoing(b);
+    return FailedBefore(job.tasks[a.task], job.tasks[b.task]);
+  });
+}
+
+// Tasks that were evicted, and those that have waited too long.
+void AddWaits(const Look& look, std::vector<Incident>* incidents) {
+  const Job& job = look.job;
+  for (const DelayedAction& delayed : job.status.delayed) {
+    if (!AwaitsAnswer(job, delayed)) continue;
+    incidents->push_back({PolicyEvent::kTaskEvicted, GroupOf(job, delayed.task), delayed.task});
+  }
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    const LifecyclePolicy* policy = PolicyOn(job, job.groups[g], PolicyEvent::kTaskPending);
+    if (policy == nullptr) continue;
+    const std::optional<Wait> wait = LongestWait(job, g);
+    if (!wait.has_value() || wait->since + policy->after > look.now) continue;
+    incidents->push_back({PolicyEvent::kTaskPending, g, wait->task});
+  }
+}
+
+bool Placed(const Job& job) {
+  return job.status.state == JobState::kBinding || job.status.state == JobState::kRunning;
+}
+
+std::vector<Incident> Incidents(const Look& look) {
+  const Job& job = look.job;
+  std::vector<Incident> incidents;
+  if (!Placed(job)) {
+    AddWaits(look, &incidents);
+    return incidents;
+  }
+  AddFailures(look, &incidents);
+  AddWaits(look, &incidents);
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     if (job.tallies[g].In(TaskState::kSucceeded) < job.groups[g].replicas) continue;
     incidents.push_back({PolicyEvent::kTaskCompleted, g, job.groups[g].first_task});
@@ -120,6 +178,7 @@ std::vector<Incident> Incidents(const Look& look) {
   // A job whose last task ended at that very moment met its walltime.
   const bool overdue =
       job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now;
+  const GroupTally tally = TallyOf(job);
   const bool timed_out = overdue && tally.Occupying() + tally.Waiting() > 0;
   if (timed_out || AllSaved(job, tally)) {
     incidents.push_back({PolicyEvent::kTimeout, kWholeJob, kWholeJob});
@@ -129,8 +188,14 @@ std::vector<Incident> Incidents(const Look& look) {
 
 // ---- Which policy applies?
 
+// Something went wrong.
+bool IsFault(PolicyEvent event) {
+  return event != PolicyEvent::kTaskCompleted && event != PolicyEvent::kTaskEvicted &&
+         event != PolicyEvent::kTaskPending;
+}
+
 bool Matches(const LifecyclePolicy& policy, const Job& job, const Incident& incident) {
-  if (policy.event == PolicyEvent::kAny) return incident.event != PolicyEvent::kTaskCompleted;
+  if (policy.event == PolicyEvent::kAny) return IsFault(incident.event);
   if (policy.event != incident.event) return false;
   if (incident.event != PolicyEvent::kTaskFailed || policy.exit_codes.empty()) return true;
   const int32_t code = ExitCode(job.tasks[incident.task]);
@@ -159,6 +224,11 @@ PolicyAction DefaultAction(const Job& job, const Incident& incident, const TaskL
       return job.groups[incident.group].membership == GangMembership::kRendezvous
                  ? PolicyAction::kRestartTask
                  : PolicyAction::kRestartJob;
+    case PolicyEvent::kDeviceUnhealthy:
+      if (MembershipOf(job.groups[incident.group]) == GangMembership::kRigid) {
+        return PolicyAction::kRestartTask;  // widened to its gang
+      }
+      [[fallthrough]];
     case PolicyEvent::kNodeLost:
       return Replaceable(job, lost) ? PolicyAction::kRestartTask : PolicyAction::kRestartJob;
     case PolicyEvent::kTimeout:
@@ -178,27 +248,78 @@ PolicyAction Widen(const Job& job, PolicyAction action, const Incident& incident
   return WidenForGang(job, incident.task, action);
 }
 
-// It hangs, or ended when it was asked for its stacks: there is time for the others to write theirs.
+// It hangs, or ended when it was asked for its stacks: there is time for the others to write
+// theirs.
 bool WaitsForStacks(const Look& look, const Incident& one) {
   const bool own = one.event == PolicyEvent::kTaskHung || one.event == PolicyEvent::kTaskFailed;
   return own && AwaitsStacks(look) && HangsWith(look.job, one.task);
 }
 
+// ---- What does a restart mean?
+
+TaskList TasksFrom(uint32_t first, int32_t count) {
+  TaskList tasks;
+  for (int32_t i = 0; i < count; ++i) tasks.push_back(first + static_cast<uint32_t>(i));
+  return tasks;
+}
+
+TaskList TasksOfGroup(const Job& job, uint32_t group) {
+  return TasksFrom(job.groups[group].first_task, job.groups[group].replicas);
+}
+
+// The whole group, if it has no partitions.
+TaskList TasksOfPartition(const Job& job, const Incident& incident) {
+  const Group& group = job.groups[incident.group];
+  if (group.partition_size == 0) return TasksOfGroup(job, incident.group);
+  const auto size = static_cast<uint32_t>(group.partition_size);
+  const uint32_t inside = incident.task - group.first_task;
+  return TasksFrom(group.first_task + inside / size * size, group.partition_size);
+}
+
+TaskList Scope(const Job& job, const Incident& incident) {
+  switch (incident.action) {
+    case PolicyAction::kRestartTask:
+      return {incident.task};
+    case PolicyAction::kRestartPartition:
+      return TasksOfPartition(job, incident);
+    case PolicyAction::kRestartGroup:
+      return TasksOfGroup(job, incident.group);
+    default:
+      return TasksFrom(0, static_cast<int32_t>(job.tasks.size()));
+  }
+}
+
+// A wait is no reason to restart a job of which nothing runs, nor tasks that all wait themselves.
+bool RestartsSome(const Look& look, const Incident& incident) {
+  if (!Placed(look.job)) return false;
+  if (incident.event != PolicyEvent::kTaskPending) return true;
+  if (TallyOf(look.job).In(TaskState::kRunning) == 0) return false;
+  const TaskList scope = Scope(look.job, incident);
+  return std::any_of(scope.begin(), scope.end(),
+                     [&](uint32_t task) { return Holds(look.job.tasks[task]); });
+}
+
+bool MeansAnything(const Look& look, const Incident& incident) {
+  if (incident.action == PolicyAction::kIgnore) return false;
+  return !IsRestart(incident.action) || RestartsSome(look, incident);
+}
+
 // Incidents that need an action, each with its action.
 std::vector<Incident> Answered(const Look& look) {
   std::vector<Incident> incidents = Incidents(look);
-  incidents.erase(
-      std::remove_if(incidents.begin(), incidents.end(),
-                     [&](const Incident& one) { return WaitsForStacks(look, one); }),
-      incidents.end());
+  incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
+                                 [&](const Incident& one) { return WaitsForStacks(look, one); }),
+                  incidents.end());
   TaskList lost;
   for (const Incident& one : incidents) {
-    if (!OwnDoing(one)) lost.push_back(one.task);
+    if (IsFault(one.event) && !OwnDoing(one)) lost.push_back(one.task);
   }
+  std::sort(lost.begin(), lost.end());
   for (Incident& one : incidents) {
     const LifecyclePolicy* policy = FindPolicy(look.job, one);
     one.action = Widen(
         look.job, policy != nullptr ? policy->action : DefaultAction(look.job, one, lost), one);
+    if (one.event == PolicyEvent::kTaskPending) continue;  // `after` was part of the event
     if (policy != nullptr) one.after = policy->after;
     for (const DelayedAction& delayed : look.job.status.delayed) {
       if (delayed.task == one.task && delayed.attempt == AttemptOf(look.job, one)) {
@@ -206,10 +327,9 @@ std::vector<Incident> Answered(const Look& look) {
       }
     }
   }
-  incidents.erase(
-      std::remove_if(incidents.begin(), incidents.end(),
-                     [](const Incident& one) { return one.action == PolicyAction::kIgnore; }),
-      incidents.end());
+  incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
+                                 [&](const Incident& one) { return !MeansAnything(look, one); }),
+                  incidents.end());
   return incidents;
 }
 
@@ -217,9 +337,10 @@ std::vector<Incident> Answered(const Look& look) {
 
 // The delay between an incident and its action; everything else continues in the meantime.
 Duration DelayOf(const Look& look, const Incident& incident) {
-  const bool partial =
-      IsRestart(incident.action) && incident.action != PolicyAction::kRestartJob;
-  if (!partial || !OwnDoing(incident)) return incident.after;
+  const bool partial = IsRestart(incident.action) && incident.action != PolicyAction::kRestartJob;
+  if (!partial || !OwnDoing(incident) || incident.event == PolicyEvent::kTaskPending) {
+    return incident.after;
+  }
   const int32_t retries = look.job.status.retries + (UsesRetry(look, incident) ? 1 : 0);
   return std::max(incident.after, RetryBackoff(look.job, retries));
 }
@@ -271,7 +392,10 @@ Step GiveUp(const Look& look, const Incident& incident) {
 Time IncidentOf(const Look& look, const Incident& one) {
   if (!UsesRetry(look, one)) return look.job.status.incident;
   if (look.job.status.epoch == 0) return absl::InfinitePast();  // bound by a version without them
-  if (one.event == PolicyEvent::kTaskHung) return look.now;  // its tasks may have ended since
+  // The tasks that hung may have ended since; the waits are counted anew from now on.
+  if (one.event == PolicyEvent::kTaskHung || one.event == PolicyEvent::kTaskPending) {
+    return look.now;
+  }
   return one.task == kWholeJob ? look.now : look.job.tasks[one.task].since;
 }
 
@@ -302,11 +426,17 @@ bool Ready(const Look& look, const Incident& incident) {
   return DelayOf(look, incident) == absl::ZeroDuration() && !Covered(look.job, incident);
 }
 
+// Tasks leave bad devices as they leave draining nodes: there is time to save their work.
+ReleaseReason ReasonFor(const Incident& incident) {
+  const bool device = incident.event == PolicyEvent::kDeviceUnhealthy;
+  return device ? ReleaseReason::kDrain : ReleaseReason::kRestart;
+}
+
 // Requeues the tasks and drops their delayed actions.
 Step RestartTasks(const Look& look, const Incident& incident, const TaskList& tasks,
                   bool new_retry) {
   Step step;
-  Requeue(look, tasks, ReleaseReason::kRestart, &step);
+  Requeue(look, tasks, ReasonFor(incident), &step);
   step.push_back(WithStatus(look, [&](JobStatus& status) {
     const auto answered = [&](const DelayedAction& delayed) {
       return std::binary_search(tasks.begin(), tasks.end(), delayed.task);
@@ -326,8 +456,8 @@ Step RestartForIncident(const Look& look, const Incident& incident, bool new_ret
   const int32_t retries = look.job.status.retries + (new_retry ? 1 : 0);
   const Time hold_until =
       OwnDoing(incident) ? look.now + RetryBackoff(look.job, retries) : absl::InfinitePast();
-  Step step = RestartJob(look, ReleaseReason::kRestart, Message(look, incident), hold_until,
-                         retries, /*rerun_all=*/OwnDoing(incident));
+  Step step = RestartJob(look, ReasonFor(incident), Message(look, incident), hold_until, retries,
+                         /*rerun_all=*/OwnDoing(incident));
   if (OwnDoing(incident)) {
     std::get<JobStatusChanged>(step.back()).status.incident =
         new_retry ? IncidentOf(look, incident) : look.job.status.incident;
@@ -341,30 +471,12 @@ TaskList AllReadyTasks(const Look& look, const Incident& first,
   TaskList tasks;
   for (const Incident& one : incidents) {
     const bool alike = one.action == first.action && OwnDoing(one) == OwnDoing(first) &&
+                       ReasonFor(one) == ReasonFor(first) &&
                        one.due.has_value() == first.due.has_value();
     if (alike && Ready(look, one)) tasks.push_back(one.task);
   }
   std::sort(tasks.begin(), tasks.end());
   return tasks;
-}
-
-TaskList TasksFrom(uint32_t first, int32_t count) {
-  TaskList tasks;
-  for (int32_t i = 0; i < count; ++i) tasks.push_back(first + static_cast<uint32_t>(i));
-  return tasks;
-}
-
-TaskList TasksOfGroup(const Job& job, uint32_t group) {
-  return TasksFrom(job.groups[group].first_task, job.groups[group].replicas);
-}
-
-// The whole group, if it has no partitions.
-TaskList TasksOfPartition(const Job& job, const Incident& incident) {
-  const Group& group = job.groups[incident.group];
-  if (group.partition_size == 0) return TasksOfGroup(job, incident.group);
-  const auto size = static_cast<uint32_t>(group.partition_size);
-  const uint32_t inside = incident.task - group.first_task;
-  return TasksFrom(group.first_task + inside / size * size, group.partition_size);
 }
 
 Step Execute(const Look& look, const Incident& incident, const std::vector<Incident>& incidents) {
