@@ -61,6 +61,9 @@ std::string Message(const Look& look, const Incident& incident) {
     case PolicyEvent::kTaskFailed:
       return HowItFailed(look, incident.task);
     case PolicyEvent::kNodeLost:
+      if (look.job.tasks[incident.task].end_cause == EndCause::kDevice) {
+        return HowItFailed(look, incident.task);
+      }
       return absl::StrCat(TaskLabel(look.job, incident.task), " was lost",
                           OnNode(look, incident.task));
     case PolicyEvent::kTaskCompleted:
@@ -80,11 +83,20 @@ std::string Message(const Look& look, const Incident& incident) {
 
 // ---- Which incidents are there?
 
-std::optional<PolicyEvent> EventOf(const Job& job, const Task& task) {
+// A policy may ignore bad devices while tasks run on them, but then they are lost when they fail.
+PolicyEvent DeviceEvent(const Job& job, uint32_t task) {
+  const Group& group = job.groups[GroupOf(job, task)];
+  const LifecyclePolicy* policy = PolicyOn(job, group, PolicyEvent::kDeviceUnhealthy);
+  const bool ignored = policy != nullptr && policy->action == PolicyAction::kIgnore;
+  return ignored ? PolicyEvent::kNodeLost : PolicyEvent::kDeviceUnhealthy;
+}
+
+std::optional<PolicyEvent> EventOf(const Job& job, uint32_t index) {
+  const Task& task = job.tasks[index];
   if (task.state == TaskState::kFailed) {
     if (Saved(job, task)) return std::nullopt;
     if (task.end_cause == EndCause::kExit) return PolicyEvent::kTaskFailed;
-    if (task.end_cause == EndCause::kDevice) return PolicyEvent::kDeviceUnhealthy;
+    if (task.end_cause == EndCause::kDevice) return DeviceEvent(job, index);
     // kStopped: killed without our decision, so the job did not cause it either.
     const bool taken =
         task.end_cause == EndCause::kNodeLost || task.end_cause == EndCause::kStopped;
@@ -130,7 +142,7 @@ void AddFailures(const Look& look, std::vector<Incident>* incidents) {
   const GroupTally tally = TallyOf(job);
   if (tally.In(TaskState::kFailed) + tally.In(TaskState::kLost) > 0) {
     for (uint32_t i = 0; i < job.tasks.size(); ++i) {
-      const std::optional<PolicyEvent> event = EventOf(job, job.tasks[i]);
+      const std::optional<PolicyEvent> event = EventOf(job, i);
       if (event.has_value()) incidents->push_back({*event, GroupOf(job, i), i});
     }
   }

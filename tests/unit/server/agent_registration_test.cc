@@ -212,7 +212,7 @@ TEST_CASE("registration: every error of a topology is reported") {
     hello.set_boot_id("b");
     *hello.mutable_inventory() = ThreeGpus();
     spoil(*hello.mutable_inventory()->mutable_topology());
-    return std::string(ValidateHello(hello).message());
+    return std::string(ValidateHello(hello, kFormatOfProgress).message());
   };
   using Topology = v1::DeviceTopology;
   CHECK(faults([](Topology&) {}) == "");
@@ -250,7 +250,7 @@ TEST_CASE("registration: text from an agent must be one line") {
   device.set_kind("gpu");
   device.set_uuid("u");
   device.set_model("A\tB");
-  const absl::Status refused = ValidateHello(hello);
+  const absl::Status refused = ValidateHello(hello, kFormatOfProgress);
   std::string fields;
   for (const Violation& one : ViolationsOf(refused)) fields += one.field + " ";
   CHECK(fields ==
@@ -275,7 +275,7 @@ TEST_CASE("registration: every error of a Hello is reported") {
   inventory.add_taints()->set_key("k");
   inventory.mutable_taints(0)->set_effect(v1::Taint::NO_EXECUTE);
   hello.add_tasks();
-  const std::string text(ValidateHello(hello).message());
+  const std::string text(ValidateHello(hello, kFormatOfProgress).message());
   for (const char* expected : {"node", "agent_id", "inventory.cpu_millis", "inventory.memory_bytes",
                                "inventory.devices[1].kind", "inventory.devices[1].uuid",
                                "inventory.extended", "tasks[0].state"}) {
