@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert/node.h"
 #include "server/validation/hello.h"
+#include "server/validation/lifecycle.h"
 #include "support/errors.h"
 #include "tests/unit/server/loop_world.h"
 
@@ -290,15 +291,53 @@ TEST_CASE("registration: every error of a Hello is reported") {
   CHECK(world.state().nodes().empty());
 }
 
-TEST_CASE("registration: taints that evict are refused with their names") {
+TEST_CASE("registration: taints that evict need a store that can hold them") {
   World world;
   Agent agent(&world, "n1");
   agent.inventory.add_taints()->set_key("k");
   agent.inventory.mutable_taints(0)->set_effect(v1::Taint::NO_EXECUTE);
+  agent.inventory.add_taints()->set_key("other");
+  SECTION("a new one") {
+    agent.Connect();
+    const Node& node = world.node("n1");
+    REQUIRE(node.spec.taints.size() == 2);
+    CHECK(node.spec.taints[0].evicts);
+    CHECK_FALSE(node.spec.taints[1].evicts);
+    v1::Node shown;
+    RenderNode(world.state(), node, /*devices=*/false, &shown);
+    CHECK(shown.inventory().taints(0).effect() == v1::Taint::NO_EXECUTE);
+    CHECK(shown.inventory().taints(1).effect() == v1::Taint::NO_SCHEDULE);
+  }
+  SECTION("an older one") {
+    world.store_format = kFormatOfProgress - 1;
+    agent.Connect();
+    REQUIRE(RefusalOf(agent) == v1::Refused::INVALID);
+    const std::string message = agent.link->Of(Message::kRefused)[0].refused().message();
+    CHECK(message.find("inventory.taints[0].effect") != std::string::npos);
+    CHECK(message.find("needs store format 8, and the store has 7") != std::string::npos);
+    CHECK(world.state().nodes().empty());
+  }
+}
+
+TEST_CASE("reports: a fault of a device is no failure of the job") {
+  World world;
+  Agent agent(&world, "n1");
   agent.Connect();
-  REQUIRE(RefusalOf(agent) == v1::Refused::INVALID);
-  CHECK(agent.link->Of(Message::kRefused)[0].refused().message().find("effect") !=
-        std::string::npos);
+  const bool old = GENERATE(false, true);
+  if (old) world.store_format = kFormatOfProgress - 1;
+  const JobId id = world.Submit("j1");
+  agent.Work();
+  REQUIRE(agent.Runs(id));
+  v1::TaskReport report = agent.ReportFor(id, 0, 1, v1::TaskReport::EXITED);
+  report.set_exit_code(134);
+  report.set_cause(v1::TaskReport::DEVICE_FAULT);
+  report.set_message("GPU-1: XID 79");
+  agent.Report(report);
+  world.Run();
+  CHECK(world.job(id).status.retries == 0);
+  CHECK_FALSE(Ended(world.job(id).status.state));
+  const std::string& message = world.job(id).status.message;
+  CHECK(message == (old ? "w-0 was lost on n1" : "w-0 exited with 134 on n1: GPU-1: XID 79"));
 }
 
 TEST_CASE("registration: returns busy when the loop takes no more commands") {

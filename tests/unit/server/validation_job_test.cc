@@ -316,6 +316,16 @@ const std::vector<Case>& InvalidGroups() {
          p.add_exit_codes(1);
        },
        "spec.policies[0].exit_codes", "only with event TASK_FAILED"},
+      {"a wait without its length",
+       [](v1::Job& j) { AddPolicy(j).set_event(v1::LifecyclePolicy::TASK_PENDING); },
+       "spec.policies[0].after", "required with TASK_PENDING: how long a task may wait"},
+      {"a wait of no time",
+       [](v1::Job& j) {
+         auto& p = AddPolicy(j);
+         p.set_event(v1::LifecyclePolicy::TASK_PENDING);
+         p.mutable_after();
+       },
+       "spec.policies[0].after", "required with TASK_PENDING: how long a task may wait"},
       {"excluded node",
        [](v1::Job& j) { Group(j).mutable_node_selector()->add_exclude_nodes("N_1"); },
        "spec.groups[0].node_selector.exclude_nodes[0]", "must be DNS labels joined by dots"},
@@ -400,8 +410,7 @@ TEST_CASE("all violations are reported at once, and invalid takes precedence ove
   v1::Job job = SmallJob("Train");
   job.mutable_spec()->mutable_topology()->set_highest_tier(1);
   job.mutable_spec()->mutable_groups(0)->set_replicas(0);
-  job.mutable_spec()->add_policies()->set_action(v1::LifecyclePolicy::RESTART_PARTITION);
-  job.mutable_spec()->mutable_policies(0)->set_event(v1::LifecyclePolicy::ANY);
+  job.mutable_spec()->mutable_groups(0)->mutable_spread()->set_max_skew(1);
   const absl::Status status = ValidateOne(job);
   CHECK(absl::IsInvalidArgument(status));
   const std::vector<Violation> violations = ViolationsOf(status);
@@ -409,7 +418,7 @@ TEST_CASE("all violations are reported at once, and invalid takes precedence ove
   CHECK(Has(violations, "jobs[0].name", "DNS label"));
   CHECK(Has(violations, "jobs[0].spec.groups[0].replicas", "must be 1..10000, is 0"));
   CHECK(Has(violations, "jobs[0].spec.topology.mode", "required: HARD or SOFT"));
-  CHECK(Has(violations, "jobs[0].spec.policies[0].action", "RESTART_PARTITION is not built yet"));
+  CHECK(Has(violations, "jobs[0].spec.groups[0].spread", "is not built yet"));
 }
 
 TEST_CASE("images are names in a store, never paths out of it") {
