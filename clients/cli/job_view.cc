@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/cli/human.h"
+#include "clients/cli/job_progress.h"
 #include "clients/cli/manifest.h"
 #include "clients/cli/page.h"
 
@@ -323,6 +324,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   page.Add("Retries", absl::StrCat(job.status().retries(), " of ", spec.max_retries()));
   AddTimes(job, session, &page);
   AddSharing(job, session, &page);
+  AddJobProgress(job, session, &page);
   page.Add("After", Dependencies(spec));
   page.Add("Labels", KeyValues(spec.labels()));
   page.Add("Annotations", KeyValues(spec.annotations()));

@@ -130,7 +130,7 @@ absl::Status DrainNode(SimCluster* cluster, NodeId id) {
       NodeSteered{.id = id, .cordoned = true, .draining = true, .reason = "what if"});
 }
 
-absl::Status Lose(SimCluster* cluster, NodeId id) {
+absl::Status LoseNode(SimCluster* cluster, NodeId id) {
   const NodeState state = cluster->state().nodes().At(id).status.state;
   if (state == NodeState::kReady) {
     if (auto status = cluster->Happen(NodeSilenced{.id = id}); !status.ok()) return status;
@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<std::string>> ApplyChanges(const Changes& changes, Si
     absl::Status (*apply)(SimCluster*, NodeId);
   };
   for (const Gone& gone :
-       {Gone{changes.drain, "drain", &DrainNode}, Gone{changes.lose, "lose", &Lose}}) {
+       {Gone{changes.drain, "drain", &DrainNode}, Gone{changes.lose, "lose", &LoseNode}}) {
     if (gone.patterns.empty()) continue;
     const auto status = ForEachNamed(gone.patterns, absl::StrCat("--", gone.name), *cluster,
                                      [&](NodeId id) { return gone.apply(cluster, id); });

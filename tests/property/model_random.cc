@@ -344,7 +344,12 @@ EventBody RandomEvents::ReportEvent() {
 }
 
 EventBody RandomEvents::ProgressEvent() {
-  const JobId id = AnyJob();
+  JobId id = AnyJob();
+  for (int i = 0; i < 10; ++i) {  // mostly of a job that runs
+    const Job* found = world_.state.jobs().Find(id);
+    if (found != nullptr && found->status.state == JobState::kRunning) break;
+    id = AnyJob();
+  }
   const Job* job = world_.state.jobs().Find(id);
   TaskKey task{id, 0};
   if (job == nullptr) return TaskReady{task, 1};

@@ -166,7 +166,7 @@ TEST_CASE("a partition restarts, and the others go on") {
   run.cluster.Exit(run.job, 2, 7);
   CHECK(run.Tasks() == "RRxR");
   run.cluster.Advance(kSecond);
-  CHECK(run.Tasks() == "RR.L");
+  CHECK(run.Tasks() == "RRBL");
   run.cluster.GoneAll(run.job);
   CHECK(run.Tasks() == "RRBB");
   CHECK(run.cluster.status(run.job).retries == 1);

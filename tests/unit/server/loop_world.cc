@@ -124,6 +124,8 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   spec.kill_grace = options.kill_grace;
   spec.ttl_after_finished = options.ttl_after_finished;
   spec.walltime = options.walltime;
+  spec.watchdog = options.watchdog;
+  spec.dump_wait = kDefaultDumpWait;
   return spec;
 }
 

@@ -99,6 +99,7 @@ struct JobOptions {
   absl::Duration checkpoint_grace = absl::ZeroDuration();
   absl::Duration ttl_after_finished = absl::InfiniteDuration();
   absl::Duration walltime = absl::InfiniteDuration();
+  absl::Duration watchdog = absl::InfiniteDuration();
 };
 
 class World {

@@ -31,6 +31,7 @@ const std::map<std::string, std::string>& OtherTexts() {
   static const auto& texts = *new std::map<std::string, std::string>{
       {"berth.v1.JobSpec.kill_signal", "SIGINT"},
       {"berth.v1.CheckpointPolicy.signal", "SIGUSR2"},
+      {"berth.v1.Watchdog.dump_signal", "SIGABRT"},
       {"berth.v1.TaskAffinity.near_groups", "c"},
       {"berth.v1.TaskAffinity.apart_from_groups", "c"},
       {"berth.v1.TaskGroup.working_dir", "/elsewhere"},
@@ -129,6 +130,10 @@ v1::Job FullJob() {
   spec.mutable_checkpoint()->add_before(v1::CheckpointPolicy::DRAIN);
   spec.mutable_checkpoint()->add_before(v1::CheckpointPolicy::WALLTIME);
   spec.mutable_checkpoint()->add_saved_exit_codes(85);
+  spec.mutable_watchdog()->mutable_timeout()->set_seconds(600);
+  spec.mutable_watchdog()->mutable_start()->set_seconds(1800);
+  spec.mutable_watchdog()->set_dump_signal("SIGQUIT");
+  spec.mutable_watchdog()->mutable_dump_wait()->set_seconds(20);
   spec.mutable_deadline()->set_seconds(2'000'000'000);
   spec.set_user("ann");
   (*spec.mutable_labels())["team"] = "x";

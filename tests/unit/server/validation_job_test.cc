@@ -410,7 +410,7 @@ TEST_CASE("all violations are reported at once, and invalid takes precedence ove
   v1::Job job = SmallJob("Train");
   job.mutable_spec()->mutable_topology()->set_highest_tier(1);
   job.mutable_spec()->mutable_groups(0)->set_replicas(0);
-  job.mutable_spec()->mutable_groups(0)->mutable_spread()->set_max_skew(1);
+  job.mutable_spec()->mutable_groups(0)->set_preemptible(false);
   const absl::Status status = ValidateOne(job);
   CHECK(absl::IsInvalidArgument(status));
   const std::vector<Violation> violations = ViolationsOf(status);
@@ -418,7 +418,7 @@ TEST_CASE("all violations are reported at once, and invalid takes precedence ove
   CHECK(Has(violations, "jobs[0].name", "DNS label"));
   CHECK(Has(violations, "jobs[0].spec.groups[0].replicas", "must be 1..10000, is 0"));
   CHECK(Has(violations, "jobs[0].spec.topology.mode", "required: HARD or SOFT"));
-  CHECK(Has(violations, "jobs[0].spec.groups[0].spread", "is not built yet"));
+  CHECK(Has(violations, "jobs[0].spec.groups[0].preemptible", "is not built yet"));
 }
 
 TEST_CASE("images are names in a store, never paths out of it") {

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/convert/job.h"
 #include "server/validation/job.h"
 #include "server/validation/lifecycle.h"
+#include "server/validation/submission.h"
 #include "tests/unit/server/validation_samples.h"
 
 namespace berth {
@@ -128,6 +130,47 @@ TEST_CASE("the notice before the walltime is the grace by default, if the wallti
   spec.clear_walltime();
   spec.mutable_checkpoint()->add_before(v1::CheckpointPolicy::DRAIN);
   CHECK(JobSpecFrom(spec, {}).walltime_notice == absl::ZeroDuration());
+}
+
+TEST_CASE("watchdogs have limits, and TASK_HUNG needs one") {
+  v1::Job job = TwoGroups();
+  v1::LifecyclePolicy& policy = *job.mutable_spec()->add_policies();
+  policy.set_event(v1::LifecyclePolicy::TASK_HUNG);
+  policy.set_action(v1::LifecyclePolicy::RESTART_PARTITION);
+  const auto message = [&] { return std::string(Validate(job).message()); };
+  CHECK_THAT(message(), Catch::Contains("policies[0].event: TASK_HUNG needs the job's watchdog"));
+  v1::Watchdog& watchdog = *job.mutable_spec()->mutable_watchdog();
+  CHECK_THAT(message(), Catch::Contains("spec.watchdog.timeout: required"));
+  watchdog.mutable_timeout()->set_seconds(60);
+  CHECK(Validate(job).ok());
+  watchdog.mutable_timeout()->set_seconds(24 * 3600 + 1);
+  watchdog.mutable_start()->set_nanos(1);
+  watchdog.set_dump_signal("SIGNOTHING");
+  watchdog.mutable_dump_wait()->set_seconds(601);
+  for (const char* field : {"timeout", "start", "dump_signal", "dump_wait"}) {
+    CHECK_THAT(message(), Catch::Contains(absl::StrCat("spec.watchdog.", field, ": ")));
+  }
+}
+
+TEST_CASE("a store of an older format gets neither watchdogs nor newer policies") {
+  v1::SubmitJobsRequest request;
+  *request.add_jobs() = TwoGroups();
+  v1::JobSpec& spec = *request.mutable_jobs(0)->mutable_spec();
+  spec.mutable_watchdog()->mutable_timeout()->set_seconds(60);
+  v1::LifecyclePolicy& policy = *spec.mutable_groups(0)->add_policies();
+  policy.set_event(v1::LifecyclePolicy::TASK_HUNG);
+  policy.set_action(v1::LifecyclePolicy::RESTART_PARTITION);
+  const auto found = [&](uint32_t format) {
+    Findings findings;
+    CheckSubmit(request, testing::DefaultLimits(), format, findings);
+    return std::string(findings.ToStatus().message());
+  };
+  CHECK(found(kFormatOfProgress).empty());
+  const std::string older = found(kFormatOfProgress - 1);
+  for (const char* field :
+       {"spec.watchdog: needs store format 8", "policies[0].event: ", "policies[0].action: "}) {
+    CHECK_THAT(older, Catch::Contains(field));
+  }
 }
 
 }  // namespace

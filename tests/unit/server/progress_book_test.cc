@@ -1,0 +1,230 @@
+// What agents tell about running tasks: what is kept, what becomes a fact, what is ignored.
+#include "server/controllers/progress_book.h"
+
+#include <catch2/catch.hpp>
+
+#include "server/convert/values.h"
+#include "tests/unit/server/loop_world.h"
+
+namespace berth {
+namespace {
+
+using testing::Agent;
+using testing::JobOptions;
+using testing::World;
+using MessageCase = v1::ServerMessage::MessageCase;
+
+// A server with a book, and agents n1.. that run a watched gang of one task each.
+struct Server {
+  explicit Server(int tasks, JobOptions options = {.watchdog = absl::Minutes(10)}) {
+    world.gateway->SetProgressBook(&book);
+    world.loop->AddObserver(&book);
+    for (int i = 1; i <= tasks; ++i) {
+      agents.push_back(std::make_unique<Agent>(&world, absl::StrCat("n", i)));
+      agents.back()->inventory.set_cpu_millis(1000);
+      agents.back()->Connect();
+    }
+    options.tasks = tasks;
+    job = world.Submit("train", options);
+    Work();
+    REQUIRE(world.job(job).status.state == JobState::kRunning);
+  }
+  void Work() {
+    for (int i = 0; i < 4; ++i) {
+      for (auto& agent : agents) agent->Work();
+      world.Run();
+    }
+  }
+  Agent& On(uint32_t task) {
+    const std::string& name = world.state().nodes().At(world.task(job, task).node).spec.name;
+    for (auto& agent : agents) {
+      if (agent->name == name) return *agent;
+    }
+    FAIL("no agent");
+    return *agents[0];
+  }
+  v1::TaskProgress Of(uint32_t task) const {
+    v1::TaskProgress progress;
+    progress.mutable_key()->set_job_uid(job.value);
+    progress.mutable_key()->set_task(task);
+    progress.mutable_key()->set_attempt(world.task(job, task).attempt);
+    return progress;
+  }
+  void Tell(uint32_t task, const v1::TaskProgress& progress) {
+    v1::AgentMessage message;
+    message.set_epoch(On(task).epoch);
+    *message.mutable_progress()->add_tasks() = progress;
+    On(task).Send(std::move(message));
+    world.Run();
+  }
+  v1::JobStatus Status() const {
+    v1::JobStatus status;
+    book.Render(world.state(), world.job(job), &status);
+    return status;
+  }
+
+  bool facts = true;
+  ProgressBook book{[this] { return facts; }};
+  World world;
+  std::vector<std::unique_ptr<Agent>> agents;
+  JobId job;
+};
+
+v1::TaskProgress Saved(v1::TaskProgress progress, int64_t step) {
+  progress.mutable_checkpoint()->set_step(step);
+  progress.mutable_checkpoint()->set_where(v1::Checkpoint::SHARED);
+  return progress;
+}
+
+v1::TaskProgress Hung(v1::TaskProgress progress, int64_t step, bool hung = true) {
+  progress.set_step(step);
+  progress.set_hung(hung);
+  ToProto(hung ? absl::Minutes(10) : absl::Seconds(1), progress.mutable_still());
+  return progress;
+}
+
+TEST_CASE("progress: steps are kept in memory, and readiness is a fact") {
+  Server server(2);
+  v1::TaskProgress progress = server.Of(0);
+  progress.set_ready(true);
+  progress.set_step(7);
+  progress.set_step_time_us(1500);
+  progress.set_status("epoch 1 of 3");
+  progress.set_dropped(4);
+  server.Tell(0, progress);
+  progress = server.Of(1);
+  progress.set_step(9);
+  server.Tell(1, progress);
+  CHECK(server.world.task(server.job, 0).ready);
+  CHECK_FALSE(server.world.task(server.job, 1).ready);
+  const v1::JobProgress told = server.Status().progress();
+  CHECK(told.step() == 7);
+  CHECK(told.task() == "worker-0");
+  CHECK(told.ready() == 1);
+  CHECK(told.dropped() == 4);
+  CHECK(DurationFrom(told.step_time()) == absl::Microseconds(1500));
+  CHECK(server.book.Steps(10) == std::vector<std::pair<JobId, int64_t>>{{server.job, 7}});
+  CHECK(server.book.counters().dropped_datagrams == 4);
+
+  SECTION("until the task ends") {
+    server.On(0).Exit(server.job, 0, 1);
+    server.Work();
+    CHECK(server.Status().progress().step() == 0);
+    CHECK(server.book.Steps(10).empty());
+  }
+  SECTION("a restart of the server knows readiness, and nothing else") {
+    server.world.Restart();
+    CHECK(server.world.task(server.job, 0).ready);
+  }
+}
+
+TEST_CASE("progress: a checkpoint of a gang is recorded once for each step, and not too often") {
+  Server server(2);
+  const auto step = [&] { return server.world.job(server.job).status.checkpoint.step; };
+  const size_t before = server.world.committer.batches;
+  server.Tell(0, Saved(server.Of(0), 100));
+  CHECK(step() == 100);
+  CHECK(server.world.committer.batches == before + 1);
+  server.Tell(1, Saved(server.Of(1), 100));
+  server.Tell(1, Saved(server.Of(1), 101));  // within 5 s
+  CHECK(step() == 100);
+  CHECK(server.world.committer.batches == before + 1);
+  server.world.clock.Advance(absl::Seconds(5));
+  server.Tell(1, Saved(server.Of(1), 101));
+  CHECK(step() == 101);
+  CHECK(server.world.task(server.job, 1).saved == server.world.clock.Now());
+  server.world.Restart();
+  CHECK(step() == 101);
+}
+
+TEST_CASE("progress: a store of an older format gets no facts, the rest works") {
+  Server server(1);
+  server.facts = false;
+  v1::TaskProgress progress = Saved(server.Of(0), 100);
+  progress.set_ready(true);
+  progress.set_step(100);
+  server.Tell(0, progress);
+  CHECK_FALSE(server.world.task(server.job, 0).ready);
+  CHECK(server.world.job(server.job).status.checkpoint == Checkpoint{});
+  CHECK(server.Status().progress().step() == 100);
+}
+
+TEST_CASE("progress: a gang that hangs is asked for its stacks, also after a reconnect") {
+  Server server(2);
+  server.Tell(0, Hung(server.Of(0), 7));
+  CHECK_FALSE(Hangs(server.world.job(server.job)));
+  server.Tell(1, Hung(server.Of(1), 5));
+  REQUIRE(Hangs(server.world.job(server.job)));
+  CHECK(server.world.job(server.job).status.hang.step == 5);
+  for (uint32_t task : {0u, 1u}) {
+    const auto asked = server.On(task).link->Of(MessageCase::kSignalTask);
+    REQUIRE(asked.size() == 1);
+    CHECK(asked[0].signal_task().signal() == "SIGABRT");
+    CHECK(asked[0].signal_task().reason() == "it hangs");
+  }
+  SECTION("it is asked again with the same number") {
+    const int64_t request =
+        server.On(1).link->Of(MessageCase::kSignalTask)[0].signal_task().request();
+    server.On(1).Disconnect();
+    server.On(1).Connect();
+    const auto again = server.On(1).link->Of(MessageCase::kSignalTask);
+    REQUIRE(again.size() == 1);
+    CHECK(again[0].signal_task().request() == request);
+  }
+  SECTION("it goes on") {
+    server.Tell(0, Hung(server.Of(0), 8, /*hung=*/false));
+    CHECK_FALSE(Hangs(server.world.job(server.job)));
+  }
+  SECTION("it does not, and restarts") {
+    server.world.Advance(absl::Seconds(11));
+    CHECK(server.world.job(server.job).status.state == JobState::kCompleting);  // no retries
+    CHECK(server.world.job(server.job).status.message.find("worker-1 hangs on n") == 0);
+  }
+}
+
+TEST_CASE("progress: launches carry the watchdog's times") {
+  Server server(1, {.watchdog = absl::Minutes(45)});
+  const auto prepares = server.On(0).link->Of(MessageCase::kPrepare);
+  REQUIRE(prepares.size() == 1);
+  const v1::Watchdog& watchdog = prepares[0].prepare().launch().watchdog();
+  CHECK(DurationFrom(watchdog.timeout()) == absl::Minutes(45));
+  CHECK(DurationFrom(watchdog.start()) == absl::Minutes(45));
+  CHECK(Server(1, {}).On(0).link->Of(MessageCase::kPrepare)[0].prepare().launch().has_watchdog() ==
+        false);
+}
+
+TEST_CASE("progress: attempts that do not run there are ignored, and bad messages are refused") {
+  Server server(2);
+  v1::TaskProgress progress = server.Of(0);
+  progress.set_step(7);
+  progress.mutable_key()->set_attempt(2);
+  server.Tell(0, progress);
+  progress.mutable_key()->set_attempt(1);
+  server.Tell(1, progress);  // told by another node
+  progress.mutable_key()->set_job_uid(99);
+  server.Tell(0, progress);
+  CHECK(server.book.counters().stale == 3);
+  CHECK(server.book.Steps(10).empty());
+  progress = server.Of(0);
+  progress.set_step(7);
+  progress.mutable_key()->set_incarnation(5);
+  server.Tell(0, progress);
+  CHECK(server.book.Steps(10).empty());
+
+  v1::Progress message;
+  for (int i = 0; i <= kMaxToldTasks; ++i) message.add_tasks();
+  CHECK_FALSE(ValidateProgress(message).ok());
+  message.Clear();
+  message.add_tasks()->set_status(std::string(kMaxToldStatus + 1, 'x'));
+  CHECK_FALSE(ValidateProgress(message).ok());
+  message.Clear();
+  message.add_tasks()->set_step(-1);
+  CHECK_FALSE(ValidateProgress(message).ok());
+  progress = server.Of(0);
+  progress.set_step_time_us(-1);
+  server.Tell(0, progress);
+  CHECK(server.On(0).link->closed);
+}
+
+}  // namespace
+}  // namespace berth
