@@ -1,13 +1,13 @@
 // Lifecycle policies: incident -> action, as the group or the job specifies, otherwise by default.
 //
-// Incidents are derived from the state: a failed task that was not requeued, a task on a silent
-// node, a group that succeeded, an expired walltime. Group policies come before the job's; the
-// first match decides. Defaults: TaskFailed restarts the job while retries are left, or the task if
-// its group finds itself anew (GangMembership::kRendezvous); NodeLost restarts what was lost (the
-// job, if the others cannot go on) without using a retry; Timeout aborts. kAny matches every
-// incident except TaskCompleted. The restart of a task reaches as far as its gang (membership.cc).
+// Incidents are derived from the state (incidents.h): a failed task that was not requeued, a task
+// on a silent node, a bad device, a group that succeeded, an expired walltime. Group policies come
+// before the job's; the first match decides. Defaults: TaskFailed restarts the job while retries
+// are left, or the task if its group finds itself anew (GangMembership::kRendezvous); NodeLost and
+// DeviceUnhealthy restart what was lost (the job, if the others cannot go on) without using a
+// retry; Timeout aborts. The restart of a task reaches as far as its gang (membership.cc).
 //
-// A restart for an incident that the job itself caused (anything but NodeLost) uses a retry and
+// A restart for an incident that the job itself caused (OwnDoing) uses a retry and
 // waits for the back-off: a restarted job before it is placed again, a restarted task or group
 // before it is requeued. Failures that follow from the same one use no further retry (incident.cc).
 // Actions that wait, for back-off or for a policy's `after`, are in JobStatus::delayed. They are
@@ -21,30 +21,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/engine/lifecycle/incidents.h"
 #include "core/engine/lifecycle/steps.h"
 #include "core/model/waiting.h"
 
 namespace berth {
 namespace {
 
-constexpr uint32_t kWholeJob = UINT32_MAX;  // as DelayedAction::task
-constexpr int kMaxBackoffDoublings = 6;     // 64 times retry_backoff
+constexpr int kMaxBackoffDoublings = 6;  // 64 times retry_backoff
 
-struct Incident {
-  PolicyEvent event;
-  uint32_t group;  // or kWholeJob
-  uint32_t task;   // or kWholeJob
-  // From the matching policy.
-  PolicyAction action = PolicyAction::kIgnore;
-  Duration after = absl::ZeroDuration();
-  std::optional<Time> due = std::nullopt;  // of the delayed action that represents it
-};
-
-bool OwnDoing(const Incident& incident) {
-  return incident.event != PolicyEvent::kNodeLost &&
-         incident.event != PolicyEvent::kDeviceUnhealthy &&
-         incident.event != PolicyEvent::kTaskEvicted;
-}
 bool UsesRetry(const Look& look, const Incident& incident) {
   if (!OwnDoing(incident) || !IsRestart(incident.action)) return false;
   const bool follows =
@@ -56,155 +41,7 @@ uint32_t AttemptOf(const Job& job, const Incident& incident) {
   return incident.task == kWholeJob ? job.status.starts : job.tasks[incident.task].attempt;
 }
 
-std::string Message(const Look& look, const Incident& incident) {
-  switch (incident.event) {
-    case PolicyEvent::kTaskFailed:
-      return HowItFailed(look, incident.task);
-    case PolicyEvent::kNodeLost:
-      if (look.job.tasks[incident.task].end_cause == EndCause::kDevice) {
-        return HowItFailed(look, incident.task);
-      }
-      return absl::StrCat(TaskLabel(look.job, incident.task), " was lost",
-                          OnNode(look, incident.task));
-    case PolicyEvent::kTaskCompleted:
-      return absl::StrCat("group ", look.job.groups[incident.group].name, " completed");
-    case PolicyEvent::kTaskHung:
-      return HowItHangs(look);
-    case PolicyEvent::kDeviceUnhealthy:
-      return HowItsDeviceFails(look, incident.task);
-    case PolicyEvent::kTaskEvicted:
-      return HowItWasEvicted(look, incident.task);
-    case PolicyEvent::kTaskPending:
-      return HowItWaits(look, incident.task);
-    default:
-      return absl::StrCat("walltime of ", absl::FormatDuration(look.job.walltime), " used up");
-  }
-}
-
-// ---- Which incidents are there?
-
-// A policy may ignore bad devices while tasks run on them, but then they are lost when they fail.
-PolicyEvent DeviceEvent(const Job& job, uint32_t task) {
-  const Group& group = job.groups[GroupOf(job, task)];
-  const LifecyclePolicy* policy = PolicyOn(job, group, PolicyEvent::kDeviceUnhealthy);
-  const bool ignored = policy != nullptr && policy->action == PolicyAction::kIgnore;
-  return ignored ? PolicyEvent::kNodeLost : PolicyEvent::kDeviceUnhealthy;
-}
-
-std::optional<PolicyEvent> EventOf(const Job& job, uint32_t index) {
-  const Task& task = job.tasks[index];
-  if (task.state == TaskState::kFailed) {
-    if (Saved(job, task)) return std::nullopt;
-    if (task.end_cause == EndCause::kExit) return PolicyEvent::kTaskFailed;
-    if (task.end_cause == EndCause::kDevice) return DeviceEvent(job, index);
-    // kStopped: killed without our decision, so the job did not cause it either.
-    const bool taken =
-        task.end_cause == EndCause::kNodeLost || task.end_cause == EndCause::kStopped;
-    if (taken) return PolicyEvent::kNodeLost;
-  }
-  const bool silent = task.state == TaskState::kLost && Holds(task);
-  if (silent && job.on_node_loss != NodeLossPolicy::kKeep) return PolicyEvent::kNodeLost;
-  return std::nullopt;
-}
-
-// Nothing runs any more: all were asked to save their work before the walltime ended, and some did.
-bool AllSaved(const Job& job, const GroupTally& tally) {
-  if (tally.Occupying() > 0 || tally.In(TaskState::kFailed) == 0) return false;
-  return std::any_of(job.tasks.begin(), job.tasks.end(),
-                     [&](const Task& task) { return Saved(job, task); });
-}
-
-bool UsesDevices(const Look& look, const Group& group) {
-  return !look.state.interner().Shape(group.shape).shape.devices.empty();
-}
-
-// Devices of tasks that go on.
-void AddUnhealthyDevices(const Look& look, std::vector<Incident>* incidents) {
-  for (uint32_t g = 0; g < look.job.groups.size(); ++g) {
-    const Group& group = look.job.groups[g];
-    if (look.job.tallies[g].Members() == 0 || !UsesDevices(look, group)) continue;
-    for (uint32_t i = 0; i < static_cast<uint32_t>(group.replicas); ++i) {
-      const uint32_t task = group.first_task + i;
-      if (!MayLeave(look.job.tasks[task]) || UnhealthyDevice(look, task) == nullptr) continue;
-      incidents->push_back({PolicyEvent::kDeviceUnhealthy, g, task});
-    }
-  }
-}
-
-void AddFailures(const Look& look, std::vector<Incident>* incidents) {
-  const Job& job = look.job;
-  // It explains what its tasks do when they are asked for their stacks.
-  if (Hangs(job)) {
-    const uint32_t task = job.status.hang.task;
-    incidents->push_back({PolicyEvent::kTaskHung, GroupOf(job, task), task});
-  }
-  AddUnhealthyDevices(look, incidents);
-  const GroupTally tally = TallyOf(job);
-  if (tally.In(TaskState::kFailed) + tally.In(TaskState::kLost) > 0) {
-    for (uint32_t i = 0; i < job.tasks.size(); ++i) {
-      const std::optional<PolicyEvent> event = EventOf(job, i);
-      if (event.has_value()) incidents->push_back({*event, GroupOf(job, i), i});
-    }
-  }
-  // A lost node or a bad device explains the failures of tasks that talked to it, so they use no
-  // retry.
-  std::stable_sort(incidents->begin(), incidents->end(), [&](const Incident& a, const Incident& b) {
-    if (!OwnDoing(a) || !OwnDoing(b)) return !OwnDoing(a) && OwnDoing(b);
-    return FailedBefore(job.tasks[a.task], job.tasks[b.task]);
-  });
-}
-
-// Tasks that were evicted, and those that have waited too long.
-void AddWaits(const Look& look, std::vector<Incident>* incidents) {
-  const Job& job = look.job;
-  for (const DelayedAction& delayed : job.status.delayed) {
-    if (!AwaitsAnswer(job, delayed)) continue;
-    incidents->push_back({PolicyEvent::kTaskEvicted, GroupOf(job, delayed.task), delayed.task});
-  }
-  for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    const LifecyclePolicy* policy = PolicyOn(job, job.groups[g], PolicyEvent::kTaskPending);
-    if (policy == nullptr) continue;
-    const std::optional<Wait> wait = LongestWait(job, g);
-    if (!wait.has_value() || wait->since + policy->after > look.now) continue;
-    incidents->push_back({PolicyEvent::kTaskPending, g, wait->task});
-  }
-}
-
-bool Placed(const Job& job) {
-  return job.status.state == JobState::kBinding || job.status.state == JobState::kRunning;
-}
-
-std::vector<Incident> Incidents(const Look& look) {
-  const Job& job = look.job;
-  std::vector<Incident> incidents;
-  if (!Placed(job)) {
-    AddWaits(look, &incidents);
-    return incidents;
-  }
-  AddFailures(look, &incidents);
-  AddWaits(look, &incidents);
-  for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (job.tallies[g].In(TaskState::kSucceeded) < job.groups[g].replicas) continue;
-    incidents.push_back({PolicyEvent::kTaskCompleted, g, job.groups[g].first_task});
-  }
-  // A job whose last task ended at that very moment met its walltime.
-  const bool overdue =
-      job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now;
-  const GroupTally tally = TallyOf(job);
-  const bool timed_out = overdue && tally.Occupying() + tally.Waiting() > 0;
-  if (timed_out || AllSaved(job, tally)) {
-    incidents.push_back({PolicyEvent::kTimeout, kWholeJob, kWholeJob});
-  }
-  return incidents;
-}
-
 // ---- Which policy applies?
-
-// Something went wrong.
-bool IsFault(PolicyEvent event) {
-  return event != PolicyEvent::kTaskCompleted && event != PolicyEvent::kTaskEvicted &&
-         event != PolicyEvent::kTaskPending;
-}
 
 bool Matches(const LifecyclePolicy& policy, const Job& job, const Incident& incident) {
   if (policy.event == PolicyEvent::kAny) return IsFault(incident.event);
@@ -391,7 +228,7 @@ bool OutOfRetries(const Look& look, const Incident& incident) {
 }
 
 Step GiveUp(const Look& look, const Incident& incident) {
-  std::string message = Message(look, incident);
+  std::string message = MessageOf(look, incident);
   if (look.job.max_retries > 0) {
     absl::StrAppend(&message, "; all ", look.job.max_retries, " retries are used");
   } else if (FindPolicy(look.job, incident) != nullptr) {
@@ -417,7 +254,7 @@ Step Delay(const Look& look, const Incident& first, const std::vector<Incident>&
   return {WithStatus(look, [&](JobStatus& status) {
     if (UsesRetry(look, first)) ++status.retries;
     status.incident = IncidentOf(look, first);
-    status.message = Message(look, first);
+    status.message = MessageOf(look, first);
     for (const Incident& one : incidents) {
       const bool alike = one.action == first.action && OwnDoing(one) == OwnDoing(first) &&
                          one.after == first.after && !one.due.has_value();
@@ -426,7 +263,7 @@ Step Delay(const Look& look, const Incident& first, const std::vector<Incident>&
                                 .task = one.task,
                                 .attempt = AttemptOf(look.job, one),
                                 .due = look.now + DelayOf(look, first),
-                                .message = Message(look, one)});
+                                .message = MessageOf(look, one)});
     }
   })};
 }
@@ -455,7 +292,7 @@ Step RestartTasks(const Look& look, const Incident& incident, const TaskList& ta
     };
     status.delayed.erase(std::remove_if(status.delayed.begin(), status.delayed.end(), answered),
                          status.delayed.end());
-    status.message = Message(look, incident);
+    status.message = MessageOf(look, incident);
     if (std::binary_search(tasks.begin(), tasks.end(), status.hang.task)) status.hang = {};
     if (!new_retry) return;
     ++status.retries;
@@ -468,7 +305,7 @@ Step RestartForIncident(const Look& look, const Incident& incident, bool new_ret
   const int32_t retries = look.job.status.retries + (new_retry ? 1 : 0);
   const Time hold_until =
       OwnDoing(incident) ? look.now + RetryBackoff(look.job, retries) : absl::InfinitePast();
-  Step step = RestartJob(look, ReasonFor(incident), Message(look, incident), hold_until, retries,
+  Step step = RestartJob(look, ReasonFor(incident), MessageOf(look, incident), hold_until, retries,
                          /*rerun_all=*/OwnDoing(incident));
   if (OwnDoing(incident)) {
     std::get<JobStatusChanged>(step.back()).status.incident =
@@ -504,9 +341,9 @@ Step Execute(const Look& look, const Incident& incident, const std::vector<Incid
     case PolicyAction::kRestartJob:
       return RestartForIncident(look, incident, new_retry);
     case PolicyAction::kAbort:
-      return Conclude(look, JobState::kFailed, Message(look, incident));
+      return Conclude(look, JobState::kFailed, MessageOf(look, incident));
     case PolicyAction::kComplete:
-      return Conclude(look, JobState::kSucceeded, Message(look, incident));
+      return Conclude(look, JobState::kSucceeded, MessageOf(look, incident));
     case PolicyAction::kIgnore:
       break;
   }

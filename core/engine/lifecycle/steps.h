@@ -105,7 +105,7 @@ Step StartPrepared(const Look& look);
 Step ReachRunning(const Look& look);
 Step AskCheckpoint(const Look& look);  // before the walltime ends        checkpoint.cc
 Step ApplyPolicies(const Look& look);  // failures, lost nodes, completion, walltime   policy.cc
-Step GiveBackRetry(const Look& look);  // it restarts, and a node or device was at fault  incident.cc
+Step GiveBackRetry(const Look& look);  // it restarts, and a node or device was at fault incident.cc
 
 // ---- Failures of its own (incident.cc)
 
