@@ -43,6 +43,9 @@ const Device* UnhealthyDevice(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
   if (task.devices.Empty() || !Occupies(task.state)) return nullptr;
   const Node& node = look.state.nodes().At(task.node);
+  DeviceSet missing = task.devices;
+  missing -= node.healthy;
+  if (missing.Empty()) return nullptr;
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
     if (node.spec.devices[i].unhealthy && task.devices.Has(i)) return &node.spec.devices[i];
   }
