@@ -32,6 +32,7 @@ static_assert(static_cast<int>(EndCause::kExit) == pb::END_EXIT);
 static_assert(static_cast<int>(EndCause::kStopped) == pb::END_STOPPED);
 static_assert(static_cast<int>(EndCause::kRefused) == pb::END_REFUSED);
 static_assert(static_cast<int>(EndCause::kNodeLost) == pb::END_NODE_LOST);
+static_assert(static_cast<int>(EndCause::kDevice) == pb::END_DEVICE);
 
 static_assert(static_cast<int>(CheckpointPlace::kLocal) == pb::PLACE_LOCAL);
 static_assert(static_cast<int>(CheckpointPlace::kPeer) == pb::PLACE_PEER);

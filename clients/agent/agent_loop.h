@@ -22,6 +22,7 @@
 #include "clients/agent/gpu_metrics.h"
 #include "clients/agent/grpc_link.h"
 #include "clients/agent/health_checks.h"
+#include "clients/agent/held_exits.h"
 #include "clients/agent/journal.h"
 #include "clients/agent/log_files.h"
 #include "clients/agent/logic.h"
@@ -76,6 +77,9 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   void Wait();
   void HandleLink();
   void HandleTasks();
+  bool HoldExit(const TaskEvent& event);
+  void ReleaseExits();
+  std::string WhyBad(const std::string& uuid) const;
   void HandleExecs();
   void HandleHealth();
   void HandleDevices();
@@ -135,6 +139,8 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::vector<HealthRound> rounds_ ABSL_GUARDED_BY(mutex_);
   std::optional<DeviceScout::Look> look_ ABSL_GUARDED_BY(mutex_);
   bool health_seen_ = false;
+  HeldExits held_exits_;
+  uint64_t round_over_ = 0;  // the latest of the health checks
   std::atomic<bool> look_again_ = false;
   std::unique_ptr<HealthChecks> checks_;  // last, because its thread uses the other members
   std::unique_ptr<DeviceScout> scout_;    // last, too

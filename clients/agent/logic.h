@@ -18,6 +18,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "clients/agent/interfaces.h"
@@ -93,6 +94,8 @@ class AgentLogic {
   size_t live_tasks() const { return book_.live(); }
   // Whether a task has the device, or waits for it.
   bool DeviceInUse(const std::string& uuid) const { return book_.DeviceInUse(uuid); }
+  // The devices of the task, by uuid; none if it is unknown.
+  std::vector<std::string> DevicesOf(const TaskId& id) const { return book_.DevicesOf(id); }
   // Why the last connection ended; for the log.
   const std::string& last_error() const { return last_error_; }
   // Not OK: the journal failed; end the process (tasks keep running) and restart.

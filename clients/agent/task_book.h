@@ -100,6 +100,7 @@ class TaskBook {
   size_t live() const { return live_; }
   // Whether a task has the device, or waits for it.
   bool DeviceInUse(const std::string& uuid) const;
+  std::vector<std::string> DevicesOf(const TaskId& id) const;
 
   // Drops expired ended tasks, and retries records that the journal had no space for.
   void Tick(Instant now);

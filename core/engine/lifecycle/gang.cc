@@ -1,4 +1,4 @@
-// Starting gangs, and leaving nodes that are drained.
+// Starting gangs, and leaving nodes that are drained or have an evicting taint.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -59,7 +59,7 @@ Step LeaveDraining(const Look& look) {
     return Holds(task) && task.state != TaskState::kLost &&
            look.state.nodes().At(task.node).status.draining;
   });
-  if (leaving.empty()) return {};
+  if (leaving.empty()) return LeaveTainted(look);
   const std::string message =
       absl::StrCat(TaskLabel(look.job, leaving[0]), " had to leave ",
                    look.state.nodes().At(look.job.tasks[leaving[0]].node).spec.name);

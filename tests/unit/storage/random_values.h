@@ -404,7 +404,7 @@ class RandomValues {
     const bool moves = Coin();
     return {.state = Any(TaskState::kFailed),
             .before_lost = Any(TaskState::kFailed),
-            .end_cause = Any(EndCause::kNodeLost),
+            .end_cause = Any(EndCause::kDevice),
             .exit_signal = static_cast<uint8_t>(Uint32()),
             .requeue = Coin(),
             .own_fault = Coin(),
@@ -470,7 +470,7 @@ class RandomValues {
                             Any(ReportState::kExited),
                             Int32(),
                             static_cast<uint8_t>(Uint32()),
-                            Any(ExitCause::kGone),
+                            Any(ExitCause::kDevice),
                             static_cast<uint16_t>(Uint32()),
                             Text(),
                             Coin(),
