@@ -274,7 +274,9 @@ void App::Parts::Wire() {
   dispatcher_ = std::make_unique<Dispatcher>(store_.get(), dispatch_executor_.get(), clock);
   const AgentGatewayOptions agents{
       .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
-      .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()}};
+      .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()},
+      .brake = {.percent = config_.health_brake().percent(),
+                .least = config_.health_brake().least()}};
   gateway_ = std::make_unique<AgentGateway>(loop_.get(), leases_.get(), dispatcher_.get(), agents);
   dispatcher_->SetGateway(gateway_.get());
   dispatcher_->SetDefaults(&job_defaults_);

@@ -27,6 +27,7 @@
 #include "absl/time/time.h"
 #include "berth/v1/agent.pb.h"
 #include "server/controllers/agent_link.h"
+#include "server/controllers/health_brake.h"
 #include "server/controllers/registration.h"
 #include "server/loop/loop.h"
 
@@ -41,6 +42,7 @@ struct AgentGatewayOptions {
   absl::Duration busy_retry = absl::Seconds(2);  // when the loop accepts no more
   absl::Duration name_in_use_retry = absl::Seconds(30);
   StoreIdentity store = {};
+  HealthBrakeLimits brake = {};
 };
 
 // Running totals for metrics.
@@ -104,6 +106,8 @@ class AgentGateway {
   void SetProgressBook(ProgressBook* book) { progress_book_ = book; }
   // How many connected nodes report each condition, by its name.
   std::map<std::string, int64_t> Conditions() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nodes whose conditions would cordon or drain them and are only noted for now.
+  size_t HeldConditions() const { return brake_.held(); }
   size_t sessions() const ABSL_LOCKS_EXCLUDED(mutex_);
   const AgentCounters& counters() const { return counters_; }
 
@@ -134,6 +138,7 @@ class AgentGateway {
   void ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& report);
   void OnConditions(SessionId id, const Session& session, v1::NodeConditions conditions)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void RetryConditions(NodeId node);
   void OnProgress(const Session& session, v1::Progress progress);
   void SetIncarnation(v1::ServerMessage* message) const;
   void SendWelcome(const Link& link, const Registration& registration);
@@ -153,6 +158,7 @@ class AgentGateway {
   ExecSink* exec_sink_ = nullptr;
   ProgressBook* progress_book_ = nullptr;
   AgentCounters counters_;
+  HealthBrake brake_;
 
   mutable absl::Mutex mutex_;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK, or why there are no more sessions
