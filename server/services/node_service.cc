@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/controllers/conditions.h"
+#include "server/commands/node_steering.h"
 #include "server/convert/node.h"
 #include "server/services/caller.h"
 #include "server/services/name_list.h"
@@ -90,26 +90,6 @@ absl::Status SteerNode(Turn& turn, const absl::StatusOr<NodeSteered>& wish, cons
   RenderNode(turn.state(), turn.state().nodes().At(event.id), true, &response);
   if (changed) response.set_etag(absl::StrCat(turn.revision()));
   return absl::OkStatus();
-}
-
-// The drain of devices goes on while the node is cordoned.
-NodeSteered CordonOf(const Node& node, const std::string& reason) {
-  return {.id = node.id, .cordoned = true, .reason = reason, .drain = DrainOfDevices(node.status)};
-}
-
-absl::StatusOr<NodeSteered> DrainOf(const Node& node, const v1::DrainNodeRequest& request,
-                                    Time now) {
-  if (request.wait_for_jobs()) return CordonOf(node, request.reason());
-  const absl::StatusOr<Drain> drain = DrainFor(node, request, now);
-  if (!drain.ok()) return drain.status();
-  const bool whole = drain->devices.Empty();
-  // A cordon keeps its reason, which says who may lift it.
-  const bool keeps = !whole && node.status.cordoned;
-  return NodeSteered{.id = node.id,
-                     .cordoned = whole || node.status.cordoned,
-                     .draining = whole,
-                     .reason = keeps ? node.status.reason : request.reason(),
-                     .drain = *drain};
 }
 
 absl::Status DeleteNodeIn(Turn& turn, const std::string& name, const std::string& by) {

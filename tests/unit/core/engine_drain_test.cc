@@ -20,7 +20,7 @@ Drain DrainBy(const TestCluster& cluster, DrainMode mode, Duration deadline = kD
   return {.mode = mode, .begin = cluster.now(), .deadline = cluster.now() + deadline};
 }
 
-void DrainNode(TestCluster& cluster, const std::string& name, const Drain& drain) {
+void DrainWhole(TestCluster& cluster, const std::string& name, const Drain& drain) {
   cluster.Must(NodeSteered{.id = cluster.node_id(name),
                            .cordoned = true,
                            .draining = true,
@@ -29,24 +29,24 @@ void DrainNode(TestCluster& cluster, const std::string& name, const Drain& drain
   cluster.Settle();
 }
 
-void Undrain(TestCluster& cluster, const std::string& name) {
+void EndDrain(TestCluster& cluster, const std::string& name) {
   cluster.Must(NodeSteered{.id = cluster.node_id(name)});
   cluster.Settle();
 }
 
-void Save(TestCluster& cluster, JobId job, uint32_t task) {
+void SaveWork(TestCluster& cluster, JobId job, uint32_t task) {
   cluster.Must(CheckpointRecorded{
       .task = {job, task}, .attempt = cluster.job(job).tasks[task].attempt, .step = 10});
   cluster.Settle();
 }
 
-JobShape Saving(JobShape shape) {
+JobShape SavingShape(JobShape shape) {
   shape.saves_before_drain = true;
   return shape;
 }
 
 // Tasks that do not need each other.
-JobShape Array(int tasks) {
+JobShape DrainArray(int tasks) {
   JobShape shape = Gang(tasks);
   shape.groups[0].membership = GangMembership::kIndependent;
   return shape;
@@ -54,7 +54,7 @@ JobShape Array(int tasks) {
 
 TEST_CASE("a drain that waits leaves tasks until they end, or until its deadline") {
   Running run(Gang(2));
-  DrainNode(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kWait));
+  DrainWhole(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kWait));
   CHECK(run.Tasks() == "RR");
   run.cluster.Advance(kDeadline - kSecond);
   CHECK(run.Tasks() == "RR");
@@ -77,45 +77,45 @@ TEST_CASE("a drain that waits leaves tasks until they end, or until its deadline
     CHECK(run.cluster.status(run.job).retries == 0);
   }
   SECTION("the operator ends it") {
-    Undrain(run.cluster, "n2");
+    EndDrain(run.cluster, "n2");
     run.cluster.Advance(absl::Hours(1));
     CHECK(run.Tasks() == "RR");
   }
   SECTION("the operator waits no longer") {
-    DrainNode(run.cluster, "n2", {});
+    DrainWhole(run.cluster, "n2", {});
     CHECK(run.Tasks() == "LL");
   }
 }
 
 TEST_CASE("the deadline of a drain wakes planning") {
   Running run(Gang(2));
-  DrainNode(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kWait));
+  DrainWhole(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kWait));
   const Time deadline = run.cluster.now() + kDeadline;
   CHECK(run.cluster.Cycle().wake_at == deadline);
   CHECK(run.cluster.state().drain_ends().size() == 1);
   // A later deadline replaces it.
-  DrainNode(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kWait, 2 * kDeadline));
+  DrainWhole(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kWait, 2 * kDeadline));
   CHECK(run.cluster.Cycle().wake_at == deadline + kDeadline);
   CHECK(run.cluster.state().drain_ends().size() == 1);
   // None: nothing to wake for.
   Drain forever = DrainBy(run.cluster, DrainMode::kWait);
   forever.deadline = absl::InfiniteFuture();
-  DrainNode(run.cluster, "n2", forever);
+  DrainWhole(run.cluster, "n2", forever);
   CHECK(run.cluster.state().drain_ends().empty());
   run.cluster.Advance(absl::Hours(100));
   CHECK(run.Tasks() == "RR");
 }
 
 TEST_CASE("a gang leaves a node that drains by checkpoint once it has saved its work") {
-  Running run(Saving(Gang(3)));
+  Running run(SavingShape(Gang(3)));
   run.cluster.Advance(absl::Minutes(5));
-  Save(run.cluster, run.job, 0);  // before the drain: does not count
+  SaveWork(run.cluster, run.job, 0);  // before the drain: does not count
   run.cluster.Advance(kSecond);
-  DrainNode(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
+  DrainWhole(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
   run.cluster.Advance(absl::Minutes(2));
   CHECK(run.Tasks() == "RRR");
   SECTION("it reports a checkpoint") {
-    Save(run.cluster, run.job, 0);
+    SaveWork(run.cluster, run.job, 0);
     CHECK(run.Tasks() == "LLL");
     CHECK(run.cluster.job(run.job).tasks[0].moves);  // keeps its place
     CHECK_FALSE(run.cluster.job(run.job).tasks[1].moves);
@@ -131,8 +131,8 @@ TEST_CASE("a gang leaves a node that drains by checkpoint once it has saved its 
     CHECK(run.Tasks() == "LLL");
   }
   SECTION("the drain is ended before") {
-    Undrain(run.cluster, "n2");
-    Save(run.cluster, run.job, 0);
+    EndDrain(run.cluster, "n2");
+    SaveWork(run.cluster, run.job, 0);
     run.cluster.Advance(absl::Hours(1));
     CHECK(run.Tasks() == "RRR");
   }
@@ -142,16 +142,16 @@ TEST_CASE("a drain by checkpoint waits for nobody that does not save its work") 
   JobShape shape = Gang(2);
   SECTION("a job without a checkpoint signal") {
     Running run(shape);
-    DrainNode(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
+    DrainWhole(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
     CHECK(run.Tasks() == "LL");
   }
   SECTION("a gang that has not started") {
     TestCluster cluster;
     cluster.AddNodes("n", 4);
-    const JobId job = cluster.Submit("j", Saving(shape));
+    const JobId job = cluster.Submit("j", SavingShape(shape));
     cluster.Settle();
     CHECK(cluster.Tasks(job) == "BB");
-    DrainNode(cluster, "n2", DrainBy(cluster, DrainMode::kCheckpoint));
+    DrainWhole(cluster, "n2", DrainBy(cluster, DrainMode::kCheckpoint));
     CHECK(cluster.Tasks(job) == "LL");
   }
 }
@@ -159,40 +159,40 @@ TEST_CASE("a drain by checkpoint waits for nobody that does not save its work") 
 TEST_CASE("independent tasks leave a drained node one by one, as they save") {
   TestCluster cluster;
   cluster.AddNodes("n", 2, {.cpu = 80});
-  const JobId job = cluster.Submit("j", Saving(Array(4)));
+  const JobId job = cluster.Submit("j", SavingShape(DrainArray(4)));
   cluster.RunAll(job);
   REQUIRE(cluster.Where(job) == "n1 n1 n2 n2");
-  DrainNode(cluster, "n1", DrainBy(cluster, DrainMode::kCheckpoint));
+  DrainWhole(cluster, "n1", DrainBy(cluster, DrainMode::kCheckpoint));
   CHECK(cluster.Tasks(job) == "RRRR");
   cluster.Advance(kSecond);
-  Save(cluster, job, 1);
+  SaveWork(cluster, job, 1);
   CHECK(cluster.Tasks(job) == "RLRR");
-  Save(cluster, job, 2);  // need not leave
+  SaveWork(cluster, job, 2);  // need not leave
   CHECK(cluster.Tasks(job) == "RLRR");
   cluster.Advance(kDeadline);
   CHECK(cluster.Tasks(job) == "LLRR");
 }
 
 TEST_CASE("a job that restarts as a whole waits until all that must leave have saved") {
-  JobShape shape = Saving(Gang(4));
+  JobShape shape = SavingShape(Gang(4));
   shape.groups[0].min_available = 3;  // by default independent, but it needs three
   Running run(shape);
-  DrainNode(run.cluster, "n1", DrainBy(run.cluster, DrainMode::kCheckpoint));
-  DrainNode(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
+  DrainWhole(run.cluster, "n1", DrainBy(run.cluster, DrainMode::kCheckpoint));
+  DrainWhole(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
   run.cluster.Advance(kSecond);
-  Save(run.cluster, run.job, 0);
+  SaveWork(run.cluster, run.job, 0);
   CHECK(run.Tasks() == "LRRR");  // the others are enough
   run.cluster.GoneAll(run.job);
-  Save(run.cluster, run.job, 1);
+  SaveWork(run.cluster, run.job, 1);
   CHECK(run.Tasks() == ".LLL");
 }
 
 TEST_CASE("exit codes that say that the work is saved are no failure when a node drains") {
-  JobShape shape = Saving(Gang(2));
+  JobShape shape = SavingShape(Gang(2));
   shape.saved_exit_codes = {0, 85};
   Running run(shape);
   SECTION("asked") {
-    DrainNode(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
+    DrainWhole(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
     run.cluster.Advance(kSecond);
     const int code = GENERATE(0, 85);
     const uint32_t task = GENERATE(0U, 1U);  // it, or the other member of its gang
@@ -206,7 +206,7 @@ TEST_CASE("exit codes that say that the work is saved are no failure when a node
     CHECK(run.cluster.status(run.job).retries == 0);
   }
   SECTION("another code") {
-    DrainNode(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
+    DrainWhole(run.cluster, "n2", DrainBy(run.cluster, DrainMode::kCheckpoint));
     run.cluster.Exit(run.job, 1, 86);
     CHECK(run.State() == "Completing");
   }
@@ -217,8 +217,8 @@ TEST_CASE("exit codes that say that the work is saved are no failure when a node
 }
 
 // One task per GPU: n1-gpu-0, n1-gpu-1, ...
-struct OnGpus {
-  explicit OnGpus(JobShape shape) {
+struct DrainOnGpus {
+  explicit DrainOnGpus(JobShape shape) {
     cluster.AddNode("n1", {.gpus = 4});
     shape.groups[0].cpu = 1;
     shape.groups[0].gpus = 1;
@@ -245,7 +245,7 @@ struct OnGpus {
 };
 
 TEST_CASE("a drain of devices moves their users, and nobody else gets them") {
-  OnGpus on(Array(2));
+  DrainOnGpus on(DrainArray(2));
   const size_t drained = on.DeviceOf(1);
   on.DrainDevices(DrainMode::kNow, {drained});
   CHECK(on.cluster.Tasks(on.job) == "RL");
@@ -260,13 +260,13 @@ TEST_CASE("a drain of devices moves their users, and nobody else gets them") {
       on.cluster.Submit("more", {.groups = {{.name = "w", .replicas = 2, .gpus = 1}}});
   on.cluster.Settle();
   CHECK(on.cluster.Tasks(more) == "..");  // one GPU is left
-  Undrain(on.cluster, "n1");
+  EndDrain(on.cluster, "n1");
   CHECK(on.cluster.Tasks(more) == "BB");
   CHECK(CheckConsistency(on.cluster.state()).ok());
 }
 
 TEST_CASE("a drain of devices gives up the places that wait for them") {
-  OnGpus on(Gang(4));
+  DrainOnGpus on(Gang(4));
   on.DrainDevices(DrainMode::kNow, {3});
   CHECK(on.cluster.Tasks(on.job) == "LLLL");
   int moving = 0;
@@ -281,18 +281,18 @@ TEST_CASE("a drain of devices gives up the places that wait for them") {
 }
 
 TEST_CASE("a drain of devices has modes, too") {
-  OnGpus on(Saving(Array(2)));
+  DrainOnGpus on(SavingShape(DrainArray(2)));
   const DrainMode mode = GENERATE(DrainMode::kWait, DrainMode::kCheckpoint);
   on.DrainDevices(mode, {on.DeviceOf(0)});
   CHECK(on.cluster.Tasks(on.job) == "RR");
   on.cluster.Advance(kSecond);
-  if (mode == DrainMode::kCheckpoint) Save(on.cluster, on.job, 0);
+  if (mode == DrainMode::kCheckpoint) SaveWork(on.cluster, on.job, 0);
   if (mode == DrainMode::kWait) on.cluster.Advance(kDeadline);
   CHECK(on.cluster.Tasks(on.job) == "LR");
 }
 
 TEST_CASE("a node that drains as a whole while devices are drained leaves nobody") {
-  OnGpus on(Array(2));
+  DrainOnGpus on(DrainArray(2));
   on.DrainDevices(DrainMode::kWait, {on.DeviceOf(0)});
   NodeSteered event{
       .id = on.node().id, .cordoned = true, .draining = true, .reason = "agent: x: y"};
@@ -303,7 +303,7 @@ TEST_CASE("a node that drains as a whole while devices are drained leaves nobody
 }
 
 TEST_CASE("drained devices keep their drain when the node registers in another order") {
-  OnGpus on(Array(1));
+  DrainOnGpus on(DrainArray(1));
   const size_t used = on.DeviceOf(0);
   const size_t drained = used == 3 ? 2 : 3;
   const std::string uuid = on.node().spec.devices[drained].uuid;
