@@ -348,10 +348,10 @@ TEST_CASE("drains that make no sense are refused") {
   const NodeId id = cluster.AddNode("n1", {.gpus = 2});
   NodeSteered event{.id = id};
   event.drain.devices.Add(2);
-  CHECK(cluster.Try(event).message() == "node n1 has no device 2");
+  CHECK(cluster.Try(event).message() == "node n1 (1) has no device 2");
   event = {.id = id, .cordoned = true, .draining = true};
   event.drain.mode = DrainMode::kCheckpoint;
-  CHECK(cluster.Try(event).message() == "node n1: a drain by checkpoint needs a deadline");
+  CHECK(cluster.Try(event).message() == "node n1 (1): a drain by checkpoint needs a deadline");
   // Without anything that drains, nothing of it is kept.
   event = {.id = id, .cordoned = true};
   event.drain = {.mode = DrainMode::kWait, .deadline = cluster.now() + kSecond};
