@@ -242,6 +242,7 @@ void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
   set(job.has_walltime(), job.walltime(), &spec->walltime);
   set(job.has_checkpoint_interval(), job.checkpoint_interval(), &spec->checkpoint_interval);
   set(job.has_walltime_notice(), job.walltime_notice(), &spec->walltime_notice);
+  set(job.has_dump_wait(), job.dump_wait(), &spec->dump_wait);
   set(job.has_retry_backoff(), job.retry_backoff(), &spec->retry_backoff);
   set(job.has_prepare_timeout(), job.prepare_timeout(), &spec->prepare_timeout);
   set(job.has_kill_grace(), job.kill_grace(), &spec->kill_grace);

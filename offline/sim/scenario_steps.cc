@@ -107,6 +107,25 @@ class StepRunner {
   absl::Status Reports(const sim::v1::Tasks& what, ReportState state,
                        const std::function<bool(TaskState)>& concerns,
                        const std::function<void(TaskReported*)>& change) {
+    return ForTasks(what, concerns, [&](TaskKey key) -> EventBody {
+      TaskReported report = ReportOf(key, state);
+      change(&report);
+      return report;
+    });
+  }
+
+  // What running tasks tell about themselves.
+  absl::Status Told(const sim::v1::Tasks& what,
+                    const std::function<EventBody(TaskKey key, uint32_t attempt)>& event) {
+    const auto runs = [](TaskState state) { return state == TaskState::kRunning; };
+    return ForTasks(what, runs, [&](TaskKey key) {
+      return event(key, cluster_.state().jobs().At(key.job).tasks[key.task].attempt);
+    });
+  }
+
+  // For every named task, or for all tasks in a state that `concerns` accepts.
+  absl::Status ForTasks(const sim::v1::Tasks& what, const std::function<bool(TaskState)>& concerns,
+                        const std::function<EventBody(TaskKey)>& event) {
     const Job* job = cluster_.state().FindJob(what.job());
     if (job == nullptr) return Wrong(path_, "no job \"", what.job(), "\"");
     const auto names = ExpandPlaces({what.tasks().begin(), what.tasks().end()});
@@ -122,9 +141,7 @@ class StepRunner {
     }
     if (tasks.empty()) return Wrong(path_, "no task of ", job->name, " is in a state for this");
     for (uint32_t task : tasks) {
-      TaskReported report = ReportOf({job->id, task}, state);
-      change(&report);
-      if (auto status = cluster_.Happen(std::move(report)); !status.ok()) {
+      if (auto status = cluster_.Happen(event({job->id, task})); !status.ok()) {
         return Under(path_, status);
       }
     }
@@ -214,6 +231,27 @@ absl::Status TakeNodeStep(const Step& step, StepRunner* taking) {
   }
 }
 
+absl::Status TakeProgressStep(const Step& step, StepRunner* taking) {
+  switch (step.what_case()) {
+    case Step::kReady:
+      return taking->Told(step.ready(), [](TaskKey key, uint32_t attempt) {
+        return TaskReady{.task = key, .attempt = attempt};
+      });
+    case Step::kSaved:
+      return taking->Told(step.saved(), [&](TaskKey key, uint32_t attempt) {
+        return CheckpointRecorded{.task = key, .attempt = attempt, .step = step.saved().step()};
+      });
+    case Step::kHung:
+      return taking->Told(step.hung(), [&](TaskKey key, uint32_t attempt) {
+        return TaskHung{.task = key, .attempt = attempt, .step = step.hung().step()};
+      });
+    default:
+      return taking->Told(step.moves(), [](TaskKey key, uint32_t attempt) {
+        return TaskHung{.task = key, .attempt = attempt, .over = true};
+      });
+  }
+}
+
 absl::Status TakeTaskStep(const Step& step, StepRunner* taking) {
   const auto in = [](TaskState state) {
     return [state](TaskState other) { return other == state; };
@@ -280,6 +318,11 @@ absl::Status ApplyStep(const Step& step, const std::string& path, SimCluster* cl
       return taking.ForNodes(step.node_delete(), [&](const Node& node) {
         return cluster->Happen(NodeDeleted{node.id});
       });
+    case Step::kReady:
+    case Step::kSaved:
+    case Step::kHung:
+    case Step::kMoves:
+      return TakeProgressStep(step, &taking);
     case Step::kFinish:
     case Step::kFail:
     case Step::kPrepared:
