@@ -15,6 +15,11 @@ namespace {
 
 using sim::v1::Step;
 
+DrainMode ModeFrom(v1::NodeDrain::Mode mode) {
+  if (mode == v1::NodeDrain::CHECKPOINT) return DrainMode::kCheckpoint;
+  return mode == v1::NodeDrain::WAIT ? DrainMode::kWait : DrainMode::kNow;
+}
+
 class StepRunner {
  public:
   StepRunner(const std::string& path, SimCluster* cluster) : path_(path), cluster_(*cluster) {}
@@ -70,6 +75,32 @@ class StepRunner {
   absl::Status Steer(const Node& node, bool cordoned, bool draining) {
     return cluster_.Happen(
         NodeSteered{.id = node.id, .cordoned = cordoned, .draining = draining, .reason = {}});
+  }
+
+  // As DrainNode does.
+  absl::Status Drain(const Node& node, const sim::v1::Drain& how) {
+    if (how.mode() == v1::NodeDrain::WHEN_PLACED) {
+      return absl::InvalidArgumentError("drain.mode: WHEN_PLACED is not built yet");
+    }
+    NodeSteered event{.id = node.id, .cordoned = node.status.cordoned, .reason = {}};
+    event.drain = {.mode = ModeFrom(how.mode()), .begin = cluster_.now()};
+    for (const std::string& uuid : how.devices()) {
+      const auto& all = node.spec.devices;
+      const auto found = std::find_if(all.begin(), all.end(),
+                                      [&](const Device& device) { return device.uuid == uuid; });
+      if (found == all.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("node ", node.spec.name, " has no device \"", uuid, "\""));
+      }
+      event.drain.devices.Add(static_cast<size_t>(found - all.begin()));
+    }
+    if (how.has_deadline()) {
+      event.drain.deadline = cluster_.now() + DurationFrom(how.deadline());
+    } else if (event.drain.mode == DrainMode::kCheckpoint) {
+      event.drain.deadline = cluster_.now() + kDefaultCheckpointDrain;
+    }
+    if (how.devices().empty()) event.cordoned = event.draining = true;
+    return cluster_.Happen(event);
   }
 
   // Reports on every named task, or on all tasks in a state that `concerns` accepts.
@@ -192,9 +223,11 @@ absl::Status TakeNodeStep(const Step& step, StepRunner* taking) {
     case Step::kUncordon:
       return taking->ForNodes(step.uncordon(),
                               [&](const Node& n) { return taking->Steer(n, false, false); });
-    default:
-      return taking->ForNodes(step.drain(),
-                              [&](const Node& n) { return taking->Steer(n, true, true); });
+    default: {
+      sim::v1::Names nodes;
+      *nodes.mutable_names() = step.drain().names();
+      return taking->ForNodes(nodes, [&](const Node& n) { return taking->Drain(n, step.drain()); });
+    }
   }
 }
 

@@ -125,6 +125,7 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   spec.ttl_after_finished = options.ttl_after_finished;
   spec.walltime = options.walltime;
   spec.watchdog = options.watchdog;
+  spec.saves_before_drain = options.saves_before_drain;
   spec.dump_wait = kDefaultDumpWait;
   return spec;
 }

@@ -308,6 +308,7 @@ class RandomValues {
     spec.user = Text();
     spec.checkpoint_interval = AnyDuration();
     spec.walltime_notice = AnyDuration();
+    spec.saves_before_drain = Coin();
     spec.watchdog = AnyDuration();
     spec.dump_wait = AnyDuration();
     spec.saved_exit_codes = List([this] { return Int32(); });
