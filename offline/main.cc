@@ -223,7 +223,7 @@ void AddCopies(ReplayCommand* to) {
       ->excludes(fill);
   to->app
       ->add_option("--seeds", to->arguments.seeds,
-                   "Seeds of the copies (--jitter) or of the orders (--fill); default 1")
+                   "Seeds of the copies (--jitter, --faults) or of the orders (--fill); default 1")
       ->delimiter(',')
       ->allow_extra_args(false);
   to->app
@@ -256,9 +256,16 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember(replay::PolicyNames()));
-  to->app->add_option("--network", to->arguments.network,
-                      "Network model: the speed of training jobs depends on communication");
-  to->app->add_option("--outages", to->arguments.outages, "Outages of nodes, as CSV: node,down,up");
+  CLI::Option* network =
+      to->app->add_option("--network", to->arguments.network,
+                          "Network model: the speed of training jobs depends on communication");
+  CLI::Option* outages = to->app->add_option("--outages", to->arguments.outages,
+                                             "Outages of nodes, as CSV: node,down,up");
+  to->app
+      ->add_option("--faults", to->arguments.faults,
+                   "Rates of random faults; jobs start again from their last checkpoint")
+      ->excludes(outages)
+      ->excludes(network);
   to->app->add_option("--by", to->by, "In tables, also print each queue, or each user")
       ->check(CLI::IsMember({"queue", "user"}));
   to->app->add_option("--jobs", to->arguments.jobs,

@@ -71,7 +71,8 @@ TEST_CASE(
 TEST_CASE("options and keys of a network are refused without one") {
   ReplayArguments arguments = Example();
   arguments.network.clear();
-  CHECK(RunReplay(arguments).status().message() == "--columns: class needs --network");
+  CHECK(RunReplay(arguments).status().message() ==
+        "--columns: class needs --network, or \"training\" in each --config");
   arguments = Example();
   arguments.fill = 1.3;
   CHECK_FALSE(RunFill(arguments).ok());
