@@ -22,11 +22,27 @@ namespace {
 using Row = CsvRow;
 
 const std::vector<std::string>& Fields() {
-  static const auto* fields = new std::vector<std::string>{
-      "name",       "submit", "run",        "requested",   "tasks",     "cpu",
-      "cpu_millis", "memory", "memory_mib", "gpus",        "gpu_model", "gpu_milli",
-      "user",       "queue",  "priority",   "preemptible", "status",    "class",
-      "checkpoint_interval", "checkpoint_cost", "restart_cost"};
+  static const auto* fields = new std::vector<std::string>{"name",
+                                                           "submit",
+                                                           "run",
+                                                           "requested",
+                                                           "tasks",
+                                                           "cpu",
+                                                           "cpu_millis",
+                                                           "memory",
+                                                           "memory_mib",
+                                                           "gpus",
+                                                           "gpu_model",
+                                                           "gpu_milli",
+                                                           "user",
+                                                           "queue",
+                                                           "priority",
+                                                           "preemptible",
+                                                           "status",
+                                                           "class",
+                                                           "checkpoint_interval",
+                                                           "checkpoint_cost",
+                                                           "restart_cost"};
   return *fields;
 }
 
@@ -191,7 +207,8 @@ class CsvReader {
                                   Set(row, "priority", Whole, &priority),
                                   Set(row, "preemptible", Flag, &job.preemptible),
                                   Set(row, "status", End, &job.ended),
-                                  Shape(row, &job.shape), Costs(row, &job.costs)};
+                                  Shape(row, &job.shape),
+                                  Costs(row, &job.costs)};
     for (const absl::Status& status : parts) {
       if (!status.ok()) return status;
     }

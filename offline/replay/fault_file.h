@@ -53,7 +53,7 @@ class StrikeSequence {
  private:
   const FaultModel& model_;
   const uint64_t nodes_;
-  double all_ = 0;  // counts of all causes
+  double all_ = 0;       // counts of all causes
   absl::Duration mean_;  // between two
   Random random_;
   Strike next_;

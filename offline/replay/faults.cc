@@ -76,7 +76,8 @@ std::optional<FaultAct> Faults::Begin(const Strike& strike, Time now) {
 std::optional<FaultAct> Faults::Take(Time now) {
   while (Next() <= now) {
     const Strike strike = strikes_to_come_.next();
-    if (begin_ + strike.time <= now && (due_.empty() || begin_ + strike.time < due_.begin()->time)) {
+    if (begin_ + strike.time <= now &&
+        (due_.empty() || begin_ + strike.time < due_.begin()->time)) {
       strikes_to_come_.Pop();
       if (auto act = Begin(strike, begin_ + strike.time); act.has_value()) return act;
       continue;
@@ -86,8 +87,7 @@ std::optional<FaultAct> Faults::Take(Time now) {
     if (!Applies(due)) continue;
     if (due.act.what == What::kNodeUp) {
       bad_.erase(due.act.node);
-    } else if (due.act.what != What::kNodeDown ||
-               !state_.nodes().At(due.act.node).tasks.empty()) {
+    } else if (due.act.what != What::kNodeDown || !state_.nodes().At(due.act.node).tasks.empty()) {
       ++interruptions_[model_.causes[due.cause].name];
     }
     return due.act;

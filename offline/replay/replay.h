@@ -57,7 +57,7 @@ struct ReplayRun {
   std::optional<double> queue_fairness, user_fairness;  // ShareMeter::Fairness
   std::optional<double> fragmentation;                  // FragmentationMeter::Fragmentation
   std::map<int32_t, std::string> tiers;                 // names of those in `outcomes`
-  int64_t strikes = 0;                           // faults, with ReplayOptions::faults
+  int64_t strikes = 0;                                  // faults, with ReplayOptions::faults
   std::map<std::string, int64_t> interruptions;  // of these, those that stopped a job, by cause
   bool interrupted = false;  // before its end: only outcomes of ended jobs are complete
   int64_t cycles = 0;

@@ -38,9 +38,8 @@ void TrainingProgress::Decided(const SimCluster& cluster, const EventBody& decis
 }
 
 bool TrainingProgress::OnBadNode(const Job& job) const {
-  return !bad_.empty() && std::any_of(job.tasks.begin(), job.tasks.end(), [&](const Task& task) {
-    return bad_.count(task.node) > 0;
-  });
+  return !bad_.empty() && std::any_of(job.tasks.begin(), job.tasks.end(),
+                                      [&](const Task& task) { return bad_.count(task.node) > 0; });
 }
 
 TrainingTime TrainingProgress::TimeOf(const Work& work, Time now) const {
@@ -81,8 +80,8 @@ void TrainingProgress::End(JobId id, Time now) {
   const auto found = work_.find(id);
   Work& work = found->second;
   const Duration needs = TimeToTrain(CostsOf(work), work.again, work.left);
-  const bool done = work.running && work.stands == absl::InfiniteFuture() &&
-                    now - work.since >= needs;
+  const bool done =
+      work.running && work.stands == absl::InfiniteFuture() && now - work.since >= needs;
   if (work.running) Pause(now, &work);
   if (done) {  // the work at the end needs no checkpoint
     work.spent.useful += work.left;
