@@ -42,7 +42,6 @@ absl::StatusOr<FaultCause> ToFaultCause(const sim::v1::FaultCause& from, const s
   const absl::StatusOr<FaultKind> kind = KindOf(from, path);
   if (!kind.ok()) return kind.status();
   cause.kind = *kind;
-  if (cause.detection < absl::ZeroDuration()) return WrongFault(path + ".detection", "below 0");
   const bool node = cause.kind == FaultKind::kNode;
   if (node && cause.repair <= absl::ZeroDuration()) {
     return WrongFault(path + ".repair", "must be above 0 for NODE");

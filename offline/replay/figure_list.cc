@@ -90,7 +90,7 @@ void AddTraining(const sim::v1::TrainingFigures& training, std::vector<Figure>* 
   AddCount("faults", training.faults(), to);
   const auto& causes = training.interruptions();
   for (const auto& [cause, count] : std::map<std::string, int64_t>(causes.begin(), causes.end())) {
-    AddCount(absl::StrCat("interrupted by ", cause), count, to);
+    AddCount(absl::StrCat("by ", cause), count, to);
   }
 }
 

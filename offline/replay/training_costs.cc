@@ -13,19 +13,6 @@ namespace {
 
 constexpr Duration kLeastInterval = absl::Seconds(1);
 
-absl::Status CheckCosts(const sim::v1::TrainingCosts& one, const std::string& path) {
-  if (one.has_checkpoint_interval() && DurationFrom(one.checkpoint_interval()) < kLeastInterval) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ".checkpoint_interval: below 1s"));
-  }
-  if (DurationFrom(one.checkpoint_cost()) < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ".checkpoint_cost: below 0"));
-  }
-  if (DurationFrom(one.restart_cost()) < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ".restart_cost: below 0"));
-  }
-  return absl::OkStatus();
-}
-
 // Null: none applies. INVALID_ARGUMENT if the job names a class that has no entry.
 absl::StatusOr<const sim::v1::TrainingCosts*> EntryOf(const TrainingEntries& entries,
                                                       const TraceJob& job) {
@@ -96,7 +83,10 @@ absl::Status CheckTraining(const TrainingEntries& entries) {
   std::set<std::string> names;
   for (int i = 0; i < entries.size(); ++i) {
     const std::string path = absl::StrCat("training[", i, "]");
-    if (auto status = CheckCosts(entries[i], path); !status.ok()) return status;
+    const Duration interval = DurationFrom(entries[i].checkpoint_interval());
+    if (entries[i].has_checkpoint_interval() && interval < kLeastInterval) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ".checkpoint_interval: below 1s"));
+    }
     if (names.insert(entries[i].name()).second) continue;
     return absl::InvalidArgumentError(absl::StrCat(path, ".name: is repeated"));
   }

@@ -78,11 +78,12 @@ TEST_CASE("options and keys of a network are refused without one") {
   CHECK_FALSE(RunFill(arguments).ok());
   arguments.network.clear();
   arguments.columns = "tasks=workers,gpus=gpus";
-  CHECK(RunFill(arguments).status().message() == "spread: --fill takes no \"jobs\"");
+  CHECK(RunFill(arguments).status().message() ==
+        "spread: --fill takes no \"jobs\" and no \"training\"");
   arguments = Example();
   arguments.configs = {std::string(BERTH_EXAMPLES) + "/network/testbed.yaml"};
   CHECK(RunReplay(arguments).status().message() ==
-        arguments.configs[0] + ": only \"config\" and \"jobs\" are allowed");
+        arguments.configs[0] + ": only \"config\", \"jobs\" and \"training\" are allowed");
 }
 
 }  // namespace
