@@ -15,7 +15,10 @@ absl::Time TimeOf(const v1::ChangeEvent& event) {
 
 }  // namespace
 
-GangWatch::GangWatch(BenchCluster& cluster) : reader_(cluster.watch().Watch(&context_, {})) {
+GangWatch::GangWatch(BenchCluster& cluster) {
+  v1::WatchRequest request;
+  request.set_nodes(true);
+  reader_ = cluster.watch().Watch(&context_, request);
   v1::WatchResponse initial;
   if (!reader_->Read(&initial)) Check(reader_->Finish(), "Watch");
   thread_ = std::thread([this] { Read(); });
