@@ -247,8 +247,10 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       "--cluster", to->arguments.cluster,
       "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
   to->app
-      ->add_option("--config", to->arguments.configs,
-                   "Config of a scenario, and how jobs are submitted; several are compared")
+      ->add_option(
+          "--config", to->arguments.configs,
+          "Config of a scenario, how jobs are submitted, what stops cost them; several are "
+          "compared")
       ->allow_extra_args(false);
   to->app
       ->add_option("--policy", to->arguments.policies,

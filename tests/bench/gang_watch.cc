@@ -55,13 +55,15 @@ void GangWatch::Take(const v1::ChangeEvent& event) {
     task.node = event.node();
   }
   if (task.state == v1::TASK_RUNNING) task.running = time;
+  const bool waits = task.state == v1::TASK_PENDING || task.state == v1::TASK_NOMINATED;
+  if (waits && seen_.lost == absl::InfinitePast()) seen_.stopped = time;
   if (task.state == v1::TASK_FAILED && seen_.failed == absl::InfinitePast()) seen_.failed = time;
 }
 
 void GangWatch::Mark() {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, task] : seen_.tasks) before_[name] = task.attempt;
-  seen_.silent = seen_.lost = seen_.failed = absl::InfinitePast();
+  seen_.silent = seen_.lost = seen_.failed = seen_.stopped = absl::InfinitePast();
 }
 
 bool GangWatch::AllRestarted(size_t tasks) const {

@@ -27,8 +27,10 @@ struct RecoverySeen {
   absl::Time silent = absl::InfinitePast();  // the last node that was found silent
   absl::Time lost = absl::InfinitePast();    // the last that was lost
   absl::Time failed = absl::InfinitePast();  // the first task that failed by itself
-  absl::Time bound, running;                 // the last task
-  std::map<std::string, TaskSeen> tasks;     // by name
+  // The last task of those that had to stop; while a node is fenced, those on other nodes.
+  absl::Time stopped = absl::InfinitePast();
+  absl::Time bound, running;              // the last task
+  std::map<std::string, TaskSeen> tasks;  // by name
 };
 
 class GangWatch {

@@ -3,6 +3,9 @@
 //
 //   frozen .. lease .. silent .. kill grace + margin .. lost .. bound .. running
 //            detect              fence                     replan     start
+//
+// The tasks on the other nodes are stopped while the dead ones are fenced: "stop" is a part of
+// "fence".
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -155,6 +158,7 @@ class TwoSets {
       (*samples)[name].push_back(value);
     };
     add("detect", absl::ToDoubleSeconds(seen.silent - died));
+    add("stop", absl::ToDoubleSeconds(seen.stopped - seen.silent));
     add("fence", absl::ToDoubleSeconds(seen.lost - seen.silent));
     add("replan", absl::ToDoubleSeconds(seen.bound - seen.lost));
     add("start", absl::ToDoubleSeconds(seen.running - seen.bound));
@@ -232,6 +236,7 @@ std::vector<Row> RecoverInPlace(const Options& options) {
     world.watch().Mark();
     const RecoverySeen seen = world.WaitRestarted();
     samples["restart"].push_back(absl::ToDoubleSeconds(seen.running - seen.failed));
+    samples["stop"].push_back(absl::ToDoubleSeconds(seen.stopped - seen.failed));
     samples["replan"].push_back(absl::ToDoubleSeconds(seen.bound - seen.failed));
     samples["start"].push_back(absl::ToDoubleSeconds(seen.running - seen.bound));
     samples["server_cpu"].push_back(world.cluster().server().CpuSeconds() - cpu);
