@@ -136,6 +136,21 @@ TEST_CASE("without a spare node the job waits until the node is back") {
         "useful 33m20s, lost 1m10s, checkpoints 1m, restarts 1m40s, waiting 1h6m40s");
 }
 
+TEST_CASE("a job that makes room for another one continues from its last checkpoint") {
+  Workload workload;
+  workload.jobs = {GpuJob(1, 1000 * kSecond, 1), GpuJob(2, 100 * kSecond, 1)};
+  workload.jobs[0].preemptible = true;
+  workload.jobs[1].submit = 350 * kSecond;
+  workload.jobs[1].priority = 10;
+  const Trained ran = Train(workload, "n0", Costs(100, 0, 10), {});
+  CHECK(ran.run.outcomes[1].end == 450 * kSecond);
+  CHECK(ran.run.outcomes[0].preemptions == 1);
+  CHECK(ran.run.outcomes[0].end == (450 + 10 + 700) * kSecond);
+  CHECK(PartsOf(ran.training.spent.at(0)) ==
+        "useful 16m40s, lost 50s, restarts 10s, waiting 1m40s");
+  CHECK(PartsOf(ran.training.spent.at(1)) == "useful 1m40s");
+}
+
 TEST_CASE("a job stops at its walltime with work left") {
   Workload workload;
   workload.jobs = {GpuJob(1, 2000 * kSecond, 1)};
