@@ -1,9 +1,9 @@
 // What the running tasks of one node have reported, and what of it the server has.
 //
 // The state of a task is sent when it differs from the one sent last on this stream: what it
-// reported has changed, or its watchdog has become due, or is due no longer. The state of a task that
-// hangs is sent each time. The time without progress is part of what is sent, but grows all the time
-// and is no change.
+// reported has changed, or its watchdog has become due, or is due no longer. The state of a task
+// that hangs is sent each time. The time without progress is part of what is sent, but grows all
+// the time and is no change.
 //
 // No thread, clock or IO. Not thread-safe.
 #ifndef BERTH_CLIENTS_AGENT_PROGRESS_SENDER_H_

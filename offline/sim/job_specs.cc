@@ -75,7 +75,8 @@ absl::StatusOr<std::vector<LifecyclePolicy>> ToPolicies(
     const Policy& policy = policies[i];
     if (policy.event() == Policy::EVENT_UNSPECIFIED) return Wrong(here + ".event", "is missing");
     if (policy.action() == Policy::ACTION_UNSPECIFIED) return Wrong(here + ".action", "is missing");
-    if (policy.event() == Policy::TASK_PENDING && DurationFrom(policy.after()) <= absl::ZeroDuration()) {
+    if (policy.event() == Policy::TASK_PENDING &&
+        DurationFrom(policy.after()) <= absl::ZeroDuration()) {
       return Wrong(here + ".after", "is required with TASK_PENDING");
     }
   }

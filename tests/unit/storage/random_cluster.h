@@ -444,8 +444,8 @@ class RandomCluster {
                                   random_.Count(1000),
                                   random_.Any(CheckpointPlace::kShared)};
       case 10:
-        return TaskHung{{job->id, task}, attempt, absl::Seconds(random_.Count(99)), -1,
-                        random_.Coin()};
+        return TaskHung{
+            {job->id, task}, attempt, absl::Seconds(random_.Count(99)), -1, random_.Coin()};
       case 0:
         return TasksStarted{job->id, {task}};
       case 1:

@@ -152,19 +152,20 @@ class RandomValues {
   NodeSpec AnyNodeSpec() {
     std::vector<Device> devices = List([this] { return AnyDevice(); });
     const DeviceTopology topology = AnyTopologyOf(devices.size());
-    return {.name = Text(),
-            .address = Text(),
-            .cpu_millis = Int64(),
-            .memory_bytes = Int64(),
-            .devices = std::move(devices),
-            .extended = Amounts(),
-            .labels = Labels(),
-            .taints = List([this] { return Taint{.key = Text(), .value = Text(), .evicts = Coin()}; }),
-            .os = Text(),
-            .architecture = Text(),
-            .topology = topology,
-            .divides_gpus = Coin(),
-            .max_tasks = Count(1 << 30)};
+    return {
+        .name = Text(),
+        .address = Text(),
+        .cpu_millis = Int64(),
+        .memory_bytes = Int64(),
+        .devices = std::move(devices),
+        .extended = Amounts(),
+        .labels = Labels(),
+        .taints = List([this] { return Taint{.key = Text(), .value = Text(), .evicts = Coin()}; }),
+        .os = Text(),
+        .architecture = Text(),
+        .topology = topology,
+        .divides_gpus = Coin(),
+        .max_tasks = Count(1 << 30)};
   }
   NodeStatus AnyNodeStatus() {
     return {.state = Any(NodeState::kLost),
