@@ -389,12 +389,11 @@ EventBody GetProgressEvent(const pb::LogEvent& m, Reader& reader) {
                        .attempt = m.task_ready().attempt()};
     case pb::LogEvent::kCheckpointRecorded: {
       const pb::CheckpointRecorded& recorded = m.checkpoint_recorded();
-      return CheckpointRecorded{
-          .task = {.job = JobId{recorded.job()}, .task = recorded.task()},
-          .attempt = recorded.attempt(),
-          .step = recorded.step(),
-          .bytes = recorded.bytes(),
-          .place = GetCheckpointPlace(recorded.place(), reader)};
+      return CheckpointRecorded{.task = {.job = JobId{recorded.job()}, .task = recorded.task()},
+                                .attempt = recorded.attempt(),
+                                .step = recorded.step(),
+                                .bytes = recorded.bytes(),
+                                .place = GetCheckpointPlace(recorded.place(), reader)};
     }
     case pb::LogEvent::kTaskHung: {
       const pb::TaskHung& hung = m.task_hung();

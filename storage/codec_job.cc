@@ -37,7 +37,7 @@ static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 30);
+static_assert(kFields<JobSpec> == 31);
 static_assert(kFields<GroupSpec> == 21);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
@@ -323,6 +323,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   if (!(spec.topology == TopologyConstraint{})) SetTopology(spec.topology, out->mutable_topology());
   for (const AffinityTerm& term : spec.affinity) SetAffinity(term, out->add_affinity());
   out->mutable_saved_exit_codes()->Add(spec.saved_exit_codes.begin(), spec.saved_exit_codes.end());
+  out->set_saves_before_drain(spec.saves_before_drain);
   SetTimes(spec, out);
 }
 
@@ -352,6 +353,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   for (const pb::AffinityTerm& term : message.affinity())
     spec.affinity.push_back(GetAffinity(term));
   spec.saved_exit_codes = {message.saved_exit_codes().begin(), message.saved_exit_codes().end()};
+  spec.saves_before_drain = message.saves_before_drain();
   GetTimes(message, reader, spec);
   return spec;
 }

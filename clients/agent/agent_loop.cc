@@ -163,6 +163,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   if (!rebooted.ok()) return rebooted.status();
   rebooted_ = *rebooted;
   logs_ = std::make_unique<LogFiles>(runner_->tasks_directory());
+  notices_ = std::make_unique<NoticeFiles>(runner_->tasks_directory());
   random_ =
       std::make_unique<Random>(static_cast<uint64_t>(absl::ToUnixNanos(SystemClock().Now())) ^
                                std::hash<std::string>()(journal_->state().identity.agent_id()));
@@ -183,6 +184,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
                           .keep_ended = DurationFrom(config_.keep_ended())},
       *link_, *journal_, *runner_, *logs_, *random_);
   logic_->SetExecRunner(execs_.get());
+  logic_->SetNoticeSource(notices_.get());
   logic_->SetGpuDivider(this);
   return absl::OkStatus();
 }

@@ -26,6 +26,7 @@
 #include "clients/agent/journal.h"
 #include "clients/agent/log_files.h"
 #include "clients/agent/logic.h"
+#include "clients/agent/notice_files.h"
 #include "clients/agent/process_runner.h"
 #include "support/clock.h"
 #include "support/http/http_server.h"
@@ -108,6 +109,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::unique_ptr<FileJournal> journal_;
   std::unique_ptr<ProcessRunner> runner_;
   std::unique_ptr<LogFiles> logs_;
+  std::unique_ptr<NoticeFiles> notices_;
   std::unique_ptr<ExecHost> execs_;
   HealthBook health_;
   std::unique_ptr<Random> random_;

@@ -561,6 +561,11 @@ bool TaskBook::Running(const TaskId& id) const {
   return found != tasks_.end() && found->second.record.phase() == TaskRecord::RUNNING;
 }
 
+const v1::TaskLaunch* TaskBook::ReportedLaunch(const TaskId& id) const {
+  if (Ended(id) || tasks_.at(id).silent) return nullptr;
+  return &tasks_.at(id).record.launch();
+}
+
 void TaskBook::Tick(Instant now) {
   if (unsaved_ > 0 && now.steady >= save_retry_) {
     save_retry_ = now.steady + kSaveRetry;

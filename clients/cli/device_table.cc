@@ -25,9 +25,16 @@ std::vector<Word> States(const v1::Node& node) {
   const auto& in_use = node.status().devices_in_use();
   const std::set<std::string> used(in_use.begin(), in_use.end());
   const auto& shares = node.status().shares_in_use();
+  const auto& drains = node.status().drain().devices();
   std::vector<Word> states;
   for (const v1::Device& device : node.inventory().devices()) {
     const auto share = shares.find(device.uuid());
+    const bool drained = std::find(drains.begin(), drains.end(), device.uuid()) != drains.end();
+    if (drained && !device.unhealthy()) {
+      const bool busy = used.count(device.uuid()) > 0;
+      states.push_back({busy ? "in use, drained" : "drained", Color::kYellow});
+      continue;
+    }
     if (!device.unhealthy() && share != shares.end()) {
       states.push_back({absl::StrCat(HumanCount(share->second), " in use"), Color::kBlue});
       continue;

@@ -235,9 +235,13 @@ Word QueueStateWord(v1::QueueState state) {
 Word NodeStateWord(const v1::NodeStatus& status) {
   Word word{EnumWord(status.state()),
             status.state() == v1::NODE_READY ? Color::kGreen : Color::kRed};
-  if (!status.draining() && !status.cordoned()) return word;
+  const bool devices = status.drain().devices_size() > 0;
+  if (!status.draining() && !status.cordoned() && !devices) return word;
   if (word.color == Color::kGreen) word.color = Color::kYellow;
-  word.text += status.draining() ? ",Draining" : ",Cordoned";
+  if (status.draining() || status.cordoned()) {
+    word.text += status.draining() ? ",Draining" : ",Cordoned";
+  }
+  if (devices && !status.draining()) word.text += ",DrainingDevices";
   return word;
 }
 

@@ -74,6 +74,23 @@ Shape<v1::Node> NodeShape() {
   return {"node", NodeTable, [](const v1::Node& node) { return YamlOf(node); }};
 }
 
+// "Checkpoint since ..., until ...; only GPU-1, GPU-2"; empty without a drain.
+std::string DrainText(const v1::NodeStatus& status, absl::TimeZone zone) {
+  if (!status.has_drain()) return "";
+  const v1::NodeDrain& drain = status.drain();
+  std::string text = HumanEnum(drain.mode());
+  if (drain.has_begin_time()) {
+    absl::StrAppend(&text, " since ", HumanTime(true, drain.begin_time(), zone));
+  }
+  if (drain.has_deadline()) {
+    absl::StrAppend(&text, ", until ", HumanTime(true, drain.deadline(), zone));
+  }
+  if (drain.devices_size() > 0) {
+    absl::StrAppend(&text, "; only ", absl::StrJoin(drain.devices(), ", "));
+  }
+  return text;
+}
+
 std::string DescribeNode(const v1::Node& node, const v1::ListTasksResponse& tasks,
                          const Session& session) {
   const v1::NodeStatus& status = node.status();
@@ -81,6 +98,7 @@ std::string DescribeNode(const v1::Node& node, const v1::ListTasksResponse& task
   page.Add("Name", node.name());
   page.Add("State", Paint(NodeStateWord(status), session.colors()));
   page.Add("Reason", status.reason());
+  page.Add("Drain", DrainText(status, session.io().time_zone));
   page.Add("Address", node.inventory().address());
   page.Add("System", absl::StrCat(node.inventory().os(), " ", node.inventory().architecture()));
   page.Add("Agent", status.agent_version());
@@ -154,6 +172,38 @@ void AddNodeList(CLI::App& noun, Session& session) {
   list->add_flag("--watch,-w", *watch, "print the list again after every change");
 }
 
+// One of kDrainModes.
+const std::vector<std::string> kDrainModes = {"now", "checkpoint", "wait"};
+v1::NodeDrain::Mode DrainModeFrom(const std::string& word) {
+  if (word == "checkpoint") return v1::NodeDrain::CHECKPOINT;
+  return word == "wait" ? v1::NodeDrain::WAIT : v1::NodeDrain::NOW;
+}
+
+void AddDrainModes(CLI::App& drains, const std::shared_ptr<v1::DrainNodeRequest>& drain) {
+  drains
+      .add_option_function<std::string>(
+          "--mode", [drain](const std::string& word) { drain->set_mode(DrainModeFrom(word)); },
+          "how tasks leave: now (default), checkpoint (once they have saved), wait (as they end)")
+      ->check(CLI::IsMember(kDrainModes));
+  drains
+      .add_option_function<std::string>(
+          "--deadline",
+          [drain](const std::string& text) {
+            ToProto(DurationFrom(text), drain->mutable_deadline());
+          },
+          "stop tasks that are still there after this time, such as 30m; default for "
+          "--mode checkpoint: 10m")
+      ->check(kIsDuration);
+  drains
+      .add_option_function<Names>(
+          "--device",
+          [drain](const Names& devices) {
+            drain->mutable_devices()->Assign(devices.begin(), devices.end());
+          },
+          "drain only the device with this uuid, not the node; may be repeated")
+      ->allow_extra_args(false);
+}
+
 void AddSteering(CLI::App& noun, Session& session) {
   auto cordon = std::make_shared<v1::CordonNodeRequest>();
   AddSelectingNodes(noun, session, "cordon", "stop placing tasks on nodes",
@@ -175,7 +225,8 @@ void AddSteering(CLI::App& noun, Session& session) {
       "reason that users see");
   drains->add_flag_function(
       "--wait-for-jobs", [drain](int64_t) { drain->set_wait_for_jobs(true); },
-      "let running tasks finish");
+      "only cordon: let running tasks finish");
+  AddDrainModes(*drains, drain);
   AddSelectingNodes(
       noun, session, "uncordon", "place tasks on nodes again", [](Session& s, const Names& names) {
         return ChangeByName(s, names, &NodeStub::UncordonNode, "uncordoned", NodeShape());

@@ -49,6 +49,7 @@ Time WakeAt(const Cycle& cycle, const Plan& plan) {
   const auto& revisits = state.pending().revisits();
   if (!revisits.empty()) wake = std::min(wake, revisits.begin()->first);
   if (!state.timers().empty()) wake = std::min(wake, state.timers().begin()->first);
+  if (!state.drain_ends().empty()) wake = std::min(wake, state.drain_ends().begin()->first);
   const bool waiting = state.pending().job_count() > 0;
   if (waiting && !state.backoffs().empty()) wake = std::min(wake, state.backoffs().begin()->first);
   return std::min(wake, NextReservedStart(state, cycle.now()));

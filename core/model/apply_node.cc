@@ -192,10 +192,19 @@ absl::Status ApplyBody(ClusterState& state, const NodeFenced& event, Time now) {
 
 absl::Status ApplyBody(ClusterState& state, const NodeSteered& event, Time) {
   if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
-  NodeStatus status = state.nodes().At(event.id).status;
+  const Node& node = state.nodes().At(event.id);
+  for (size_t i = node.spec.devices.size(); i < kMaxDevicesPerNode; ++i) {
+    if (event.drain.devices.Has(i)) return Invalid(NameOf(node), " has no device ", i);
+  }
+  if (event.drain.mode == DrainMode::kCheckpoint &&
+      event.drain.deadline == absl::InfiniteFuture()) {
+    return Invalid(NameOf(node), ": a drain by checkpoint needs a deadline");
+  }
+  NodeStatus status = node.status;
   status.cordoned = event.cordoned;
   status.draining = event.draining;
-  status.drain = event.drain;
+  const bool drains = event.draining || !event.drain.devices.Empty();
+  status.drain = drains ? event.drain : Drain{};
   status.reason = event.reason;
   if (!event.cordoned && !event.draining) {  // trusted again
     status.refusals = status.refused_jobs = 0;

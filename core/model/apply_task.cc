@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/model/apply_internal.h"
+#include "core/model/drains.h"
 #include "core/model/release.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
@@ -46,13 +47,16 @@ bool ShowsNodeWell(const TaskReported& report) {
   return report.state == (report.trust_at_running ? ReportState::kRunning : ReportState::kPrepared);
 }
 
-// It ended as a task does that saved its work when asked to: before it is stopped, or before the
-// walltime ends.
-bool Saves(const Job& job, const Task& task, const TaskReported& report) {
+// It ended as a task does that saved its work when asked to: before it is stopped, before the
+// walltime ends, or because it must leave its node.
+bool Saves(const ClusterState& state, const Job& job, const TaskReported& report) {
   if (job.saved_exit_codes.empty() || report.state != ReportState::kExited) return false;
-  return (Releasing(task) || AskedToSave(job, task)) && report.exit_signal == 0 &&
-         std::binary_search(job.saved_exit_codes.begin(), job.saved_exit_codes.end(),
-                            report.exit_code);
+  const bool says_so = std::binary_search(job.saved_exit_codes.begin(), job.saved_exit_codes.end(),
+                                          report.exit_code);
+  if (report.exit_signal != 0 || !says_so) return false;
+  const Task& task = job.tasks[report.task.task];
+  return Releasing(task) || AskedToSave(job, task) ||
+         AskedByDrain(state, job, report.task.task) != absl::InfiniteFuture();
 }
 
 void ForgetRefusals(StateEditor& editor, const Node& node) {
@@ -184,7 +188,7 @@ absl::Status ApplyBody(ClusterState& state, const TaskReported& event, Time now)
   }
   StateEditor editor(state);
   if (ShowsNodeWell(event)) ForgetRefusals(editor, state.nodes().At(task.node));
-  editor.SetTask(event.task, ReportedTask(task, event, Saves(*job, task, event), now));
+  editor.SetTask(event.task, ReportedTask(task, event, Saves(state, *job, event), now));
   if (!Occupies(task.state)) editor.SetTaskMessage(event.task, event.message);
   return absl::OkStatus();
 }

@@ -131,6 +131,8 @@ class ClusterState {
   const absl::btree_set<std::pair<Time, JobId>>& short_jobs() const { return short_jobs_; }
   // Nodes in back-off, by its end.
   const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
+  // Nodes from which tasks must leave at a time (DrainDeadline), by that time.
+  const absl::btree_set<std::pair<Time, NodeId>>& drain_ends() const { return drain_ends_; }
   // Nodes at their limit of tasks (NodeSpec::max_tasks), which are not in free().
   const absl::btree_set<NodeId>& full_nodes() const { return full_nodes_; }
   // When planning will recompute the ranks of pending jobs because of ageing, earliest first
@@ -139,7 +141,7 @@ class ClusterState {
   // The time that planning last processed (StateEditor::PassTime).
   Time passed_time() const { return passed_time_; }
   // Jobs that the lifecycle stage must process: a fact changed, something is due, a dependency
-  // ended, or one of their nodes is draining. In id order.
+  // ended, or they must leave a node that is draining. In id order.
   const absl::btree_set<JobId>& unsettled() const { return unsettled_; }
   // Jobs that depend on this one and have neither started nor ended, in id order. While there are
   // any, it cannot be deleted. So a dependency on a job that no longer exists was satisfied.
@@ -198,6 +200,7 @@ class ClusterState {
   absl::btree_set<std::pair<Time, JobId>> timers_;
   absl::flat_hash_map<JobId, Time> timer_of_;  // of jobs with Job::has_timer
   absl::btree_set<std::pair<Time, NodeId>> backoffs_;
+  absl::btree_set<std::pair<Time, NodeId>> drain_ends_;
   absl::btree_set<NodeId> full_nodes_;
   Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;

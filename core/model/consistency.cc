@@ -217,24 +217,34 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   return children == queue.children ? absl::OkStatus() : Differs("children of ", name);
 }
 
-Resources CapacityOf(const Interner& interner, const NodeSpec& spec) {
+Resources CapacityOf(const Interner& interner, const Node& node) {
+  const NodeSpec& spec = node.spec;
   Resources capacity;
   capacity[kCpu] = spec.cpu_millis;
   capacity[kMemory] = spec.memory_bytes;
   for (const NamedAmount& e : spec.extended) capacity[*interner.FindKind(e.name)] += e.amount;
-  for (const Device& d : spec.devices)
-    capacity[*interner.FindKind(d.kind)] += d.unhealthy ? 0 : kWhole;
+  for (size_t i = 0; i < spec.devices.size(); ++i) {
+    capacity[*interner.FindKind(spec.devices[i].kind)] += Unusable(node, i) ? 0 : kWhole;
+  }
   return capacity;
 }
 
 // True if something is being released, and its release leaves room for a task.
 bool RoomSoon(const Node& node) { return node.leaving_tasks > 0 && TaskRoomAfterRelease(node) > 0; }
 
+bool DrainEnds(const ClusterState& state, const Node& node) {
+  const Time deadline = DrainDeadline(node.status);
+  return deadline > state.passed_time() && deadline != absl::InfiniteFuture();
+}
+
 absl::Status CheckFree(const ClusterState& state, const Node& node) {
   const NodeStatus& status = node.status;
   const bool backing_off = status.backoff_until > state.passed_time();
   if (state.backoffs().contains({status.backoff_until, node.id}) != backing_off) {
     return Differs("back-off of node ", node.spec.name);
+  }
+  if (state.drain_ends().contains({DrainDeadline(status), node.id}) != DrainEnds(state, node)) {
+    return Differs("deadline of the drain of node ", node.spec.name);
   }
   const bool full = TaskRoom(node) == 0;
   if (state.full_nodes().contains(node.id) != full) {
@@ -248,7 +258,7 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
   const auto count = [&](const DeviceUse& taken) {
     int devices = 0;
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      if (!node.spec.devices[i].unhealthy && taken.FreeOf(i) > 0) ++devices;
+      if (!Unusable(node, i) && taken.FreeOf(i) > 0) ++devices;
     }
     return devices;
   };
@@ -275,7 +285,7 @@ std::vector<TaskKey> Sorted(std::vector<TaskKey> tasks) {
 absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::OfNode& sums) {
   const std::string name = absl::StrCat("node ", node.spec.name);
   if (state.FindNode(node.spec.name) != &node) return Differs("name of ", name);
-  if (!(node.capacity == CapacityOf(state.interner(), node.spec))) {
+  if (!(node.capacity == CapacityOf(state.interner(), node))) {
     return Differs("capacity of ", name);
   }
   if (auto status = CheckSums<NodeSums>(node, sums, name); !status.ok()) return status;
@@ -395,10 +405,11 @@ absl::Status CheckTopology(const ClusterState& state) {
 // CheckFree finds each node under its current values; this checks that the indexes contain nothing
 // else. A listed time that no job or node has is an extra entry, too.
 absl::Status CheckNothingElse(const ClusterState& state) {
-  size_t leaving = 0, jobs_due = 0, jobs_short = 0, backing_off = 0, full = 0;
+  size_t leaving = 0, jobs_due = 0, jobs_short = 0, backing_off = 0, full = 0, drain_ends = 0;
   state.nodes().ForEach([&](NodeId, const Node& node) {
     leaving += MayHaveTasks(state, node) && RoomSoon(node) ? 1 : 0;
     full += TaskRoom(node) == 0 ? 1 : 0;
+    drain_ends += DrainEnds(state, node) ? 1 : 0;
     backing_off += node.status.backoff_until > state.passed_time() ? 1 : 0;
   });
   state.jobs().ForEach([&](JobId, const Job& job) {
@@ -412,6 +423,7 @@ absl::Status CheckNothingElse(const ClusterState& state) {
   if (state.timers().size() != jobs_due) return Differs("number of timers");
   if (state.short_jobs().size() != jobs_short) return Differs("number of jobs below their minimum");
   if (state.backoffs().size() != backing_off) return Differs("number of back-offs");
+  if (state.drain_ends().size() != drain_ends) return Differs("number of deadlines of drains");
   if (state.full_nodes().size() != full) return Differs("number of full nodes");
   return absl::OkStatus();
 }
@@ -444,10 +456,11 @@ absl::Status CheckConsistency(const ClusterState& state) {
   int64_t shareable = 0;
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     if (status.ok()) status = CheckNode(state, node, sums.nodes[id]);
-    const auto& devices = node.spec.devices;
-    shareable += std::any_of(devices.begin(), devices.end(), [](const Device& device) {
-      return !device.unhealthy && device.max_tasks > 1;
-    });
+    bool shares = false;
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      shares = shares || (!Unusable(node, i) && node.spec.devices[i].max_tasks > 1);
+    }
+    shareable += shares ? 1 : 0;
     if (node.status.state == NodeState::kReady) capacity += node.capacity;
     if (!status.ok() || !state.free().Has(id)) return;
     free += FreeOf(node);

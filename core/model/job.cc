@@ -80,6 +80,12 @@ Time CheckpointDue(const Job& job) {
   return job.status.checkpoint_asked < due ? due : absl::InfiniteFuture();
 }
 
+Time SavedAt(const Job& job, uint32_t index) {
+  const Task& task = job.tasks[index];
+  const Time of_gang = job.status.checkpoint.time;
+  return RunsAlone(job, index) || of_gang < task.start ? task.saved : std::max(task.saved, of_gang);
+}
+
 GroupTally TallyOf(const Job& job) {
   GroupTally sum;
   for (const GroupTally& tally : job.tallies) {

@@ -267,10 +267,13 @@ struct JobSpec {
   // The checkpoint signal is sent this long before the walltime is used up; 0 = it is not.
   Duration walltime_notice = absl::ZeroDuration();
   std::vector<int32_t> saved_exit_codes;  // after that signal, ends that are no failures; ascending
+  // A drain with DrainMode::kCheckpoint sends the signal, too. Otherwise there is nothing to wait
+  // for.
+  bool saves_before_drain = false;
   // It hangs if it shows no progress for so long. Infinite: nobody watches.
   Duration watchdog = absl::InfiniteDuration();
   Duration dump_wait = absl::ZeroDuration();  // from the signal for its stacks until it is stopped
-  Time deadline = absl::InfiniteFuture();  // orders jobs of equal priority
+  Time deadline = absl::InfiniteFuture();     // orders jobs of equal priority
   Duration walltime = absl::InfiniteDuration();
   Duration retry_backoff = absl::Seconds(1);
   Duration prepare_timeout = kDefaultPrepareTimeout;
@@ -487,6 +490,7 @@ struct Job {
   JobTasks tasks;
   std::vector<JobDependency> dependencies;
   std::vector<int32_t> saved_exit_codes;
+  bool saves_before_drain = false;
   JobStatus status;
 
   std::string name;
@@ -567,6 +571,10 @@ inline bool AskedToSave(const Job& job, const Task& task) {
   return job.status.checkpoint_asked != absl::InfinitePast() &&
          job.status.checkpoint_asked >= task.start;
 }
+
+// When its latest checkpoint was reported; InfinitePast if its attempt, or the gang since this
+// attempt began, reported none.
+Time SavedAt(const Job& job, uint32_t task);
 
 // Sum over all groups.
 GroupTally TallyOf(const Job& job);

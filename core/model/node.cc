@@ -147,6 +147,21 @@ bool HasRoom(const Node& node, const DeviceUse& taken, const DeviceUse& more) {
   });
 }
 
+DrainMode DrainModeOf(const NodeStatus& status) {
+  const bool only_devices = !status.drain.devices.Empty();
+  return status.draining && only_devices ? DrainMode::kNow : status.drain.mode;
+}
+
+Time DrainDeadline(const NodeStatus& status) {
+  const bool drains = status.draining || !status.drain.devices.Empty();
+  if (!drains || DrainModeOf(status) == DrainMode::kNow) return absl::InfiniteFuture();
+  return status.drain.deadline;
+}
+
+bool MustLeave(const NodeStatus& status, const DeviceSet& devices) {
+  return status.draining || devices.Overlaps(status.drain.devices);
+}
+
 bool TakesTasks(const NodeStatus& status) {
   return status.state == NodeState::kReady && !status.cordoned && !status.draining;
 }
@@ -178,6 +193,11 @@ NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh) {
   const size_t listed = fresh.devices.size();
   for (size_t i = 0; i < moves.size(); ++i) {
     if (moves[i] >= 0 || !in_use.Has(i)) continue;
+    fresh.devices.push_back(node.spec.devices[i]);
+    fresh.devices.back().unhealthy = true;
+  }
+  for (size_t i = 0; i < moves.size() && fresh.devices.size() < kMaxDevicesPerNode; ++i) {
+    if (moves[i] >= 0 || in_use.Has(i) || !node.status.drain.devices.Has(i)) continue;
     fresh.devices.push_back(node.spec.devices[i]);
     fresh.devices.back().unhealthy = true;
   }

@@ -75,13 +75,14 @@ enum class DrainMode : uint8_t {
 // How tasks leave a node that is drained, or some of its devices.
 struct Drain {
   DrainMode mode = DrainMode::kNow;
-  Time begin = absl::InfinitePast();         // with kCheckpoint: only later checkpoints count
-  Time deadline = absl::InfiniteFuture();
+  Time begin = absl::InfinitePast();       // with kCheckpoint: only later checkpoints count
+  Time deadline = absl::InfiniteFuture();  // finite with kCheckpoint
   // Not empty: the node is not drained, but these of its devices are: their users leave, and nobody
   // else gets them.
   DeviceSet devices;
   bool operator==(const Drain&) const = default;
 };
+inline constexpr Duration kDefaultCheckpointDrain = absl::Minutes(10);
 
 struct NodeStatus {
   NodeState state = NodeState::kReady;
@@ -174,8 +175,8 @@ struct Node : NodeSums {
   absl::InlinedVector<HyperNodeId, 1> domains;  // the lowest of each kind around it; ascending
   uint64_t revision = 0;
   // Derived, besides the sums.
-  Resources capacity;  // healthy devices only
-  DeviceSet healthy;
+  Resources capacity;                         // healthy devices only
+  DeviceSet healthy;                          // neither unhealthy nor drained
   bool shareable = false;                     // some healthy device can be shared
   std::vector<DeviceKindSet> kinds;           // by first index
   std::vector<InterchangeableDevices> alike;  // likewise
@@ -219,11 +220,24 @@ int64_t TaskRoom(const Node& node);
 // The same if the node were empty.
 int64_t TaskRoomIfEmpty(const Node& node);
 
+// How tasks leave the node or the drained devices. A node that drains as a whole although only
+// devices were to be drained, such as for a condition of its agent, drains at once.
+DrainMode DrainModeOf(const NodeStatus& status);
+// When the tasks that may still stay must leave; InfiniteFuture if never, or if none may.
+Time DrainDeadline(const NodeStatus& status);
+// The task, which has these devices there, must leave the node: sooner or later.
+bool MustLeave(const NodeStatus& status, const DeviceSet& devices);
+// The device is not given to tasks.
+inline bool Unusable(const Node& node, size_t device) {
+  return node.spec.devices[device].unhealthy || node.status.drain.devices.Has(device);
+}
+
 // Ready, and not cordoned or draining. Back-off depends on the time: FreeIndex::Has.
 bool TakesTasks(const NodeStatus& status);
 
-// `fresh`, plus devices that tasks of the node use and `fresh` omits (by kind and uuid), as
-// unhealthy ones. May then have more than kMaxDevicesPerNode.
+// `fresh`, plus devices that `fresh` omits (by kind and uuid), as unhealthy ones: those that tasks
+// of the node use, and, while there is room, those that are drained, so that they still are when
+// they come back. May then have more than kMaxDevicesPerNode.
 NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh);
 
 // Sorts the devices, and reorders the topology to match.

@@ -86,6 +86,11 @@ void StateEditor::PassTime(Time now) {
     ReindexNode(state_.nodes_.At(id));
     state_.freed_nodes_.push_back(id);
   }
+  while (!state_.drain_ends_.empty() && state_.drain_ends_.begin()->first <= now) {
+    const Node& node = state_.nodes_.At(state_.drain_ends_.begin()->second);
+    state_.drain_ends_.erase(state_.drain_ends_.begin());
+    for (TaskKey key : node.tasks) state_.unsettled_.insert(key.job);
+  }
 }
 
 void StateEditor::RefreshTimer(Job& job) {

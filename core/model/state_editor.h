@@ -266,6 +266,9 @@ class StateEditor {
   void CountHolds(Node& node);
   void ReindexNode(const Node& node);
   void DeriveNode(Node& node);
+  void DeriveAgain(Node& node);
+  void ListDrainEnd(const Node& node);
+  void DrainChanged(const Node& node, const NodeStatus& old);
   void DeriveQueue(Queue& queue);
   void Claim(const HyperNode& domain, bool claim);
   void SetParent(HyperNode& child, HyperNodeId parent);

@@ -10,12 +10,11 @@
 namespace berth {
 namespace {
 
+// At their new positions. Those that are gone are left out.
 DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
   DeviceSet moved;
   for (size_t i = 0; i < moves.size(); ++i) {
-    if (!devices.Has(i)) continue;
-    BERTH_CHECK(moves[i] >= 0);
-    moved.Add(static_cast<size_t>(moves[i]));
+    if (devices.Has(i) && moves[i] >= 0) moved.Add(static_cast<size_t>(moves[i]));
   }
   return moved;
 }
@@ -66,6 +65,7 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   const std::vector<int> moves = DeviceMoves(node.spec, spec);
   const auto move = [&](TaskKey key, DeviceSet& devices) {
     const DeviceSet moved = Moved(devices, moves);
+    BERTH_CHECK(moved.Count() == devices.Count());  // WithUsedDevices
     if (moved == devices) return;
     devices = moved;
     if (facts()) state_.dirty_.tasks.push_back(key);
@@ -85,40 +85,65 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
     const bool leaves = MayExpel(spec, state_.jobs_.At(key.job).tasks[key.task].devices);
     if (facts() && leaves) state_.unsettled_.insert(key.job);
   }
+  state_.drain_ends_.erase({DrainDeadline(node.status), id});
+  node.status.drain.devices = Moved(node.status.drain.devices, moves);
+  ListDrainEnd(node);
   state_.node_names_.erase(node.spec.name);
   node.spec = std::move(spec);
   state_.node_names_.emplace(node.spec.name, id);
   CountCapacity(node, false);
-  DeriveNode(node);
+  DeriveAgain(node);
   CountCapacity(node, true);
+  if (facts()) state_.dirty_.nodes.push_back(id);
+  WakeAll();
+}
+
+// Its devices are others, or other ones may be used.
+void StateEditor::DeriveAgain(Node& node) {
+  DeriveNode(node);
   CountHolds(node);
   ReindexNode(node);
-  state_.free_.SetMarks(id, 0);
-  state_.new_nodes_.push_back(id);
-  if (facts()) state_.dirty_.nodes.push_back(id);
+  state_.free_.SetMarks(node.id, 0);
+  state_.new_nodes_.push_back(node.id);
   ForgetNever();
-  WakeAll();
 }
 
 void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   Node& node = state_.nodes_.At(id);
   CountCapacity(node, false);
   const NodeStatus old = std::exchange(node.status, std::move(status));
+  if (!(node.status.drain.devices == old.drain.devices)) DeriveAgain(node);
   CountCapacity(node, true);
   state_.backoffs_.erase({old.backoff_until, id});
   if (node.status.backoff_until > state_.passed_time_) {
     state_.backoffs_.insert({node.status.backoff_until, id});
   }
+  state_.drain_ends_.erase({DrainDeadline(old), id});
+  ListDrainEnd(node);
   ReindexNode(node);
   if (!facts()) return;
   state_.dirty_.nodes.push_back(id);
-  if (node.status.draining && !old.draining) {
+  DrainChanged(node, old);
+  WakeAll();
+}
+
+void StateEditor::ListDrainEnd(const Node& node) {
+  const Time deadline = DrainDeadline(node.status);
+  if (deadline <= state_.passed_time_ || deadline == absl::InfiniteFuture()) return;
+  state_.drain_ends_.insert({deadline, node.id});
+}
+
+// Jobs that must leave the node, or get no place there, are looked at.
+void StateEditor::DrainChanged(const Node& node, const NodeStatus& old) {
+  const NodeStatus& now = node.status;
+  const bool drains = now.draining || !now.drain.devices.Empty();
+  const bool changed = now.draining != old.draining || !(now.drain == old.drain);
+  if (drains && changed) {
     for (TaskKey key : node.tasks) state_.unsettled_.insert(key.job);
   }
-  if (!node.nominated.empty() && !TakesTasks(node.status)) {
+  if (!TakesTasks(now) || changed) {
     for (TaskKey key : node.nominated) state_.unsettled_.insert(key.job);
   }
-  WakeAll();
 }
 
 void StateEditor::EraseNode(NodeId id) {
@@ -127,6 +152,7 @@ void StateEditor::EraseNode(NodeId id) {
   while (!node.domains.empty()) LeaveNodes(node.domains.back(), {id});
   CountCapacity(node, false);
   state_.backoffs_.erase({node.status.backoff_until, id});
+  state_.drain_ends_.erase({DrainDeadline(node.status), id});
   state_.free_.Remove(id);
   state_.node_names_.erase(node.spec.name);
   state_.shareable_nodes_ -= node.shareable ? 1 : 0;
@@ -224,7 +250,7 @@ void StateEditor::ReindexNode(const Node& node) {
   state_.free_.PutSoon(node.id, FreeIndex::Room(devices(TakenAfterRelease(node)), cpu));
 }
 
-// Derives capacity, device sets and layout from the spec.
+// Derives capacity, device sets and layout from the spec and the drained devices.
 void StateEditor::DeriveNode(Node& node) {
   const DeviceLayout* before = node.layout;
   node.layout = state_.interner_.AcquireLayout(node.spec);
@@ -243,7 +269,7 @@ void StateEditor::DeriveNode(Node& node) {
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
     const Device& device = node.spec.devices[i];
     const ResourceKind kind = state_.interner_.AddKind(device.kind);
-    if (device.unhealthy) continue;
+    if (Unusable(node, i)) continue;
     node.healthy.Add(i);
     node.shareable = node.shareable || device.max_tasks > 1;
     node.capacity[kind] += kWhole;

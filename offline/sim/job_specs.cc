@@ -75,7 +75,8 @@ absl::StatusOr<std::vector<LifecyclePolicy>> ToPolicies(
     const Policy& policy = policies[i];
     if (policy.event() == Policy::EVENT_UNSPECIFIED) return Wrong(here + ".event", "is missing");
     if (policy.action() == Policy::ACTION_UNSPECIFIED) return Wrong(here + ".action", "is missing");
-    if (policy.event() == Policy::TASK_PENDING && DurationFrom(policy.after()) <= absl::ZeroDuration()) {
+    if (policy.event() == Policy::TASK_PENDING &&
+        DurationFrom(policy.after()) <= absl::ZeroDuration()) {
       return Wrong(here + ".after", "is required with TASK_PENDING");
     }
   }
@@ -227,6 +228,7 @@ void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
   set(job.has_walltime(), job.walltime(), &spec->walltime);
   set(job.has_checkpoint_interval(), job.checkpoint_interval(), &spec->checkpoint_interval);
   set(job.has_walltime_notice(), job.walltime_notice(), &spec->walltime_notice);
+  set(job.has_dump_wait(), job.dump_wait(), &spec->dump_wait);
   set(job.has_retry_backoff(), job.retry_backoff(), &spec->retry_backoff);
   set(job.has_prepare_timeout(), job.prepare_timeout(), &spec->prepare_timeout);
   set(job.has_kill_grace(), job.kill_grace(), &spec->kill_grace);
@@ -259,6 +261,7 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.labels = LabelsFrom(job.labels());
   const std::set<int32_t> saved(job.saved_exit_codes().begin(), job.saved_exit_codes().end());
   spec.saved_exit_codes = {saved.begin(), saved.end()};
+  spec.saves_before_drain = job.saves_before_drain();
   SetTimes(job, start, &spec);
   if (auto status = AddGroups(job, path, &spec); !status.ok()) return status;
   auto policies = ToPolicies(job.policies(), path);

@@ -15,6 +15,11 @@ namespace {
 
 using sim::v1::Step;
 
+DrainMode ModeFrom(v1::NodeDrain::Mode mode) {
+  if (mode == v1::NodeDrain::CHECKPOINT) return DrainMode::kCheckpoint;
+  return mode == v1::NodeDrain::WAIT ? DrainMode::kWait : DrainMode::kNow;
+}
+
 class StepRunner {
  public:
   StepRunner(const std::string& path, SimCluster* cluster) : path_(path), cluster_(*cluster) {}
@@ -72,10 +77,55 @@ class StepRunner {
         NodeSteered{.id = node.id, .cordoned = cordoned, .draining = draining, .reason = {}});
   }
 
+  // As DrainNode does.
+  absl::Status Drain(const Node& node, const sim::v1::Drain& how) {
+    if (how.mode() == v1::NodeDrain::WHEN_PLACED) {
+      return absl::InvalidArgumentError("drain.mode: WHEN_PLACED is not built yet");
+    }
+    NodeSteered event{.id = node.id, .cordoned = node.status.cordoned, .reason = {}};
+    event.drain = {.mode = ModeFrom(how.mode()), .begin = cluster_.now()};
+    for (const std::string& uuid : how.devices()) {
+      const auto& all = node.spec.devices;
+      const auto found = std::find_if(all.begin(), all.end(),
+                                      [&](const Device& device) { return device.uuid == uuid; });
+      if (found == all.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("node ", node.spec.name, " has no device \"", uuid, "\""));
+      }
+      event.drain.devices.Add(static_cast<size_t>(found - all.begin()));
+    }
+    if (how.has_deadline()) {
+      event.drain.deadline = cluster_.now() + DurationFrom(how.deadline());
+    } else if (event.drain.mode == DrainMode::kCheckpoint) {
+      event.drain.deadline = cluster_.now() + kDefaultCheckpointDrain;
+    }
+    if (how.devices().empty()) event.cordoned = event.draining = true;
+    return cluster_.Happen(event);
+  }
+
   // Reports on every named task, or on all tasks in a state that `concerns` accepts.
   absl::Status Reports(const sim::v1::Tasks& what, ReportState state,
                        const std::function<bool(TaskState)>& concerns,
                        const std::function<void(TaskReported*)>& change) {
+    return ForTasks(what, concerns, [&](TaskKey key) -> EventBody {
+      TaskReported report = ReportOf(key, state);
+      change(&report);
+      return report;
+    });
+  }
+
+  // What running tasks tell about themselves.
+  absl::Status Told(const sim::v1::Tasks& what,
+                    const std::function<EventBody(TaskKey key, uint32_t attempt)>& event) {
+    const auto runs = [](TaskState state) { return state == TaskState::kRunning; };
+    return ForTasks(what, runs, [&](TaskKey key) {
+      return event(key, cluster_.state().jobs().At(key.job).tasks[key.task].attempt);
+    });
+  }
+
+  // For every named task, or for all tasks in a state that `concerns` accepts.
+  absl::Status ForTasks(const sim::v1::Tasks& what, const std::function<bool(TaskState)>& concerns,
+                        const std::function<EventBody(TaskKey)>& event) {
     const Job* job = cluster_.state().FindJob(what.job());
     if (job == nullptr) return Wrong(path_, "no job \"", what.job(), "\"");
     const auto names = ExpandPlaces({what.tasks().begin(), what.tasks().end()});
@@ -91,9 +141,7 @@ class StepRunner {
     }
     if (tasks.empty()) return Wrong(path_, "no task of ", job->name, " is in a state for this");
     for (uint32_t task : tasks) {
-      TaskReported report = ReportOf({job->id, task}, state);
-      change(&report);
-      if (auto status = cluster_.Happen(std::move(report)); !status.ok()) {
+      if (auto status = cluster_.Happen(event({job->id, task})); !status.ok()) {
         return Under(path_, status);
       }
     }
@@ -175,9 +223,32 @@ absl::Status TakeNodeStep(const Step& step, StepRunner* taking) {
     case Step::kUncordon:
       return taking->ForNodes(step.uncordon(),
                               [&](const Node& n) { return taking->Steer(n, false, false); });
+    default: {
+      sim::v1::Names nodes;
+      *nodes.mutable_names() = step.drain().names();
+      return taking->ForNodes(nodes, [&](const Node& n) { return taking->Drain(n, step.drain()); });
+    }
+  }
+}
+
+absl::Status TakeProgressStep(const Step& step, StepRunner* taking) {
+  switch (step.what_case()) {
+    case Step::kReady:
+      return taking->Told(step.ready(), [](TaskKey key, uint32_t attempt) {
+        return TaskReady{.task = key, .attempt = attempt};
+      });
+    case Step::kSaved:
+      return taking->Told(step.saved(), [&](TaskKey key, uint32_t attempt) {
+        return CheckpointRecorded{.task = key, .attempt = attempt, .step = step.saved().step()};
+      });
+    case Step::kHung:
+      return taking->Told(step.hung(), [&](TaskKey key, uint32_t attempt) {
+        return TaskHung{.task = key, .attempt = attempt, .step = step.hung().step()};
+      });
     default:
-      return taking->ForNodes(step.drain(),
-                              [&](const Node& n) { return taking->Steer(n, true, true); });
+      return taking->Told(step.moves(), [](TaskKey key, uint32_t attempt) {
+        return TaskHung{.task = key, .attempt = attempt, .over = true};
+      });
   }
 }
 
@@ -247,6 +318,11 @@ absl::Status ApplyStep(const Step& step, const std::string& path, SimCluster* cl
       return taking.ForNodes(step.node_delete(), [&](const Node& node) {
         return cluster->Happen(NodeDeleted{node.id});
       });
+    case Step::kReady:
+    case Step::kSaved:
+    case Step::kHung:
+    case Step::kMoves:
+      return TakeProgressStep(step, &taking);
     case Step::kFinish:
     case Step::kFail:
     case Step::kPrepared:

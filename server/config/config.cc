@@ -60,6 +60,9 @@ void FillNumbers(Server& config) {
     config.clear_drain_after_refusals();
   }
   if (config.cordon_after_refusals() == 0) config.set_cordon_after_refusals(5);
+  auto& brake = *config.mutable_health_brake();
+  if (!brake.has_percent()) brake.set_percent(10);
+  if (!brake.has_least()) brake.set_least(3);
   Limits& limits = *config.mutable_limits();
   if (limits.tasks_per_job() == 0) limits.set_tasks_per_job(10'000);
   if (limits.jobs_per_call() == 0) limits.set_jobs_per_call(1000);
@@ -208,6 +211,9 @@ absl::Status CompleteConfig(Server& config) {
     findings.Invalid({root, "silent_brake"},
                      absl::StrCat("must be above 0 and at most 1, is ", config.silent_brake()));
   }
+  const FieldPath brake(root, "health_brake");
+  CheckRange({brake, "percent"}, config.health_brake().percent(), 0, 100, findings);
+  CheckRange({brake, "least"}, config.health_brake().least(), 0, 1'000'000, findings);
   CheckRange({root, "cordon_after_refusals"}, config.cordon_after_refusals(), 1, 1000, findings);
   if (config.drain_after_refusals() != 0) {
     findings.Invalid({root, "drain_after_refusals"},

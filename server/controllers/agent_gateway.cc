@@ -35,7 +35,8 @@ AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatch
       dispatcher_(dispatcher),
       first_job_(
           loop->Read([](const ClusterState& state, uint64_t) { return state.next_job_id(); })),
-      options_(std::move(options)) {
+      options_(std::move(options)),
+      brake_(options_.brake) {
   dispatcher->SetGateway(this);
   leases->SetOnSilenced([this](NodeId node, uint64_t epoch) {
     Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
@@ -94,6 +95,7 @@ void AgentGateway::OnClosed(SessionId id) {
     absl::MutexLock lock(&mutex_);
     auto found = sessions_.find(id);
     if (found == sessions_.end()) return;
+    brake_.Forget(found->second.node, found->second.epoch);
     auto current = by_node_.find(found->second.node);
     if (current != by_node_.end() && current->second == id) by_node_.erase(current);
     sessions_.erase(found);
@@ -232,6 +234,15 @@ void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& hear
     return Refuse(session.link, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
   }
   SendHeartbeatAck(session.link, heartbeat.sequence(), *longer);
+  RetryConditions(session.node);
+}
+
+// If the loop is full, the next heartbeat tries.
+void AgentGateway::RetryConditions(NodeId node) {
+  if (!brake_.Holds(node)) return;
+  const absl::Status posted =
+      loop_->Post([this, node](Turn& turn) { brake_.Retry(turn, node); }, CommandClass::kEssential);
+  if (!posted.ok()) LogWarn("held conditions are not tried now", {{"error", posted}});
 }
 
 void AgentGateway::SendHeartbeatAck(const Link& link, uint64_t sequence, absl::Duration longer) {
@@ -307,8 +318,8 @@ void AgentGateway::ApplyReport(Turn& turn, const Session& session, const v1::Tas
   turn.OnDurable([this, link = session.link, id = message.report_id()] { SendAck(link, id); });
 }
 
-// Problems that an agent reports steer its node as an operator would, in the agent's name; see
-// NodeSteering.
+// Problems that an agent reports steer its node as an operator would, in the agent's name
+// (conditions.h), as far as the brake allows.
 void AgentGateway::OnConditions(SessionId id, const Session& session,
                                 v1::NodeConditions conditions) {
   if (absl::Status status = ValidateConditions(conditions); !status.ok()) {
@@ -324,20 +335,8 @@ void AgentGateway::OnConditions(SessionId id, const Session& session,
       found->second.conditions.push_back(condition.name());
   }
   const absl::Status posted = loop_->Post(
-      [node = session.node, epoch = session.epoch, conditions = std::move(conditions)](Turn& turn) {
-        const Node* known = turn.state().nodes().Find(node);
-        if (known == nullptr || known->status.epoch != epoch) return;
-        const std::optional<NodeSteered> event = SteeringFor(*known, conditions);
-        if (!event.has_value()) return;
-        const std::string name = known->spec.name;
-        const absl::Status status = turn.Emit(*event);
-        LogWarn("an agent changed the cordon or drain of its node",
-                {{"node", name},
-                 {"cordoned", event->cordoned ? "yes" : "no"},
-                 {"draining", event->draining ? "yes" : "no"},
-                 {"reason", event->reason},
-                 {"status", status}});
-      },
+      [this, node = session.node, epoch = session.epoch, conditions = std::move(conditions)](
+          Turn& turn) { brake_.Note(turn, node, epoch, conditions); },
       CommandClass::kEssential);
   if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
 }

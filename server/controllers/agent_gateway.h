@@ -28,6 +28,7 @@
 #include "absl/time/time.h"
 #include "berth/v1/agent.pb.h"
 #include "server/controllers/agent_link.h"
+#include "server/controllers/health_brake.h"
 #include "server/controllers/registration.h"
 #include "server/loop/loop.h"
 
@@ -44,6 +45,7 @@ struct AgentGatewayOptions {
   StoreIdentity store = {};
   // Of the store: what an older one cannot hold is refused, or recorded as older versions would.
   std::function<uint32_t()> store_format = [] { return UINT32_MAX; };
+  HealthBrakeLimits brake = {};
 };
 
 // Running totals for metrics.
@@ -107,6 +109,8 @@ class AgentGateway {
   void SetProgressBook(ProgressBook* book) { progress_book_ = book; }
   // How many connected nodes report each condition, by its name.
   std::map<std::string, int64_t> Conditions() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nodes whose conditions would cordon or drain them and are only noted for now.
+  size_t HeldConditions() const { return brake_.held(); }
   size_t sessions() const ABSL_LOCKS_EXCLUDED(mutex_);
   const AgentCounters& counters() const { return counters_; }
 
@@ -137,6 +141,7 @@ class AgentGateway {
   void ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& report);
   void OnConditions(SessionId id, const Session& session, v1::NodeConditions conditions)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void RetryConditions(NodeId node);
   void OnProgress(const Session& session, v1::Progress progress);
   void SetIncarnation(v1::ServerMessage* message) const;
   void SendWelcome(const Link& link, const Registration& registration);
@@ -156,6 +161,7 @@ class AgentGateway {
   ExecSink* exec_sink_ = nullptr;
   ProgressBook* progress_book_ = nullptr;
   AgentCounters counters_;
+  HealthBrake brake_;
 
   mutable absl::Mutex mutex_;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK, or why there are no more sessions

@@ -31,12 +31,16 @@ absl::Status ValidateConditions(const v1::NodeConditions& conditions) {
   return absl::OkStatus();
 }
 
+Drain DrainOfDevices(const NodeStatus& status) {
+  return status.drain.devices.Empty() ? Drain{} : status.drain;
+}
+
 std::optional<NodeSteered> SteeringFor(const Node& node, const v1::NodeConditions& conditions) {
   const NodeStatus& now = node.status;
   const bool by_agent = absl::StartsWith(now.reason, kByAgent);
   const bool for_refusals = absl::StartsWith(now.reason, kCordonedForRefusals);
   if (now.cordoned && !by_agent && !for_refusals) return std::nullopt;
-  NodeSteered wish{node.id, false, false, ""};
+  NodeSteered wish{.id = node.id, .drain = DrainOfDevices(now)};
   for (const v1::NodeCondition& condition : conditions.conditions()) {
     const bool drain = condition.effect() == v1::NodeCondition::DRAIN;
     const bool cordon = drain || condition.effect() == v1::NodeCondition::CORDON;

@@ -20,6 +20,10 @@ namespace berth {
 // INVALID_ARGUMENT for too many or too long conditions, or invalid names.
 absl::Status ValidateConditions(const v1::NodeConditions& conditions);
 
+// What remains of the node's drain if the node itself is not to drain: the drain of devices, which
+// only an operator ends.
+Drain DrainOfDevices(const NodeStatus& status);
+
 // The event that brings the node to what its conditions require, if it is not there yet.
 std::optional<NodeSteered> SteeringFor(const Node& node, const v1::NodeConditions& conditions);
 

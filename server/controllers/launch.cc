@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/drains.h"
 #include "core/model/transitions.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
@@ -151,7 +153,8 @@ void SetKill(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duration g
 void SetAskCheckpoint(const LaunchOrder& order, const v1::JobSpec& cold, v1::SignalTask* ask) {
   SetKey(order, ask->mutable_key());
   ask->set_signal(cold.checkpoint().signal());
-  ask->set_reason("its walltime ends soon");
+  ask->set_reason(order.reason == ReleaseReason::kDrain ? "its gang must leave a node"
+                                                        : "its walltime ends soon");
   ask->set_request(absl::ToUnixNanos(order.asked));
 }
 
@@ -191,14 +194,48 @@ void LaunchCapture::Add(const Event& event) {
   } else if (const auto* hung = std::get_if<TaskHung>(&event.body)) {
     const Job* job = state_.jobs().Find(hung->task.job);
     if (job != nullptr && !hung->over) AskRunning(OrderKind::kAskStacks, *job, WritesStacks);
+  } else if (const auto* steered = std::get_if<NodeSteered>(&event.body)) {
+    AskLeaving(steered->id);
   }
+}
+
+// Those that were asked before get the same request, which their agents ignore.
+void LaunchCapture::AskLeaving(NodeId id) {
+  const Node* node = state_.nodes().Find(id);
+  if (node == nullptr || DrainModeOf(node->status) != DrainMode::kCheckpoint) return;
+  std::set<JobId> jobs;
+  for (const TaskKey& key : node->tasks) {
+    const Job& job = state_.jobs().At(key.job);
+    if (MustLeave(node->status, job.tasks[key.task].devices)) jobs.insert(key.job);
+  }
+  for (JobId job : jobs) AskLeaving(id, state_.jobs().At(job));
+}
+
+void LaunchCapture::AskLeaving(NodeId id, const Job& job) {
+  if (!job.saves_before_drain) return;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    if (task.state != TaskState::kRunning || (RunsAlone(job, i) && task.node != id)) continue;
+    if (AskedToSaveAt(job, i) != absl::InfinitePast()) {
+      AddTask(OrderKind::kAskCheckpoint, job, i, ReleaseReason::kDrain);
+    }
+  }
+}
+
+absl::Time LaunchCapture::AskedToSaveAt(const Job& job, uint32_t task) {
+  absl::Time asked = SavesNow(job, task) ? job.status.checkpoint_asked : absl::InfinitePast();
+  if (!job.saves_before_drain || state_.drain_ends().empty()) return asked;
+  const auto [of_gang, fresh] = gang_drains_.try_emplace(job.id);
+  if (fresh) of_gang->second = DrainOfGang(state_, job);
+  const absl::Time by_drain = AskedByDrain(state_, job, task, of_gang->second);
+  return by_drain == absl::InfiniteFuture() ? asked : std::max(asked, by_drain);
 }
 
 void LaunchCapture::AskRunning(OrderKind kind, const Job& job,
                                bool (*test)(const Job& job, uint32_t task)) {
   for (uint32_t task = 0; task < job.tasks.size(); ++task) {
     if (job.tasks[task].state == TaskState::kRunning && test(job, task)) {
-      AddTask(kind, job, task, {});
+      AddTask(kind, job, task, ReleaseReason::kTimeout);
     }
   }
 }
@@ -224,7 +261,11 @@ void LaunchCapture::AddByState(TaskKey key) {
     case TaskState::kReleasing:
       return AddTask(OrderKind::kKill, job, key.task, ReasonByState(job, job.tasks[key.task]));
     case TaskState::kRunning: {
-      if (SavesNow(job, key.task)) AddTask(OrderKind::kAskCheckpoint, job, key.task, {});
+      if (const absl::Time asked = AskedToSaveAt(job, key.task); asked != absl::InfinitePast()) {
+        const bool by_drain = !SavesNow(job, key.task) || asked != job.status.checkpoint_asked;
+        AddTask(OrderKind::kAskCheckpoint, job, key.task,
+                by_drain ? ReleaseReason::kDrain : ReleaseReason::kTimeout);
+      }
       if (WritesStacks(job, key.task)) AddTask(OrderKind::kAskStacks, job, key.task, {});
       return;
     }
@@ -254,9 +295,9 @@ void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, Rele
                     .world = task.world,
                     .job = Shared(job, launches && rigid ? task.epoch : 0),
                     .preferred_port = task.port,
-                    .asked = kind == OrderKind::kAskStacks ? job.status.hang.time
-                                                           : job.status.checkpoint_asked,
                     .reason = reason};
+  if (kind == OrderKind::kAskStacks) order.asked = job.status.hang.time;
+  if (kind == OrderKind::kAskCheckpoint) order.asked = AskedToSaveAt(job, index);
   if (kind == OrderKind::kPrepare) FillPrepare(job, node, &order);
   if (kind == OrderKind::kKill && IsEviction(reason)) order.detail = EvictionDetail(job);
   orders_.push_back(std::move(order));

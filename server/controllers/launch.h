@@ -61,7 +61,7 @@ struct LaunchOrder {
   NearbyHost near = {};
   int32_t preferred_port = 0;
   absl::Time asked = absl::InfinitePast();  // when a checkpoint, or stacks, were asked for
-  // Kill only.
+  // Kill, and kAskCheckpoint: kDrain or kTimeout.
   ReleaseReason reason = ReleaseReason::kCancelled;
   std::string detail = {};  // of an eviction: for which job, and why
 };
@@ -75,14 +75,19 @@ class LaunchCapture {
   // Adds the orders that follow from a decision; other events have none.
   void Add(const Event& event);
   // Adds what one task's agent should be doing now according to the state: Prepare for Bound, Start
-  // for Starting, Kill for Releasing, the request of a checkpoint or of stacks for Running, if there
-  // was one.
+  // for Starting, Kill for Releasing, the request of a checkpoint or of stacks for Running, if
+  // there was one.
   void AddByState(TaskKey key);
 
   std::vector<LaunchOrder> Take() { return std::move(orders_); }
 
  private:
   void AddForced(JobId id);
+  // The node drains by checkpoint: asks those that must leave it, and their gangs.
+  void AskLeaving(NodeId id);
+  void AskLeaving(NodeId id, const Job& job);
+  // When the task was asked to save its work, latest; InfinitePast if it was not.
+  absl::Time AskedToSaveAt(const Job& job, uint32_t task);
   void AskRunning(OrderKind kind, const Job& job, bool (*test)(const Job& job, uint32_t task));
   void AddTask(OrderKind kind, const Job& job, uint32_t task, ReleaseReason reason);
   std::string EvictionDetail(const Job& job) const;
@@ -94,6 +99,7 @@ class LaunchCapture {
 
   const ClusterState& state_;
   std::map<std::pair<JobId, uint32_t>, std::shared_ptr<const LaunchJob>> jobs_;  // 0: no rigid gang
+  std::map<JobId, absl::Time> gang_drains_;                                      // DrainOfGang
   // Results of OrderOfDevices, which searches: members of a gang have the same devices of the same
   // models.
   std::map<std::pair<const DeviceLayout*, std::array<uint64_t, 2>>, std::vector<size_t>> orders_of_;

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/controllers/conditions.h"
 #include "server/convert/agent.h"
 #include "support/log.h"
 
@@ -75,9 +76,9 @@ class Registrar {
     Repeat();
     // The reboot may have removed the cause of its refusals: it is trusted again.
     if (cordoned_for_refusals && !same_boot_) {
-      if (absl::Status status = turn_.Emit(NodeSteered{.id = result_.node}); !status.ok()) {
-        return status;
-      }
+      const NodeStatus& now = turn_.state().nodes().At(result_.node).status;
+      const NodeSteered trusted{.id = result_.node, .drain = DrainOfDevices(now)};
+      if (absl::Status status = turn_.Emit(trusted); !status.ok()) return status;
     }
     return std::move(result_);
   }

@@ -183,6 +183,8 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
     result.watchdog = DurationFrom(spec.watchdog().timeout());
     result.dump_wait = DumpWaitOf(spec.watchdog());
   }
+  result.saves_before_drain = !spec.checkpoint().signal().empty() &&
+                              SavesBefore(spec.checkpoint(), v1::CheckpointPolicy::DRAIN);
   const auto& codes = spec.checkpoint().saved_exit_codes();
   const std::set<int32_t> saved(codes.begin(), codes.end());
   result.saved_exit_codes = {saved.begin(), saved.end()};

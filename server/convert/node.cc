@@ -72,6 +72,17 @@ void RenderInventory(const NodeSpec& spec, v1::NodeInventory* out) {
   out->set_architecture(spec.architecture);
 }
 
+void RenderDrain(const Node& node, v1::NodeDrain* out) {
+  const Drain& drain = node.status.drain;
+  out->set_mode(DrainModeToApi(DrainModeOf(node.status)));
+  if (drain.begin != absl::InfinitePast()) ToProto(drain.begin, out->mutable_begin_time());
+  const Time deadline = DrainDeadline(node.status);
+  if (deadline != absl::InfiniteFuture()) ToProto(deadline, out->mutable_deadline());
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (drain.devices.Has(i)) out->add_devices(node.spec.devices[i].uuid);
+  }
+}
+
 void RenderNodeStatus(const ClusterState& state, const Node& node, v1::NodeStatus* out) {
   const NodeStatus& status = node.status;
   out->set_state(NodeStateToApi(status.state));
@@ -93,6 +104,7 @@ void RenderNodeStatus(const ClusterState& state, const Node& node, v1::NodeStatu
   }
   out->set_refusals(status.refusals);
   out->set_refusal(status.refusal);
+  if (status.draining || !status.drain.devices.Empty()) RenderDrain(node, out->mutable_drain());
   RenderDomains(state, node, out->mutable_domains());
 }
 
@@ -100,6 +112,29 @@ void RenderNodeStatus(const ClusterState& state, const Node& node, v1::NodeStatu
 
 v1::NodeState NodeStateToApi(NodeState state) {
   return static_cast<v1::NodeState>(static_cast<int>(state) + 1);
+}
+
+v1::NodeDrain::Mode DrainModeToApi(DrainMode mode) {
+  switch (mode) {
+    case DrainMode::kNow:
+      return v1::NodeDrain::NOW;
+    case DrainMode::kCheckpoint:
+      return v1::NodeDrain::CHECKPOINT;
+    case DrainMode::kWait:
+      return v1::NodeDrain::WAIT;
+  }
+  return v1::NodeDrain::MODE_UNSPECIFIED;
+}
+
+DrainMode DrainModeFrom(v1::NodeDrain::Mode mode) {
+  switch (mode) {
+    case v1::NodeDrain::CHECKPOINT:
+      return DrainMode::kCheckpoint;
+    case v1::NodeDrain::WAIT:
+      return DrainMode::kWait;
+    default:
+      return DrainMode::kNow;
+  }
 }
 
 void RenderDomains(const ClusterState& state, const Node& node,

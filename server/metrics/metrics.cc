@@ -97,6 +97,10 @@ void AddNodes(const MetricSources& sources, ReadView& view, FamilyList& out) {
   out.Gauge("silent_brake",
             "1 while fencing is suspended: too many nodes are silent at once. Check the network.",
             sources.leases->braking() ? 1 : 0);
+  out.Gauge("health_brake_held",
+            "Nodes whose agents report problems that would cordon or drain them, which the server "
+            "only notes for now: agents have cordoned or drained too many nodes within 5 minutes.",
+            AsDouble(sources.gateway->HeldConditions()));
   const auto kinds = view.Step([](const ClusterState& state) { return Kinds(state.interner()); });
   for (const KindAmount& kind : kinds) {
     out.Gauge("capacity", "Of nodes that accept tasks: cores, bytes, devices.",
@@ -229,8 +233,7 @@ void AddToldProgress(const MetricSources& sources, ReadView& view, FamilyList& o
               AsDouble(counters.tasks.load()));
   out.Counter("progress_stale", "Of these, about attempts that did not run any more.",
               AsDouble(counters.stale.load()));
-  out.Counter("progress_datagrams_dropped",
-              "What tasks wrote to NOTIFY_SOCKET beyond its limits.",
+  out.Counter("progress_datagrams_dropped", "What tasks wrote to NOTIFY_SOCKET beyond its limits.",
               AsDouble(counters.dropped_datagrams.load()));
   out.Gauge("slow_nodes", "Nodes on which the steps of some job take much longer.",
             AsDouble(sources.told->SlowNodes()));

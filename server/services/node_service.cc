@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/commands/node_steering.h"
 #include "server/convert/node.h"
 #include "server/services/caller.h"
 #include "server/services/name_list.h"
+#include "server/validation/drain.h"
 #include "server/validation/findings.h"
 #include "server/validation/reason.h"
 #include "server/validation/text.h"
@@ -67,22 +69,23 @@ absl::Status ListNodesIn(ReadView& view, const v1::ListNodesRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status SteerNode(Turn& turn, const NodeSteered& wish, const std::string& name,
+absl::Status SteerNode(Turn& turn, const absl::StatusOr<NodeSteered>& wish, const std::string& name,
                        const std::string& by, v1::Node& response) {
-  const Node* node = turn.state().FindNode(name);
-  if (node == nullptr) return NoSuchNode(name);
-  const NodeStatus& status = node->status;
-  const bool changed = status.cordoned != wish.cordoned || status.draining != wish.draining ||
-                       status.reason != wish.reason;
-  NodeSteered event = wish;
-  event.id = node->id;
+  if (!wish.ok()) return wish.status();
+  const NodeSteered& event = *wish;
+  const NodeStatus& status = turn.state().nodes().At(event.id).status;
+  const bool changed = status.cordoned != event.cordoned || status.draining != event.draining ||
+                       status.reason != event.reason || !(status.drain == event.drain);
   if (changed) {
     if (absl::Status emitted = turn.Emit(event); !emitted.ok()) return emitted;
-    LogInfo("node cordon or drain changed", {{"node", name},
-                                             {"cordoned", wish.cordoned ? "yes" : "no"},
-                                             {"draining", wish.draining ? "yes" : "no"},
-                                             {"reason", wish.reason},
-                                             {"by", by}});
+    LogInfo("node cordon or drain changed",
+            {{"node", name},
+             {"cordoned", event.cordoned ? "yes" : "no"},
+             {"draining", event.draining ? "yes" : "no"},
+             {"mode", v1::NodeDrain::Mode_Name(DrainModeToApi(event.drain.mode))},
+             {"devices", event.drain.devices.Count()},
+             {"reason", event.reason},
+             {"by", by}});
   }
   RenderNode(turn.state(), turn.state().nodes().At(event.id), true, &response);
   if (changed) response.set_etag(absl::StrCat(turn.revision()));
@@ -132,8 +135,7 @@ grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* co
 
 grpc::ServerUnaryReactor* NodeService::Steer(grpc::CallbackServerContext* context,
                                              v1::Node* response, const std::string& name,
-                                             bool cordoned, bool draining,
-                                             const std::string& reason) {
+                                             const std::string& reason, Wish wish) {
   Reply<v1::Node> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   if (absl::Status status = ValidateReason(reason); !status.ok()) {
@@ -141,29 +143,40 @@ grpc::ServerUnaryReactor* NodeService::Steer(grpc::CallbackServerContext* contex
     return reactor;
   }
   Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [wish = NodeSteered{NodeId{}, cordoned, draining, reason}, name, by = CallerOf(*context)](
-            Turn& turn, v1::Node& node) { return SteerNode(turn, wish, name, by, node); });
+        [wish = std::move(wish), name, by = CallerOf(*context)](Turn& turn, v1::Node& out) {
+          const Node* node = turn.state().FindNode(name);
+          if (node == nullptr) return NoSuchNode(name);
+          return SteerNode(turn, wish(*node, turn.now()), name, by, out);
+        });
   return reactor;
 }
 
 grpc::ServerUnaryReactor* NodeService::CordonNode(grpc::CallbackServerContext* context,
                                                   const v1::CordonNodeRequest* request,
                                                   v1::Node* response) {
-  return Steer(context, response, request->name(), true, false, request->reason());
+  return Steer(context, response, request->name(), request->reason(),
+               [request](const Node& node, Time) { return CordonOf(node, request->reason()); });
 }
 
 grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext* context,
                                                     const v1::UncordonNodeRequest* request,
                                                     v1::Node* response) {
-  return Steer(context, response, request->name(), false, false, "");
+  return Steer(context, response, request->name(), "",
+               [](const Node& node, Time) { return NodeSteered{.id = node.id}; });
 }
 
-// Cordons the node and requeues its jobs. With wait_for_jobs they may end by themselves: a cordon.
+// With wait_for_jobs, jobs may end by themselves: a cordon.
 grpc::ServerUnaryReactor* NodeService::DrainNode(grpc::CallbackServerContext* context,
                                                  const v1::DrainNodeRequest* request,
                                                  v1::Node* response) {
-  return Steer(context, response, request->name(), true, !request->wait_for_jobs(),
-               request->reason());
+  if (absl::Status status = ValidateDrain(*request, context_.store->Format()); !status.ok()) {
+    Reply<v1::Node> reply(context, response);
+    grpc::ServerUnaryReactor* reactor = reply.reactor();
+    reply.Finish(status);
+    return reactor;
+  }
+  return Steer(context, response, request->name(), request->reason(),
+               [request](const Node& node, Time now) { return DrainOf(node, *request, now); });
 }
 
 grpc::ServerUnaryReactor* NodeService::DeleteNode(grpc::CallbackServerContext* context,

@@ -4,7 +4,12 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
 #include "berth/v1/node.grpc.pb.h"
+#include "core/model/event.h"
 #include "server/services/context.h"
 
 namespace berth {
@@ -32,10 +37,10 @@ class NodeService final : public v1::NodeService::CallbackService {
                                        v1::DeleteNodeResponse* response) override;
 
  private:
-  // Sets the state that the operator wants for the node.
+  // What the operator wants for the node as it is.
+  using Wish = std::function<absl::StatusOr<NodeSteered>(const Node& node, Time now)>;
   grpc::ServerUnaryReactor* Steer(grpc::CallbackServerContext* context, v1::Node* response,
-                                  const std::string& name, bool cordoned, bool draining,
-                                  const std::string& reason);
+                                  const std::string& name, const std::string& reason, Wish wish);
 
   const ServiceContext& context_;
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The checkpoint signal comes before each foreseen stop, and a task that saves when asked loses nothing: a shell script
-that writes a file in its handler, stopped by a drain, a suspend, the end of its walltime, and a cancel that asks for it.
+that writes a file in its handler, stopped by drains, a suspend, the end of its walltime, and a cancel that asks for it.
 """
 import pathlib
 import tempfile
@@ -44,8 +44,7 @@ class Checkpoint(unittest.TestCase):
 
     def test_a_drain_and_a_suspend(self):
         saved = self.run_job("drained")
-        node = self.cluster.api.jobs.ListTasks(job_pb2.ListTasksRequest(job="drained"), timeout=10).tasks[0].node
-        self.cluster.berth("node", "drain", node)
+        self.cluster.berth("node", "drain", self.node_of("drained"))
         wait_until(saved.exists, WITHIN_S, "it saved before the drain")
         self.cluster.wait_job("drained", "RUNNING")
         saved.unlink()
@@ -53,6 +52,35 @@ class Checkpoint(unittest.TestCase):
         wait_until(saved.exists, WITHIN_S, "it saved before the suspend")
         self.cluster.wait_job("drained", "SUSPENDED")
         self.assertEqual(saved.read_text(), "saved\n")
+
+    def node_of(self, job):
+        return self.cluster.api.jobs.ListTasks(job_pb2.ListTasksRequest(job=job), timeout=10).tasks[0].node
+
+    def test_a_drain_by_checkpoint_lets_the_task_end_by_itself(self):
+        saved = self.run_job("saves")
+        node = self.node_of("saves")
+        self.cluster.berth("node", "drain", node, "--mode", "checkpoint", "--deadline", "30m", "--reason", "fan")
+        wait_until(saved.exists, WITHIN_S, "it was asked to save")
+        wait_until(lambda: self.node_of("saves") != node, WITHIN_S, "it runs elsewhere")
+        self.cluster.wait_job("saves", "RUNNING")
+        job = self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name="saves"), timeout=10)
+        self.assertEqual(job.status.message, "worker-0 saved its work and ended, for the drain")
+        self.assertEqual(job.status.retries, 0)
+        self.assertEqual(saved.read_text(), "saved\n", "it was asked once")
+        described = self.cluster.berth("node", "describe", node)
+        self.assertRegex(described, r"Drain: +Checkpoint since .*, until ")
+        self.cluster.berth("node", "uncordon", node)
+        self.assertNotIn("Drain:", self.cluster.berth("node", "describe", node))
+
+    def test_a_drain_that_waits_stops_the_task_at_its_deadline(self):
+        saved = self.run_job("waits")
+        node = self.node_of("waits")
+        self.cluster.berth("node", "drain", node, "--mode", "wait", "--deadline", "6s")
+        self.cluster.server.stop()  # the deadline survives a restart
+        self.cluster.server.start()
+        self.assertFalse(saved.exists())
+        wait_until(saved.exists, WITHIN_S, "it saved before it was stopped")
+        wait_until(lambda: self.node_of("waits") != node, WITHIN_S, "it runs elsewhere")
 
     def test_the_end_of_the_walltime(self):
         saved = self.run_job("long", walltime_s=15)

@@ -126,6 +126,17 @@ NodeSpec RandomEvents::RandomNode(const std::string& name) {
   return spec;
 }
 
+// Drained at once, later, by checkpoint; the whole node, or a device of it, which may not exist.
+NodeSteered RandomEvents::RandomSteering(const Node& node) {
+  NodeSteered event{node.id, Chance(3), Chance(5), "why"};
+  if (Chance(2)) return event;
+  event.drain.mode = static_cast<DrainMode>(Up(3));
+  event.drain.begin = world_.now;
+  event.drain.deadline = world_.now + absl::Seconds(Up(30));
+  if (Chance(2)) event.drain.devices.Add(static_cast<size_t>(Up(8)));
+  return event;
+}
+
 // Claims, tiers and kinds are random: some are rejected.
 HyperNodeSpec RandomEvents::RandomHyperNode(std::string name, std::string kind) {
   HyperNodeSpec spec;
@@ -190,7 +201,7 @@ EventBody RandomEvents::NodeEvent() {
     case 2:
       return NodeFenced{id};
     case 3:
-      return NodeSteered{id, Chance(3), Chance(5), "why"};
+      return RandomSteering(*node);
     case 4:
       return NodeRefused{id, Up(3), world_.now + absl::Seconds(Up(20)),
                          JobId{static_cast<uint64_t>(Up(3))}, Chance(50) ? "why" : ""};
@@ -255,6 +266,7 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
   spec.user = "u" + std::to_string(Up(3));
   if (Chance(4)) spec.deadline = world_.now + absl::Seconds(Up(50));
   if (Chance(4)) spec.checkpoint_interval = absl::Seconds(Up(50));
+  spec.saves_before_drain = Chance(3);
   if (Chance(4)) spec.walltime = absl::Seconds(Up(100));
   if (Chance(4)) spec.ttl_after_finished = absl::Seconds(Up(100));
   if (Chance(4)) spec.start_after = world_.now + absl::Seconds(Up(20));

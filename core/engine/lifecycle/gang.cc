@@ -1,7 +1,6 @@
-// Starting gangs, and leaving nodes that are drained or have an evicting taint.
+// Starting gangs.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "core/engine/lifecycle/steps.h"
 
 namespace berth {
@@ -53,18 +52,6 @@ Time FirstStart(const Look& look) {
 }
 
 }  // namespace
-
-Step LeaveDraining(const Look& look) {
-  TaskList leaving = TasksWhere(look.job, [&](const Task& task) {
-    return Holds(task) && task.state != TaskState::kLost &&
-           look.state.nodes().At(task.node).status.draining;
-  });
-  if (leaving.empty()) return LeaveTainted(look);
-  const std::string message =
-      absl::StrCat(TaskLabel(look.job, leaving[0]), " had to leave ",
-                   look.state.nodes().At(look.job.tasks[leaving[0]].node).spec.name);
-  return Displace(look, leaving, ReleaseReason::kDrain, message);
-}
 
 // The gang starts when every member has answered; a member on a silent node has not.
 Step StartPrepared(const Look& look) {

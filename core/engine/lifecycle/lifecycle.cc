@@ -90,13 +90,15 @@ Step NextStep(const Look& look) {
   if (placed) {
     // Refusals before policies, because a refused start is no failure for a policy. Completion
     // after policies, because a failure that a policy handles is not an end.
-    if (Step step = FirstStep({AskCheckpoint, AnswerRefusals, ApplyPolicies, CompleteIfDone}, look);
+    // What a drain made end is no failure either.
+    if (Step step = FirstStep(
+            {AskCheckpoint, AnswerRefusals, ReplaceSaved, ApplyPolicies, CompleteIfDone}, look);
         !step.empty()) {
       return step;
     }
   }
   if (status.suspended) return Suspend(look);
-  if (placed) return FirstStep({LeaveDraining, StartPrepared, ReachRunning}, look);
+  if (placed) return FirstStep({LeaveDraining, LeaveTainted, StartPrepared, ReachRunning}, look);
   if (status.state == JobState::kRestarting) {
     return FirstStep({ApplyPolicies, GiveBackRetry, AwaitRestart}, look);
   }

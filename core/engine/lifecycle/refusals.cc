@@ -190,7 +190,8 @@ void Blame(const Look& look, const RefusalIncident& incident, NodeId id, Step* s
                               .cordoned = true,
                               .draining = node->status.draining,
                               .reason = absl::StrCat(kCordonedForRefusals, jobs, " jobs in a row",
-                                                     why.empty() ? "" : ", the last: ", why)});
+                                                     why.empty() ? "" : ", the last: ", why),
+                              .drain = node->status.drain});
 }
 
 // ---- The job's side

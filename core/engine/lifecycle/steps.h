@@ -99,9 +99,10 @@ Step AwaitRestart(const Look& look);    // Restarting: until nothing occupies, a
 Step LeaveUnfitPlaces(const Look& look);  // a place it waits for no longer exists
 Step AnswerRefusals(const Look& look);    // and prepare timeouts              refusals.cc
 Step EndRefusals(const Look& look);       // nodes are avoided no longer; the job runs completely
-Step LeaveDraining(const Look& look);     //                                        gang.cc
+Step ReplaceSaved(const Look& look);      // they ended when a drain asked them to save  drain.cc
+Step LeaveDraining(const Look& look);     // nodes, and devices
 Step LeaveTainted(const Look& look);      // nodes whose taints evict its tasks     leaving.cc
-Step StartPrepared(const Look& look);
+Step StartPrepared(const Look& look);     //                                        gang.cc
 Step ReachRunning(const Look& look);
 Step AskCheckpoint(const Look& look);  // before the walltime ends        checkpoint.cc
 Step ApplyPolicies(const Look& look);  // failures, lost nodes, completion, walltime   policy.cc

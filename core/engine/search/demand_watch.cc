@@ -50,7 +50,7 @@ NodeRoom RoomOf(const Node& node, const Resources& free, const DeviceUse& taken,
   int32_t model = -1;
   for (size_t i = 0; i < node.spec.devices.size(); ++i) {
     const Device& device = node.spec.devices[i];
-    if (device.kind != kSharedKind || device.unhealthy) continue;
+    if (device.kind != kSharedKind || Unusable(node, i)) continue;
     if (left.empty()) model = IndexIn(models, device.model);
     if (left.size() < kMaxRoomDevices) left.push_back(static_cast<int16_t>(taken.FreeOf(i)));
   }

@@ -54,7 +54,7 @@ std::optional<Node> Divided(const Node& node, const Interner& interner, const Mi
   for (size_t i = 0; i < then.spec.devices.size(); ++i) {
     if (then.spec.devices[i].kind != kMigKind) continue;
     then.healthy -= DeviceSet::Of(i);
-    if (then.spec.devices[i].unhealthy) continue;
+    if (Unusable(then, i)) continue;
     then.healthy.Add(i);
     then.capacity[*kind] += kWhole;
     then.kinds.back().devices.Add(i);
@@ -306,6 +306,9 @@ ReservedDevices DevicesReserved(const ClusterState& state) {
 
 bool IsIdle(const ReservedDevices& reserved, const Node& node, const MigGpu& gpu) {
   if (TakenDevices(node).InUse().Overlaps(gpu.instances)) return false;
+  // Others would come in the place of what is drained.
+  const DeviceSet& drained = node.status.drain.devices;
+  if (drained.Overlaps(gpu.instances) || drained.Has(gpu.device)) return false;
   const auto promised = reserved.find(node.id);
   return promised == reserved.end() || !promised->second.Overlaps(gpu.instances);
 }

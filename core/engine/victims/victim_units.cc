@@ -12,14 +12,6 @@ namespace {
 
 using Tasks = absl::InlinedVector<uint32_t, 1>;
 
-// When its latest checkpoint was reported; InfinitePast if its attempt, or the gang since this
-// attempt began, reported none.
-Time SavedAt(const Job& job, uint32_t index) {
-  const Task& task = job.tasks[index];
-  const Time of_gang = job.status.checkpoint.time;
-  return RunsAlone(job, index) || of_gang < task.start ? task.saved : std::max(task.saved, of_gang);
-}
-
 // Seconds that the task has run since its start, or since the last checkpoint.
 int64_t Wasted(const Job& job, uint32_t index, Time now) {
   const Task& task = job.tasks[index];

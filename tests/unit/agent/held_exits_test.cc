@@ -9,10 +9,8 @@ namespace {
 constexpr TaskId kTask = {.job_uid = 7, .task = 1, .attempt = 1};
 
 TaskEvent ExitOf(TaskId id, int code, std::string message = "") {
-  return {.id = id,
-          .kind = TaskEvent::Kind::kExited,
-          .exit_code = code,
-          .message = std::move(message)};
+  return {
+      .id = id, .kind = TaskEvent::Kind::kExited, .exit_code = code, .message = std::move(message)};
 }
 
 absl::Duration At(int seconds) { return absl::Seconds(1000 + seconds); }

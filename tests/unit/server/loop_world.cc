@@ -66,10 +66,9 @@ void World::Start() {
   peek_ = loop->Read([](const ClusterState& state, uint64_t) { return &state; });
   dispatcher = std::make_unique<Dispatcher>(&store, &executor);
   leases = std::make_unique<LeaseKeeper>(loop.get(), &clock, keeping);
-  gateway = std::make_unique<AgentGateway>(loop.get(), leases.get(), dispatcher.get(),
-                                           AgentGatewayOptions{.store = identity, .store_format = [this] {
-                                             return store_format;
-                                           }});
+  gateway = std::make_unique<AgentGateway>(
+      loop.get(), leases.get(), dispatcher.get(),
+      AgentGatewayOptions{.store = identity, .store_format = [this] { return store_format; }});
   relay = std::make_unique<LogRelay>(gateway.get(), 16);
   gateway->SetLogSink(relay.get());
   loop->AddObserver(dispatcher.get());
@@ -125,6 +124,7 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   spec.ttl_after_finished = options.ttl_after_finished;
   spec.walltime = options.walltime;
   spec.watchdog = options.watchdog;
+  spec.saves_before_drain = options.saves_before_drain;
   spec.dump_wait = kDefaultDumpWait;
   return spec;
 }

@@ -97,6 +97,7 @@ struct JobOptions {
   std::string kill_signal = "SIGTERM";
   std::string checkpoint_signal = {};
   absl::Duration checkpoint_grace = absl::ZeroDuration();
+  bool saves_before_drain = false;
   absl::Duration ttl_after_finished = absl::InfiniteDuration();
   absl::Duration walltime = absl::InfiniteDuration();
   absl::Duration watchdog = absl::InfiniteDuration();

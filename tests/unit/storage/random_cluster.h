@@ -215,6 +215,16 @@ class RandomCluster {
     return spec;
   }
 
+  EventBody Steered(const Node& node) {
+    NodeSteered event{node.id, random_.Coin(), random_.Below(4) == 0, random_.Text(),
+                      random_.AnyDrain()};
+    DeviceSet own;
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) own.Add(i);
+    event.drain.devices = Intersection(event.drain.devices, own);
+    if (event.drain.mode == DrainMode::kCheckpoint) event.drain.deadline = now_ + absl::Hours(1);
+    return event;
+  }
+
   EventBody NewNode() {
     return NodeRegistered{state_.next_node_id(),
                           SomeNode(absl::StrCat("n", state_.next_node_id().value)),
@@ -234,8 +244,7 @@ class RandomCluster {
       case 2:
         return NodeFenced{node->id};
       case 3:
-        return NodeSteered{node->id, random_.Coin(), random_.Below(4) == 0, random_.Text(),
-                           random_.AnyDrain()};
+        return Steered(*node);
       case 4:
         return NodeRefused{node->id, random_.Count(5), now_ + absl::Seconds(random_.Below(20)),
                            JobId{random_.Below(3)}, random_.Text()};
@@ -435,8 +444,8 @@ class RandomCluster {
                                   random_.Count(1000),
                                   random_.Any(CheckpointPlace::kShared)};
       case 10:
-        return TaskHung{{job->id, task}, attempt, absl::Seconds(random_.Count(99)), -1,
-                        random_.Coin()};
+        return TaskHung{
+            {job->id, task}, attempt, absl::Seconds(random_.Count(99)), -1, random_.Coin()};
       case 0:
         return TasksStarted{job->id, {task}};
       case 1:

@@ -152,19 +152,20 @@ class RandomValues {
   NodeSpec AnyNodeSpec() {
     std::vector<Device> devices = List([this] { return AnyDevice(); });
     const DeviceTopology topology = AnyTopologyOf(devices.size());
-    return {.name = Text(),
-            .address = Text(),
-            .cpu_millis = Int64(),
-            .memory_bytes = Int64(),
-            .devices = std::move(devices),
-            .extended = Amounts(),
-            .labels = Labels(),
-            .taints = List([this] { return Taint{.key = Text(), .value = Text(), .evicts = Coin()}; }),
-            .os = Text(),
-            .architecture = Text(),
-            .topology = topology,
-            .divides_gpus = Coin(),
-            .max_tasks = Count(1 << 30)};
+    return {
+        .name = Text(),
+        .address = Text(),
+        .cpu_millis = Int64(),
+        .memory_bytes = Int64(),
+        .devices = std::move(devices),
+        .extended = Amounts(),
+        .labels = Labels(),
+        .taints = List([this] { return Taint{.key = Text(), .value = Text(), .evicts = Coin()}; }),
+        .os = Text(),
+        .architecture = Text(),
+        .topology = topology,
+        .divides_gpus = Coin(),
+        .max_tasks = Count(1 << 30)};
   }
   NodeStatus AnyNodeStatus() {
     return {.state = Any(NodeState::kLost),
@@ -308,6 +309,7 @@ class RandomValues {
     spec.user = Text();
     spec.checkpoint_interval = AnyDuration();
     spec.walltime_notice = AnyDuration();
+    spec.saves_before_drain = Coin();
     spec.watchdog = AnyDuration();
     spec.dump_wait = AnyDuration();
     spec.saved_exit_codes = List([this] { return Int32(); });

@@ -102,6 +102,8 @@ struct JobShape {
   Duration walltime = absl::InfiniteDuration();
   Duration checkpoint_interval = absl::InfiniteDuration();
   Duration walltime_notice = absl::ZeroDuration();
+  bool saves_before_drain = false;
+  std::vector<int32_t> saved_exit_codes = {};
   Duration watchdog = absl::InfiniteDuration();
   Duration dump_wait = absl::ZeroDuration();
   Duration kill_grace = absl::Seconds(10);
@@ -187,6 +189,8 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.suspended = shape.suspended;
   spec.walltime = shape.walltime;
   spec.walltime_notice = shape.walltime_notice;
+  spec.saves_before_drain = shape.saves_before_drain;
+  spec.saved_exit_codes = shape.saved_exit_codes;
   spec.watchdog = shape.watchdog;
   spec.dump_wait = shape.dump_wait;
   spec.checkpoint_interval = shape.checkpoint_interval;
