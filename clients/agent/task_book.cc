@@ -445,13 +445,6 @@ bool TaskBook::DeviceInUse(const std::string& uuid) const {
   });
 }
 
-std::vector<std::string> TaskBook::DevicesOf(const TaskId& id) const {
-  const auto found = tasks_.find(id);
-  if (found == tasks_.end()) return {};
-  const auto& uuids = found->second.record.launch().device_uuids();
-  return {uuids.begin(), uuids.end()};
-}
-
 void TaskBook::ReleaseDevices(const TaskId& id) {
   for (auto held = device_holders_.begin(); held != device_holders_.end();) {
     held->second.erase(id);

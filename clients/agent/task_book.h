@@ -100,7 +100,12 @@ class TaskBook {
   size_t live() const { return live_; }
   // Whether a task has the device, or waits for it.
   bool DeviceInUse(const std::string& uuid) const;
-  std::vector<std::string> DevicesOf(const TaskId& id) const;
+  std::vector<std::string> DevicesOf(const TaskId& id) const {
+    const auto found = tasks_.find(id);
+    if (found == tasks_.end()) return {};
+    const auto& uuids = found->second.record.launch().device_uuids();
+    return {uuids.begin(), uuids.end()};
+  }
 
   // Drops expired ended tasks, and retries records that the journal had no space for.
   void Tick(Instant now);

@@ -541,8 +541,7 @@ void VictimPlan::Stop(const Job& victim, const Going& going, const std::vector<P
                    moves.empty() ? "evicted" : "moved", " for job ", goal_.job.name, ": ", why);
   Step step;
   if (going.whole) {
-    step = RestartJob(look, reason, message, absl::InfinitePast(), victim.status.retries,
-                      /*rerun_all=*/false);
+    step = RestartJob(look, reason, message, absl::InfinitePast(), victim.status.retries, false);
   } else {
     Requeue(look, going.tasks, reason, &step);
     step.push_back(WithStatus(look, [&](JobStatus& status) { status.message = message; }));
