@@ -223,7 +223,7 @@ void AddCopies(ReplayCommand* to) {
       ->excludes(fill);
   to->app
       ->add_option("--seeds", to->arguments.seeds,
-                   "Seeds of the copies (--jitter) or of the orders (--fill); default 1")
+                   "Seeds of the copies (--jitter, --faults) or of the orders (--fill); default 1")
       ->delimiter(',')
       ->allow_extra_args(false);
   to->app
@@ -247,8 +247,10 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       "--cluster", to->arguments.cluster,
       "A scenario: nodes, queues, HyperNodes, config; default for SWF: one machine");
   to->app
-      ->add_option("--config", to->arguments.configs,
-                   "Config of a scenario, and how jobs are submitted; several are compared")
+      ->add_option(
+          "--config", to->arguments.configs,
+          "Config of a scenario, how jobs are submitted, what stops cost them; several are "
+          "compared")
       ->allow_extra_args(false);
   to->app
       ->add_option("--policy", to->arguments.policies,
@@ -256,9 +258,16 @@ void AddReplay(CLI::App& app, ReplayCommand* to) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember(replay::PolicyNames()));
-  to->app->add_option("--network", to->arguments.network,
-                      "Network model: the speed of training jobs depends on communication");
-  to->app->add_option("--outages", to->arguments.outages, "Outages of nodes, as CSV: node,down,up");
+  CLI::Option* network =
+      to->app->add_option("--network", to->arguments.network,
+                          "Network model: the speed of training jobs depends on communication");
+  CLI::Option* outages = to->app->add_option("--outages", to->arguments.outages,
+                                             "Outages of nodes, as CSV: node,down,up");
+  to->app
+      ->add_option("--faults", to->arguments.faults,
+                   "Rates of random faults; jobs start again from their last checkpoint")
+      ->excludes(outages)
+      ->excludes(network);
   to->app->add_option("--by", to->by, "In tables, also print each queue, or each user")
       ->check(CLI::IsMember({"queue", "user"}));
   to->app->add_option("--jobs", to->arguments.jobs,

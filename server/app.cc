@@ -275,6 +275,7 @@ void App::Parts::Wire() {
   const AgentGatewayOptions agents{
       .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
       .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()},
+      .store_format = [store = store_.get()] { return store->Format(); },
       .brake = {.percent = config_.health_brake().percent(),
                 .least = config_.health_brake().least()}};
   gateway_ = std::make_unique<AgentGateway>(loop_.get(), leases_.get(), dispatcher_.get(), agents);

@@ -20,6 +20,7 @@ static_assert(static_cast<int>(ExitCause::kLeaseLapsed) == pb::CAUSE_LEASE_LAPSE
 static_assert(static_cast<int>(ExitCause::kReboot) == pb::CAUSE_REBOOT);
 static_assert(static_cast<int>(ExitCause::kSupervisorLost) == pb::CAUSE_SUPERVISOR_LOST);
 static_assert(static_cast<int>(ExitCause::kGone) == pb::CAUSE_GONE);
+static_assert(static_cast<int>(ExitCause::kDevice) == pb::CAUSE_DEVICE);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
 static_assert(kFields<QueueCreated> == 2);
@@ -388,12 +389,11 @@ EventBody GetProgressEvent(const pb::LogEvent& m, Reader& reader) {
                        .attempt = m.task_ready().attempt()};
     case pb::LogEvent::kCheckpointRecorded: {
       const pb::CheckpointRecorded& recorded = m.checkpoint_recorded();
-      return CheckpointRecorded{
-          .task = {.job = JobId{recorded.job()}, .task = recorded.task()},
-          .attempt = recorded.attempt(),
-          .step = recorded.step(),
-          .bytes = recorded.bytes(),
-          .place = GetCheckpointPlace(recorded.place(), reader)};
+      return CheckpointRecorded{.task = {.job = JobId{recorded.job()}, .task = recorded.task()},
+                                .attempt = recorded.attempt(),
+                                .step = recorded.step(),
+                                .bytes = recorded.bytes(),
+                                .place = GetCheckpointPlace(recorded.place(), reader)};
     }
     case pb::LogEvent::kTaskHung: {
       const pb::TaskHung& hung = m.task_hung();

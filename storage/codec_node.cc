@@ -219,8 +219,7 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
   spec.divides_gpus = message.divides_gpus();
   spec.max_tasks = reader.Count(message.max_tasks(), "tasks of a node");
   for (const pb::Taint& taint : message.taints()) {
-    spec.taints.push_back(
-        {.key = taint.key(), .value = taint.value(), .evicts = taint.evicts()});
+    spec.taints.push_back({.key = taint.key(), .value = taint.value(), .evicts = taint.evicts()});
   }
   if (message.has_topology()) {
     spec.topology = GetTopology(message.topology(), spec.devices.size(), reader);

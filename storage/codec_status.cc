@@ -32,6 +32,7 @@ static_assert(static_cast<int>(EndCause::kExit) == pb::END_EXIT);
 static_assert(static_cast<int>(EndCause::kStopped) == pb::END_STOPPED);
 static_assert(static_cast<int>(EndCause::kRefused) == pb::END_REFUSED);
 static_assert(static_cast<int>(EndCause::kNodeLost) == pb::END_NODE_LOST);
+static_assert(static_cast<int>(EndCause::kDevice) == pb::END_DEVICE);
 
 static_assert(static_cast<int>(CheckpointPlace::kLocal) == pb::PLACE_LOCAL);
 static_assert(static_cast<int>(CheckpointPlace::kPeer) == pb::PLACE_PEER);
@@ -108,11 +109,10 @@ void SetCheckpoint(const Checkpoint& checkpoint, pb::Checkpoint* out) {
 }
 
 Checkpoint GetCheckpoint(const pb::Checkpoint& m, Reader& reader) {
-  return {
-      .time = reader.GetTime(m.has_time(), m.time(), absl::InfinitePast(), "checkpoint time"),
-      .step = m.step(),
-      .bytes = m.bytes(),
-      .place = GetCheckpointPlace(m.place(), reader)};
+  return {.time = reader.GetTime(m.has_time(), m.time(), absl::InfinitePast(), "checkpoint time"),
+          .step = m.step(),
+          .bytes = m.bytes(),
+          .place = GetCheckpointPlace(m.place(), reader)};
 }
 
 void SetHang(const Hang& hang, pb::Hang* out) {
@@ -360,9 +360,9 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
     message.mutable_next()->set_node(task.next_node.value);
     codec::SetDevices(task.next_devices, message.mutable_next()->mutable_devices());
   }
-  const bool recorded =
-      task.epoch != 0 || task.world != 0 || task.released != ReleaseReason::kCancelled ||
-      task.ready || task.saved != absl::InfinitePast();
+  const bool recorded = task.epoch != 0 || task.world != 0 ||
+                        task.released != ReleaseReason::kCancelled || task.ready ||
+                        task.saved != absl::InfinitePast();
   if (recorded) codec::SetLaunch(task, message.mutable_launch());
   return message.SerializeAsString();
 }

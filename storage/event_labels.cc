@@ -154,7 +154,7 @@ struct Labeler {
     const bool placed = task.attempt > 0 || Reserves(task.state);
     const Node* node = placed ? state.nodes().Find(task.node) : nullptr;
     if (node != nullptr) change->set_node_name(node->spec.name);
-    if (task.end_cause == EndCause::kExit) {
+    if (task.end_cause == EndCause::kExit || task.end_cause == EndCause::kDevice) {
       change->set_exit_code(task.exit_code);
       change->set_exit_signal(task.exit_signal);
     }

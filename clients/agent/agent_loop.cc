@@ -163,6 +163,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   if (!rebooted.ok()) return rebooted.status();
   rebooted_ = *rebooted;
   logs_ = std::make_unique<LogFiles>(runner_->tasks_directory());
+  notices_ = std::make_unique<NoticeFiles>(runner_->tasks_directory());
   random_ =
       std::make_unique<Random>(static_cast<uint64_t>(absl::ToUnixNanos(SystemClock().Now())) ^
                                std::hash<std::string>()(journal_->state().identity.agent_id()));
@@ -183,6 +184,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
                           .keep_ended = DurationFrom(config_.keep_ended())},
       *link_, *journal_, *runner_, *logs_, *random_);
   logic_->SetExecRunner(execs_.get());
+  logic_->SetNoticeSource(notices_.get());
   logic_->SetGpuDivider(this);
   return absl::OkStatus();
 }
@@ -256,9 +258,10 @@ void AgentLoop::LookAgain() {
 
 void AgentLoop::Wait() {
   const absl::Duration now = SystemClock().Steady();
-  const absl::Duration wait = std::clamp(
-      std::min({logic_->NextWake() - now, runner_->PollInterval(), division_.NextWake() - now}),
-      absl::ZeroDuration(), kMaxWait);
+  const absl::Duration wait =
+      std::clamp(std::min({logic_->NextWake() - now, runner_->PollInterval(),
+                           division_.NextWake() - now, held_exits_.NextWake() - now}),
+                 absl::ZeroDuration(), kMaxWait);
   timespec timeout = absl::ToTimespec(wait);
   pollfd fds[] = {{wake_fd_, POLLIN, 0}, {runner_->fd(), POLLIN, 0}, {execs_->fd(), POLLIN, 0}};
   if (ppoll(fds, 3, &timeout, nullptr) < 0) return;  // interrupted
@@ -290,13 +293,51 @@ void AgentLoop::HandleTasks() {
                             {"kind", static_cast<int>(event.kind)},
                             {"exit_code", event.exit_code},
                             {"message", event.message}});
-    logic_->OnTaskEvent(Now(), event);
+    if (!HoldExit(event)) logic_->OnTaskEvent(Now(), event);
     if (event.node_problem.empty()) continue;
     LogWarn("epilog", {{"task", ToString(event.id)}, {"error", event.node_problem}});
     const std::string what = absl::StrCat("task ", ToString(event.id), ": ", event.node_problem);
     if (health_.Raise(kEpilogCheck, v1::NodeCondition::DRAIN, what))
       logic_->SetConditions(health_.Conditions());
   }
+  ReleaseExits();
+}
+
+// True if the exit is reported after a look at the GPUs.
+bool AgentLoop::HoldExit(const TaskEvent& event) {
+  if (!FailedByItself(event) || devices_.probe.empty()) return false;
+  std::vector<std::string> gpus;
+  for (const std::string& uuid : logic_->DevicesOf(event.id)) {
+    const auto is_gpu = [&](const v1::Device& device) {
+      return device.uuid() == uuid && (device.kind() == "gpu" || device.kind() == kMigDevices);
+    };
+    const Devices& devices = inventory_.devices();
+    if (std::any_of(devices.begin(), devices.end(), is_gpu)) gpus.push_back(uuid);
+  }
+  if (gpus.empty()) return false;
+  const bool known = std::any_of(gpus.begin(), gpus.end(),
+                                 [this](const std::string& uuid) { return !WhyBad(uuid).empty(); });
+  held_exits_.Hold(event, std::move(gpus), known ? 0 : checks_->LookAtGpus(), Now().steady);
+  return true;
+}
+
+void AgentLoop::ReleaseExits() {
+  const auto why_bad = [this](const std::string& uuid) { return WhyBad(uuid); };
+  for (const TaskEvent& event : held_exits_.Take(round_over_, Now().steady, why_bad)) {
+    if (event.cause == v1::TaskReport::DEVICE_FAULT) {
+      LogWarn("device fault", {{"task", ToString(event.id)},
+                               {"exit_code", event.exit_code},
+                               {"message", event.message}});
+    }
+    logic_->OnTaskEvent(Now(), event);
+  }
+}
+
+// Why the device, or the GPU of which it is an instance, is unfit; empty: it is not.
+std::string AgentLoop::WhyBad(const std::string& uuid) const {
+  std::string why = health_.WhyUnfit(uuid);
+  const auto mig = mig_.find(uuid);
+  return why.empty() && mig != mig_.end() ? health_.WhyUnfit(mig->second.gpu) : why;
 }
 
 void AgentLoop::HandleExecs() {
@@ -314,12 +355,14 @@ void AgentLoop::HandleHealth() {
     for (const CheckResult& result : round.results) changed |= NoteResult(result);
     metrics_.gpus = std::move(round.gpus);
     metrics_.last_xids = std::move(round.last_xids);
+    round_over_ = round.number;
   }
   if (changed) {
     logic_->SetConditions(health_.Conditions());
     ApplyDevices();
   }
   if (!rounds.empty()) ShowMetrics();
+  ReleaseExits();  // after the registration with the bad device, so that it is not used again
 }
 
 absl::Status AgentLoop::StartMetrics() {

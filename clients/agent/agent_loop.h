@@ -22,9 +22,11 @@
 #include "clients/agent/gpu_metrics.h"
 #include "clients/agent/grpc_link.h"
 #include "clients/agent/health_checks.h"
+#include "clients/agent/held_exits.h"
 #include "clients/agent/journal.h"
 #include "clients/agent/log_files.h"
 #include "clients/agent/logic.h"
+#include "clients/agent/notice_files.h"
 #include "clients/agent/process_runner.h"
 #include "support/clock.h"
 #include "support/http/http_server.h"
@@ -75,6 +77,9 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   void Wait();
   void HandleLink();
   void HandleTasks();
+  bool HoldExit(const TaskEvent& event);
+  void ReleaseExits();
+  std::string WhyBad(const std::string& uuid) const;
   void HandleExecs();
   void HandleHealth();
   void HandleDevices();
@@ -104,6 +109,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::unique_ptr<FileJournal> journal_;
   std::unique_ptr<ProcessRunner> runner_;
   std::unique_ptr<LogFiles> logs_;
+  std::unique_ptr<NoticeFiles> notices_;
   std::unique_ptr<ExecHost> execs_;
   HealthBook health_;
   std::unique_ptr<Random> random_;
@@ -133,6 +139,8 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::vector<HealthRound> rounds_ ABSL_GUARDED_BY(mutex_);
   std::optional<DeviceScout::Look> look_ ABSL_GUARDED_BY(mutex_);
   bool health_seen_ = false;
+  HeldExits held_exits_;
+  uint64_t round_over_ = 0;  // the latest of the health checks
   std::atomic<bool> look_again_ = false;
   std::unique_ptr<HealthChecks> checks_;  // last, because its thread uses the other members
   std::unique_ptr<DeviceScout> scout_;    // last, too

@@ -7,6 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
+#include "support/proto_time.h"
 
 namespace berth {
 namespace {
@@ -150,6 +152,18 @@ void AddNames(const TaskId& id, const v1::TaskLaunch& launch, Environment* env) 
   (*env)["TORCHELASTIC_RUN_ID"] = absl::StrCat(launch.job(), "-", id.job_uid);
 }
 
+// As systemd does for a service. A program whose library sends WATCHDOG=1 does so if WATCHDOG_USEC
+// is set.
+void AddNotify(const v1::TaskLaunch& launch, const EnvironmentContext& context, Environment* env) {
+  env->erase("NOTIFY_SOCKET");  // of an image
+  env->erase("WATCHDOG_USEC");
+  if (context.notify_socket.empty()) return;
+  (*env)["NOTIFY_SOCKET"] = context.notify_socket;
+  if (!launch.has_watchdog()) return;
+  const absl::Duration timeout = DurationFrom(launch.watchdog().timeout());
+  (*env)["WATCHDOG_USEC"] = absl::StrCat(absl::ToInt64Microseconds(timeout));
+}
+
 }  // namespace
 
 Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start,
@@ -169,6 +183,7 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   AddTorchrun(launch, &env);
   AddDevices(launch, context, &env);
   AddNccl(launch, context, &env);
+  AddNotify(launch, context, &env);
   for (const v1::EnvVar& variable : launch.env()) env[variable.name()] = variable.value();
   AddShares(launch, context, &env);
   env[kMarkerName] = context.task_directory;

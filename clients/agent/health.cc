@@ -82,6 +82,14 @@ std::set<std::string> HealthBook::UnfitDevices() const {
   return devices;
 }
 
+std::string HealthBook::WhyUnfit(const std::string& device) const {
+  for (const auto& [key, check] : checks_) {
+    if (key.second != device || !check.holds || !check.unfit) continue;
+    return check.message.empty() ? key.first : check.message;
+  }
+  return "";
+}
+
 v1::NodeCondition::Effect EffectOf(config::v1::Health::Effect configured,
                                    v1::NodeCondition::Effect otherwise) {
   switch (configured) {

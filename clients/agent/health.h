@@ -46,6 +46,8 @@ class HealthBook {
            const std::map<std::string, std::string>& failing);
   v1::NodeConditions Conditions() const;  // sorted by name
   std::set<std::string> UnfitDevices() const;
+  // The message of a check for which the device is unfit; empty: it is not.
+  std::string WhyUnfit(const std::string& device) const;
 
  private:
   struct Check {

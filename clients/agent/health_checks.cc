@@ -30,6 +30,7 @@ namespace {
 constexpr int64_t kDefaultMinFree = int64_t{256} << 20;
 constexpr size_t kMaxOutputBytes = 4096;
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+constexpr absl::Duration kBetweenRounds = absl::Seconds(1);  // at least, if only GPUs are queried
 
 absl::Duration Or(const google::protobuf::Duration& d, absl::Duration otherwise) {
   const absl::Duration given = DurationFrom(d);
@@ -226,21 +227,56 @@ void HealthChecks::WithoutGpuWatch(absl::FunctionRef<void()> call) {
   call();
 }
 
+uint64_t HealthChecks::LookAtGpus() {
+  absl::MutexLock lock(&mutex_);
+  gpus_ = true;
+  return begun_ + 1;
+}
+
 void HealthChecks::Run() {
   const absl::Duration interval = Or(config_.interval(), absl::Seconds(30));
-  for (;;) {
-    tell_(Round());
-    absl::MutexLock lock(&mutex_);
-    const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || again_; };
-    mutex_.AwaitWithTimeout(absl::Condition(&due), interval);
-    if (stopping_) return;
-    if (std::exchange(again_, false)) {
-      absl::MutexLock gpus(&gpu_mutex_);
-      gpu_watch_.Restart();
-      no_driver_ = false;
+  absl::Duration next_full = absl::ZeroDuration();
+  do {
+    uint64_t number = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      number = ++begun_;
+      gpus_ = false;
     }
-    if (std::exchange(forget_, false)) gpu_checks_.Forget();
+    HealthRound round;
+    if (SystemClock().Steady() < next_full) {
+      AskGpus(&round);
+    } else {
+      round = Round();
+      next_full = SystemClock().Steady() + interval;
+    }
+    round.number = number;
+    tell_(std::move(round));
+  } while (AwaitNext(&next_full));
+}
+
+// Waits until a round is due; false: this object ends.
+bool HealthChecks::AwaitNext(absl::Duration* next_full) {
+  absl::MutexLock lock(&mutex_);
+  const auto full = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || again_; };
+  const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || again_ || gpus_;
+  };
+  // Tasks may fail every moment.
+  const absl::Duration left = *next_full - SystemClock().Steady();
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&full), std::min(left, kBetweenRounds))) {
+    const absl::Duration rest = *next_full - SystemClock().Steady();
+    mutex_.AwaitWithTimeout(absl::Condition(&any), std::max(rest, absl::ZeroDuration()));
   }
+  if (stopping_) return false;
+  if (std::exchange(again_, false)) {
+    absl::MutexLock gpus(&gpu_mutex_);
+    gpu_watch_.Restart();
+    no_driver_ = false;
+    *next_full = absl::ZeroDuration();
+  }
+  if (std::exchange(forget_, false)) gpu_checks_.Forget();
+  return true;
 }
 
 HealthRound HealthChecks::Round() {
@@ -258,7 +294,7 @@ HealthRound HealthChecks::Round() {
     results.push_back(CheckCommand({config_.command().begin(), config_.command().end()},
                                    Or(config_.command_timeout(), absl::Seconds(30)), stopping_));
   }
-  if (!options_.probe.empty() && !no_driver_) AskGpus(&round);
+  AskGpus(&round);
   return round;
 }
 
@@ -288,6 +324,7 @@ void HealthChecks::LookAtDisk(std::vector<CheckResult>* results) const {
 
 // Ignored checks are dropped here; the report also feeds the metrics.
 void HealthChecks::AskGpus(HealthRound* round) {
+  if (options_.probe.empty() || no_driver_) return;
   absl::StatusOr<discovery::GpuReport> report = [this] {
     absl::MutexLock lock(&gpu_mutex_);
     return gpu_watch_.Ask(discovery::kGpuReportTimeout, stopping_);

@@ -48,6 +48,7 @@ CheckResult CheckCommand(const std::vector<std::string>& argv, absl::Duration ti
 
 // The results of one round.
 struct HealthRound {
+  uint64_t number = 0;  // 1, 2, 3, ... of these HealthChecks
   std::vector<CheckResult> results;
   std::optional<discovery::GpuReport> gpus;  // none: no driver, or no response
   std::map<std::string, int64_t> last_xids;  // by UUID
@@ -71,12 +72,16 @@ class HealthChecks {
 
   // Starts the next round at once and lists the GPUs again. `forget`: also forgets their XIDs.
   void LookAgain(bool forget);
+  // Queries the GPUs soon, besides the regular rounds. Returns the number of the first round that
+  // begins after this call.
+  uint64_t LookAtGpus();
   // Runs `call` while this object has no GPU open: a driver does not divide an open GPU. Waits for
   // a check in progress. From any thread.
   void WithoutGpuWatch(absl::FunctionRef<void()> call) ABSL_LOCKS_EXCLUDED(gpu_mutex_);
 
  private:
   void Run();
+  bool AwaitNext(absl::Duration* next_full);
   HealthRound Round();
   void AskGpus(HealthRound* round);
   CheckResult CheckDisks(int64_t min_free) const;
@@ -94,6 +99,8 @@ class HealthChecks {
   std::atomic<bool> stopping_ = false;  // set under the mutex
   bool again_ ABSL_GUARDED_BY(mutex_) = false;
   bool forget_ ABSL_GUARDED_BY(mutex_) = false;
+  bool gpus_ ABSL_GUARDED_BY(mutex_) = false;   // they are to be queried
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // rounds
   std::thread thread_;
 };
 

@@ -4,8 +4,9 @@
 // are in NAME/rootfs or, without that, in NAME. Or it is an OCI layout there: NAME, or tag TAG of
 // the layout NAME if the job says NAME:TAG. A layout is unpacked into the cache
 // (clients/agent/images) when a task is prepared. An image is shared by all tasks and read-only.
-// Inside, a task has its own /tmp, /run/berth/work (where it starts), /run/berth/scratch and
-// /run/berth/hostfile, the node's network, its own processes, and its allocated devices.
+// Inside, a task has its own /tmp, /run/berth/work (where it starts), /run/berth/scratch,
+// /run/berth/hostfile and /run/berth/notify, the node's network, its own processes, and its
+// allocated devices.
 #ifndef BERTH_CLIENTS_AGENT_IMAGES_H_
 #define BERTH_CLIENTS_AGENT_IMAGES_H_
 
@@ -21,6 +22,7 @@ namespace berth {
 inline constexpr char kImageWork[] = "/run/berth/work";
 inline constexpr char kImageScratch[] = "/run/berth/scratch";
 inline constexpr char kImageHostfile[] = "/run/berth/hostfile";
+inline constexpr char kImageNotify[] = "/run/berth/notify";
 
 // Either a directory or a layout.
 struct FoundImage {

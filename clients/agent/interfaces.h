@@ -69,6 +69,9 @@ struct TaskEvent {
   v1::TaskReport::Fault fault = v1::TaskReport::NODE;  // kRefused
   bool has_output = false;   // kRefused: a prolog wrote output; keep the directory
   std::string node_problem;  // kRefused, kExited: a problem of the node (the epilog failed)
+  // kRunning: when the command started, on the steady clock; absent: now.
+  std::optional<absl::Duration> began;
+  bool mute = false;  // kRunning: its supervisor is of a version without NOTIFY_SOCKET
 };
 
 // Runs tasks. Events follow every Prepare, Start and Adopt, in order, ending with kRefused or
@@ -98,6 +101,29 @@ class TaskRunner {
   // well. Supervisors of versions without longer leases use `soon`, which is at most `deadline`.
   // False: the supervisors could not be updated and keep the earlier deadline.
   virtual bool SetLease(absl::Duration soon, absl::Duration deadline) = 0;
+};
+
+// What a task has reported through its NOTIFY_SOCKET.
+struct TaskNotices {
+  v1::TaskProgress told;                   // without `key`, `still` and `hung`
+  std::optional<absl::Duration> progress;  // when it last made progress, on the steady clock
+  absl::Duration not_before;  // on it: EXTEND_TIMEOUT_USEC; its watchdog is not due before
+};
+
+// Distinguishes the versions of a task's notices; the first one is none.
+struct NoticesVersion {
+  uint64_t file = 0;
+  int64_t time_ns = 0;
+  int64_t bytes = 0;
+  bool operator==(const NoticesVersion&) const = default;
+};
+
+// Reads what tasks reported, as long as their directories are there.
+class NoticeSource {
+ public:
+  virtual ~NoticeSource() = default;
+  // Nothing if it has reported nothing after `version`, which becomes that of the result.
+  virtual std::optional<TaskNotices> Read(const TaskId& id, NoticesVersion* version) = 0;
 };
 
 // Commands inside running tasks. Their output arrives later as ExecOutput.

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,11 @@ constexpr int64_t kLeastQuotaInodes = 100'000;
 int64_t Milliseconds(const google::protobuf::Duration& d, int64_t otherwise) {
   const int64_t ms = d.seconds() * 1000 + d.nanos() / 1'000'000;
   return ms > 0 ? ms : otherwise;
+}
+
+// Whether the addresses of sockets can name files in the task's directory.
+bool FitsSockets(const std::string& task_directory) {
+  return task_directory.size() + sizeof kNotifySocket <= sizeof sockaddr_un::sun_path;
 }
 
 bool IsBelow(const std::string& path, absl::string_view directory) {
@@ -100,7 +106,16 @@ absl::Status Isolation::Init() {
   if (absl::Status status = InitGroups(); !status.ok()) return status;
   if (absl::Status status = InitNamespaces(); !status.ok()) return status;
   InitDisk();
+  WarnOfLongPaths();
   return absl::OkStatus();
+}
+
+void Isolation::WarnOfLongPaths() {
+  constexpr char kLongId[] = "/tasks/10000000-9999-100.1800000000000";
+  if (FitsSockets(state_directory_ + kLongId)) return;
+  warnings_.push_back(
+      absl::StrCat("tasks have no NOTIFY_SOCKET, and tasks with a watchdog are refused: the path ",
+                   state_directory_, " is too long for sockets below it"));
 }
 
 absl::Status Isolation::InitGroups() {
@@ -261,6 +276,11 @@ absl::Status Isolation::MakeDirectories(const TaskId& id, const v1::TaskLaunch& 
                                         const std::string& directory) const {
   const absl::StatusOr<TaskUser> user = Check(launch);
   if (!user.ok()) return user.status();
+  if (launch.has_watchdog() && !FitsSockets(directory)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the task has a watchdog, and its NOTIFY_SOCKET cannot be in ", directory,
+                     ": the path is too long; give the agent a shorter stateDirectory"));
+  }
   const std::string scratch = Scratch(id, directory);
   RemoveTree(scratch);
   for (const std::string& path :
@@ -328,6 +348,8 @@ absl::Status Isolation::FillContext(const TaskId& id, const v1::TaskLaunch& laun
   context->scratch = image ? kImageScratch : Scratch(id, directory);
   context->tmp = image || private_tmp_ ? "/tmp" : directory + "/tmp";
   context->hostfile = image ? kImageHostfile : directory + "/hostfile";
+  if (FitsSockets(directory))
+    context->notify_socket = image ? kImageNotify : directory + kNotifyFile;
   return absl::OkStatus();
 }
 
@@ -341,6 +363,7 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
   if (spec->directory.empty())
     spec->directory = launch.image().empty() ? directory + "/work" : kImageWork;
   FillNamespaces(id, launch, directory, *user, spec);
+  FillNotify(launch, directory, *user, spec);
   spec->remove = {directory + "/tmp", directory + "/var-tmp", Scratch(id, directory)};
   if (!launch.image().empty()) spec->remove.push_back(ImageCache() + "/used/" + ImageLink(id));
   FillHooks(hook_environment, spec);
@@ -384,6 +407,18 @@ void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
     spec->sweep_uid = static_cast<int64_t>(user.uid);
     spec->sweep_record = SharedThingsRecord::PathOf(state_directory_ + "/shm", user.uid);
   }
+}
+
+// A task that sees mounts of its own gets the socket by one of them. Other tasks, also of the same
+// user, cannot enter the directory that it is in.
+void Isolation::FillNotify(const v1::TaskLaunch& launch, const std::string& directory,
+                           const TaskUser& user, SupervisorSpec* spec) const {
+  if (!FitsSockets(directory)) return;
+  const bool image = !launch.image().empty();
+  const bool mounts = !spec->tmp.empty() || !spec->shm.empty() || spec->own_pids;
+  spec->notify = directory + (image || mounts ? kNotifySocket : kNotifyFile);
+  spec->notify_uid = static_cast<int64_t>(user.uid);
+  if (mounts && !image) spec->notify_at = directory + kNotifyFile;
 }
 
 void Isolation::RemoveUnusedSharedMemory() const {
@@ -443,6 +478,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
                                     {Scratch(id, directory), kImageScratch, true},
                                     {directory + "/hostfile", kImageHostfile, false},
                                     {directory + "/tmp", "/tmp", true}}};
+  if (!spec.notify.empty()) container.binds.push_back({spec.notify, kImageNotify, true});
   if (!spec.shm.empty()) container.shm = SharedMemory(spec.shm).files();
   for (const std::string& file : DeviceFiles(launch, nvidia_, access_))
     container.binds.push_back({file, file, true});

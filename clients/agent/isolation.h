@@ -88,8 +88,11 @@ class Isolation {
                          const std::string& directory) const;
   void FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
                       const TaskUser& user, SupervisorSpec* spec) const;
+  void FillNotify(const v1::TaskLaunch& launch, const std::string& directory, const TaskUser& user,
+                  SupervisorSpec* spec) const;
   std::string SharedMemoryDirectory(const TaskId& id) const;
   std::string Scratch(const TaskId& id, const std::string& directory) const;
+  void WarnOfLongPaths();
   std::string ImageCache() const;
   std::string ImageLink(const TaskId& id) const;
   agent::v1::ImageRequest ImageDefaults() const;

@@ -30,6 +30,12 @@ AgentLogic::AgentLogic(Options options, ServerLink& link, Journal& journal, Task
       random_(random),
       book_({.devices = DeviceBounds(options_.inventory), .keep_ended = options_.keep_ended},
             journal, runner, [this](const v1::TaskReport& report) { SendReport(report); }),
+      progress_([this](const TaskId& id) { return book_.ReportedLaunch(id) != nullptr; },
+                [this](v1::Progress progress) {
+                  v1::AgentMessage message;
+                  *message.mutable_progress() = std::move(progress);
+                  Send(std::move(message));
+                }),
       pump_(
           logs, [this](const TaskId& id) { return book_.Ended(id); },
           [this](v1::LogChunk chunk) {
@@ -142,6 +148,7 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   state_ = State::kRegistered;
   backoff_.Reset();
   epoch_ = welcome.epoch();
+  takes_progress_ = welcome.takes_progress();
   if (welcome.has_heartbeat_interval())
     heartbeat_interval_ = DurationFrom(welcome.heartbeat_interval());
   heartbeat_interval_ = std::max(heartbeat_interval_, absl::Milliseconds(10));
@@ -150,8 +157,20 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   // together.
   heartbeat_at_ = now.steady + heartbeat_interval_ * random_.Unit();
   for (const v1::TaskKey& key : welcome.forget()) book_.Forget(now, ToTaskId(key));
+  SendLastProgress();
   for (const v1::TaskReport& report : book_.Unacked()) SendReport(report);
   SendConditions();
+  if (SendsProgress()) progress_.SendAll(now);
+}
+
+// Of tasks that have ended in the meantime: before their reports.
+void AgentLogic::SendLastProgress() {
+  if (!SendsProgress()) return;
+  std::vector<TaskId> ended;
+  for (const v1::TaskReport& report : book_.Unacked()) {
+    if (report.state() == v1::TaskReport::EXITED) ended.push_back(ToTaskId(report.key()));
+  }
+  progress_.SendEnded(ended);
 }
 
 // Returns false while foreign tasks live. Nothing was sent with the new epoch, so the server does
@@ -304,7 +323,11 @@ void AgentLogic::OnTaskEvent(Instant now, const TaskEvent& event) {
   const bool over =
       event.kind == TaskEvent::Kind::kExited || event.kind == TaskEvent::Kind::kRefused;
   if (over && execs_ != nullptr) execs_->EndTask(event.id);
+  if (over) progress_.Remove(now, event.id, SendsProgress());
   book_.OnEvent(now, event);
+  if (event.kind != TaskEvent::Kind::kRunning) return;
+  if (const v1::TaskLaunch* launch = book_.ReportedLaunch(event.id); launch != nullptr)
+    progress_.Add(now, event, *launch);
 }
 
 void AgentLogic::SendHeartbeat(Instant now) {
@@ -341,7 +364,10 @@ void AgentLogic::Tick(Instant now) {
         Retry(now, absl::ZeroDuration(), "heartbeats are not acknowledged");
         break;
       }
-      if (now.steady >= heartbeat_at_) SendHeartbeat(now);
+      if (now.steady >= heartbeat_at_) {
+        SendHeartbeat(now);
+        if (takes_progress_) progress_.SendChanges(now);
+      }
       pump_.Pump(now.steady, [this] { return link_.QueuedBytes(); });
       break;
   }

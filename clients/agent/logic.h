@@ -18,11 +18,13 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "clients/agent/interfaces.h"
 #include "clients/agent/journal_state.h"
 #include "clients/agent/log_pump.h"
+#include "clients/agent/progress_sender.h"
 #include "clients/agent/task_book.h"
 #include "clients/cpp/retry.h"
 #include "support/random.h"
@@ -73,6 +75,8 @@ class AgentLogic {
   void SetExecRunner(ExecRunner* execs) { execs_ = execs; }
   // Before Begin: sets the divider of GPUs. Without one, the server's requests are ignored.
   void SetGpuDivider(GpuDivider* divider) { divider_ = divider; }
+  // Before Begin: sets the source of what tasks report. Without one, nothing of it is sent.
+  void SetNoticeSource(NoticeSource* source) { progress_.SetSource(source); }
   void OnExecOutput(v1::ExecOutput output);
   // All conditions of the node; reported at once, and after each registration.
   void SetConditions(v1::NodeConditions conditions);
@@ -90,6 +94,8 @@ class AgentLogic {
   size_t live_tasks() const { return book_.live(); }
   // Whether a task has the device, or waits for it.
   bool DeviceInUse(const std::string& uuid) const { return book_.DeviceInUse(uuid); }
+  // The devices of the task, by uuid; none if it is unknown.
+  std::vector<std::string> DevicesOf(const TaskId& id) const { return book_.DevicesOf(id); }
   // Why the last connection ended; for the log.
   const std::string& last_error() const { return last_error_; }
   // Not OK: the journal failed; end the process (tasks keep running) and restart.
@@ -126,6 +132,8 @@ class AgentLogic {
   void Send(v1::AgentMessage message);
   void SendReport(const v1::TaskReport& report);
   void SendConditions();
+  void SendLastProgress();
+  bool SendsProgress() const { return state_ == State::kRegistered && takes_progress_; }
   void OpenExec(const v1::OpenExec& request);
 
   const Options options_;
@@ -133,6 +141,7 @@ class AgentLogic {
   TaskRunner& runner_;
   Random& random_;
   TaskBook book_;
+  ProgressSender progress_;
   LogPump pump_;
   ExecRunner* execs_ = nullptr;
   GpuDivider* divider_ = nullptr;
@@ -142,6 +151,7 @@ class AgentLogic {
   State state_ = State::kWaiting;
   std::string last_error_;
   uint64_t epoch_ = 0;
+  bool takes_progress_ = false;  // the server does
   Backoff backoff_;
   absl::Duration deadline_;  // of the current state: when to reconnect, or give up on Hello
   absl::Duration heartbeat_at_;

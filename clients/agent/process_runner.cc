@@ -19,9 +19,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "clients/agent/disk.h"
 #include "clients/agent/fault.h"
 #include "clients/agent/leftovers.h"
@@ -29,8 +27,8 @@
 #include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/task_files.h"
+#include "clients/agent/task_signals.h"
 #include "support/log.h"
-#include "support/proto_time.h"
 
 namespace berth {
 namespace {
@@ -45,13 +43,6 @@ int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 
 
 bool IsExecutable(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
-int StopSignal(const v1::TaskLaunch& launch) {
-  const int signal = SignalNumber(launch.kill_signal());
-  return signal != 0 ? signal : SIGTERM;
-}
-
-absl::Duration StopGrace(const v1::TaskLaunch& launch) { return DurationFrom(launch.kill_grace()); }
-
 // A supervisor that ignores reasons still ends its task, but does not name the reason.
 TaskEvent BlamedEvent(TaskEvent event, const SupervisorStatus& status, const std::string& blame) {
   const bool named = status.takes_reasons || absl::StrContains(event.message, blame);
@@ -64,17 +55,6 @@ TaskEvent BlamedEvent(TaskEvent event, const SupervisorStatus& status, const std
 }
 
 }  // namespace
-
-int SignalNumber(const std::string& name) {
-  int number = 0;
-  if (absl::SimpleAtoi(name, &number)) return number > 0 && number < NSIG ? number : 0;
-  const absl::string_view bare = absl::StripPrefix(name, "SIG");
-  for (int signal = 1; signal < NSIG; ++signal) {
-    const char* known = sigabbrev_np(signal);
-    if (known != nullptr && bare == known) return signal;
-  }
-  return 0;
-}
 
 ProcessRunner::ProcessRunner(Options options)
     : options_(std::move(options)), ports_(options_.first_port, options_.last_port) {}
@@ -270,8 +250,8 @@ Environment ProcessRunner::HookEnvironment(const TaskId& id, const v1::TaskLaunc
   options_.isolation->FillContext(id, launch, &context).IgnoreError();  // checked just before
   Environment environment = BuildEnvironment(id, plain, start, context);
   environment["BERTH_USER"] = context.user;
-  environment.erase("TMPDIR");
-  for (const char* own : {"HOME", "USER", "LOGNAME"}) environment.erase(own);
+  for (const char* own : {"HOME", "USER", "LOGNAME", "TMPDIR", "NOTIFY_SOCKET", "WATCHDOG_USEC"})
+    environment.erase(own);
   return environment;
 }
 
@@ -493,14 +473,16 @@ void ProcessRunner::CheckStatus(const TaskId& id) {
       recheck_.insert(id);
   }
   if (status.phase != SupervisorStatus::kRunning || live.running) return;
-  ReportRunning(id, live);
+  ReportRunning(id, status, live);
 }
 
-void ProcessRunner::ReportRunning(const TaskId& id, Live& live) {
+void ProcessRunner::ReportRunning(const TaskId& id, const SupervisorStatus& status, Live& live) {
   live.running = live.begun = true;
   TaskEvent event;
   event.id = id;
   event.kind = TaskEvent::Kind::kRunning;
+  event.mute = status.started_ns == 0;
+  if (!event.mute) event.began = absl::Nanoseconds(status.started_ns);
   events_.push_back(std::move(event));
 }
 
@@ -513,7 +495,7 @@ void ProcessRunner::OnSupervisorEnd(const TaskId& id) {
     live.child = false;
   }
   const SupervisorStatus status = ReadStatus(Directory(id));
-  if (status.pid > 0 && !live.running) ReportRunning(id, live);  // a short task
+  if (status.pid > 0 && !live.running) ReportRunning(id, status, live);  // a short task
   if (status.phase == SupervisorStatus::kExited)
     return Finish(id, BlamedEvent(ExitedEvent(status), status, live.blame));
   if (status.phase == SupervisorStatus::kRefused) {

@@ -1,7 +1,7 @@
 // Runs tasks as processes, each with its own berth-supervisor (supervisor/supervisor.h).
 //
 //   STATE/tasks/JOB-TASK-ATTEMPT/   spec lock control status hostfile work/ stdout.* stderr.*
-//                                   order.*, and the files of isolation.h
+//                                   order.* notify progress/, and the files of isolation.h
 //   STATE/lease                     deadline of strict tasks; supervisors watch it
 //   STATE/lease.longer              deadline of a longer lease; 0 or absent: none
 //
@@ -114,7 +114,7 @@ class ProcessRunner final : public TaskRunner {
   void OnSupervisorEnd(const TaskId& id);
   void OnSupervisorLost(const TaskId& id, Live& live);
   bool NeverBegan(const TaskId& id, const Live& live) const;
-  void ReportRunning(const TaskId& id, Live& live);
+  void ReportRunning(const TaskId& id, const SupervisorStatus& status, Live& live);
   void Unpin(Live& live);
   void Finish(const TaskId& id, TaskEvent event);
   void Refuse(const TaskId& id, const absl::Status& status);
@@ -144,9 +144,6 @@ class ProcessRunner final : public TaskRunner {
   int disk_fd_ = -1;                 // readable when the watch has found culprits
   std::unique_ptr<DiskWatch> disk_;  // last, because its thread uses the other members
 };
-
-// "SIGTERM", "TERM", "15" -> 15; 0 if it is not a signal.
-int SignalNumber(const std::string& name);
 
 }  // namespace berth
 

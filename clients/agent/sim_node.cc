@@ -147,7 +147,19 @@ void SimRunner::Kill(const TaskId& id, const std::string& signal, absl::Duration
 }
 
 void SimRunner::Adopt(const agent::v1::TaskRecord&) {}  // there is no journal to adopt from
-void SimRunner::Remove(const TaskId&) {}
+void SimRunner::Remove(const TaskId& id) { notices_.erase(id); }
+
+bool SimRunner::Tell(const TaskId& id, absl::string_view datagram, absl::Duration now) {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end() || found->second != Phase::kRunning) return false;
+  notices_[id].Add(datagram, now);
+  return true;
+}
+
+std::optional<TaskNotices> SimRunner::Read(const TaskId& id, NoticesVersion* version) {
+  const auto found = notices_.find(id);
+  return found == notices_.end() ? std::nullopt : found->second.Read(version);
+}
 
 bool SimRunner::Accept(const TaskEvent& event) {
   const auto found = tasks_.find(event.id);

@@ -11,8 +11,10 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "berth/config/v1/config.pb.h"
 #include "clients/agent/interfaces.h"
+#include "clients/agent/notice_files.h"
 #include "support/random.h"
 
 namespace berth {
@@ -41,7 +43,7 @@ struct SimCounters {
 
 // Tasks that only take time. Their end events go through `after`, which delivers the event after a
 // delay.
-class SimRunner final : public TaskRunner {
+class SimRunner final : public TaskRunner, public NoticeSource {
  public:
   using After = absl::AnyInvocable<void(absl::Duration delay, TaskEvent event)>;
   SimRunner(const SimBehaviour& behaviour, Random& random, SimCounters& counters, After after);
@@ -56,6 +58,10 @@ class SimRunner final : public TaskRunner {
   void Remove(const TaskId& id) override;
   bool SetLease(absl::Duration, absl::Duration) override { return true; }
 
+  // The task sends `datagram` to its NOTIFY_SOCKET. False: it does not run here.
+  bool Tell(const TaskId& id, absl::string_view datagram, absl::Duration now);
+  std::optional<TaskNotices> Read(const TaskId& id, NoticesVersion* version) override;
+
   // Whether a delayed event still applies: a killed task does not end twice.
   bool Accept(const TaskEvent& event);
 
@@ -67,6 +73,7 @@ class SimRunner final : public TaskRunner {
   SimCounters& counters_;
   After after_;
   std::map<TaskId, Phase> tasks_;
+  std::map<TaskId, SimNotices> notices_;  // of tasks that were not removed yet
   int next_port_ = 0;
 };
 

@@ -40,6 +40,7 @@ class SimShard {
            const std::shared_ptr<grpc::Channel>& channel);
   void Run();
   void AddCounters(Simulation::Counters* counters);
+  bool Tell(const TaskId& id, absl::string_view datagram);
 
  private:
   struct Node;
@@ -85,7 +86,9 @@ struct SimShard::Node final : public LinkEvents {
         runner(behaviour, owner.random_, owner.counters_,
                [this](absl::Duration delay, TaskEvent event) { After(delay, std::move(event)); }),
         link(channel, *this),
-        logic(std::move(options), link, owner.journal_, runner, owner.logs_, owner.random_) {}
+        logic(std::move(options), link, owner.journal_, runner, owner.logs_, owner.random_) {
+    logic.SetNoticeSource(&runner);
+  }
 
   void OnMessage(uint64_t connection, v1::ServerMessage message) override {
     absl::MutexLock lock(&shard.mutex_);
@@ -217,6 +220,13 @@ void SimShard::AddCounters(Simulation::Counters* counters) {
   }
 }
 
+bool SimShard::Tell(const TaskId& id, absl::string_view datagram) {
+  absl::MutexLock lock(&mutex_);
+  const absl::Duration now = SystemClock().Steady();
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [&](const auto& node) { return node->runner.Tell(id, datagram, now); });
+}
+
 Simulation::Simulation() = default;
 Simulation::~Simulation() = default;
 
@@ -314,6 +324,11 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
   }
   for (const std::unique_ptr<SimShard>& shard : simulation->shards_) shard->Run();
   return simulation;
+}
+
+bool Simulation::Tell(const TaskId& id, absl::string_view datagram) {
+  return std::any_of(shards_.begin(), shards_.end(),
+                     [&](const auto& shard) { return shard->Tell(id, datagram); });
 }
 
 Simulation::Counters Simulation::counters() const {

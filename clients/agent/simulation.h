@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "berth/config/v1/config.pb.h"
 #include "clients/agent/sim_node.h"
 
@@ -43,6 +44,8 @@ class Simulation {
   ~Simulation();
 
   Counters counters() const;
+  // The task sends `datagram` to its NOTIFY_SOCKET. False: it does not run on any of the nodes.
+  bool Tell(const TaskId& id, absl::string_view datagram);
 
  private:
   Simulation();

@@ -445,6 +445,13 @@ bool TaskBook::DeviceInUse(const std::string& uuid) const {
   });
 }
 
+std::vector<std::string> TaskBook::DevicesOf(const TaskId& id) const {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) return {};
+  const auto& uuids = found->second.record.launch().device_uuids();
+  return {uuids.begin(), uuids.end()};
+}
+
 void TaskBook::ReleaseDevices(const TaskId& id) {
   for (auto held = device_holders_.begin(); held != device_holders_.end();) {
     held->second.erase(id);
@@ -552,6 +559,11 @@ bool TaskBook::Ended(const TaskId& id) const {
 bool TaskBook::Running(const TaskId& id) const {
   const auto found = tasks_.find(id);
   return found != tasks_.end() && found->second.record.phase() == TaskRecord::RUNNING;
+}
+
+const v1::TaskLaunch* TaskBook::ReportedLaunch(const TaskId& id) const {
+  if (Ended(id) || tasks_.at(id).silent) return nullptr;
+  return &tasks_.at(id).record.launch();
 }
 
 void TaskBook::Tick(Instant now) {

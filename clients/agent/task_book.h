@@ -95,9 +95,12 @@ class TaskBook {
   bool Known(const TaskId& id) const { return tasks_.contains(id); }
   bool Ended(const TaskId& id) const;  // or unknown
   bool Running(const TaskId& id) const;
+  // Of a live task that is reported to the server; null for others. Valid until the next call.
+  const v1::TaskLaunch* ReportedLaunch(const TaskId& id) const;
   size_t live() const { return live_; }
   // Whether a task has the device, or waits for it.
   bool DeviceInUse(const std::string& uuid) const;
+  std::vector<std::string> DevicesOf(const TaskId& id) const;
 
   // Drops expired ended tasks, and retries records that the journal had no space for.
   void Tick(Instant now);

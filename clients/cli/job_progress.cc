@@ -17,7 +17,8 @@ std::string ProgressText(const v1::JobProgress& progress) {
     parts.push_back(absl::StrCat("step ", progress.step(), " (", progress.task(), " is last)"));
   }
   if (progress.has_step_time()) {
-    parts.push_back(absl::StrCat(absl::FormatDuration(DurationFrom(progress.step_time())), " a step"));
+    parts.push_back(
+        absl::StrCat(absl::FormatDuration(DurationFrom(progress.step_time())), " a step"));
   }
   if (progress.ready() > 0) parts.push_back(absl::StrCat(progress.ready(), " ready"));
   if (progress.dropped() > 0) {

@@ -349,9 +349,9 @@ class JobConverter {
     const std::string operation = in.operator_().empty() ? "Equal" : in.operator_();
     out->set_key(in.key());
     out->set_value(in.value());
-    if (!in.effect().empty() && in.effect() != "NoSchedule") {
+    if (!in.effect().empty() && in.effect() != "NoSchedule" && in.effect() != "NoExecute") {
       Error(path, absl::StrCat("tolerations of effect ", in.effect(),
-                               " are not supported: only NoSchedule"));
+                               " are not supported: only NoSchedule and NoExecute"));
     }
     if (operation != "Equal" && operation != "Exists") {
       Error(path, absl::StrCat("operator \"", operation, "\" is not Equal or Exists"));

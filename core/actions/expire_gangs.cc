@@ -18,6 +18,7 @@ void Expire(Cycle& cycle, JobId id) {
                    absl::FormatDuration(cycle.policies().eviction().gang_grace));
   Step step = RestartJob(look, ReleaseReason::kGangExpired, message, absl::InfinitePast(),
                          job.status.retries, /*rerun_all=*/false);
+  NoteEviction(look, /*whole=*/true, &step);
   for (EventBody& decision : step) cycle.transaction().Decide(std::move(decision));
   cycle.transaction().Sync();
 }

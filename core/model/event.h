@@ -106,7 +106,15 @@ struct JobDeleted {
 // kRefused ends the attempt (kFailed, EndCause::kRefused). Planning reacts with NodeRefused, if it
 // is the node's fault, and with TasksRequeued or the job's end.
 enum class ReportState : uint8_t { kPrepared, kRefused, kRunning, kExited };
-enum class ExitCause : uint8_t { kItself, kKilled, kLeaseLapsed, kReboot, kSupervisorLost, kGone };
+enum class ExitCause : uint8_t {
+  kItself,
+  kKilled,
+  kLeaseLapsed,
+  kReboot,
+  kSupervisorLost,
+  kGone,
+  kDevice,  // by itself, as one of its devices is bad
+};
 
 // What an agent reported about the current attempt. Reports of other attempts or epochs never
 // become events. kExited with kGone: the node registered again without the task.

@@ -108,7 +108,11 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
   h.Add(job.walltime).Add(job.walltime_updated).Add(job.retry_backoff).Add(job.prepare_timeout);
   h.Add(job.kill_grace).Add(job.ttl_after_finished).Add(job.checkpoint_interval);
   h.Add(job.walltime_notice).Add(job.saved_exit_codes).Add(job.watchdog).Add(job.dump_wait);
-  h.Add(job.saves_before_drain).Add(job.deadline).Add(job.submit).Add(job.start_after).Add(job.revision);
+  h.Add(job.saves_before_drain)
+      .Add(job.deadline)
+      .Add(job.submit)
+      .Add(job.start_after)
+      .Add(job.revision);
   h.Add(job.line).Add(job.prediction).Add(job.dependencies).Add(job.status);
   for (const Group& group : job.groups) h.Add(static_cast<const BasicGroup<ShapeId>&>(group));
   h.Add(*job.topology).Add(job.affinity).Add(job.policies);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/model/waiting.h"
+
 namespace berth {
 namespace {
 
@@ -32,6 +34,14 @@ void ConsiderPrepareTimeouts(const Job& job, Time after, Time due_before, Earlie
   }
 }
 
+void ConsiderWaits(const Job& job, Time after, Earliest& earliest) {
+  for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    const LifecyclePolicy* policy = PolicyOn(job, job.groups[g], PolicyEvent::kTaskPending);
+    if (policy == nullptr || policy->action == PolicyAction::kIgnore) continue;
+    earliest.Consider(NextWaitDue(job, g, policy->after, after));
+  }
+}
+
 }  // namespace
 
 Time NextDue(const Job& job, Time after) { return NextDue(job, after, absl::InfiniteFuture()); }
@@ -54,6 +64,7 @@ Time NextDue(const Job& job, Time after, Time due_before) {
   }
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);
   ConsiderPrepareTimeouts(job, after, due_before, earliest);
+  ConsiderWaits(job, after, earliest);
   return earliest.first();
 }
 

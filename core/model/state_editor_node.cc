@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/model/state_editor.h"
+#include "core/model/taints.h"
 #include "core/model/task_room.h"
 
 namespace berth {
@@ -25,6 +26,15 @@ void AddHold(Resources& sum, DeviceUse& devices, const ShapeEntry& shape, const 
 void DropHold(Resources& sum, DeviceUse& devices, const ShapeEntry& shape, const DeviceUse& use) {
   sum -= AmountsOf(shape, use);
   devices -= use;
+}
+
+// A task with these devices may have to leave, if it was there before.
+bool MayExpel(const NodeSpec& spec, const DeviceSet& devices) {
+  if (HasEvictingTaint(spec)) return true;
+  for (size_t i = 0; i < spec.devices.size(); ++i) {
+    if (spec.devices[i].unhealthy && devices.Has(i)) return true;
+  }
+  return false;
 }
 
 void Drop(std::vector<TaskKey>& list, TaskKey key) {
@@ -70,6 +80,10 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   // Their places may have become unhealthy.
   for (TaskKey key : node.nominated) {
     if (facts()) state_.unsettled_.insert(key.job);
+  }
+  for (TaskKey key : node.tasks) {
+    const bool leaves = MayExpel(spec, state_.jobs_.At(key.job).tasks[key.task].devices);
+    if (facts() && leaves) state_.unsettled_.insert(key.job);
   }
   state_.drain_ends_.erase({DrainDeadline(node.status), id});
   node.status.drain.devices = Moved(node.status.drain.devices, moves);

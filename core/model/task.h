@@ -40,6 +40,7 @@ enum class EndCause : uint8_t {
   kStopped,   // released by decision
   kRefused,   // it was not prepared or not executed: see Task::own_fault and nobodys_fault
   kNodeLost,  // its node was lost, rebooted or fenced it
+  kDevice,    // it failed, as one of its devices is bad
 };
 
 // Why a task was told to stop.

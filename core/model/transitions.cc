@@ -21,6 +21,8 @@ EndCause CauseOf(ExitCause cause) {
     case ExitCause::kReboot:
     case ExitCause::kGone:
       return EndCause::kNodeLost;
+    case ExitCause::kDevice:
+      return EndCause::kDevice;
   }
   return EndCause::kExit;
 }
@@ -31,9 +33,9 @@ Task ExitedTask(const Task& before, const TaskReported& report, bool saved, Time
   task.exit_code = report.exit_code;
   task.exit_signal = report.exit_signal;
   // It failed before the order to stop reached it.
-  const bool itself =
-      cause == EndCause::kExit && !saved && (report.exit_code != 0 || report.exit_signal != 0);
-  if (itself && Releasing(before) && before.epoch > 0) task.end_cause = EndCause::kExit;
+  const bool failed = (cause == EndCause::kExit || cause == EndCause::kDevice) && !saved &&
+                      (report.exit_code != 0 || report.exit_signal != 0);
+  if (failed && Releasing(before) && before.epoch > 0) task.end_cause = cause;
   const bool well = !saved && cause == EndCause::kExit && report.exit_code == 0 &&
                     report.exit_signal == 0 && report.cause == ExitCause::kItself;
   if (well) {  // even if it was just told to stop: it had already finished

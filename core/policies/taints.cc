@@ -1,3 +1,5 @@
+#include "core/model/taints.h"
+
 #include <algorithm>
 
 #include "core/policies/registry.h"
@@ -5,16 +7,9 @@
 namespace berth {
 namespace {
 
-bool Tolerates(const Toleration& toleration, const Taint& taint) {
-  return (toleration.key.empty() || toleration.key == taint.key) &&
-         (toleration.value.empty() || toleration.value == taint.value);
-}
-
 bool ToleratesAll(const std::vector<Toleration>& tolerations, const std::vector<Taint>& taints) {
-  return std::all_of(taints.begin(), taints.end(), [&](const Taint& taint) {
-    return std::any_of(tolerations.begin(), tolerations.end(),
-                       [&](const Toleration& one) { return Tolerates(one, taint); });
-  });
+  return std::all_of(taints.begin(), taints.end(),
+                     [&](const Taint& taint) { return Tolerated(taint, tolerations); });
 }
 
 // Every taint of the node must be tolerated.

@@ -22,10 +22,27 @@ namespace {
 using Row = CsvRow;
 
 const std::vector<std::string>& Fields() {
-  static const auto* fields = new std::vector<std::string>{
-      "name",       "submit", "run",        "requested",   "tasks",     "cpu",
-      "cpu_millis", "memory", "memory_mib", "gpus",        "gpu_model", "gpu_milli",
-      "user",       "queue",  "priority",   "preemptible", "status",    "class"};
+  static const auto* fields = new std::vector<std::string>{"name",
+                                                           "submit",
+                                                           "run",
+                                                           "requested",
+                                                           "tasks",
+                                                           "cpu",
+                                                           "cpu_millis",
+                                                           "memory",
+                                                           "memory_mib",
+                                                           "gpus",
+                                                           "gpu_model",
+                                                           "gpu_milli",
+                                                           "user",
+                                                           "queue",
+                                                           "priority",
+                                                           "preemptible",
+                                                           "status",
+                                                           "class",
+                                                           "checkpoint_interval",
+                                                           "checkpoint_cost",
+                                                           "restart_cost"};
   return *fields;
 }
 
@@ -118,6 +135,26 @@ class CsvReader {
     return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is neither 0 nor 1"));
   }
 
+  static absl::StatusOr<std::optional<Duration>> Span(absl::string_view text) {
+    double seconds = 0;
+    if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0 && seconds <= 1e9)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", text, "\" is not a number of seconds, 0 to 1000000000"));
+    }
+    return absl::Seconds(seconds);
+  }
+
+  absl::Status Costs(const Row& row, TraceCosts* costs) const {
+    const absl::Status parts[] = {Set(row, "checkpoint_interval", Span, &costs->interval),
+                                  Set(row, "checkpoint_cost", Span, &costs->checkpoint),
+                                  Set(row, "restart_cost", Span, &costs->restart)};
+    for (const absl::Status& status : parts) {
+      if (!status.ok()) return status;
+    }
+    if (costs->interval.value_or(absl::Seconds(1)) >= absl::Seconds(1)) return absl::OkStatus();
+    return absl::InvalidArgumentError("a checkpoint interval below 1 s");
+  }
+
   absl::Status Shape(const Row& row, TaskShape* shape) const {
     int64_t mib = 0, gpus = 0, gpu_milli = kWhole;
     const absl::Status parts[] = {Set(row, "cpu", ParseCpuMillis, &shape->cpu_millis),
@@ -170,7 +207,8 @@ class CsvReader {
                                   Set(row, "priority", Whole, &priority),
                                   Set(row, "preemptible", Flag, &job.preemptible),
                                   Set(row, "status", End, &job.ended),
-                                  Shape(row, &job.shape)};
+                                  Shape(row, &job.shape),
+                                  Costs(row, &job.costs)};
     for (const absl::Status& status : parts) {
       if (!status.ok()) return status;
     }

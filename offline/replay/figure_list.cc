@@ -79,6 +79,21 @@ void AddNetwork(const sim::v1::NetworkFigures& network, std::vector<Figure>* to)
   }
 }
 
+void AddTraining(const sim::v1::TrainingFigures& training, std::vector<Figure>* to) {
+  to->push_back({"effective training time", "%", 100 * training.ettr()});
+  to->push_back({"time for checkpoints", "%", 100 * training.checkpoints()});
+  to->push_back({"time for lost work", "%", 100 * training.lost()});
+  to->push_back({"time in unknown faults", "%", 100 * training.undetected()});
+  to->push_back({"time without places", "%", 100 * training.waiting()});
+  to->push_back({"time to start again", "%", 100 * training.restarts()});
+  AddCount("stopped with work left", training.stopped(), to);
+  AddCount("faults", training.faults(), to);
+  const auto& causes = training.interruptions();
+  for (const auto& [cause, count] : std::map<std::string, int64_t>(causes.begin(), causes.end())) {
+    AddCount(absl::StrCat("by ", cause), count, to);
+  }
+}
+
 }  // namespace
 
 std::vector<Figure> FigureList(const sim::v1::PolicyResult& policy) {
@@ -95,6 +110,7 @@ std::vector<Figure> FigureList(const sim::v1::PolicyResult& policy) {
   }
   AddEnds(policy, &list);
   if (policy.has_network()) AddNetwork(policy.network(), &list);
+  if (policy.has_training()) AddTraining(policy.training(), &list);
   return list;
 }
 

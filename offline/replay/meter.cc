@@ -49,8 +49,9 @@ std::vector<int32_t> Meter::WeightsOf(const OwnerSet& queues, const ClusterState
 }
 
 Meter::Meter(const Workload& workload, const std::vector<std::string>& queue_of,
-             const ClusterState& state, bool record, ReplayRun* run)
+             const ClusterState& state, const ReplayOptions& options, ReplayRun* run)
     : state_(state),
+      progress_(options.progress),
       run_(*run),
       queues_(OwnersOf(workload, &queue_of)),
       users_(OwnersOf(workload, nullptr)),
@@ -59,7 +60,7 @@ Meter::Meter(const Workload& workload, const std::vector<std::string>& queue_of,
       total_(Ones(1), state.capacity()),
       rooms_(workload),
       first_job_(state.next_job_id().value),
-      recorder_(state, record) {
+      recorder_(state, options.record) {
   run_.outcomes.resize(workload.jobs.size());
   state.nodes().ForEach([&](NodeId id, const Node&) { Touch(id); });
 }
@@ -93,8 +94,11 @@ void Meter::Lose(const Job& job, uint32_t index, Time now, bool failure) {
   const bool stops = state == TaskState::kReleasing && stopped != stopped_.end();
   if (state != TaskState::kRunning && !stops) return;
   Time since = stops ? stopped->second : task.start;
-  const bool checkpoints = job.checkpoint_interval != absl::InfiniteDuration();
-  if (checkpoints && !stops) since += absl::Floor(now - since, job.checkpoint_interval);
+  if (!stops && progress_ != nullptr) {
+    since = std::max(since, now - progress_->Unsaved(job.id, now));
+  } else if (!stops && job.checkpoint_interval != absl::InfiniteDuration()) {
+    since += absl::Floor(now - since, job.checkpoint_interval);
+  }
   stopped_[{job.id, index}] = now;
   AddLost(job, index, now - since, failure);
 }
@@ -119,6 +123,12 @@ void Meter::NodeFails(NodeId id, Time now) {
     Lose(job, key.task, now, /*failure=*/true);
     if (seen.insert(key.job).second) ++run_.outcomes[IndexOf(key.job)].failures;
   }
+}
+
+void Meter::Fails(JobId id, const TaskReported* failed, Time now) {
+  ++run_.outcomes[IndexOf(id)].failures;
+  if (failed == nullptr) return;
+  Lose(state_.jobs().At(id), failed->task.task, now, /*failure=*/true);
 }
 
 void Meter::Released(const TasksReleased& released, Time now) {

@@ -30,7 +30,7 @@ class Meter {
   // `queue_of`: the queue of each job of the workload. All nodes must be registered. Keeps
   // references to all of these.
   Meter(const Workload& workload, const std::vector<std::string>& queue_of,
-        const ClusterState& state, bool record, ReplayRun* run);
+        const ClusterState& state, const ReplayOptions& options, ReplayRun* run);
 
   // The next job of the workload was submitted with this id.
   void Submitted(JobId id);
@@ -39,6 +39,8 @@ class Meter {
   // Call before and after an event is applied.
   void Before(const EventBody& event, Time now);
   void After(const EventBody& event);
+  // A fault stops this job; null: not by a failure of this task. Call before the event.
+  void Fails(JobId job, const TaskReported* failed, Time now);
   // Advances time by `seconds` without events.
   void Pass(double seconds);
   // Writes the results into the run.
@@ -67,6 +69,7 @@ class Meter {
   std::vector<OwnerSum> SumsOf(const OwnerSet& owners, const ShareMeter& shares) const;
 
   const ClusterState& state_;
+  const Progress* const progress_;  // may be null
   ReplayRun& run_;
   OwnerSet queues_, users_;
   ShareMeter queue_shares_, user_shares_, total_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/topology/gang_topology.h"
+#include "offline/replay/faults.h"
 #include "offline/replay/meter.h"
 #include "offline/replay/mix_feed.h"
 #include "offline/sim/scenario_load.h"
@@ -18,6 +19,8 @@ namespace {
 constexpr const char* kOneQueue = "replay";
 // Limit of cycles at one moment. It is only reached if decisions never settle.
 constexpr int kMaxCyclesAtOnce = 100'000;
+// For replays with faults: they measure how long jobs take, not how patient their users are.
+constexpr int32_t kNoRetryLimit = 1'000'000'000;
 
 class World {
  public:
@@ -37,10 +40,14 @@ class World {
   // The name of the queue of each job. INVALID_ARGUMENT for a queue that the cluster does not have.
   absl::StatusOr<std::vector<std::string>> QueueNames(bool own_queue) const;
   absl::Status CheckOutages() const;
+  absl::Status PrepareFaults();
   JobSpec SpecFrom(const TraceJob& from, size_t index) const;
   absl::Status Submit(size_t index);
-  absl::Status Turn(const NodeTurn& turn);
-  // Applies external events up to now: submits and outages.
+  absl::Status Turn(NodeId id, bool up);
+  absl::Status Do(const FaultAct& act);
+  absl::Status TaskFails(const FaultAct& act);
+  absl::Status TaskHangs(const FaultAct& act);
+  // Applies external events up to now: submits, outages and faults.
   absl::Status Arrive();
   // Runs cycles until one has nothing to do.
   absl::Status Settle();
@@ -49,8 +56,10 @@ class World {
   void AdvanceTo(Time when);
   // The gang of the job is stopped: it continues from its last checkpoint.
   void KeepCheckpoint(const Job& job);
-  // The time of the next external event.
+  // The time of the next external event, without faults.
   Time NextArrival() const;
+  // When something happens next; nullopt: nothing will.
+  std::optional<Time> Next() const;
   Duration Elapsed() const { return cluster_.now() - begin_ + offset_; }
   Time TimeOf(Duration elapsed) const { return begin_ + (elapsed - offset_); }
   void NameTiers();
@@ -70,10 +79,14 @@ class World {
   std::map<JobId, Duration> kept_;  // by stopped job: work that is not lost
   ReplayRun run_;
   std::optional<Meter> meter_;
+  std::optional<Faults> faults_;
 };
 
 absl::Status World::Build(const sim::v1::Scenario& cluster) {
   if (cluster.jobs_size() > 0) return absl::InvalidArgumentError("a cluster has no jobs");
+  if (cluster.training_size() > 0) {
+    return absl::InvalidArgumentError("training: belongs in a --config");
+  }
   if (cluster.steps_size() > 0) return absl::InvalidArgumentError("a cluster has no steps");
   if (auto status = LoadScenario(cluster, &cluster_); !status.ok()) return status;
   const bool own_queue = cluster.queues_size() == 0;
@@ -88,7 +101,8 @@ absl::Status World::Build(const sim::v1::Scenario& cluster) {
   if (auto status = CheckOutages(); !status.ok()) return status;
   run_.capacity = cluster_.state().capacity();
   if (options_.places) run_.names = PlaceNames(cluster_.state());
-  meter_.emplace(workload_, queue_of_, cluster_.state(), options_.record, &run_);
+  meter_.emplace(workload_, queue_of_, cluster_.state(), options_, &run_);
+  if (auto status = PrepareFaults(); !status.ok()) return status;
   cluster_.SetObserver([this](const EventBody& event) { meter_->After(event); });
   return absl::OkStatus();
 }
@@ -111,6 +125,18 @@ absl::Status World::CheckOutages() const {
     return absl::InvalidArgumentError(
         absl::StrCat("the cluster has no node \"", outage.node, "\", which has an outage"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status World::PrepareFaults() {
+  if (options_.faults == nullptr) return absl::OkStatus();
+  if (options_.progress == nullptr || !options_.outages.empty()) {
+    return absl::InvalidArgumentError("faults need a model of progress, and take no outages");
+  }
+  const FaultModel& model = *options_.faults;
+  const auto nodes = static_cast<int64_t>(cluster_.state().nodes().size());
+  if (auto status = CheckFrequency(model, nodes); !status.ok()) return status;
+  faults_.emplace(model, options_.fault_seed, cluster_.state(), begin_);
   return absl::OkStatus();
 }
 
@@ -154,8 +180,11 @@ JobSpec World::SpecFrom(const TraceJob& from, size_t index) const {
   if (spec.checkpoint_interval == absl::InfiniteDuration()) {
     spec.checkpoint_interval = how.checkpoint_interval;
   }
-  // If run times depend on the place, work is not kept.
-  if (options_.progress != nullptr) spec.checkpoint_interval = absl::InfiniteDuration();
+  if (options_.progress != nullptr) {
+    spec.checkpoint_interval =
+        options_.progress->CheckpointInterval(index).value_or(absl::InfiniteDuration());
+  }
+  if (options_.faults != nullptr) spec.max_retries = kNoRetryLimit;
   spec.user = from.user;
   spec.walltime = from.requested;
   spec.ttl_after_finished = absl::ZeroDuration();
@@ -189,15 +218,14 @@ absl::Status World::Submit(size_t index) {
 }
 
 // The failure of a node is known at once, and the node comes back empty.
-absl::Status World::Turn(const NodeTurn& turn) {
-  const Node& node = *cluster_.state().FindNode(turn.node);
-  if (turn.up) {
+absl::Status World::Turn(NodeId id, bool up) {
+  const Node& node = cluster_.state().nodes().At(id);
+  if (up) {
     NodeRegistered back{.id = node.id, .spec = node.spec, .epoch = node.status.epoch + 1};
     back.agent_id = node.status.agent_id;
     back.boot_id = absl::StrCat("boot-", back.epoch);
     return cluster_.Happen(std::move(back));
   }
-  const NodeId id = node.id;
   const NodeFenced fenced{id};
   meter_->Before(fenced, cluster_.now());
   if (options_.progress != nullptr) {
@@ -205,6 +233,44 @@ absl::Status World::Turn(const NodeTurn& turn) {
   }
   if (auto status = cluster_.Happen(NodeSilenced{id}); !status.ok()) return status;
   return cluster_.Happen(fenced);
+}
+
+absl::Status World::TaskFails(const FaultAct& act) {
+  TaskReported report;
+  report.task = act.task;
+  report.attempt = act.attempt;
+  report.state = ReportState::kExited;
+  report.exit_code = 1;
+  meter_->Fails(act.task.job, &report, cluster_.now());
+  options_.progress->Stopped(act.task.job);
+  return cluster_.Happen(std::move(report));
+}
+
+absl::Status World::TaskHangs(const FaultAct& act) {
+  meter_->Fails(act.task.job, nullptr, cluster_.now());
+  return cluster_.Happen(TaskHung{.task = act.task, .attempt = act.attempt, .still = act.still});
+}
+
+absl::Status World::Do(const FaultAct& act) {
+  using What = FaultAct::What;
+  switch (act.what) {
+    case What::kNodeStands:
+      options_.progress->NodeStands(&cluster_, act.node, true);
+      return absl::OkStatus();
+    case What::kTaskStands:
+      options_.progress->StandsStill(&cluster_, act.task.job);
+      return absl::OkStatus();
+    case What::kNodeDown:
+      return Turn(act.node, false);
+    case What::kTaskFails:
+      return TaskFails(act);
+    case What::kTaskHangs:
+      return TaskHangs(act);
+    case What::kNodeUp:
+      options_.progress->NodeStands(&cluster_, act.node, false);
+      return Turn(act.node, true);
+  }
+  return absl::OkStatus();
 }
 
 // A job has started once all its tasks have a place.
@@ -226,7 +292,14 @@ void World::Follow(const TasksBound& bound) {
 absl::Status World::Arrive() {
   for (; next_turn_ < turns_.size() && TimeOf(turns_[next_turn_].time) <= cluster_.now();
        ++next_turn_) {
-    if (auto status = Turn(turns_[next_turn_]); !status.ok()) return status;
+    const NodeTurn& turn = turns_[next_turn_];
+    const NodeId node = cluster_.state().FindNode(turn.node)->id;
+    if (auto status = Turn(node, turn.up); !status.ok()) return status;
+  }
+  while (faults_.has_value()) {
+    const std::optional<FaultAct> act = faults_->Take(cluster_.now());
+    if (!act.has_value()) break;
+    if (auto status = Do(*act); !status.ok()) return status;
   }
   const std::vector<TraceJob>& jobs = workload_.jobs;
   for (; next_job_ < jobs.size() && TimeOf(jobs[next_job_].submit) <= cluster_.now(); ++next_job_) {
@@ -251,7 +324,9 @@ void World::Follow(const EventBody& decision) {
   if (changed == nullptr) return;
   const Job& job = cluster_.state().jobs().At(changed->job);
   const bool restarts = changed->status.state == JobState::kRestarting;
-  if (restarts && job.status.state == JobState::kRunning) KeepCheckpoint(job);
+  if (restarts && job.status.state == JobState::kRunning && options_.progress == nullptr) {
+    KeepCheckpoint(job);
+  }
   if (!Ended(changed->status.state)) return;
   run_.outcomes[meter_->IndexOf(changed->job)].end = Elapsed();
   cluster_.ForgetRunTime(changed->job);
@@ -283,6 +358,20 @@ Time World::NextArrival() const {
   return next;
 }
 
+std::optional<Time> World::Next() const {
+  const Time arrival = NextArrival();
+  Time next = std::min(cluster_.NextDue(), arrival);
+  // Nothing runs, nothing will arrive, no job waits for a time: pending jobs stay pending forever,
+  // and faults change nothing.
+  const ClusterState& state = cluster_.state();
+  const bool over = !AnythingRuns(state) && state.timers().empty();
+  const bool repairs = faults_.has_value() && faults_->Pending();
+  if (over && arrival == absl::InfiniteFuture() && !repairs) return std::nullopt;
+  if (faults_.has_value()) next = std::min(next, faults_->Next());
+  if (next == absl::InfiniteFuture()) return std::nullopt;
+  return next;
+}
+
 void World::NameTiers() {
   for (const Outcome& outcome : run_.outcomes) {
     if (outcome.tier == kNoTier) continue;
@@ -306,14 +395,9 @@ absl::StatusOr<ReplayRun> World::Run() {
     if (run_.interrupted = Stopped(); run_.interrupted) break;
     if (auto status = Arrive(); !status.ok()) return status;
     if (auto status = Settle(); !status.ok()) return status;
-    const Time arrival = NextArrival();
-    const Time then = std::min(cluster_.NextDue(), arrival);
-    // Nothing runs, nothing will arrive, no job waits for a time: pending jobs stay pending
-    // forever.
-    const ClusterState& state = cluster_.state();
-    const bool over = !AnythingRuns(state) && state.timers().empty();
-    if (then == absl::InfiniteFuture() || (over && arrival == absl::InfiniteFuture())) break;
-    AdvanceTo(then);
+    const std::optional<Time> next = Next();
+    if (!next.has_value()) break;
+    AdvanceTo(*next);
   }
   meter_->Finish();
   NameTiers();
@@ -323,6 +407,10 @@ absl::StatusOr<ReplayRun> World::Run() {
   }
   run_.cycles = static_cast<int64_t>(cluster_.cycles());
   run_.mixes = mix_.given();
+  if (faults_.has_value()) {
+    run_.strikes = faults_->strikes();
+    run_.interruptions = faults_->interruptions();
+  }
   return std::move(run_);
 }
 

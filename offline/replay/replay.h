@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "berth/sim/v1/scenario.pb.h"
 #include "offline/replay/amounts.h"
+#include "offline/replay/fault_file.h"
 #include "offline/replay/job_template.h"
 #include "offline/replay/network_tier.h"
 #include "offline/replay/outages.h"
@@ -56,6 +57,8 @@ struct ReplayRun {
   std::optional<double> queue_fairness, user_fairness;  // ShareMeter::Fairness
   std::optional<double> fragmentation;                  // FragmentationMeter::Fragmentation
   std::map<int32_t, std::string> tiers;                 // names of those in `outcomes`
+  int64_t strikes = 0;                                  // faults, with ReplayOptions::faults
+  std::map<std::string, int64_t> interruptions;  // of these, those that stopped a job, by cause
   bool interrupted = false;  // before its end: only outcomes of ended jobs are complete
   int64_t cycles = 0;
   int64_t mixes = 0;  // reports of the request mix to planning (mix_feed.h)
@@ -70,6 +73,9 @@ struct ReplayOptions {
   JobTemplate jobs;              // how they are submitted
   Progress* progress = nullptr;  // null: run times of the workload. Must outlive the call
   std::vector<Outage> outages;   // by time
+  // Null: none. Needs a `progress` that models them, and no outages. Must outlive the call.
+  const FaultModel* faults = nullptr;
+  uint64_t fault_seed = 1;
   bool record = false;
   bool places = false;  // note where tasks run
   // Null: no watch. If it is stopped, the replay ends (ReplayRun::interrupted). Must outlive the
@@ -78,7 +84,8 @@ struct ReplayOptions {
 };
 
 // The cluster: nodes, queues, HyperNodes and configuration of a scenario. INVALID_ARGUMENT if it
-// has jobs or steps, for a job with an undeclared queue, or for an outage of an unknown node;
+// has jobs or steps, for a job with an undeclared queue, for an outage of an unknown node, or for
+// faults that are too frequent;
 // INTERNAL for a bug of Berth.
 absl::StatusOr<ReplayRun> Replay(const Workload& workload, const sim::v1::Scenario& cluster,
                                  const ReplayOptions& options = {});

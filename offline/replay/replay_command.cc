@@ -1,5 +1,6 @@
 #include "offline/replay/replay_command.h"
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <utility>
@@ -20,6 +21,9 @@
 #include "offline/replay/replay_result.h"
 #include "offline/replay/swf.h"
 #include "offline/replay/trace_file.h"
+#include "offline/replay/training_costs.h"
+#include "offline/replay/training_progress.h"
+#include "offline/replay/training_result.h"
 #include "offline/replay/watch.h"
 #include "offline/sim/scenario_file.h"
 
@@ -62,9 +66,6 @@ absl::StatusOr<Workload> ReadAny(const ReplayArguments& arguments) {
   const absl::StatusOr<ColumnMap> columns = ParseColumns(arguments.columns, timed);
   if (!columns.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--columns: ", columns.status().message()));
-  }
-  if (arguments.network.empty() && columns->count("class") > 0) {
-    return absl::InvalidArgumentError("--columns: class needs --network");
   }
   return ReadCsv(*text, arguments.trace, *columns);
 }
@@ -112,6 +113,7 @@ struct Case {
   std::optional<ScenarioDocument> config;  // its "config" replaces that of the cluster
   JobTemplate jobs;
   bool templated = false;
+  TrainingEntries training;
 };
 
 // Adds the name of the file to the error.
@@ -157,17 +159,22 @@ absl::StatusOr<std::vector<Case>> CasesOf(const ReplayArguments& arguments, int6
     rest.clear_config();
     rest.clear_name();
     rest.clear_jobs();
+    rest.clear_training();
     if (rest.ByteSizeLong() > 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": only \"config\" and \"jobs\" are allowed"));
+          absl::StrCat(path, ": only \"config\", \"jobs\" and \"training\" are allowed"));
+    }
+    if (auto status = CheckTraining(config->scenario.training()); !status.ok()) {
+      return Located(*config, status);
     }
     const absl::StatusOr<JobTemplate> jobs = ToJobTemplate(config->scenario);
     if (!jobs.ok()) return Located(*config, jobs.status());
     Case one = plain;
     one.jobs = *jobs;
-    one.templated = config->scenario.jobs_size() > 0;
+    one.templated = config->scenario.jobs_size() > 0 || config->scenario.training_size() > 0;
     one.name = StemOf(path);
     *one.cluster.scenario.mutable_config() = config->scenario.config();
+    one.training = config->scenario.training();
     one.config = *config;
     cases.push_back(std::move(one));
   }
@@ -190,15 +197,55 @@ absl::StatusOr<ReplayOptions> OptionsFrom(const ReplayArguments& arguments) {
   return options;
 }
 
-using Model = std::optional<sim::v1::NetworkModel>;
+// What the run times of jobs depend on, beside the workload.
+struct Model {
+  std::optional<sim::v1::NetworkModel> network;
+  std::optional<FaultModel> faults;
+};
 
-// The model of --network, if any. Stretches requested times as the model says.
+// The models of --network and --faults, if any. Stretches requested times as the network says.
 absl::StatusOr<Model> ModelOf(const ReplayArguments& arguments, Workload* workload) {
-  if (arguments.network.empty()) return Model();
-  absl::StatusOr<sim::v1::NetworkModel> model = ReadNetworkFile(arguments.network);
-  if (!model.ok()) return model.status();
-  StretchRequested(*model, workload);
-  return Model(*std::move(model));
+  Model model;
+  if (!arguments.faults.empty()) {
+    absl::StatusOr<FaultModel> faults = ReadFaultFile(arguments.faults);
+    if (!faults.ok()) return faults.status();
+    model.faults = *std::move(faults);
+  }
+  if (arguments.network.empty()) return model;
+  absl::StatusOr<sim::v1::NetworkModel> network = ReadNetworkFile(arguments.network);
+  if (!network.ok()) return network.status();
+  StretchRequested(*network, workload);
+  model.network = *std::move(network);
+  return model;
+}
+
+bool AnyCosts(const Workload& workload) {
+  return std::any_of(workload.jobs.begin(), workload.jobs.end(), [](const TraceJob& job) {
+    const TraceCosts& costs = job.costs;
+    return costs.interval.has_value() || costs.checkpoint.has_value() || costs.restart.has_value();
+  });
+}
+
+// Whether jobs save their work, and start again from what they saved.
+bool Trains(const Workload& workload, const Case& one, const Model& model) {
+  return model.faults.has_value() || !one.training.empty() || AnyCosts(workload);
+}
+
+absl::Status CheckModels(const Workload& workload, const std::vector<Case>& cases,
+                         const Model& model) {
+  const bool classes = std::any_of(workload.jobs.begin(), workload.jobs.end(),
+                                   [](const TraceJob& job) { return !job.training.empty(); });
+  for (const Case& one : cases) {
+    if (model.network.has_value() && Trains(workload, one, model)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(one.name, ": --network excludes costs of checkpoints and restarts"));
+    }
+    if (classes && !model.network.has_value() && one.training.empty()) {
+      return absl::InvalidArgumentError(
+          "--columns: class needs --network, or \"training\" in each --config");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -219,12 +266,19 @@ absl::StatusOr<Ran> RunOne(const Workload& workload, const Case& one, const Mode
   options.jobs = one.jobs;
   std::optional<Network> network;
   std::optional<NetworkProgress> progress;
-  if (model.has_value()) {
-    absl::StatusOr<Network> made = NetworkFor(*model, workload);
+  std::optional<TrainingProgress> training;
+  if (model.network.has_value()) {
+    absl::StatusOr<Network> made = NetworkFor(*model.network, workload);
     if (!made.ok()) return made.status();
     network = *std::move(made);
     progress.emplace(workload, *network);
     options.progress = &*progress;
+  } else if (Trains(workload, one, model)) {
+    auto costs = CostsOf(one.training, one.jobs.checkpoint_interval, workload);
+    if (!costs.ok()) return costs.status();
+    training.emplace(workload, *std::move(costs));
+    options.progress = &*training;
+    if (model.faults.has_value()) options.faults = &*model.faults;
   }
   absl::StatusOr<ReplayRun> run = Replay(workload, one.cluster.scenario, options);
   if (!run.ok()) return WithConfigFile(one, run.status());
@@ -232,6 +286,9 @@ absl::StatusOr<Ran> RunOne(const Workload& workload, const Case& one, const Mode
   ran.figures = Figures(workload, ran.run, one.name);
   if (progress.has_value()) {
     *ran.figures.mutable_network() = FiguresOf(workload, ran.run, progress->Take());
+  }
+  if (training.has_value()) {
+    *ran.figures.mutable_training() = FiguresOf(workload, ran.run, training->Take());
   }
   return ran;
 }
@@ -253,7 +310,9 @@ absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Work& work, const Case&
   for (const uint64_t seed : seeds) {
     work.watch.Begin(absl::StrCat(one.name, ", seed ", seed));
     const Workload copy = Jittered(work.workload, work.arguments.jitter, seed);
-    absl::StatusOr<Ran> ran = RunOne(copy, one, model, options);
+    ReplayOptions seeded = options;
+    seeded.fault_seed = seed;
+    absl::StatusOr<Ran> ran = RunOne(copy, one, model, seeded);
     if (!ran.ok()) return ran.status();
     if (ran->run.interrupted) break;
     results.push_back(std::move(ran->figures));
@@ -263,16 +322,23 @@ absl::StatusOr<sim::v1::PolicyResult> ReplayCopies(const Work& work, const Case&
   return mean;
 }
 
+// One replay for each seed.
+bool MakesCopies(const ReplayArguments& arguments) {
+  return arguments.jitter > absl::ZeroDuration() || !arguments.seeds.empty();
+}
+
 absl::Status CheckJitter(const ReplayArguments& arguments) {
   const bool jitters = arguments.jitter > absl::ZeroDuration();
-  if (!jitters && !arguments.seeds.empty()) {
-    return absl::InvalidArgumentError("--seeds needs --jitter or --fill");
+  const bool copies = MakesCopies(arguments);
+  if (!jitters && arguments.faults.empty() && copies) {
+    return absl::InvalidArgumentError("--seeds needs --jitter, --faults or --fill");
   }
-  if (jitters && !arguments.jobs.empty()) {
-    return absl::InvalidArgumentError("--jobs needs one replay, but --jitter makes several");
+  const char* why = jitters ? "--jitter makes several" : "--seeds makes several";
+  if (copies && !arguments.jobs.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--jobs needs one replay, but ", why));
   }
-  if (jitters && !arguments.plots.empty()) {
-    return absl::InvalidArgumentError("--plots needs one replay, but --jitter makes several");
+  if (copies && !arguments.plots.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--plots needs one replay, but ", why));
   }
   const bool whole = absl::Trunc(arguments.jitter, absl::Seconds(1)) == arguments.jitter;
   if (arguments.jitter < absl::ZeroDuration() || !whole) {
@@ -297,7 +363,7 @@ absl::Status ReplayAll(const Work& work, const std::vector<Case>& cases, const M
   bool first = true;
   for (const Case& one : cases) {
     if (work.watch.stopped()) break;
-    if (work.arguments.jitter > absl::ZeroDuration()) {
+    if (MakesCopies(work.arguments)) {
       const auto mean = ReplayCopies(work, one, model, options);
       if (!mean.ok()) return mean.status();
       if (mean->copies() > 0) *result->add_policies() = *mean;
@@ -373,6 +439,7 @@ absl::StatusOr<sim::v1::ReplayResult> RunReplay(const ReplayArguments& arguments
   if (!model.ok()) return model.status();
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
+  if (auto status = CheckModels(*workload, *cases, *model); !status.ok()) return status;
   absl::StatusOr<ReplayOptions> options = OptionsFrom(arguments);
   if (!options.ok()) return options.status();
   ErrorWatch watch(arguments.quiet);
@@ -396,9 +463,9 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   if (!workload.ok()) return workload.status();
   if (auto status = Cut(arguments, &*workload); !status.ok()) return status;
   if (arguments.cluster.empty() || !arguments.plots.empty() || !arguments.outages.empty() ||
-      !arguments.network.empty()) {
+      !arguments.network.empty() || !arguments.faults.empty()) {
     return absl::InvalidArgumentError(
-        "--fill needs --cluster, and takes no --plots, --outages and --network");
+        "--fill needs --cluster, and takes no --plots, --outages, --network and --faults");
   }
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(arguments, workload->processors);
   if (!cases.ok()) return cases.status();
@@ -414,7 +481,8 @@ absl::StatusOr<sim::v1::FillResult> RunFill(const ReplayArguments& arguments) {
   const Work work = {arguments, *workload, watch};
   for (const Case& one : *cases) {
     if (one.templated) {
-      return absl::InvalidArgumentError(absl::StrCat(one.name, ": --fill takes no \"jobs\""));
+      return absl::InvalidArgumentError(
+          absl::StrCat(one.name, ": --fill takes no \"jobs\" and no \"training\""));
     }
     if (watch.stopped()) break;
     const absl::StatusOr<Fillings> fillings = FillOrders(work, one, seeds);

@@ -26,9 +26,10 @@ struct ReplayArguments {
   std::string jobs;                   // file to write: the outcome of each job, of the first row
   std::string plots;                  // folder for plots (plots.h); empty: none
   std::string network;                // file; empty: run times as in the workload
+  std::string faults;                 // file (fault_file.h); empty: none
   double fill = 0;              // demand to fill the cluster with (fill.h), instead of a replay
   double load = 1;              // jobs arrive this many times as fast
-  std::vector<uint64_t> seeds;  // with fill or jitter
+  std::vector<uint64_t> seeds;  // with fill, jitter or faults
   Duration jitter;              // of submit times, in each copy of a replay: one per seed
   int64_t known = 0;            // likewise
   bool quiet = false;           // no progress on standard error

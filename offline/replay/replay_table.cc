@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "offline/replay/figure_list.h"
@@ -18,6 +19,13 @@ void AppendRow(const char* name, const sim::v1::Distribution& d, std::string* te
                         d.median(), d.p95(), d.p99(), d.max());
 }
 
+bool OfDistribution(const std::string& name) {
+  for (const char* part : {", mean", ", median", ", p95", ", p99", ", max"}) {
+    if (absl::EndsWith(name, part)) return true;
+  }
+  return false;
+}
+
 void AppendOne(const sim::v1::PolicyResult& policy, std::string* text) {
   absl::StrAppendFormat(text, "\n%-14s %14s %14s %14s %14s %14s\n", policy.name(), "mean", "median",
                         "95 %", "99 %", "max");
@@ -26,7 +34,7 @@ void AppendOne(const sim::v1::PolicyResult& policy, std::string* text) {
   AppendRow("slowdown", policy.bounded_slowdown(), text);
   if (policy.has_network()) AppendRow("run / alone", policy.network().slowdown(), text);
   for (const Figure& figure : FigureList(policy)) {
-    if (figure.name.find(',') != std::string::npos) continue;  // above
+    if (OfDistribution(figure.name)) continue;  // above
     absl::StrAppendFormat(text, "%-29s %14.*f %s\n", figure.name, figure.digits, figure.value,
                           figure.unit);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ struct TraceGroup {
   std::string name;
   int32_t tasks = 1;
   TaskShape shape;
+};
+
+// What its checkpoints and restarts cost (training_costs.h), as far as the log says.
+struct TraceCosts {
+  std::optional<Duration> interval = std::nullopt, checkpoint = std::nullopt,
+                          restart = std::nullopt;
 };
 
 struct TraceJob {
@@ -39,7 +46,8 @@ struct TraceJob {
   // above are not read from it. Times are real times. Null: none.
   std::shared_ptr<const JobSpec> spec = nullptr;
   bool overran = false;  // it ran longer than requested: `run` is the requested time
-  std::string training;  // name of its class in a network model; empty: unknown
+  std::string training;  // name of its class in a network model, or of costs; empty: unknown
+  TraceCosts costs = {};
 };
 
 struct Workload {

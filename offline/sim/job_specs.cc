@@ -13,10 +13,6 @@
 namespace berth {
 namespace {
 
-absl::Status Unbuilt(const std::string& path, const char* feature) {
-  return absl::UnimplementedError(absl::StrCat(path, ": ", feature, " is not built yet"));
-}
-
 absl::Status CheckDeviceRequest(const v1::DeviceRequest& from, const std::string& path) {
   const bool says_part = from.share() != 0 || from.cores() != 0;
   const bool shares = RequestsShare(from);
@@ -71,27 +67,17 @@ absl::StatusOr<TaskShape> ToShape(const Message& from, const std::string& path) 
   return shape;
 }
 
-// Parts of the API that no server supports yet.
-bool IsBuilt(v1::LifecyclePolicy::Event event) {
-  using Policy = v1::LifecyclePolicy;
-  return event != Policy::EVENT_UNSPECIFIED && event != Policy::TASK_EVICTED &&
-         event != Policy::TASK_PENDING && event != Policy::DEVICE_UNHEALTHY;
-}
-bool IsBuilt(v1::LifecyclePolicy::Action action) {
-  using Policy = v1::LifecyclePolicy;
-  return action != Policy::ACTION_UNSPECIFIED && action != Policy::RESTART_PARTITION;
-}
-
 absl::StatusOr<std::vector<LifecyclePolicy>> ToPolicies(
     const RepeatedPtrField<v1::LifecyclePolicy>& policies, const std::string& path) {
+  using Policy = v1::LifecyclePolicy;
   for (int i = 0; i < policies.size(); ++i) {
     const std::string here = absl::StrCat(path, ".policies[", i, "]");
-    const v1::LifecyclePolicy& policy = policies[i];
-    if (!IsBuilt(policy.event())) {
-      return Unbuilt(here + ".event", v1::LifecyclePolicy::Event_Name(policy.event()).c_str());
-    }
-    if (!IsBuilt(policy.action())) {
-      return Unbuilt(here + ".action", v1::LifecyclePolicy::Action_Name(policy.action()).c_str());
+    const Policy& policy = policies[i];
+    if (policy.event() == Policy::EVENT_UNSPECIFIED) return Wrong(here + ".event", "is missing");
+    if (policy.action() == Policy::ACTION_UNSPECIFIED) return Wrong(here + ".action", "is missing");
+    if (policy.event() == Policy::TASK_PENDING &&
+        DurationFrom(policy.after()) <= absl::ZeroDuration()) {
+      return Wrong(here + ".after", "is required with TASK_PENDING");
     }
   }
   return PoliciesFrom(policies);

@@ -180,6 +180,9 @@ std::string FirstDifference(const std::string& a, const std::string& b) {
 
 absl::StatusOr<ScenarioRun> RunScenario(const sim::v1::Scenario& scenario,
                                         const RunOptions& options) {
+  if (scenario.training_size() > 0) {
+    return absl::InvalidArgumentError("training: is for berth-sim replay, in a --config");
+  }
   const auto config = ToPolicyConfig(scenario.config(), "config");
   if (!config.ok()) return config.status();
   return Runner(scenario, options, *Policies::Create(*config)).Run();

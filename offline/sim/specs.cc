@@ -237,10 +237,9 @@ absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string
   AddScratch(std::max<int64_t>(node.scratch_bytes(), 0), &spec.extended);
   spec.labels = LabelsFrom(node.labels());
   for (const v1::Taint& taint : node.taints()) {
-    if (taint.effect() == v1::Taint::NO_EXECUTE) {
-      return absl::UnimplementedError(absl::StrCat(path, ".taints: NO_EXECUTE is not built yet"));
-    }
-    spec.taints.push_back({taint.key(), taint.value()});
+    spec.taints.push_back({.key = taint.key(),
+                           .value = taint.value(),
+                           .evicts = taint.effect() == v1::Taint::NO_EXECUTE});
   }
   return spec;
 }

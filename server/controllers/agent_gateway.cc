@@ -13,9 +13,20 @@
 #include "server/convert/agent.h"
 #include "server/convert/values.h"
 #include "server/validation/hello.h"
+#include "server/validation/lifecycle.h"
 #include "support/log.h"
 
 namespace berth {
+namespace {
+
+// Older formats know no failed devices: as if the agent had ended the task itself. It is not the
+// job's failure either.
+void FitFormat(uint32_t store_format, v1::TaskReport* report) {
+  if (store_format >= kFormatOfProgress || report->cause() != v1::TaskReport::DEVICE_FAULT) return;
+  report->set_cause(v1::TaskReport::LEASE_LAPSED);
+}
+
+}  // namespace
 
 AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatcher,
                            AgentGatewayOptions options)
@@ -24,8 +35,8 @@ AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatch
       dispatcher_(dispatcher),
       first_job_(
           loop->Read([](const ClusterState& state, uint64_t) { return state.next_job_id(); })),
-      options_(options),
-      brake_(options.brake) {
+      options_(std::move(options)),
+      brake_(options_.brake) {
   dispatcher->SetGateway(this);
   leases->SetOnSilenced([this](NodeId node, uint64_t epoch) {
     Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
@@ -110,11 +121,13 @@ void AgentGateway::OnHello(SessionId id, const Link& link, v1::Hello hello) {
     ++counters_.invalid_messages;
     return Refuse(link, v1::Refused::INVALID, "a second Hello on one stream");
   }
-  if (absl::Status status = ValidateHello(hello); !status.ok()) {
+  const uint32_t format = options_.store_format();
+  if (absl::Status status = ValidateHello(hello, format); !status.ok()) {
     ++counters_.hellos_refused;
     LogWarn("a node registration was refused", {{"node", hello.node()}, {"error", status}});
     return Refuse(link, v1::Refused::INVALID, status.message(), options_.name_in_use_retry);
   }
+  for (v1::TaskReport& report : *hello.mutable_tasks()) FitFormat(format, &report);
   const size_t weight = 1 + static_cast<size_t>(hello.tasks_size());
   const absl::Status posted = loop_->Post(
       [this, id, link, hello = std::move(hello)](Turn& turn) { Register(turn, id, link, hello); },
@@ -262,6 +275,7 @@ void AgentGateway::OnReport(const Session& session, v1::TaskReport report) {
     ++counters_.foreign_reports;
     return SendAck(session.link, report.report_id());  // the agent may drop it
   }
+  FitFormat(options_.store_format(), &report);
   const absl::Status posted = loop_->Post([this, session, report = std::move(report)](
                                               Turn& turn) { ApplyReport(turn, session, report); },
                                           CommandClass::kEssential);

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,6 +43,8 @@ struct AgentGatewayOptions {
   absl::Duration busy_retry = absl::Seconds(2);  // when the loop accepts no more
   absl::Duration name_in_use_retry = absl::Seconds(30);
   StoreIdentity store = {};
+  // Of the store: what an older one cannot hold is refused, or recorded as older versions would.
+  std::function<uint32_t()> store_format = [] { return UINT32_MAX; };
   HealthBrakeLimits brake = {};
 };
 

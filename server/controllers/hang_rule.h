@@ -13,9 +13,9 @@ namespace berth {
 
 // What one running attempt told about its progress.
 struct ToldProgress {
-  bool hung = false;      // none for as long as its watchdog allows
+  bool hung = false;  // none for as long as its watchdog allows
   Duration still = absl::ZeroDuration();
-  int64_t step = -1;      // -1: it reports none
+  int64_t step = -1;  // -1: it reports none
 };
 
 // Of the task's current attempt; nullptr: nothing yet.

@@ -53,9 +53,8 @@ void EmitFact(Turn& turn, EventBody fact, const Job& job) {
 absl::Status ValidateOne(const v1::TaskProgress& progress) {
   const v1::Checkpoint& checkpoint = progress.checkpoint();
   if (progress.status().size() > kMaxToldStatus) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("progress: a status of ", progress.status().size(), " bytes, at most ",
-                     kMaxToldStatus));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "progress: a status of ", progress.status().size(), " bytes, at most ", kMaxToldStatus));
   }
   if (progress.step() < 0 || progress.step_time_us() < 0 || checkpoint.step() < 0 ||
       checkpoint.bytes() < 0) {
@@ -71,9 +70,8 @@ absl::Status ValidateOne(const v1::TaskProgress& progress) {
 
 absl::Status ValidateProgress(const v1::Progress& progress) {
   if (progress.tasks_size() > kMaxToldTasks) {
-    return absl::InvalidArgumentError(absl::StrCat("progress: ", progress.tasks_size(),
-                                                   " tasks in one message, at most ",
-                                                   kMaxToldTasks));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "progress: ", progress.tasks_size(), " tasks in one message, at most ", kMaxToldTasks));
   }
   for (const v1::TaskProgress& one : progress.tasks()) {
     if (absl::Status status = ValidateOne(one); !status.ok()) return status;
@@ -250,9 +248,8 @@ int64_t ProgressBook::SlowNodes() const {
 
 int64_t ProgressBook::SlowJobs() const {
   absl::MutexLock lock(&mutex_);
-  return std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-    return !entry.second.stragglers.Slow().empty();
-  });
+  return std::count_if(jobs_.begin(), jobs_.end(),
+                       [](const auto& entry) { return !entry.second.stragglers.Slow().empty(); });
 }
 
 }  // namespace berth

@@ -41,7 +41,8 @@ class ProgressBook final : public TurnObserver {
   // Checkpoints of a gang, or of a task that runs alone, become facts at most this often.
   static constexpr Duration kRecordEvery = absl::Seconds(5);
 
-  // `facts`: whether the store can hold the events; asked in turns. It reads no more than an atomic.
+  // `facts`: whether the store can hold the events; asked in turns. It reads no more than an
+  // atomic.
   explicit ProgressBook(std::function<bool()> facts) : facts_(std::move(facts)) {}
 
   // In a turn: what the tasks of that node told. Ignores what is not of the current attempt of a

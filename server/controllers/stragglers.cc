@@ -41,8 +41,7 @@ void Stragglers::EndRound(Nodes& nodes) {
   if (all.empty()) return;
   const double limit = kSlower * static_cast<double>(MedianOf(std::move(all)));
   for (auto& [node, told] : nodes) {
-    const bool slow =
-        nodes.size() >= kLeastNodes && static_cast<double>(medians[node]) > limit;
+    const bool slow = nodes.size() >= kLeastNodes && static_cast<double>(medians[node]) > limit;
     constexpr unsigned kMask = (1u << kRounds) - 1;
     told.flags = static_cast<uint8_t>(((told.flags << 1) | (slow ? 1u : 0u)) & kMask);
   }

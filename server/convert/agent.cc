@@ -39,6 +39,8 @@ ExitCause ToCause(v1::TaskReport::Cause cause) {
       return ExitCause::kReboot;
     case v1::TaskReport::SUPERVISOR_LOST:
       return ExitCause::kSupervisorLost;
+    case v1::TaskReport::DEVICE_FAULT:
+      return ExitCause::kDevice;
     default:
       return ExitCause::kItself;
   }
@@ -97,7 +99,9 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   AddScratch(inventory.scratch_bytes(), &spec.extended);
   for (const auto& [key, value] : inventory.labels()) spec.labels.emplace(key, value);
   for (const v1::Taint& taint : inventory.taints()) {
-    spec.taints.push_back({taint.key(), taint.value()});
+    spec.taints.push_back({.key = taint.key(),
+                           .value = taint.value(),
+                           .evicts = taint.effect() == v1::Taint::NO_EXECUTE});
   }
   return spec;
 }

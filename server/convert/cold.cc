@@ -18,7 +18,8 @@ void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
   to->set_kill_signal(from.kill_signal());
   to->set_run_as(from.run_as());
   if (from.has_watchdog()) {  // besides what is hot
-    if (from.watchdog().has_start()) *to->mutable_watchdog()->mutable_start() = from.watchdog().start();
+    if (from.watchdog().has_start())
+      *to->mutable_watchdog()->mutable_start() = from.watchdog().start();
     to->mutable_watchdog()->set_dump_signal(from.watchdog().dump_signal());
   }
   const bool has_any = !from.checkpoint().signal().empty() || from.checkpoint().has_grace() ||

@@ -65,7 +65,7 @@ void RenderInventory(const NodeSpec& spec, v1::NodeInventory* out) {
     v1::Taint* added = out->add_taints();
     added->set_key(taint.key);
     added->set_value(taint.value);
-    added->set_effect(v1::Taint::NO_SCHEDULE);
+    added->set_effect(taint.evicts ? v1::Taint::NO_EXECUTE : v1::Taint::NO_SCHEDULE);
   }
   out->set_address(spec.address);
   out->set_os(spec.os);

@@ -9,6 +9,7 @@
 #include "core/model/device_topology.h"
 #include "core/model/resources.h"
 #include "server/validation/findings.h"
+#include "server/validation/lifecycle.h"
 #include "server/validation/one_line.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
@@ -132,7 +133,8 @@ void CheckExtended(const FieldPath& path, const v1::NodeInventory& inventory, Fi
   }
 }
 
-void CheckTaints(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
+void CheckTaints(const FieldPath& path, const v1::NodeInventory& inventory, uint32_t store_format,
+                 Findings& findings) {
   const FieldPath all(path, "taints");
   if (inventory.taints_size() > kMaxTaints) {
     findings.Invalid(all, absl::StrCat("more than ", kMaxTaints, " taints"));
@@ -144,11 +146,14 @@ void CheckTaints(const FieldPath& path, const v1::NodeInventory& inventory, Find
     if (!IsLabelKey(taint.key())) findings.Invalid(key, "is not a valid label key");
     if (!IsLabelValue(taint.value())) findings.Invalid(value, "is not a valid label value");
     CheckEnum(effect, taint.effect(), findings);
-    if (taint.effect() == v1::Taint::NO_EXECUTE) findings.Unbuilt(effect, "NO_EXECUTE");
+    if (taint.effect() == v1::Taint::NO_EXECUTE && store_format < kFormatOfProgress) {
+      findings.Refused(effect, NeedsFormat(store_format));
+    }
   }
 }
 
-void CheckInventory(const FieldPath& path, const v1::NodeInventory& inventory, Findings& findings) {
+void CheckInventory(const FieldPath& path, const v1::NodeInventory& inventory,
+                    uint32_t store_format, Findings& findings) {
   const FieldPath cpu(path, "cpu_millis"), memory(path, "memory_bytes"), address(path, "address");
   const FieldPath os(path, "os"), architecture(path, "architecture");
   CheckRange(cpu, inventory.cpu_millis(), 0, kMaxAmount, findings);
@@ -162,7 +167,7 @@ void CheckInventory(const FieldPath& path, const v1::NodeInventory& inventory, F
   CheckReportedTopology(path, inventory, findings);
   CheckExtended(path, inventory, findings);
   CheckLabels(path, "labels", inventory.labels(), findings);
-  CheckTaints(path, inventory, findings);
+  CheckTaints(path, inventory, store_format, findings);
 }
 
 void CheckTasks(const FieldPath& root, const v1::Hello& hello, Findings& findings) {
@@ -187,7 +192,7 @@ void CheckTasks(const FieldPath& root, const v1::Hello& hello, Findings& finding
 
 }  // namespace
 
-absl::Status ValidateHello(const v1::Hello& hello) {
+absl::Status ValidateHello(const v1::Hello& hello, uint32_t store_format) {
   Findings findings;
   const FieldPath root;
   const FieldPath node(root, "node"), agent_id(root, "agent_id"), boot_id(root, "boot_id");
@@ -197,7 +202,7 @@ absl::Status ValidateHello(const v1::Hello& hello) {
   CheckText(boot_id, hello.boot_id(), true, kMaxAgentTextBytes, findings);
   CheckText(version, hello.agent_version(), false, kMaxAgentTextBytes, findings);
   CheckText({root, "cluster_id"}, hello.cluster_id(), false, kMaxAgentTextBytes, findings);
-  CheckInventory(inventory, hello.inventory(), findings);
+  CheckInventory(inventory, hello.inventory(), store_format, findings);
   CheckTasks(root, hello, findings);
   return findings.ok() ? absl::OkStatus() : findings.ToStatus();
 }

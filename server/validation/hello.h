@@ -14,8 +14,8 @@ inline constexpr int64_t kMaxLinkMbPerS = 100'000'000;
 inline constexpr int kMaxTaints = 32;
 inline constexpr int kMaxTasksInHello = 100'000;
 
-// OK, or every violation with its path from the Hello.
-absl::Status ValidateHello(const v1::Hello& hello);
+// OK, or every violation with its path from the Hello. Taints that evict need kFormatOfProgress.
+absl::Status ValidateHello(const v1::Hello& hello, uint32_t store_format);
 
 }  // namespace berth
 

@@ -45,9 +45,9 @@ void CheckPolicy(const FieldPath& path, const v1::LifecyclePolicy& policy, bool 
   if (policy.event() == Policy::TASK_HUNG && !watched) {
     findings.Invalid({path, "event"}, "TASK_HUNG needs the job's watchdog");
   }
-  if (policy.event() == Policy::TASK_EVICTED || policy.event() == Policy::TASK_PENDING ||
-      policy.event() == Policy::DEVICE_UNHEALTHY) {
-    findings.Unbuilt({path, "event"}, Policy::Event_Name(policy.event()));
+  if (policy.event() == Policy::TASK_PENDING &&
+      (!policy.has_after() || DurationFrom(policy.after()) == absl::ZeroDuration())) {
+    findings.Invalid({path, "after"}, "required with TASK_PENDING: how long a task may wait");
   }
 }
 
@@ -182,13 +182,16 @@ void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings
                 findings);
 }
 
+std::string NeedsFormat(uint32_t store_format) {
+  return absl::StrCat("needs store format ", kFormatOfProgress, ", and the store has ",
+                      store_format, ": run `berth cluster finalize` first");
+}
+
 void CheckLifecycleFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t store_format,
                           Findings& findings) {
   if (store_format >= kFormatOfProgress) return;
   const auto refuse = [&](const FieldPath& field) {
-    findings.Refused(field,
-                     absl::StrCat("needs store format ", kFormatOfProgress, ", and the store has ",
-                                  store_format, ": run `berth cluster finalize` first"));
+    findings.Refused(field, NeedsFormat(store_format));
   };
   const auto check_policies = [&](const FieldPath& parent, const PolicyList& policies) {
     for (int i = 0; i < policies.size(); ++i) {

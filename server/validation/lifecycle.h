@@ -17,6 +17,8 @@ inline constexpr absl::Duration kMaxWatchdog = absl::Hours(24);
 inline constexpr absl::Duration kMaxDumpWait = absl::Minutes(10);
 // The first store format that can hold watchdogs and every policy.
 inline constexpr uint32_t kFormatOfProgress = 8;
+// Why a store of that older format cannot hold something, and what to do.
+std::string NeedsFormat(uint32_t store_format);
 
 using PolicyList = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;
 // `watched`: the job has a watchdog.

@@ -64,15 +64,23 @@ std::string BenchCluster::NodesYaml(const NodeSet& nodes) const {
       "server: 127.0.0.1:", port_, "\nconnections: ", nodes.connections, "\nnodes:\n- name: \"",
       nodes.prefix, "[1-", nodes.count,
       "]\"\n  cpu: 64\n  memory: 1Ti\n  devices: {gpu: 8}\n  models: {gpu: H100}\n  runTime: ",
-      nodes.run_time, "\n  labels: ", nodes.labels, "\n");
+      nodes.run_time, "\n  labels: ", nodes.labels, "\n  failureRate: ", nodes.failure_rate, "\n");
 }
 
-void BenchCluster::StartNodes(const NodeSet& nodes) {
-  const std::string path = absl::StrCat(home_.path(), "/", nodes.prefix, ".yaml");
-  WriteFile(path, NodesYaml(nodes));
-  agents_.push_back(std::make_unique<Process>(
-      std::vector<std::string>{options_.programs + "/berth-agent", "--simulate", path},
-      absl::StrCat(home_.path(), "/", nodes.prefix, ".log")));
+size_t BenchCluster::StartNodes(const NodeSet& nodes) {
+  WriteFile(absl::StrCat(home_.path(), "/", nodes.prefix, ".yaml"), NodesYaml(nodes));
+  prefixes_.push_back(nodes.prefix);
+  agents_.emplace_back();
+  RebootNodes(agents_.size() - 1);
+  return agents_.size() - 1;
+}
+
+void BenchCluster::RebootNodes(size_t number) {
+  const std::string path = absl::StrCat(home_.path(), "/", prefixes_[number]);
+  agents_[number].reset();
+  agents_[number] = std::make_unique<Process>(
+      std::vector<std::string>{options_.programs + "/berth-agent", "--simulate", path + ".yaml"},
+      path + ".log");
 }
 
 v1::ClusterInfo BenchCluster::Info() {

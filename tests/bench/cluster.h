@@ -32,6 +32,7 @@ struct NodeSet {
   std::string run_time = "1h";
   int connections = 0;  // 0 = the default of the simulation
   std::string labels = "{}";
+  double failure_rate = 0;
 };
 
 class BenchCluster {
@@ -44,10 +45,17 @@ class BenchCluster {
   void WaitServer();
   void KillServer() { server_.reset(); }
 
-  // Starts another berth-agent --simulate; 64 CPUs, 1 TiB and 8 GPUs a node.
-  void StartNodes(const NodeSet& nodes);
+  // Starts another berth-agent --simulate; 64 CPUs, 1 TiB and 8 GPUs a node. Returns its number.
+  size_t StartNodes(const NodeSet& nodes);
+  // Stops that process (SIGSTOP), as if its machines had lost their power: connections stay open.
+  void FreezeNodes(size_t number) { agents_[number]->Stop(); }
+  // Ends it, and starts its nodes again without tasks.
+  void RebootNodes(size_t number);
   void WaitNodes(int64_t ready);
-  void KillNodes() { agents_.clear(); }
+  void KillNodes() {
+    agents_.clear();
+    prefixes_.clear();
+  }
   // Stops the process started last (SIGSTOP); its connections stay open.
   void StopLastNodes() { agents_.back()->Stop(); }
   // For nodes that this program simulates.
@@ -72,6 +80,7 @@ class BenchCluster {
   int http_port_;
   std::unique_ptr<Process> server_;
   std::vector<std::unique_ptr<Process>> agents_;
+  std::vector<std::string> prefixes_;  // of their nodes
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::WatchService::Stub> watch_;

@@ -2,11 +2,14 @@
 #include <google/protobuf/duration.pb.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "clients/agent/logic.h"
+#include "clients/agent/notice_files.h"
 #include "core/base/check.h"
 #include "tests/fuzz/message.h"
 #include "tests/fuzz/steps.h"
@@ -22,7 +25,10 @@ constexpr int kMostTicks = 200;
 // the agent restarts.
 class CountingRunner final : public TaskRunner {
  public:
-  void Prepare(const TaskId& id, const v1::TaskLaunch&, bool) override { known.push_back(id); }
+  void Prepare(const TaskId& id, const v1::TaskLaunch&, std::optional<int>) override {
+    known.push_back(id);
+  }
+  void Signal(const TaskId&, const std::string&) override {}
   void Discard(const TaskId&) override {}
   void Start(const TaskId& id, const v1::TaskLaunch&, const v1::Start&) override {
     BERTH_CHECK(started.insert(id).second);
@@ -38,13 +44,40 @@ class CountingRunner final : public TaskRunner {
   std::set<TaskId> started;
 };
 
+// What tasks have reported.
+class Notebook final : public NoticeSource {
+ public:
+  std::optional<TaskNotices> Read(const TaskId& id, NoticesVersion* version) override {
+    const auto found = tasks.find(id);
+    return found == tasks.end() ? std::nullopt : found->second.Read(version);
+  }
+  std::map<TaskId, SimNotices> tasks;
+};
+
+void CheckProgress(const v1::Progress& progress) {
+  BERTH_CHECK(progress.tasks_size() <= kMaxProgressTasks);
+  std::set<TaskId> tasks;
+  for (const v1::TaskProgress& state : progress.tasks()) {
+    BERTH_CHECK(tasks.insert(ToTaskId(state.key())).second);
+    BERTH_CHECK(state.has_still() || !state.hung());
+    BERTH_CHECK(state.still().seconds() >= 0);
+  }
+}
+
 class World {
  public:
   World() { Begin(false); }
 
   void Run(const Step& step) {
+    Do(step);
+    for (const v1::AgentMessage& message : std::exchange(link_.sent, {}))
+      if (message.has_progress()) CheckProgress(message.progress());
+  }
+
+ private:
+  void Do(const Step& step) {
     static constexpr absl::string_view kKinds[] = {"Server",  "Event",      "Advance", "Disconnect",
-                                                   "Restart", "Conditions", "Exec"};
+                                                   "Restart", "Conditions", "Notify",  "Exec"};
     const auto* found = std::find(std::begin(kKinds), std::end(kKinds), step.name);
     const size_t kind = found != std::end(kKinds) ? static_cast<size_t>(found - std::begin(kKinds))
                                                   : KindOf(step.name, std::size(kKinds));
@@ -63,12 +96,14 @@ class World {
         return Begin(step.slot == 1);
       case 5:
         return logic_->SetConditions(Read<v1::NodeConditions>(step));
+      case 6:
+        if (runner_.known.empty()) return;
+        return notices_.tasks[runner_.known[step.slot % runner_.known.size()]].Add(step.body, now_);
       default:
         return logic_->OnExecOutput(Read<v1::ExecOutput>(step));
     }
   }
 
- private:
   template <class Message>
   static Message Read(const Step& step) {
     Message message;
@@ -96,6 +131,7 @@ class World {
                                                               .version = "1",
                                                               .inventory = inventory},
                                           link_, journal_, runner_, logs_, random_);
+    logic_->SetNoticeSource(&notices_);
     logic_->Begin(
         Now(), {.journal = journal_.state, .rebooted = rebooted, .lease_deadline = std::nullopt});
   }
@@ -138,6 +174,7 @@ class World {
   testing::FakeJournal journal_;
   CountingRunner runner_;
   testing::FakeLogs logs_;
+  Notebook notices_;
   Random random_{1};
   std::unique_ptr<AgentLogic> logic_;
   absl::Duration now_ = absl::Seconds(100);

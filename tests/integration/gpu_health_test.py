@@ -28,8 +28,11 @@ class GpuHealth(unittest.TestCase):
         self.cluster.create_queue("q")
         self.http = f"127.0.0.1:{free_port()}"
         self.agent = self.cluster.add_agent("n1", sharedPid=True, httpListen=self.http, discovery={"nvmlLibrary": str(FAKE_NVML)},
-                                            health={"interval": "1s", "recoverAfter": 2})
+                                            health={"interval": self.interval(), "recoverAfter": 2})
         self.cluster.wait_nodes(1)
+
+    def interval(self):
+        return "1h" if self._testMethodName == "test_a_failure_because_of_a_device_uses_no_retry" else "1s"
 
     def say(self, text):
         """Writes to another file and renames it: the driver must not read half of it."""
@@ -54,9 +57,11 @@ class GpuHealth(unittest.TestCase):
     def look(self):
         self.agent.signal(signal.SIGHUP)
 
-    def start_task(self, name, kind, model=None):
+    def start_task(self, name, kind, model=None, policies=(), command="exec sleep 100000"):
         marks = self.cluster.shared_file(name)
-        job = make_job(name, "q", ["sh", "-c", f"echo $$ $CUDA_VISIBLE_DEVICES >> {marks}; exec sleep 100000"])
+        job = make_job(name, "q", ["sh", "-c", f"echo $$ $CUDA_VISIBLE_DEVICES >> {marks}; {command}"])
+        for event, action in policies:
+            job.spec.policies.add(event=event, action=action)
         request = job.spec.groups[0].resources.devices.add(kind=kind, count=1)
         if model:
             request.model.append(model)
@@ -68,7 +73,7 @@ class GpuHealth(unittest.TestCase):
     def test_faults_and_losses_affect_only_the_device(self):
         whole = {"GPU_1": True, "GPU_2": True, "MIG_100": True, "MIG_103": True}
         self.wait_devices("the inventory is correct", **whole)
-        marks = self.start_task("train", "gpu")
+        marks = self.start_task("train", "gpu", policies=[("DEVICE_UNHEALTHY", "IGNORE")])
         pid, uuid = marks.read_text().split()
         self.assertEqual(uuid, "GPU-fake-1")
         self.say("xid 1 31\nxid 0 79\n")
@@ -90,6 +95,30 @@ class GpuHealth(unittest.TestCase):
         self.cluster.wait_job("train", "RUNNING")
         self.assertEqual(marks.read_text().split(), [pid, uuid])  # the same process, started once
         os.kill(int(pid), 0)
+
+    def test_a_task_leaves_a_device_that_fails(self):
+        marks = self.start_task("train", "gpu")
+        self.assertEqual(marks.read_text().split()[1], "GPU-fake-1")
+        self.say("xid 0 79\n")
+        wait_until(lambda: len(marks.read_text().split()) == 4, 60, "the task starts again")
+        self.assertEqual(marks.read_text().split()[3], "GPU-fake-2")
+        job = self.cluster.wait_job("train", "RUNNING")
+        self.assertEqual(job.status.retries, 0)
+        self.assertIn("device GPU-fake-1 of n1 is unhealthy", job.status.message)
+
+    def test_a_failure_because_of_a_device_uses_no_retry(self):
+        """The regular rounds are too rare to see the XID in time: the agent looks when the task fails."""
+        go = self.cluster.home / "go"
+        command = (f"case $CUDA_VISIBLE_DEVICES in GPU-fake-1) while [ ! -e {go} ]; do sleep 0.1; done; exit 134;; esac; "
+                   "exec sleep 100000")
+        marks = self.start_task("train", "gpu", command=command)
+        self.assertEqual(marks.read_text().split()[1], "GPU-fake-1")
+        self.say("xid 0 79\n")
+        go.write_text("")
+        wait_until(lambda: len(marks.read_text().split()) == 4, 60, "the task starts again")
+        self.assertEqual(marks.read_text().split()[3], "GPU-fake-2")
+        job = self.cluster.wait_job("train", "RUNNING")
+        self.assertEqual(job.status.retries, 0)
 
     def test_instances_are_devices(self):
         marks = self.start_task("slice", "mig", "3g.40gb")

@@ -306,10 +306,11 @@ std::vector<LifecyclePolicy> RandomPolicies(Dice& dice) {
   std::vector<LifecyclePolicy> policies;
   for (int i = dice.Below(3); i > 0; --i) {
     LifecyclePolicy policy;
-    policy.event = static_cast<PolicyEvent>(dice.Below(5));
-    policy.action = static_cast<PolicyAction>(dice.Below(6));
+    policy.event = static_cast<PolicyEvent>(dice.Below(8));  // nothing hangs here
+    policy.action = static_cast<PolicyAction>(dice.Below(7));
     if (policy.event == PolicyEvent::kTaskFailed && dice.Chance(50)) policy.exit_codes = {1};
-    if (dice.Chance(40)) policy.after = absl::Seconds(dice.Between(1, 20));
+    const bool waits = policy.event == PolicyEvent::kTaskPending;
+    if (waits || dice.Chance(40)) policy.after = absl::Seconds(dice.Between(1, 20));
     policies.push_back(policy);
   }
   return policies;
@@ -428,19 +429,35 @@ class World {
     cluster_.Submit(absl::StrCat("j", ++submitted_), RandomJob(cluster_, dice_));
   }
 
+  void Register(NodeId id, NodeSpec spec) {
+    const uint64_t epoch = cluster_.state().nodes().At(id).status.epoch + 1;
+    cluster_.Must(
+        NodeRegistered{.id = id, .spec = std::move(spec), .epoch = epoch, .agent_id = "a"});
+  }
+
   void BringBack(NodeId id) {
-    const Node& node = cluster_.state().nodes().At(id);
-    if (node.status.state != NodeState::kReady) {
-      cluster_.Must(NodeRegistered{
-          .id = id, .spec = node.spec, .epoch = node.status.epoch + 1, .agent_id = "a"});
-    }
+    NodeSpec spec = cluster_.state().nodes().At(id).spec;
+    for (Device& device : spec.devices) device.unhealthy = false;
+    spec.taints.clear();
+    Register(id, std::move(spec));
     cluster_.Must(NodeSteered{.id = id});
+  }
+
+  // A device fails, or the node gets a taint.
+  void Spoil(NodeId id) {
+    NodeSpec spec = cluster_.state().nodes().At(id).spec;
+    if (dice_.Chance(50)) {
+      spec.devices[static_cast<size_t>(dice_.Below(3))].unhealthy = true;
+    } else {
+      spec.taints = {{.key = "k", .evicts = dice_.Chance(70)}};
+    }
+    Register(id, std::move(spec));
   }
 
   void DisturbNode() {
     const NodeId id{static_cast<uint32_t>(dice_.Between(1, 5))};
     const NodeStatus& status = cluster_.state().nodes().At(id).status;
-    switch (dice_.Below(3)) {
+    switch (dice_.Below(4)) {
       case 0:
         if (status.state == NodeState::kReady) {
           cluster_.Must(NodeSilenced{.id = id});
@@ -450,6 +467,8 @@ class World {
         return;
       case 1:
         return BringBack(id);
+      case 2:
+        return Spoil(id);
       default:
         cluster_.Must(NodeSteered{.id = id, .cordoned = true, .draining = dice_.Chance(50)});
     }
@@ -476,6 +495,11 @@ class World {
                                .message = kOwnFault,
                                .own_fault = true});
     return true;
+  }
+
+  ExitCause AnyCause() {
+    if (dice_.Chance(20)) return ExitCause::kReboot;
+    return dice_.Chance(20) ? ExitCause::kDevice : ExitCause::kItself;
   }
 
   // Reports for one random task for which a report is possible.
@@ -506,7 +530,7 @@ class World {
       default:
         return cluster_.Report(key.job, key.task, ReportState::kExited,
                                fault ? dice_.Between(1, 2) : 0,
-                               fault && dice_.Chance(20) ? ExitCause::kReboot : ExitCause::kItself);
+                               fault ? AnyCause() : ExitCause::kItself);
     }
   }
 

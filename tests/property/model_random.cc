@@ -251,6 +251,11 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
     group.preemptible = may && Chance(2);
     if (Chance(3)) group.priority = spec.priority - Up(2);
   }
+  if (Chance(4)) {
+    spec.policies = {{.event = PolicyEvent::kTaskPending,
+                      .action = PolicyAction::kAbort,
+                      .after = absl::Seconds(1 + Up(30))}};
+  }
   if (Chance(3)) spec.labels = {{"app", "a" + std::to_string(Up(2))}};
   if (Chance(6)) {
     spec.affinity = {{.apart = Chance(2),
@@ -346,7 +351,7 @@ EventBody RandomEvents::ReportEvent() {
   event.task.task = static_cast<uint32_t>(random_.Below(job->tasks.size()));
   event.attempt = job->tasks[event.task.task].attempt + (Chance(20) ? 1 : 0);
   event.state = Chance(3) ? ReportState::kPrepared : static_cast<ReportState>(Up(4));
-  event.cause = Chance(2) ? ExitCause::kItself : static_cast<ExitCause>(Up(6));
+  event.cause = Chance(2) ? ExitCause::kItself : static_cast<ExitCause>(Up(7));
   event.exit_code = Chance(2) ? 0 : Up(200);
   if (Chance(3)) event.message = "said";
   const int fault = event.state == ReportState::kRefused ? Up(3) : 0;

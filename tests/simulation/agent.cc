@@ -67,7 +67,11 @@ void Runner::Changed(const TaskId& id) {
   const auto found = live_.find(id);
   if (found == live_.end()) return;
   const Processes::Status status = processes_->Look(id);
-  if (status.ran && !std::exchange(found->second, true)) Tell(id, TaskEvent::Kind::kRunning);
+  if (status.ran && !std::exchange(found->second, true)) {
+    TaskEvent running = Event(id, TaskEvent::Kind::kRunning);
+    running.began = status.began;
+    after_(absl::ZeroDuration(), std::move(running));
+  }
   if (status.phase == Processes::Phase::kExited || status.phase == Processes::Phase::kLost) {
     Finish(id, status);
   }
@@ -147,6 +151,7 @@ absl::Status Agent::Init(Disk* disk) {
                           .inventory = setup_.inventory,
                           .keep_ended = setup_.keep_ended},
       link_, *journal_, runner_, logs_, dice_.random());
+  logic_->SetNoticeSource(processes_);
   return absl::OkStatus();
 }
 

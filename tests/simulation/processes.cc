@@ -59,6 +59,7 @@ void Processes::Exec(const TaskId& id) {
   Process& process = processes_.at(id);
   process.status.phase = Phase::kRunning;
   process.status.ran = true;
+  process.status.began = local_();
   ++alive_;
   observer_->OnStarted(node_, id, process.launch, process.start);
   process.launch.clear_env();
@@ -123,6 +124,18 @@ void Processes::FailLater(const TaskId& id, absl::Duration delay) {
 Processes::Status Processes::Look(const TaskId& id) const {
   const auto found = processes_.find(id);
   return found == processes_.end() ? Status{.phase = Phase::kLost} : found->second.status;
+}
+
+bool Processes::Tell(const TaskId& id, absl::string_view datagram) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return false;
+  found->second.notices.Add(datagram, local_());
+  return true;
+}
+
+std::optional<TaskNotices> Processes::Read(const TaskId& id, NoticesVersion* version) {
+  const auto found = processes_.find(id);
+  return found == processes_.end() ? std::nullopt : found->second.notices.Read(version);
 }
 
 void Processes::Remove(const TaskId& id) {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "clients/agent/interfaces.h"
+#include "clients/agent/notice_files.h"
 #include "tests/simulation/dice.h"
 #include "tests/simulation/observer.h"
 #include "tests/simulation/scheduler.h"
@@ -24,7 +25,7 @@ inline constexpr char kMissingDirectory[] = "/typo";  // exists on no node: each
 // The number in this variable, or `otherwise`.
 int64_t VariableOf(const v1::TaskLaunch& launch, absl::string_view name, int64_t otherwise);
 
-class Processes {
+class Processes final : public NoticeSource {
  public:
   // `changed(id)`: the agent should check the task. `local`: the machine's steady clock.
   Processes(Scheduler* scheduler, Observer* observer, size_t node, uint64_t seed,
@@ -36,6 +37,7 @@ class Processes {
     int exit_code = 0, exit_signal = 0;
     v1::TaskReport::Cause cause = v1::TaskReport::CAUSE_UNSPECIFIED;
     bool ran = false;
+    absl::Duration began;  // on the machine's steady clock, if it ran
   };
 
   // Returns false if the task already has a supervisor.
@@ -46,6 +48,9 @@ class Processes {
   void FailLater(const TaskId& id, absl::Duration delay);
   // For a task that has or had a supervisor; kLost: there is no trace of one.
   Status Look(const TaskId& id) const;
+  // A running task sends `datagram` to its NOTIFY_SOCKET. False: it does not run.
+  bool Tell(const TaskId& id, absl::string_view datagram);
+  std::optional<TaskNotices> Read(const TaskId& id, NoticesVersion* version) override;
   // Removes the remains of an ended process.
   void Remove(const TaskId& id);
 
@@ -59,6 +64,7 @@ class Processes {
  private:
   struct Process {
     Status status;
+    SimNotices notices;
     v1::TaskLaunch launch;
     v1::Start start;
     ActorPtr actor;

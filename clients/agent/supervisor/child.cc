@@ -138,7 +138,7 @@ ChildResult Explain(const Plan& plan, const Failure& failure) {
       result.message = "cannot set up the task's shared memory: " + why;
       return result;
     case kFiles:
-      result.message = "cannot mount the task's /tmp, /dev/shm or /proc: " + why;
+      result.message = "cannot mount the task's /tmp, /dev/shm, /proc or NOTIFY_SOCKET: " + why;
       return result;
     case kLimits:
       result.message = "cannot limit the task: " + why;

@@ -127,6 +127,9 @@ int EnterMounts(const SupervisorSpec& spec) {
   if (spec.tmp.empty() && spec.shm.empty() && !spec.own_pids) return 0;
   if (unshare(CLONE_NEWNS) != 0) return errno;
   if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
+  if (!spec.notify_at.empty()) {
+    if (const int error = BindOver(spec.notify, spec.notify_at.c_str()); error != 0) return error;
+  }
   // Files below /tmp are bound elsewhere before /tmp is replaced.
   if (!spec.shm.empty()) {
     const std::string files = SharedMemory(spec.shm).files();

@@ -5,42 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <functional>
 #include <string_view>
+
+#include "clients/agent/supervisor/text_fields.h"
 
 namespace berth {
 namespace {
 
 constexpr char kSpareSuffix[] = ".spare";
-
-void Put(std::string* out, std::string_view key, std::string_view value) {
-  out->append(key).push_back('=');
-  out->append(value).push_back('\0');
-}
-void Put(std::string* out, std::string_view key, int64_t value) {
-  Put(out, key, std::to_string(value));
-}
-
-int64_t Number(std::string_view text) {
-  int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-// Calls `field` for each field; false if the text is truncated or malformed.
-bool ForEachField(std::string_view text,
-                  const std::function<bool(std::string_view key, std::string_view value)>& field) {
-  while (!text.empty()) {
-    const size_t end = text.find('\0');
-    const size_t equals = text.find('=');
-    if (end == std::string_view::npos || equals == std::string_view::npos || equals > end)
-      return false;
-    if (!field(text.substr(0, equals), text.substr(equals + 1, end - equals - 1))) return false;
-    text.remove_prefix(end + 1);
-  }
-  return true;
-}
 
 // The list to which a field adds an entry; null for other fields.
 std::vector<std::string>* ListOf(std::string_view key, SupervisorSpec* spec) {
@@ -60,7 +32,7 @@ void PutLists(const SupervisorSpec& spec, std::string* out) {
   SupervisorSpec copy = spec;
   for (const char* key :
        {"arg", "env", "group", "remove", "prolog", "epilog", "hook_env", "exec", "exec_tty"}) {
-    for (const std::string& entry : *ListOf(key, &copy)) Put(out, key, entry);
+    for (const std::string& entry : *ListOf(key, &copy)) PutField(out, key, entry);
   }
 }
 
@@ -73,7 +45,8 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
                            Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
                            Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
                            Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
-                           Text{"sweep_record", &spec->sweep_record}}) {
+                           Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
+                           Text{"notify_at", &spec->notify_at}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -87,8 +60,8 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
         Count{"data_limit_bytes", &spec->data_limit_bytes}, Count{"prolog_ms", &spec->prolog_ms},
         Count{"epilog_ms", &spec->epilog_ms}, Count{"first_pid", &spec->first_pid},
         Count{"shm_bytes", &spec->shm_bytes}, Count{"sweep_uid", &spec->sweep_uid},
-        Count{"shm_most_bytes", &spec->shm_most_bytes}}) {
-    if (count.key == key) return *count.field = Number(value), true;
+        Count{"shm_most_bytes", &spec->shm_most_bytes}, Count{"notify_uid", &spec->notify_uid}}) {
+    if (count.key == key) return *count.field = FieldNumber(value), true;
   }
   if (key == "allow_root") return spec->allow_root = value == "1", true;
   if (key == "own_pids") return spec->own_pids = value == "1", true;
@@ -119,32 +92,35 @@ int SyncDirectory(const std::string& directory) {
 
 std::string EncodeSpec(const SupervisorSpec& spec) {
   std::string out;
-  Put(&out, "user", spec.user);
-  Put(&out, "allow_root", spec.allow_root ? 1 : 0);
-  Put(&out, "directory", spec.directory);
-  Put(&out, "log_file_bytes", spec.log_file_bytes);
-  Put(&out, "log_files", spec.log_files);
-  Put(&out, "lease_file", spec.lease_file);
-  Put(&out, "lapse_signal", spec.lapse_signal);
-  Put(&out, "lapse_grace_ms", spec.lapse_grace_ms);
+  PutField(&out, "user", spec.user);
+  PutField(&out, "allow_root", spec.allow_root ? 1 : 0);
+  PutField(&out, "directory", spec.directory);
+  PutField(&out, "log_file_bytes", spec.log_file_bytes);
+  PutField(&out, "log_files", spec.log_files);
+  PutField(&out, "lease_file", spec.lease_file);
+  PutField(&out, "lapse_signal", spec.lapse_signal);
+  PutField(&out, "lapse_grace_ms", spec.lapse_grace_ms);
   PutLists(spec, &out);
-  Put(&out, "memory_bytes", spec.memory_bytes);
-  Put(&out, "data_limit_bytes", spec.data_limit_bytes);
-  Put(&out, "cpus", spec.cpus);
-  Put(&out, "memory_nodes", spec.memory_nodes);
-  Put(&out, "tmp", spec.tmp);
-  Put(&out, "var_tmp", spec.var_tmp);
-  Put(&out, "own_pids", spec.own_pids ? 1 : 0);
-  Put(&out, "first_pid", spec.first_pid);
-  Put(&out, "shm", spec.shm);
-  Put(&out, "shm_bytes", spec.shm_bytes);
-  Put(&out, "shm_most_bytes", spec.shm_most_bytes);
-  Put(&out, "sweep_uid", spec.sweep_uid);
-  Put(&out, "sweep_record", spec.sweep_record);
-  Put(&out, "prolog_ms", spec.prolog_ms);
-  Put(&out, "epilog_ms", spec.epilog_ms);
-  Put(&out, "container", spec.container ? 1 : 0);
-  Put(&out, "marks_beginning", spec.marks_beginning ? 1 : 0);
+  PutField(&out, "memory_bytes", spec.memory_bytes);
+  PutField(&out, "data_limit_bytes", spec.data_limit_bytes);
+  PutField(&out, "cpus", spec.cpus);
+  PutField(&out, "memory_nodes", spec.memory_nodes);
+  PutField(&out, "tmp", spec.tmp);
+  PutField(&out, "var_tmp", spec.var_tmp);
+  PutField(&out, "own_pids", spec.own_pids ? 1 : 0);
+  PutField(&out, "first_pid", spec.first_pid);
+  PutField(&out, "shm", spec.shm);
+  PutField(&out, "shm_bytes", spec.shm_bytes);
+  PutField(&out, "shm_most_bytes", spec.shm_most_bytes);
+  PutField(&out, "sweep_uid", spec.sweep_uid);
+  PutField(&out, "sweep_record", spec.sweep_record);
+  PutField(&out, "notify", spec.notify);
+  PutField(&out, "notify_uid", spec.notify_uid);
+  PutField(&out, "notify_at", spec.notify_at);
+  PutField(&out, "prolog_ms", spec.prolog_ms);
+  PutField(&out, "epilog_ms", spec.epilog_ms);
+  PutField(&out, "container", spec.container ? 1 : 0);
+  PutField(&out, "marks_beginning", spec.marks_beginning ? 1 : 0);
   return out;
 }
 
@@ -161,17 +137,18 @@ bool DecodeSpec(const std::string& text, SupervisorSpec* spec) {
 
 std::string EncodeStatus(const SupervisorStatus& status) {
   std::string out;
-  Put(&out, "phase", status.phase);
-  Put(&out, "supervisor_pid", status.supervisor_pid);
-  Put(&out, "pid", status.pid);
-  Put(&out, "exit_code", status.exit_code);
-  Put(&out, "exit_signal", status.exit_signal);
-  Put(&out, "cause", status.cause);
-  Put(&out, "message", status.message);
-  Put(&out, "own_fault", status.own_fault ? 1 : 0);
-  Put(&out, "has_output", status.has_output ? 1 : 0);
-  Put(&out, "node_problem", status.node_problem);
-  Put(&out, "takes_reasons", status.takes_reasons ? 1 : 0);
+  PutField(&out, "phase", status.phase);
+  PutField(&out, "supervisor_pid", status.supervisor_pid);
+  PutField(&out, "pid", status.pid);
+  PutField(&out, "exit_code", status.exit_code);
+  PutField(&out, "exit_signal", status.exit_signal);
+  PutField(&out, "cause", status.cause);
+  PutField(&out, "message", status.message);
+  PutField(&out, "own_fault", status.own_fault ? 1 : 0);
+  PutField(&out, "has_output", status.has_output ? 1 : 0);
+  PutField(&out, "node_problem", status.node_problem);
+  PutField(&out, "takes_reasons", status.takes_reasons ? 1 : 0);
+  PutField(&out, "started_ns", status.started_ns);
   return out;
 }
 
@@ -179,17 +156,17 @@ bool DecodeStatus(const std::string& text, SupervisorStatus* status) {
   *status = {};
   return ForEachField(text, [&](std::string_view key, std::string_view value) {
     if (key == "phase")
-      status->phase = Number(value);
+      status->phase = FieldNumber(value);
     else if (key == "supervisor_pid")
-      status->supervisor_pid = Number(value);
+      status->supervisor_pid = FieldNumber(value);
     else if (key == "pid")
-      status->pid = Number(value);
+      status->pid = FieldNumber(value);
     else if (key == "exit_code")
-      status->exit_code = Number(value);
+      status->exit_code = FieldNumber(value);
     else if (key == "exit_signal")
-      status->exit_signal = Number(value);
+      status->exit_signal = FieldNumber(value);
     else if (key == "cause")
-      status->cause = Number(value);
+      status->cause = FieldNumber(value);
     else if (key == "message")
       status->message = value;
     else if (key == "own_fault")
@@ -200,6 +177,8 @@ bool DecodeStatus(const std::string& text, SupervisorStatus* status) {
       status->node_problem = value;
     else if (key == "takes_reasons")
       status->takes_reasons = value == "1";
+    else if (key == "started_ns")
+      status->started_ns = FieldNumber(value);
     return true;  // a newer supervisor may write more fields
   });
 }

@@ -8,6 +8,11 @@
 //                      the signal
 //   TASK_DIR/status    replaced atomically, synced: beginning, then running or refused, then exited
 //   TASK_DIR/status.spare   while the task lives: space to write its end on a full disk
+//   TASK_DIR/notify    the task's NOTIFY_SOCKET, or where progress/socket is bound in its mounts
+//   TASK_DIR/progress/ only the agent's user can enter it. Apart from TASK_DIR, so that a change in
+//                      it does not wake an agent that watches TASK_DIR
+//     socket           the NOTIFY_SOCKET of a task that has mounts of its own
+//     notices          what the task has reported (notify.h), replaced atomically
 //   TASK_DIR/stdout.OFFSET, stderr.OFFSET, order.RECORD   see log_writer.h
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
@@ -21,6 +26,11 @@ namespace berth {
 inline constexpr int kSupervisorLockFd = 3;
 inline constexpr int64_t kSignalOnly = -1;  // as GRACE_MS in `control`
 inline constexpr char kLongerLeaseSuffix[] = ".longer";
+// In the task's directory.
+inline constexpr char kNotifyFile[] = "/notify";
+inline constexpr char kProgressDirectory[] = "/progress";
+inline constexpr char kNotifySocket[] = "/progress/socket";
+inline constexpr char kNoticesFile[] = "notices";  // in kProgressDirectory
 
 struct SupervisorSpec {
   std::string user;  // empty: the agent's own user
@@ -54,6 +64,11 @@ struct SupervisorSpec {
   // (shared_things.h); 0 = nothing is.
   int64_t sweep_uid = 0;
   std::string sweep_record;
+  // The task's NOTIFY_SOCKET; empty: none. The user that may send to it; -1: the supervisor's. The
+  // file over which it is mounted, in the task's own mount namespace; empty: it is not.
+  std::string notify;
+  int64_t notify_uid = -1;
+  std::string notify_at;
   // Removed recursively when no process of the task remains.
   std::vector<std::string> remove;
   // The node's hooks, run as the supervisor's user in hook_env; empty: none.
@@ -78,9 +93,11 @@ struct SupervisorStatus {
   int64_t exit_signal = 0;
   int64_t cause = 0;  // berth.v1.TaskReport.Cause
   std::string message;
-  bool own_fault = false;      // kRefused: the job is to blame
-  bool has_output = false;     // kRefused: a prolog wrote output
-  std::string node_problem;    // a problem of the node: the epilog failed
+  bool own_fault = false;    // kRefused: the job is to blame
+  bool has_output = false;   // kRefused: a prolog wrote output
+  std::string node_problem;  // a problem of the node: the epilog failed
+  // When the command started, on CLOCK_BOOTTIME; 0: not yet, or a supervisor without NOTIFY_SOCKET.
+  int64_t started_ns = 0;
   bool takes_reasons = false;  // supports orders with a text; older supervisors ignore the text
 };
 

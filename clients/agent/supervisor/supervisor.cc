@@ -58,7 +58,8 @@ std::string HowItEnded(int wait_status, bool timed_out) {
 
 }  // namespace
 
-Supervisor::Supervisor(std::string directory) : directory_(std::move(directory)) {}
+Supervisor::Supervisor(std::string directory)
+    : directory_(std::move(directory)), notify_(directory_) {}
 
 int Supervisor::Run() {
   std::string text;
@@ -169,8 +170,16 @@ void Supervisor::ReleaseSharedMemory() {
   if (shared_things_) shared_things_->Release();
 }
 
+bool Supervisor::OpenNotify() {
+  if (spec_.notify.empty()) return true;
+  const int error = notify_.Open(spec_.notify, spec_.notify_uid, spec_.notify_at);
+  if (error != 0)
+    Note(std::string("cannot create the task's NOTIFY_SOCKET: ") + std::strerror(error));
+  return error == 0;
+}
+
 void Supervisor::StartTask() {
-  if (!HoldSharedMemory()) {
+  if (!HoldSharedMemory() || !OpenNotify()) {
     end_phase_ = SupervisorStatus::kRefused;
     return Clean(Phase::kCleaning);
   }
@@ -186,30 +195,35 @@ void Supervisor::StartTask() {
   phase_ = Phase::kRunning;
   main_pid_ = child.pid;
   status_.pid = child.pid;
+  status_.started_ns = BoottimeNs();
   status_.phase = SupervisorStatus::kRunning;
   WriteStatus();
 }
 
 void Supervisor::Loop() {
   while (phase_ != Phase::kDone) {
-    ArmTimer();
-    pollfd fds[] = {{signal_fd_, POLLIN, 0},
-                    {timer_fd_, POLLIN, 0},
-                    {control_fd_, POLLIN, 0},
-                    {stdout_fd_, POLLIN, 0},
-                    {stderr_fd_, POLLIN, 0}};
-    if (poll(fds, 5, -1) < 0 && errno != EINTR) std::abort();
-    uint64_t ignored[32];
-    while (read(signal_fd_, ignored, 128) > 0) {
-    }
-    if (read(timer_fd_, ignored, 8) < 0) ignored[0] = 0;
+    bool notified = false;
+    Wait(&notified);
     ReadOutput(&stdout_fd_, OutputStream::kStdout);
     ReadOutput(&stderr_fd_, OutputStream::kStderr);
+    notify_.Work(BoottimeNs(), notified);
     ReadControl();
     CheckDeadlines();
     Reap();
   }
   Finish();
+}
+
+void Supervisor::Wait(bool* notified) {
+  ArmTimer();
+  pollfd fds[] = {{signal_fd_, POLLIN, 0}, {timer_fd_, POLLIN, 0},  {control_fd_, POLLIN, 0},
+                  {stdout_fd_, POLLIN, 0}, {stderr_fd_, POLLIN, 0}, {notify_.fd(), POLLIN, 0}};
+  if (poll(fds, 6, -1) < 0 && errno != EINTR) std::abort();
+  *notified = fds[5].revents != 0;
+  uint64_t ignored[32];
+  while (read(signal_fd_, ignored, 128) > 0) {
+  }
+  if (read(timer_fd_, ignored, 8) < 0) ignored[0] = 0;
 }
 
 void Supervisor::Note(const std::string& text) {
@@ -243,7 +257,8 @@ void Supervisor::RemoveDirectories() {
 int64_t Supervisor::NextDeadlineNs() const {
   int64_t next = INT64_MAX;
   const int64_t look_ns = lease_end_ns_ != 0 ? lease_look_ns_ : 0;
-  for (const int64_t at : {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_}) {
+  const int64_t notify_ns = notify_.NextNs();
+  for (const int64_t at : {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_, notify_ns}) {
     if (at != 0) next = std::min(next, at);
   }
   return next;
@@ -392,6 +407,7 @@ void Supervisor::OnMainExit(int wait_status) {
 void Supervisor::OnAllExited() {
   ReadOutput(&stdout_fd_, OutputStream::kStdout);
   ReadOutput(&stderr_fd_, OutputStream::kStderr);
+  notify_.Close(BoottimeNs());
   next_sweep_ns_ = 0;
   if (phase_ == Phase::kCleaning) return BeginEpilog();
   phase_ = Phase::kDone;

@@ -21,6 +21,7 @@
 
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/log_writer.h"
+#include "clients/agent/supervisor/notify_socket.h"
 #include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/supervisor/spec.h"
@@ -42,6 +43,7 @@ class Supervisor {
   bool MarkBeginning();
   void StartTask();
   bool HoldSharedMemory();
+  bool OpenNotify();
   void ReleaseSharedMemory();
   bool StartHook(const std::vector<std::string>& argv, int64_t timeout_ms, Phase phase);
   void OnPrologExit(int wait_status);
@@ -53,6 +55,7 @@ class Supervisor {
   void RemoveDirectories();
   void Note(const std::string& text);
   void Loop();
+  void Wait(bool* notified);
   int64_t NextDeadlineNs() const;
   void ArmTimer();
   void ReadOutput(int* fd, OutputStream stream);
@@ -75,6 +78,7 @@ class Supervisor {
   SupervisorStatus status_;
   std::optional<LogWriter> log_;
   ControlGroup group_;
+  NotifySocket notify_;
   std::optional<SharedMemory> shared_memory_;
   std::optional<SharedThingsRecord> shared_things_;  // of its user, in the machine's shared memory
   Phase phase_ = Phase::kRunning;

@@ -24,10 +24,10 @@ bool AwaitsStacks(const Look& look) {
 
 std::string HowItHangs(const Look& look) {
   const Hang& hang = look.job.status.hang;
-  const std::string where =
-      hang.step < 0 ? "" : absl::StrCat(", at step ", hang.step);
+  const std::string where = hang.step < 0 ? "" : absl::StrCat(", at step ", hang.step);
   return absl::StrCat(TaskLabel(look.job, hang.task), " hangs", OnNode(look, hang.task),
-                      ": no progress for ", absl::FormatDuration(absl::Trunc(hang.still, absl::Seconds(1))), where);
+                      ": no progress for ",
+                      absl::FormatDuration(absl::Trunc(hang.still, absl::Seconds(1))), where);
 }
 
 }  // namespace berth

@@ -40,7 +40,10 @@ Step Enter(const Look& look, JobState state) {
   Step step;
   if (state != JobState::kPending) DropPlaces(look, &step);
   if (look.job.status.state == state) return step;
-  step.push_back(WithStatus(look, [state](JobStatus& status) { status.state = state; }));
+  step.push_back(WithStatus(look, [&](JobStatus& status) {
+    status.state = state;
+    if (state == JobState::kPending) status.hold_until = look.now;  // it waits from now on
+  }));
   return step;
 }
 

@@ -5,6 +5,10 @@
 //   00:00  worker-3 is killed (exit 137)      incident, retry 1, the gang restarts
 //   00:01  worker-0 exits with 1              part of it
 //   00:09  worker-3 runs again and fails      the next incident: this attempt began after the first
+//
+// A node that dies, or a device, is often noticed only after tasks that talked to it have failed.
+// If that shows while the job still stops its tasks, within a minute, the incident was not the
+// job's own: it gets its retry back.
 #include <algorithm>
 #include <iterator>
 
@@ -17,6 +21,7 @@ namespace berth {
 namespace {
 
 constexpr Duration kFailureWindow = absl::Seconds(10);
+constexpr Duration kAttribution = absl::Minutes(1);
 
 // "64Mi"
 std::string MemoryText(int64_t bytes) {
@@ -31,6 +36,27 @@ bool Followed(const Look& look, const Task& task) {
   const Time incident = look.job.status.incident;
   return task.end_cause == EndCause::kExit && ExitCode(task) != 0 && task.start <= incident &&
          task.since >= incident && !Occupies(task.state);
+}
+
+// It was a member when the incident began, and its node was lost since, or its device failed.
+bool AtFault(const Look& look, uint32_t index) {
+  const Task& task = look.job.tasks[index];
+  if (UnhealthyDevice(look, index) != nullptr) return true;
+  if (task.since < look.job.status.incident) return false;
+  if (task.end_cause == EndCause::kDevice) return true;
+  // A task that may be replaced at once is gone already.
+  const bool stopped = Waits(task.state) && task.end_cause == EndCause::kStopped;
+  if (task.state != TaskState::kLost && !stopped) return false;
+  const Node* node = look.state.nodes().Find(task.node);
+  return node != nullptr && node->status.state != NodeState::kReady;
+}
+
+std::string HowAtFault(const Look& look, uint32_t index) {
+  const Task& task = look.job.tasks[index];
+  const bool device =
+      task.end_cause == EndCause::kDevice || UnhealthyDevice(look, index) != nullptr;
+  if (device) return HowItsDeviceFails(look, index);
+  return absl::StrCat(TaskLabel(look.job, index), " was lost", OnNode(look, index));
 }
 
 }  // namespace
@@ -65,6 +91,20 @@ bool InIncident(const Look& look, const Task& task) {
 bool FailedBefore(const Task& a, const Task& b) {
   const bool a_follows = ExitCode(a) == 1, b_follows = ExitCode(b) == 1;
   return a_follows != b_follows ? b_follows : a.since < b.since;
+}
+
+Step GiveBackRetry(const Look& look) {
+  const Time incident = look.job.status.incident;
+  if (incident == absl::InfinitePast() || look.now > incident + kAttribution) return {};
+  for (uint32_t i = 0; i < look.job.tasks.size(); ++i) {
+    if (!AtFault(look, i)) continue;
+    return {WithStatus(look, [&](JobStatus& status) {
+      status.retries = std::max(status.retries - 1, 0);
+      status.incident = status.hold_until = absl::InfinitePast();
+      absl::StrAppend(&status.message, "; ", HowAtFault(look, i));
+    })};
+  }
+  return {};
 }
 
 std::string WholeIncident(const Look& look) {

@@ -98,8 +98,12 @@ Step NextStep(const Look& look) {
     }
   }
   if (status.suspended) return Suspend(look);
-  if (placed) return FirstStep({LeaveDraining, StartPrepared, ReachRunning}, look);
-  return status.state == JobState::kRestarting ? AwaitRestart(look) : Admit(look);
+  if (placed) return FirstStep({LeaveDraining, LeaveTainted, StartPrepared, ReachRunning}, look);
+  if (status.state == JobState::kRestarting) {
+    return FirstStep({ApplyPolicies, GiveBackRetry, AwaitRestart}, look);
+  }
+  if (Step step = Admit(look); !step.empty()) return step;
+  return status.state == JobState::kPending ? ApplyPolicies(look) : Step{};
 }
 
 void RunLifecycle(Cycle& cycle) { Lifecycle(cycle).Run(); }

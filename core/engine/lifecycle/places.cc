@@ -12,17 +12,19 @@
 namespace berth {
 namespace {
 
-bool Unfit(const Look& look, NodeId id, const DeviceSet& devices) {
+bool Unfit(const Look& look, uint32_t task, NodeId id, const DeviceSet& devices) {
   const Node* node = look.state.nodes().Find(id);
   if (node == nullptr || !TakesTasks(node->status)) return true;
+  if (TaintAgainst(look, task, *node) != nullptr) return true;
   DeviceSet missing = devices;
   missing -= node->healthy;
   return !missing.Empty();
 }
 
-bool WaitsForUnfit(const Look& look, const Task& task) {
-  if (task.moves) return Unfit(look, task.next_node, task.next_devices);
-  return Reserves(task.state) && Unfit(look, task.node, task.devices);
+bool WaitsForUnfit(const Look& look, uint32_t index) {
+  const Task& task = look.job.tasks[index];
+  if (task.moves) return Unfit(look, index, task.next_node, task.next_devices);
+  return Reserves(task.state) && Unfit(look, index, task.node, task.devices);
 }
 
 // Why a task that no longer moves is told to stop again: as the first time, so that it keeps the
@@ -60,7 +62,7 @@ bool MayRunAgain(const Look& look, uint32_t index) {
   if (node.status.backoff_until > look.now || Avoids(look.job.status.refusals, task.node)) {
     return false;
   }
-  return !Unfit(look, task.node, task.devices);
+  return !Unfit(look, index, task.node, task.devices);
 }
 
 }  // namespace
@@ -69,8 +71,10 @@ bool MayRunAgain(const Look& look, uint32_t index) {
 // another. A restart keeps the others.
 Step LeaveUnfitPlaces(const Look& look) {
   if (!AnyWaits(look)) return {};
-  const TaskList unfit =
-      TasksWhere(look.job, [&](const Task& task) { return WaitsForUnfit(look, task); });
+  TaskList unfit;
+  for (uint32_t i = 0; i < look.job.tasks.size(); ++i) {
+    if (WaitsForUnfit(look, i)) unfit.push_back(i);
+  }
   Step step;
   if (unfit.empty()) return step;
   if (KeepsPlaces(look.job, look.now)) {

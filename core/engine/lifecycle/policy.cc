@@ -1,13 +1,13 @@
 // Lifecycle policies: incident -> action, as the group or the job specifies, otherwise by default.
 //
-// Incidents are derived from the state: a failed task that was not requeued, a task on a silent
-// node, a group that succeeded, an expired walltime. Group policies come before the job's; the
-// first match decides. Defaults: TaskFailed restarts the job while retries are left, or the task if
-// its group finds itself anew (GangMembership::kRendezvous); NodeLost restarts what was lost (the
-// job, if the others cannot go on) without using a retry; Timeout aborts. kAny matches every
-// incident except TaskCompleted. The restart of a task reaches as far as its gang (membership.cc).
+// Incidents are derived from the state (incidents.h): a failed task that was not requeued, a task
+// on a silent node, a bad device, a group that succeeded, an expired walltime. Group policies come
+// before the job's; the first match decides. Defaults: TaskFailed restarts the job while retries
+// are left, or the task if its group finds itself anew (GangMembership::kRendezvous); NodeLost and
+// DeviceUnhealthy restart what was lost (the job, if the others cannot go on) without using a
+// retry; Timeout aborts. The restart of a task reaches as far as its gang (membership.cc).
 //
-// A restart for an incident that the job itself caused (anything but NodeLost) uses a retry and
+// A restart for an incident that the job itself caused (OwnDoing) uses a retry and
 // waits for the back-off: a restarted job before it is placed again, a restarted task or group
 // before it is requeued. Failures that follow from the same one use no further retry (incident.cc).
 // Actions that wait, for back-off or for a policy's `after`, are in JobStatus::delayed. They are
@@ -21,28 +21,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/engine/lifecycle/incidents.h"
 #include "core/engine/lifecycle/steps.h"
+#include "core/model/waiting.h"
 
 namespace berth {
 namespace {
 
-constexpr uint32_t kWholeJob = UINT32_MAX;  // as DelayedAction::task
-constexpr int kMaxBackoffDoublings = 6;     // 64 times retry_backoff
+constexpr int kMaxBackoffDoublings = 6;  // 64 times retry_backoff
 
-struct Incident {
-  PolicyEvent event;
-  uint32_t group;  // or kWholeJob
-  uint32_t task;   // or kWholeJob
-  // From the matching policy.
-  PolicyAction action = PolicyAction::kIgnore;
-  Duration after = absl::ZeroDuration();
-  std::optional<Time> due = std::nullopt;  // of the delayed action that represents it
-};
-
-bool IsRestart(PolicyAction action) {
-  return action <= PolicyAction::kRestartJob || action == PolicyAction::kRestartPartition;
-}
-bool OwnDoing(const Incident& incident) { return incident.event != PolicyEvent::kNodeLost; }
 bool UsesRetry(const Look& look, const Incident& incident) {
   if (!OwnDoing(incident) || !IsRestart(incident.action)) return false;
   const bool follows =
@@ -54,83 +41,10 @@ uint32_t AttemptOf(const Job& job, const Incident& incident) {
   return incident.task == kWholeJob ? job.status.starts : job.tasks[incident.task].attempt;
 }
 
-std::string Message(const Look& look, const Incident& incident) {
-  switch (incident.event) {
-    case PolicyEvent::kTaskFailed:
-      return HowItFailed(look, incident.task);
-    case PolicyEvent::kNodeLost:
-      return absl::StrCat(TaskLabel(look.job, incident.task), " was lost",
-                          OnNode(look, incident.task));
-    case PolicyEvent::kTaskCompleted:
-      return absl::StrCat("group ", look.job.groups[incident.group].name, " completed");
-    case PolicyEvent::kTaskHung:
-      return HowItHangs(look);
-    default:
-      return absl::StrCat("walltime of ", absl::FormatDuration(look.job.walltime), " used up");
-  }
-}
-
-// ---- Which incidents are there?
-
-std::optional<PolicyEvent> EventOf(const Job& job, const Task& task) {
-  if (task.state == TaskState::kFailed) {
-    if (Saved(job, task)) return std::nullopt;
-    if (task.end_cause == EndCause::kExit) return PolicyEvent::kTaskFailed;
-    // kStopped: killed without our decision, so the job did not cause it either.
-    const bool taken =
-        task.end_cause == EndCause::kNodeLost || task.end_cause == EndCause::kStopped;
-    if (taken) return PolicyEvent::kNodeLost;
-  }
-  const bool silent = task.state == TaskState::kLost && Holds(task);
-  if (silent && job.on_node_loss != NodeLossPolicy::kKeep) return PolicyEvent::kNodeLost;
-  return std::nullopt;
-}
-
-// Nothing runs any more: all were asked to save their work before the walltime ended, and some did.
-bool AllSaved(const Job& job, const GroupTally& tally) {
-  if (tally.Occupying() > 0 || tally.In(TaskState::kFailed) == 0) return false;
-  return std::any_of(job.tasks.begin(), job.tasks.end(),
-                     [&](const Task& task) { return Saved(job, task); });
-}
-
-std::vector<Incident> Incidents(const Look& look) {
-  const Job& job = look.job;
-  std::vector<Incident> incidents;
-  const GroupTally tally = TallyOf(job);
-  // It explains what its tasks do when they are asked for their stacks.
-  if (Hangs(job)) {
-    const uint32_t task = job.status.hang.task;
-    incidents.push_back({PolicyEvent::kTaskHung, GroupOf(job, task), task});
-  }
-  if (tally.In(TaskState::kFailed) + tally.In(TaskState::kLost) > 0) {
-    for (uint32_t i = 0; i < job.tasks.size(); ++i) {
-      const std::optional<PolicyEvent> event = EventOf(job, job.tasks[i]);
-      if (event.has_value()) incidents.push_back({*event, GroupOf(job, i), i});
-    }
-    // A lost node explains the failures of tasks that talked to it, so they use no retry.
-    std::stable_sort(incidents.begin(), incidents.end(), [&](const Incident& a, const Incident& b) {
-      if (!OwnDoing(a) || !OwnDoing(b)) return !OwnDoing(a) && OwnDoing(b);
-      return FailedBefore(job.tasks[a.task], job.tasks[b.task]);
-    });
-  }
-  for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (job.tallies[g].In(TaskState::kSucceeded) < job.groups[g].replicas) continue;
-    incidents.push_back({PolicyEvent::kTaskCompleted, g, job.groups[g].first_task});
-  }
-  // A job whose last task ended at that very moment met its walltime.
-  const bool overdue =
-      job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now;
-  const bool timed_out = overdue && tally.Occupying() + tally.Waiting() > 0;
-  if (timed_out || AllSaved(job, tally)) {
-    incidents.push_back({PolicyEvent::kTimeout, kWholeJob, kWholeJob});
-  }
-  return incidents;
-}
-
 // ---- Which policy applies?
 
 bool Matches(const LifecyclePolicy& policy, const Job& job, const Incident& incident) {
-  if (policy.event == PolicyEvent::kAny) return incident.event != PolicyEvent::kTaskCompleted;
+  if (policy.event == PolicyEvent::kAny) return IsFault(incident.event);
   if (policy.event != incident.event) return false;
   if (incident.event != PolicyEvent::kTaskFailed || policy.exit_codes.empty()) return true;
   const int32_t code = ExitCode(job.tasks[incident.task]);
@@ -159,6 +73,11 @@ PolicyAction DefaultAction(const Job& job, const Incident& incident, const TaskL
       return job.groups[incident.group].membership == GangMembership::kRendezvous
                  ? PolicyAction::kRestartTask
                  : PolicyAction::kRestartJob;
+    case PolicyEvent::kDeviceUnhealthy:
+      if (MembershipOf(job.groups[incident.group]) == GangMembership::kRigid) {
+        return PolicyAction::kRestartTask;  // widened to its gang
+      }
+      [[fallthrough]];
     case PolicyEvent::kNodeLost:
       return Replaceable(job, lost) ? PolicyAction::kRestartTask : PolicyAction::kRestartJob;
     case PolicyEvent::kTimeout:
@@ -178,27 +97,78 @@ PolicyAction Widen(const Job& job, PolicyAction action, const Incident& incident
   return WidenForGang(job, incident.task, action);
 }
 
-// It hangs, or ended when it was asked for its stacks: there is time for the others to write theirs.
+// It hangs, or ended when it was asked for its stacks: there is time for the others to write
+// theirs.
 bool WaitsForStacks(const Look& look, const Incident& one) {
   const bool own = one.event == PolicyEvent::kTaskHung || one.event == PolicyEvent::kTaskFailed;
   return own && AwaitsStacks(look) && HangsWith(look.job, one.task);
 }
 
+// ---- What does a restart mean?
+
+TaskList TasksFrom(uint32_t first, int32_t count) {
+  TaskList tasks;
+  for (int32_t i = 0; i < count; ++i) tasks.push_back(first + static_cast<uint32_t>(i));
+  return tasks;
+}
+
+TaskList TasksOfGroup(const Job& job, uint32_t group) {
+  return TasksFrom(job.groups[group].first_task, job.groups[group].replicas);
+}
+
+// The whole group, if it has no partitions.
+TaskList TasksOfPartition(const Job& job, const Incident& incident) {
+  const Group& group = job.groups[incident.group];
+  if (group.partition_size == 0) return TasksOfGroup(job, incident.group);
+  const auto size = static_cast<uint32_t>(group.partition_size);
+  const uint32_t inside = incident.task - group.first_task;
+  return TasksFrom(group.first_task + inside / size * size, group.partition_size);
+}
+
+TaskList Scope(const Job& job, const Incident& incident) {
+  switch (incident.action) {
+    case PolicyAction::kRestartTask:
+      return {incident.task};
+    case PolicyAction::kRestartPartition:
+      return TasksOfPartition(job, incident);
+    case PolicyAction::kRestartGroup:
+      return TasksOfGroup(job, incident.group);
+    default:
+      return TasksFrom(0, static_cast<int32_t>(job.tasks.size()));
+  }
+}
+
+// A wait is no reason to restart a job of which nothing runs, nor tasks that all wait themselves.
+bool RestartsSome(const Look& look, const Incident& incident) {
+  if (!Placed(look.job)) return false;
+  if (incident.event != PolicyEvent::kTaskPending) return true;
+  if (TallyOf(look.job).In(TaskState::kRunning) == 0) return false;
+  const TaskList scope = Scope(look.job, incident);
+  return std::any_of(scope.begin(), scope.end(),
+                     [&](uint32_t task) { return Holds(look.job.tasks[task]); });
+}
+
+bool MeansAnything(const Look& look, const Incident& incident) {
+  if (incident.action == PolicyAction::kIgnore) return false;
+  return !IsRestart(incident.action) || RestartsSome(look, incident);
+}
+
 // Incidents that need an action, each with its action.
 std::vector<Incident> Answered(const Look& look) {
   std::vector<Incident> incidents = Incidents(look);
-  incidents.erase(
-      std::remove_if(incidents.begin(), incidents.end(),
-                     [&](const Incident& one) { return WaitsForStacks(look, one); }),
-      incidents.end());
+  incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
+                                 [&](const Incident& one) { return WaitsForStacks(look, one); }),
+                  incidents.end());
   TaskList lost;
   for (const Incident& one : incidents) {
-    if (!OwnDoing(one)) lost.push_back(one.task);
+    if (IsFault(one.event) && !OwnDoing(one)) lost.push_back(one.task);
   }
+  std::sort(lost.begin(), lost.end());
   for (Incident& one : incidents) {
     const LifecyclePolicy* policy = FindPolicy(look.job, one);
     one.action = Widen(
         look.job, policy != nullptr ? policy->action : DefaultAction(look.job, one, lost), one);
+    if (one.event == PolicyEvent::kTaskPending) continue;  // `after` was part of the event
     if (policy != nullptr) one.after = policy->after;
     for (const DelayedAction& delayed : look.job.status.delayed) {
       if (delayed.task == one.task && delayed.attempt == AttemptOf(look.job, one)) {
@@ -206,10 +176,9 @@ std::vector<Incident> Answered(const Look& look) {
       }
     }
   }
-  incidents.erase(
-      std::remove_if(incidents.begin(), incidents.end(),
-                     [](const Incident& one) { return one.action == PolicyAction::kIgnore; }),
-      incidents.end());
+  incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
+                                 [&](const Incident& one) { return !MeansAnything(look, one); }),
+                  incidents.end());
   return incidents;
 }
 
@@ -217,9 +186,10 @@ std::vector<Incident> Answered(const Look& look) {
 
 // The delay between an incident and its action; everything else continues in the meantime.
 Duration DelayOf(const Look& look, const Incident& incident) {
-  const bool partial =
-      IsRestart(incident.action) && incident.action != PolicyAction::kRestartJob;
-  if (!partial || !OwnDoing(incident)) return incident.after;
+  const bool partial = IsRestart(incident.action) && incident.action != PolicyAction::kRestartJob;
+  if (!partial || !OwnDoing(incident) || incident.event == PolicyEvent::kTaskPending) {
+    return incident.after;
+  }
   const int32_t retries = look.job.status.retries + (UsesRetry(look, incident) ? 1 : 0);
   return std::max(incident.after, RetryBackoff(look.job, retries));
 }
@@ -258,7 +228,7 @@ bool OutOfRetries(const Look& look, const Incident& incident) {
 }
 
 Step GiveUp(const Look& look, const Incident& incident) {
-  std::string message = Message(look, incident);
+  std::string message = MessageOf(look, incident);
   if (look.job.max_retries > 0) {
     absl::StrAppend(&message, "; all ", look.job.max_retries, " retries are used");
   } else if (FindPolicy(look.job, incident) != nullptr) {
@@ -271,7 +241,10 @@ Step GiveUp(const Look& look, const Incident& incident) {
 Time IncidentOf(const Look& look, const Incident& one) {
   if (!UsesRetry(look, one)) return look.job.status.incident;
   if (look.job.status.epoch == 0) return absl::InfinitePast();  // bound by a version without them
-  if (one.event == PolicyEvent::kTaskHung) return look.now;  // its tasks may have ended since
+  // The tasks that hung may have ended since; the waits are counted anew from now on.
+  if (one.event == PolicyEvent::kTaskHung || one.event == PolicyEvent::kTaskPending) {
+    return look.now;
+  }
   return one.task == kWholeJob ? look.now : look.job.tasks[one.task].since;
 }
 
@@ -281,7 +254,7 @@ Step Delay(const Look& look, const Incident& first, const std::vector<Incident>&
   return {WithStatus(look, [&](JobStatus& status) {
     if (UsesRetry(look, first)) ++status.retries;
     status.incident = IncidentOf(look, first);
-    status.message = Message(look, first);
+    status.message = MessageOf(look, first);
     for (const Incident& one : incidents) {
       const bool alike = one.action == first.action && OwnDoing(one) == OwnDoing(first) &&
                          one.after == first.after && !one.due.has_value();
@@ -290,7 +263,7 @@ Step Delay(const Look& look, const Incident& first, const std::vector<Incident>&
                                 .task = one.task,
                                 .attempt = AttemptOf(look.job, one),
                                 .due = look.now + DelayOf(look, first),
-                                .message = Message(look, one)});
+                                .message = MessageOf(look, one)});
     }
   })};
 }
@@ -302,18 +275,24 @@ bool Ready(const Look& look, const Incident& incident) {
   return DelayOf(look, incident) == absl::ZeroDuration() && !Covered(look.job, incident);
 }
 
+// Tasks leave bad devices as they leave draining nodes: there is time to save their work.
+ReleaseReason ReasonFor(const Incident& incident) {
+  const bool device = incident.event == PolicyEvent::kDeviceUnhealthy;
+  return device ? ReleaseReason::kDrain : ReleaseReason::kRestart;
+}
+
 // Requeues the tasks and drops their delayed actions.
 Step RestartTasks(const Look& look, const Incident& incident, const TaskList& tasks,
                   bool new_retry) {
   Step step;
-  Requeue(look, tasks, ReleaseReason::kRestart, &step);
+  Requeue(look, tasks, ReasonFor(incident), &step);
   step.push_back(WithStatus(look, [&](JobStatus& status) {
     const auto answered = [&](const DelayedAction& delayed) {
       return std::binary_search(tasks.begin(), tasks.end(), delayed.task);
     };
     status.delayed.erase(std::remove_if(status.delayed.begin(), status.delayed.end(), answered),
                          status.delayed.end());
-    status.message = Message(look, incident);
+    status.message = MessageOf(look, incident);
     if (std::binary_search(tasks.begin(), tasks.end(), status.hang.task)) status.hang = {};
     if (!new_retry) return;
     ++status.retries;
@@ -326,8 +305,8 @@ Step RestartForIncident(const Look& look, const Incident& incident, bool new_ret
   const int32_t retries = look.job.status.retries + (new_retry ? 1 : 0);
   const Time hold_until =
       OwnDoing(incident) ? look.now + RetryBackoff(look.job, retries) : absl::InfinitePast();
-  Step step = RestartJob(look, ReleaseReason::kRestart, Message(look, incident), hold_until,
-                         retries, /*rerun_all=*/OwnDoing(incident));
+  Step step = RestartJob(look, ReasonFor(incident), MessageOf(look, incident), hold_until, retries,
+                         /*rerun_all=*/OwnDoing(incident));
   if (OwnDoing(incident)) {
     std::get<JobStatusChanged>(step.back()).status.incident =
         new_retry ? IncidentOf(look, incident) : look.job.status.incident;
@@ -341,30 +320,12 @@ TaskList AllReadyTasks(const Look& look, const Incident& first,
   TaskList tasks;
   for (const Incident& one : incidents) {
     const bool alike = one.action == first.action && OwnDoing(one) == OwnDoing(first) &&
+                       ReasonFor(one) == ReasonFor(first) &&
                        one.due.has_value() == first.due.has_value();
     if (alike && Ready(look, one)) tasks.push_back(one.task);
   }
   std::sort(tasks.begin(), tasks.end());
   return tasks;
-}
-
-TaskList TasksFrom(uint32_t first, int32_t count) {
-  TaskList tasks;
-  for (int32_t i = 0; i < count; ++i) tasks.push_back(first + static_cast<uint32_t>(i));
-  return tasks;
-}
-
-TaskList TasksOfGroup(const Job& job, uint32_t group) {
-  return TasksFrom(job.groups[group].first_task, job.groups[group].replicas);
-}
-
-// The whole group, if it has no partitions.
-TaskList TasksOfPartition(const Job& job, const Incident& incident) {
-  const Group& group = job.groups[incident.group];
-  if (group.partition_size == 0) return TasksOfGroup(job, incident.group);
-  const auto size = static_cast<uint32_t>(group.partition_size);
-  const uint32_t inside = incident.task - group.first_task;
-  return TasksFrom(group.first_task + inside / size * size, group.partition_size);
 }
 
 Step Execute(const Look& look, const Incident& incident, const std::vector<Incident>& incidents) {
@@ -380,9 +341,9 @@ Step Execute(const Look& look, const Incident& incident, const std::vector<Incid
     case PolicyAction::kRestartJob:
       return RestartForIncident(look, incident, new_retry);
     case PolicyAction::kAbort:
-      return Conclude(look, JobState::kFailed, Message(look, incident));
+      return Conclude(look, JobState::kFailed, MessageOf(look, incident));
     case PolicyAction::kComplete:
-      return Conclude(look, JobState::kSucceeded, Message(look, incident));
+      return Conclude(look, JobState::kSucceeded, MessageOf(look, incident));
     case PolicyAction::kIgnore:
       break;
   }

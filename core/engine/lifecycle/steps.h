@@ -44,6 +44,10 @@ bool HostsRendezvous(const Job& job, uint32_t task);
 // True if these tasks can be replaced while the others go on.
 bool Replaceable(const Job& job, const TaskList& tasks);
 
+inline bool IsRestart(PolicyAction action) {
+  return action <= PolicyAction::kRestartJob || action == PolicyAction::kRestartPartition;
+}
+
 // The restart of a task, or of its group, as far as it must reach so that no gang runs in pieces.
 PolicyAction WidenForGang(const Job& job, uint32_t task, PolicyAction action);
 
@@ -97,10 +101,12 @@ Step AnswerRefusals(const Look& look);    // and prepare timeouts              r
 Step EndRefusals(const Look& look);       // nodes are avoided no longer; the job runs completely
 Step ReplaceSaved(const Look& look);      // they ended when a drain asked them to save  drain.cc
 Step LeaveDraining(const Look& look);     // nodes, and devices
+Step LeaveTainted(const Look& look);      // nodes whose taints evict its tasks     leaving.cc
 Step StartPrepared(const Look& look);     //                                        gang.cc
 Step ReachRunning(const Look& look);
 Step AskCheckpoint(const Look& look);  // before the walltime ends        checkpoint.cc
 Step ApplyPolicies(const Look& look);  // failures, lost nodes, completion, walltime   policy.cc
+Step GiveBackRetry(const Look& look);  // it restarts, and a node or device was at fault incident.cc
 
 // ---- Failures of its own (incident.cc)
 
@@ -123,6 +129,29 @@ std::string WholeIncident(const Look& look);
 bool AwaitsStacks(const Look& look);
 // "worker-0 hangs on n3: no progress for 10m, at step 120".
 std::string HowItHangs(const Look& look);
+
+// ---- Nodes and devices to leave (leaving.cc)
+
+// A taint of the node that makes the task leave it, and keeps it away; null: none.
+const Taint* TaintAgainst(const Look& look, uint32_t task, const Node& node);
+// It has a place that it could leave, and its agent is there to stop it.
+bool MayLeave(const Task& task);
+// A device that the task holds, also while it stops, and that is unhealthy; null: none.
+const Device* UnhealthyDevice(const Look& look, uint32_t task);
+// "worker-3: device GPU-1a2b of n3 is unhealthy", or how it failed because of its device.
+std::string HowItsDeviceFails(const Look& look, uint32_t task);
+
+// ---- Tasks that wait (waits.cc)
+
+// For `step`, an eviction of tasks or, with `whole`, of the job, that ends with the job's status:
+// adds what the policies on evictions demand.
+void NoteEviction(const Look& look, bool whole, Step* step);
+// The action was added by NoteEviction, and the task has not been bound again.
+bool AwaitsAnswer(const Job& job, const DelayedAction& delayed);
+// "worker-3 was evicted for job big".
+std::string HowItWasEvicted(const Look& look, uint32_t task);
+// "worker-3 has waited for a place for 10m".
+std::string HowItWaits(const Look& look, uint32_t task);
 
 // ---- Checkpoints (checkpoint.cc)
 

@@ -547,6 +547,7 @@ void VictimPlan::Stop(const Job& victim, const Going& going, const std::vector<P
     Requeue(look, going.tasks, reason, &step);
     step.push_back(WithStatus(look, [&](JobStatus& status) { status.message = message; }));
   }
+  NoteEviction(look, going.whole, &step);
   for (EventBody& decision : step) {
     if (auto* released = std::get_if<TasksReleased>(&decision)) {
       released->beneficiary = goal_.job.id;

@@ -121,6 +121,8 @@ TEST_CASE("one condition names all devices that fail a check, and each is unheal
   CHECK_FALSE(note("b", true, false));
   CHECK(note("b", true, false));
   CHECK(book.UnfitDevices() == std::set<std::string>{"a"});
+  CHECK_FALSE(book.WhyUnfit("a").empty());
+  CHECK(book.WhyUnfit("b").empty());
   CHECK(book.Conditions().conditions(0).message() == "a is ill");
 
   CHECK(book.Set("devices", Effect::CORDON, {{"x", "x is gone"}, {"y", "y is gone"}}));
@@ -304,6 +306,40 @@ TEST_CASE("check rounds query the driver, and continue without one") {
   REQUIRE(mutex.AwaitWithTimeout(absl::Condition(&twice), absl::Seconds(60)));
   CHECK_FALSE(rounds[1].gpus);
   for (const CheckResult& result : rounds[1].results) CHECK(result.check != kGpuDriverCheck);
+}
+
+TEST_CASE("GPUs are queried on request, between the rounds") {
+  FakeDriver driver;
+  driver.Say("ecc 0 0\necc 1 0\npending 1 0\n");
+  absl::Mutex mutex;
+  std::vector<HealthRound> rounds;
+  config::v1::Health config;
+  config.mutable_interval()->set_seconds(3600);
+  HealthChecks checks(config,
+                      {.state_directory = "/",
+                       .probe = ProgramBeside("berth-probe"),
+                       .nvml_library = BERTH_FAKE_NVML_LIBRARY},
+                      [&](HealthRound round) {
+                        absl::MutexLock lock(&mutex);
+                        rounds.push_back(std::move(round));
+                      });
+  const auto first = [&] { return rounds.size() == 1; };
+  {
+    absl::MutexLock lock(&mutex);
+    REQUIRE(mutex.AwaitWithTimeout(absl::Condition(&first), absl::Seconds(60)));
+    CHECK(rounds[0].number == 1);
+  }
+  driver.Say("ecc 0 0\necc 1 0\npending 1 0\nxid 0 79\n");
+  CHECK(checks.LookAtGpus() == 2);
+  CHECK(checks.LookAtGpus() == 2);  // one look answers both
+  const auto second = [&] { return rounds.size() == 2; };
+  absl::MutexLock lock(&mutex);
+  REQUIRE(mutex.AwaitWithTimeout(absl::Condition(&second), absl::Seconds(60)));
+  CHECK(rounds[1].number == 2);
+  const auto failing = Failing(rounds[1].results);
+  CHECK(std::count(failing.begin(), failing.end(),
+                   "gpu-xid GPU-fake-1: XID 79: GPU has fallen off the bus") == 1);
+  for (const CheckResult& result : rounds[1].results) CHECK(result.check != kDiskCheck);
 }
 
 TEST_CASE("devices are rediscovered on request: missing ones are reported, new ones appear") {

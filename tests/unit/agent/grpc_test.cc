@@ -61,6 +61,7 @@ class ScriptedServer final : public v1::AgentService::Service {
         welcome.mutable_welcome()->set_epoch(++epoch_);
         welcome.mutable_welcome()->mutable_lease()->set_seconds(15);
         welcome.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(200'000'000);
+        welcome.mutable_welcome()->set_takes_progress(true);
         stream->Write(welcome);
       }
       v1::ServerMessage answer;
@@ -368,6 +369,27 @@ TEST_CASE("a simulation runs its nodes over real streams") {
   CHECK(server.Count(TaskReport::RUNNING) == 40);
   CHECK((*simulation)->counters().started == 40);
   CHECK((*simulation)->counters().running == 0);
+}
+
+TEST_CASE("a simulated task reports through its NOTIFY_SOCKET") {
+  ScriptedServer server;
+  config::v1::Simulation config;
+  config.set_server(server.address());
+  config.add_nodes()->set_name("n[1-3]");
+  config.mutable_nodes(0)->mutable_run_time()->set_seconds(1000);
+  auto simulation = Simulation::Create(config, grpc::InsecureChannelCredentials());
+  REQUIRE(simulation.ok());
+  server.Await([](const v1::AgentMessage& m) { return m.has_hello() && m.hello().node() == "n2"; });
+  const TaskId id = {1, 0, 1};
+  CHECK_FALSE((*simulation)->Tell(id, "READY=1"));
+  server.Send("n2", PrepareMessage(1, "", true));
+  server.AwaitReport(1, TaskReport::RUNNING);
+  CHECK((*simulation)->Tell(id, "READY=1\nX_BERTH_STEP=5"));
+  const v1::Progress progress =
+      server.Await([](const v1::AgentMessage& m) { return m.has_progress(); }).progress();
+  REQUIRE(progress.tasks_size() == 1);
+  CHECK(ToTaskId(progress.tasks(0).key()) == id);
+  CHECK(progress.tasks(0).step() == 5);
 }
 
 TEST_CASE("errors in a simulation file are refused") {

@@ -18,6 +18,7 @@
 #include "clients/agent/log_files.h"
 #include "clients/agent/process_runner.h"
 #include "clients/agent/supervisor/namespaces.h"
+#include "clients/agent/task_signals.h"
 #include "support/clock.h"
 #include "tests/unit/agent/process_world.h"
 

@@ -71,17 +71,19 @@ TEST_CASE(
 TEST_CASE("options and keys of a network are refused without one") {
   ReplayArguments arguments = Example();
   arguments.network.clear();
-  CHECK(RunReplay(arguments).status().message() == "--columns: class needs --network");
+  CHECK(RunReplay(arguments).status().message() ==
+        "--columns: class needs --network, or \"training\" in each --config");
   arguments = Example();
   arguments.fill = 1.3;
   CHECK_FALSE(RunFill(arguments).ok());
   arguments.network.clear();
   arguments.columns = "tasks=workers,gpus=gpus";
-  CHECK(RunFill(arguments).status().message() == "spread: --fill takes no \"jobs\"");
+  CHECK(RunFill(arguments).status().message() ==
+        "spread: --fill takes no \"jobs\" and no \"training\"");
   arguments = Example();
   arguments.configs = {std::string(BERTH_EXAMPLES) + "/network/testbed.yaml"};
   CHECK(RunReplay(arguments).status().message() ==
-        arguments.configs[0] + ": only \"config\" and \"jobs\" are allowed");
+        arguments.configs[0] + ": only \"config\", \"jobs\" and \"training\" are allowed");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert/node.h"
 #include "server/validation/hello.h"
+#include "server/validation/lifecycle.h"
 #include "support/errors.h"
 #include "tests/unit/server/loop_world.h"
 
@@ -212,7 +213,7 @@ TEST_CASE("registration: every error of a topology is reported") {
     hello.set_boot_id("b");
     *hello.mutable_inventory() = ThreeGpus();
     spoil(*hello.mutable_inventory()->mutable_topology());
-    return std::string(ValidateHello(hello).message());
+    return std::string(ValidateHello(hello, kFormatOfProgress).message());
   };
   using Topology = v1::DeviceTopology;
   CHECK(faults([](Topology&) {}) == "");
@@ -250,7 +251,7 @@ TEST_CASE("registration: text from an agent must be one line") {
   device.set_kind("gpu");
   device.set_uuid("u");
   device.set_model("A\tB");
-  const absl::Status refused = ValidateHello(hello);
+  const absl::Status refused = ValidateHello(hello, kFormatOfProgress);
   std::string fields;
   for (const Violation& one : ViolationsOf(refused)) fields += one.field + " ";
   CHECK(fields ==
@@ -275,7 +276,7 @@ TEST_CASE("registration: every error of a Hello is reported") {
   inventory.add_taints()->set_key("k");
   inventory.mutable_taints(0)->set_effect(v1::Taint::NO_EXECUTE);
   hello.add_tasks();
-  const std::string text(ValidateHello(hello).message());
+  const std::string text(ValidateHello(hello, kFormatOfProgress).message());
   for (const char* expected : {"node", "agent_id", "inventory.cpu_millis", "inventory.memory_bytes",
                                "inventory.devices[1].kind", "inventory.devices[1].uuid",
                                "inventory.extended", "tasks[0].state"}) {
@@ -290,15 +291,53 @@ TEST_CASE("registration: every error of a Hello is reported") {
   CHECK(world.state().nodes().empty());
 }
 
-TEST_CASE("registration: taints that evict are refused with their names") {
+TEST_CASE("registration: taints that evict need a store that can hold them") {
   World world;
   Agent agent(&world, "n1");
   agent.inventory.add_taints()->set_key("k");
   agent.inventory.mutable_taints(0)->set_effect(v1::Taint::NO_EXECUTE);
+  agent.inventory.add_taints()->set_key("other");
+  SECTION("a new one") {
+    agent.Connect();
+    const Node& node = world.node("n1");
+    REQUIRE(node.spec.taints.size() == 2);
+    CHECK(node.spec.taints[0].evicts);
+    CHECK_FALSE(node.spec.taints[1].evicts);
+    v1::Node shown;
+    RenderNode(world.state(), node, /*devices=*/false, &shown);
+    CHECK(shown.inventory().taints(0).effect() == v1::Taint::NO_EXECUTE);
+    CHECK(shown.inventory().taints(1).effect() == v1::Taint::NO_SCHEDULE);
+  }
+  SECTION("an older one") {
+    world.store_format = kFormatOfProgress - 1;
+    agent.Connect();
+    REQUIRE(RefusalOf(agent) == v1::Refused::INVALID);
+    const std::string message = agent.link->Of(Message::kRefused)[0].refused().message();
+    CHECK(message.find("inventory.taints[0].effect") != std::string::npos);
+    CHECK(message.find("needs store format 8, and the store has 7") != std::string::npos);
+    CHECK(world.state().nodes().empty());
+  }
+}
+
+TEST_CASE("reports: a fault of a device is no failure of the job") {
+  World world;
+  Agent agent(&world, "n1");
   agent.Connect();
-  REQUIRE(RefusalOf(agent) == v1::Refused::INVALID);
-  CHECK(agent.link->Of(Message::kRefused)[0].refused().message().find("effect") !=
-        std::string::npos);
+  const bool old = GENERATE(false, true);
+  if (old) world.store_format = kFormatOfProgress - 1;
+  const JobId id = world.Submit("j1");
+  agent.Work();
+  REQUIRE(agent.Runs(id));
+  v1::TaskReport report = agent.ReportFor(id, 0, 1, v1::TaskReport::EXITED);
+  report.set_exit_code(134);
+  report.set_cause(v1::TaskReport::DEVICE_FAULT);
+  report.set_message("GPU-1: XID 79");
+  agent.Report(report);
+  world.Run();
+  CHECK(world.job(id).status.retries == 0);
+  CHECK_FALSE(Ended(world.job(id).status.state));
+  const std::string& message = world.job(id).status.message;
+  CHECK(message == (old ? "w-0 was lost on n1" : "w-0 exited with 134 on n1: GPU-1: XID 79"));
 }
 
 TEST_CASE("registration: returns busy when the loop takes no more commands") {

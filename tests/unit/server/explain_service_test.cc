@@ -237,9 +237,9 @@ TEST_CASE("service: a plan is refused like the submit, with field paths of the p
   }
   SECTION("an unimplemented field") {
     v1::Job job = SmallJob("a");
-    v1::LifecyclePolicy& policy = *job.mutable_spec()->add_policies();
-    policy.set_event(v1::LifecyclePolicy::ANY);
-    policy.set_action(v1::LifecyclePolicy::RESTART_PARTITION);
+    job.mutable_spec()->mutable_topology()->set_mode(v1::TopologyConstraint::HARD);
+    job.mutable_spec()->mutable_topology()->set_highest_tier(1);
+    job.mutable_spec()->mutable_groups(0)->mutable_spread()->set_max_skew(1);
     CHECK(absl::IsUnimplemented(Plan(world, job, &plan)));
   }
   SECTION("the limit of the queue") {

@@ -66,8 +66,9 @@ void World::Start() {
   peek_ = loop->Read([](const ClusterState& state, uint64_t) { return &state; });
   dispatcher = std::make_unique<Dispatcher>(&store, &executor);
   leases = std::make_unique<LeaseKeeper>(loop.get(), &clock, keeping);
-  gateway = std::make_unique<AgentGateway>(loop.get(), leases.get(), dispatcher.get(),
-                                           AgentGatewayOptions{.store = identity});
+  gateway = std::make_unique<AgentGateway>(
+      loop.get(), leases.get(), dispatcher.get(),
+      AgentGatewayOptions{.store = identity, .store_format = [this] { return store_format; }});
   relay = std::make_unique<LogRelay>(gateway.get(), 16);
   gateway->SetLogSink(relay.get());
   loop->AddObserver(dispatcher.get());

@@ -316,6 +316,16 @@ const std::vector<Case>& InvalidGroups() {
          p.add_exit_codes(1);
        },
        "spec.policies[0].exit_codes", "only with event TASK_FAILED"},
+      {"a wait without its length",
+       [](v1::Job& j) { AddPolicy(j).set_event(v1::LifecyclePolicy::TASK_PENDING); },
+       "spec.policies[0].after", "required with TASK_PENDING: how long a task may wait"},
+      {"a wait of no time",
+       [](v1::Job& j) {
+         auto& p = AddPolicy(j);
+         p.set_event(v1::LifecyclePolicy::TASK_PENDING);
+         p.mutable_after();
+       },
+       "spec.policies[0].after", "required with TASK_PENDING: how long a task may wait"},
       {"excluded node",
        [](v1::Job& j) { Group(j).mutable_node_selector()->add_exclude_nodes("N_1"); },
        "spec.groups[0].node_selector.exclude_nodes[0]", "must be DNS labels joined by dots"},

@@ -444,8 +444,8 @@ class RandomCluster {
                                   random_.Count(1000),
                                   random_.Any(CheckpointPlace::kShared)};
       case 10:
-        return TaskHung{{job->id, task}, attempt, absl::Seconds(random_.Count(99)), -1,
-                        random_.Coin()};
+        return TaskHung{
+            {job->id, task}, attempt, absl::Seconds(random_.Count(99)), -1, random_.Coin()};
       case 0:
         return TasksStarted{job->id, {task}};
       case 1:
@@ -459,7 +459,7 @@ class RandomCluster {
         report.state = random_.Any(ReportState::kExited);
         report.exit_code = random_.Count(3);
         report.exit_signal = static_cast<uint8_t>(random_.Below(10));
-        report.cause = random_.Any(ExitCause::kGone);
+        report.cause = random_.Any(ExitCause::kDevice);
         report.port = static_cast<uint16_t>(random_.Below(65536));
         report.message = random_.Text();
         report.own_fault = random_.Coin();

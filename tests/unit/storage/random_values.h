@@ -152,19 +152,20 @@ class RandomValues {
   NodeSpec AnyNodeSpec() {
     std::vector<Device> devices = List([this] { return AnyDevice(); });
     const DeviceTopology topology = AnyTopologyOf(devices.size());
-    return {.name = Text(),
-            .address = Text(),
-            .cpu_millis = Int64(),
-            .memory_bytes = Int64(),
-            .devices = std::move(devices),
-            .extended = Amounts(),
-            .labels = Labels(),
-            .taints = List([this] { return Taint{.key = Text(), .value = Text(), .evicts = Coin()}; }),
-            .os = Text(),
-            .architecture = Text(),
-            .topology = topology,
-            .divides_gpus = Coin(),
-            .max_tasks = Count(1 << 30)};
+    return {
+        .name = Text(),
+        .address = Text(),
+        .cpu_millis = Int64(),
+        .memory_bytes = Int64(),
+        .devices = std::move(devices),
+        .extended = Amounts(),
+        .labels = Labels(),
+        .taints = List([this] { return Taint{.key = Text(), .value = Text(), .evicts = Coin()}; }),
+        .os = Text(),
+        .architecture = Text(),
+        .topology = topology,
+        .divides_gpus = Coin(),
+        .max_tasks = Count(1 << 30)};
   }
   NodeStatus AnyNodeStatus() {
     return {.state = Any(NodeState::kLost),
@@ -405,7 +406,7 @@ class RandomValues {
     const bool moves = Coin();
     return {.state = Any(TaskState::kFailed),
             .before_lost = Any(TaskState::kFailed),
-            .end_cause = Any(EndCause::kNodeLost),
+            .end_cause = Any(EndCause::kDevice),
             .exit_signal = static_cast<uint8_t>(Uint32()),
             .requeue = Coin(),
             .own_fault = Coin(),
@@ -471,7 +472,7 @@ class RandomValues {
                             Any(ReportState::kExited),
                             Int32(),
                             static_cast<uint8_t>(Uint32()),
-                            Any(ExitCause::kGone),
+                            Any(ExitCause::kDevice),
                             static_cast<uint16_t>(Uint32()),
                             Text(),
                             Coin(),

@@ -1,0 +1,71 @@
+// What the running tasks of one node have reported, and what of it the server has.
+//
+// The state of a task is sent when it differs from the one sent last on this stream: what it
+// reported has changed, or its watchdog has become due, or is due no longer. The state of a task
+// that hangs is sent each time. The time without progress is part of what is sent, but grows all
+// the time and is no change.
+//
+// No thread, clock or IO. Not thread-safe.
+#ifndef BERTH_CLIENTS_AGENT_PROGRESS_SENDER_H_
+#define BERTH_CLIENTS_AGENT_PROGRESS_SENDER_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "clients/agent/interfaces.h"
+
+namespace berth {
+
+inline constexpr int kMaxProgressTasks = 1000;  // of a message
+
+class ProgressSender {
+ public:
+  using Reported = absl::AnyInvocable<bool(const TaskId&)>;
+  using Send = absl::AnyInvocable<void(v1::Progress)>;
+
+  // `reported`: whether anything about the task is reported to the server.
+  ProgressSender(Reported reported, Send send);
+  // Before all others: without a source, nothing is sent.
+  void SetSource(NoticeSource* source) { source_ = source; }
+
+  // A task runs (`running`: kRunning).
+  void Add(Instant now, const TaskEvent& running, const v1::TaskLaunch& launch);
+  // A task has ended. Sends its last state first, if `send`.
+  void Remove(Instant now, const TaskId& id, bool send);
+
+  // On a new stream: sends the states of running tasks that are watched or have reported something.
+  void SendAll(Instant now);
+  void SendChanges(Instant now);
+  // Sends the last states of tasks that have ended before this stream.
+  void SendEnded(const std::vector<TaskId>& ended);
+
+ private:
+  struct Watch {
+    absl::Duration timeout, start;
+  };
+  struct Entry {
+    std::optional<Watch> watch;
+    absl::Duration began;  // on the steady clock
+    NoticesVersion version;
+    std::optional<TaskNotices> notices;
+    std::string sent;  // the last state on this stream, without `still`; empty: none
+  };
+
+  // The state to send; nothing if there is none or it was sent.
+  std::optional<v1::TaskProgress> News(Instant now, const TaskId& id, Entry& entry);
+  void AddTo(v1::Progress* message, v1::TaskProgress state);
+  void Flush(v1::Progress* message);
+
+  Reported reported_;
+  Send send_;
+  NoticeSource* source_ = nullptr;
+  std::map<TaskId, Entry> entries_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_AGENT_PROGRESS_SENDER_H_

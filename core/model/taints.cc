@@ -1,0 +1,26 @@
+#include "core/model/taints.h"
+
+#include <algorithm>
+
+namespace berth {
+
+bool Tolerated(const Taint& taint, const std::vector<Toleration>& tolerations) {
+  return std::any_of(tolerations.begin(), tolerations.end(), [&](const Toleration& one) {
+    return (one.key.empty() || one.key == taint.key) &&
+           (one.value.empty() || one.value == taint.value);
+  });
+}
+
+bool HasEvictingTaint(const NodeSpec& spec) {
+  return std::any_of(spec.taints.begin(), spec.taints.end(),
+                     [](const Taint& taint) { return taint.evicts; });
+}
+
+const Taint* EvictingTaint(const NodeSpec& spec, const std::vector<Toleration>& tolerations) {
+  for (const Taint& taint : spec.taints) {
+    if (taint.evicts && !Tolerated(taint, tolerations)) return &taint;
+  }
+  return nullptr;
+}
+
+}  // namespace berth

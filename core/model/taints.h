@@ -1,0 +1,21 @@
+// Which taints keep tasks off a node.
+#ifndef BERTH_CORE_MODEL_TAINTS_H_
+#define BERTH_CORE_MODEL_TAINTS_H_
+
+#include <vector>
+
+#include "core/model/job.h"
+#include "core/model/node.h"
+
+namespace berth {
+
+bool Tolerated(const Taint& taint, const std::vector<Toleration>& tolerations);
+
+// True if a taint of the node makes tasks leave it that do not tolerate it.
+bool HasEvictingTaint(const NodeSpec& spec);
+// One of these, if tasks with these tolerations must leave; null: they may stay.
+const Taint* EvictingTaint(const NodeSpec& spec, const std::vector<Toleration>& tolerations);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_TAINTS_H_
