@@ -227,11 +227,10 @@ TEST_CASE("dispatch: a drain by checkpoint asks the whole gang once, also after 
   DrainByCheckpoint(world, "n2");
   for (Agent* agent : {&a, &b, &c}) {
     REQUIRE(SaveAsksOf(*agent).size() == 1);
-    const v1::SignalTask& ask = SaveAsksOf(*agent)[0].signal_task();
+    const v1::SignalTask ask = SaveAsksOf(*agent)[0].signal_task();
     CHECK(ask.signal() == "SIGUSR1");
     CHECK(ask.reason() == "its gang must leave a node");
-    CHECK(ask.request() ==
-          (absl::ToUnixNanos(world.node("n2").status.drain.begin)));
+    CHECK(ask.request() == (absl::ToUnixNanos(world.node("n2").status.drain.begin)));
   }
   CHECK(a.link->Of(Message::kKill).empty());
   const int64_t request = SaveAsksOf(a)[0].signal_task().request();
