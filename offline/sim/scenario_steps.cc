@@ -9,6 +9,7 @@
 #include "offline/sim/scenario_load.h"
 #include "offline/sim/specs.h"
 #include "offline/sim/task_names.h"
+#include "support/proto_time.h"
 
 namespace berth {
 namespace {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/resources.h"
 #include "server/validation/findings.h"
+#include "server/validation/lifecycle.h"
 #include "server/validation/values.h"
 #include "storage/store.h"
 

@@ -42,7 +42,10 @@ void GangWatch::Read() {
 void GangWatch::Take(const v1::ChangeEvent& event) {
   const absl::Time time = TimeOf(event);
   if (event.type() == v1::ChangeEvent::NODE_CHANGED) {
-    if (event.node_state() == v1::NODE_SILENT) seen_.silent = time;
+    if (event.node_state() == v1::NODE_SILENT) {
+      if (seen_.suspect == absl::InfinitePast()) seen_.suspect = time;
+      seen_.silent = time;
+    }
     if (event.node_state() == v1::NODE_LOST) seen_.lost = time;
     return;
   }
@@ -63,7 +66,7 @@ void GangWatch::Take(const v1::ChangeEvent& event) {
 void GangWatch::Mark() {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, task] : seen_.tasks) before_[name] = task.attempt;
-  seen_.silent = seen_.lost = seen_.failed = seen_.stopped = absl::InfinitePast();
+  seen_.suspect = seen_.silent = seen_.lost = seen_.failed = seen_.stopped = absl::InfinitePast();
 }
 
 bool GangWatch::AllRestarted(size_t tasks) const {

@@ -24,9 +24,10 @@ struct TaskSeen {
 
 // How one recovery went. Infinite past: it did not happen.
 struct RecoverySeen {
-  absl::Time silent = absl::InfinitePast();  // the last node that was found silent
-  absl::Time lost = absl::InfinitePast();    // the last that was lost
-  absl::Time failed = absl::InfinitePast();  // the first task that failed by itself
+  absl::Time suspect = absl::InfinitePast();  // the first node that was found silent
+  absl::Time silent = absl::InfinitePast();   // the last
+  absl::Time lost = absl::InfinitePast();     // the last that was lost
+  absl::Time failed = absl::InfinitePast();   // the first task that failed by itself
   // The last task of those that had to stop; while a node is fenced, those on other nodes.
   absl::Time stopped = absl::InfinitePast();
   absl::Time bound, running;              // the last task

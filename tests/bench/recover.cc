@@ -4,8 +4,8 @@
 //   frozen .. lease .. silent .. kill grace + margin .. lost .. bound .. running
 //            detect              fence                     replan     start
 //
-// The tasks on the other nodes are stopped while the dead ones are fenced: "stop" is a part of
-// "fence".
+// The tasks on the other nodes are stopped as soon as one node is silent ("stop"), so this happens
+// while the dead ones are fenced.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -158,7 +158,7 @@ class TwoSets {
       (*samples)[name].push_back(value);
     };
     add("detect", absl::ToDoubleSeconds(seen.silent - died));
-    add("stop", absl::ToDoubleSeconds(seen.stopped - seen.silent));
+    add("stop", absl::ToDoubleSeconds(seen.stopped - seen.suspect));
     add("fence", absl::ToDoubleSeconds(seen.lost - seen.silent));
     add("replan", absl::ToDoubleSeconds(seen.bound - seen.lost));
     add("start", absl::ToDoubleSeconds(seen.running - seen.bound));

@@ -5,12 +5,15 @@ undisturbed one, repeats no more steps than since its checkpoint, and restarts e
 By default two cases run, and CASES=all runs all: about 7 minutes on two cores.
 """
 import json
+import os
+import signal
 import time
 import unittest
 
+from berth_api import job_pb2
 from berth_harness import wait_until
-from training_gang import (GRACE_S, LEASE_S, MARGIN_S, MEETING, MEMBERS, NODES, SAVE_EVERY, TORCHRUN, WITHIN_S,
-                           TrainingGang, long)
+from training_gang import (GRACE_S, HEARTBEAT_S, LEASE_S, MARGIN_S, MEETING, MEMBERS, NODES, SAVE_EVERY, TORCHRUN,
+                           WITHIN_S, TrainingGang, long)
 
 ON_FAILURE = {"policies": [{"event": "TaskFailed", "action": "RestartTask"}]}
 RENDEZVOUS = {"membership": "Rendezvous"}
@@ -147,6 +150,27 @@ class Torch(TrainingGang):
         agent.start()
         self.cluster.server.start()
         self.check(name, [], starts=1, retries=0, repeated=0)
+
+    @long
+    def test_a_process_is_stopped(self):
+        """The others wait for it in a collective: the gang hangs, writes its stacks, and restarts."""
+        timeout_s = 8
+        name = self.begin(watchdog={"timeout": f"{timeout_s}s", "start": "5m", "dumpWait": "3s"})
+        task, _ = self.task_of_rank(name, 2)
+        pid = self.pid(name, task)
+        os.kill(pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        job = job_pb2.GetJobRequest(name=name)
+        wait_until(lambda: self.cluster.api.jobs.GetJob(job, timeout=5).status.HasField("hang"), WITHIN_S,
+                   "the hang is seen", 0.05)
+        seen = time.monotonic() - stopped
+        print(f"{name}: seen after {seen:.1f} s, with a timeout of {timeout_s} s and a heartbeat of {HEARTBEAT_S} s")
+        self.assertGreater(seen, timeout_s - 1)
+        self.check(name, "all", starts=2, retries=1)
+        first, _ = self.task_of_rank(name, 0)
+        logs = self.cluster.run_berth("job", "logs", name, "--task", first, "--attempt", "1")
+        self.assertIn("Fatal Python error: Aborted", logs.stdout + logs.stderr)
+        self.assertIn("do_step", logs.stdout + logs.stderr)
 
     @long
     def test_a_node_without_network_for_20_s(self):

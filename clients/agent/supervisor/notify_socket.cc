@@ -22,7 +22,9 @@ constexpr int64_t kWriteIntervalNs = 500 * kNotifyMs;
 constexpr int64_t kWriteRetryNs = 5000 * kNotifyMs;  // the disk is full
 constexpr int64_t kFloodPauseNs = 5 * kNotifyMs;
 constexpr int kNoticesPerTurn = 64;
+constexpr int64_t kLongestTurnNs = 200 * kNotifyMs;
 constexpr int kMostLeft = 4096;  // datagrams that are read at the end
+constexpr int64_t kLongestEndNs = 1000 * kNotifyMs;
 constexpr suseconds_t kLongestCloseUs = 20'000;
 
 // Closing a descriptor that came with a datagram may block, such as a socket that lingers, and then
@@ -98,14 +100,15 @@ int64_t NotifySocket::NextNs() const {
 void NotifySocket::Work(int64_t now_ns, bool readable) {
   const bool resumed = resume_ns_ != 0 && now_ns >= resume_ns_;
   if (resumed) resume_ns_ = 0;
-  if (readable || resumed) Read(now_ns, kNoticesPerTurn);
+  if (readable || resumed) Read(now_ns, kNoticesPerTurn, kLongestTurnNs);
   if (unwritten_ && now_ns >= write_ns_) Write(now_ns);
 }
 
 void NotifySocket::Close(int64_t now_ns) {
   if (fd_ < 0) return;
-  Read(now_ns, kMostLeft);
+  Read(now_ns, kMostLeft, kLongestEndNs);
   if (unwritten_) Write(now_ns);
+  const CloseTimer timer;  // there may be more
   close(fd_);
   fd_ = -1;
   unwritten_ = false;
@@ -115,11 +118,11 @@ void NotifySocket::Close(int64_t now_ns) {
 }
 
 // Without a buffer for them, the kernel closes the descriptors of a datagram as it is received.
-void NotifySocket::Read(int64_t now_ns, int most) {
+void NotifySocket::Read(int64_t now_ns, int most, int64_t longest_ns) {
   const CloseTimer timer;
   char buffer[kMaxNoticeBytes];
   bool refused = false;
-  for (int i = 0; i < most; ++i) {
+  for (int i = 0; i < most && BoottimeNs() < now_ns + longest_ns; ++i) {
     iovec piece{.iov_base = buffer, .iov_len = sizeof buffer};
     msghdr message{};
     message.msg_iov = &piece;

@@ -34,7 +34,7 @@ class NotifySocket {
   void Close(int64_t now_ns);
 
  private:
-  void Read(int64_t now_ns, int most);
+  void Read(int64_t now_ns, int most, int64_t longest_ns);
   void Take(std::string_view datagram, bool whole, int64_t now_ns);
   void Write(int64_t now_ns);
 

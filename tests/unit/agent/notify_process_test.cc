@@ -251,19 +251,26 @@ TEST_CASE("notify: a socket whose close would wait does not stop the supervisor"
   any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
   REQUIRE(listen(listener, 10) == 0);
-  std::vector<int> peers(5);
+  std::vector<int> peers;
   const auto supervisor = static_cast<pid_t>(f.Status(kTask).supervisor_pid);
-  kill(supervisor, SIGSTOP);  // it closes them last
-  for (int& peer : peers) {
-    const int fd = LingeringSocket(listener, &peer);
-    REQUIRE(SendNotice(f.Socket(), "BARRIER=1", fd) == 0);
-    close(fd);
-  }
+  const auto send_five = [&] {
+    kill(supervisor, SIGSTOP);  // it closes them last
+    for (int i = 0; i < 5; ++i) {
+      peers.push_back(-1);
+      const int fd = LingeringSocket(listener, &peers.back());
+      REQUIRE(SendNotice(f.Socket(), "BARRIER=1", fd) == 0);
+      close(fd);
+    }
+  };
+  send_five();
   REQUIRE(SendNotice(f.Socket(), "X_BERTH_STEP=3") == 0);
   kill(supervisor, SIGCONT);
   CHECK(Eventually([&] { return f.Told().told.step() == 3; }, absl::Seconds(5)));
+  send_five();
   const absl::Time before = absl::Now();
-  f.Stop();
+  kill(static_cast<pid_t>(f.Status(kTask).pid), SIGKILL);
+  kill(supervisor, SIGCONT);
+  f.Await(kTask, Kind::kExited);
   CHECK(absl::Now() - before < absl::Seconds(5));
   for (const int peer : peers) close(peer);
   close(listener);

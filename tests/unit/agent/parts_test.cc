@@ -93,6 +93,26 @@ TEST_CASE("variables of an image are overridden, except its PATH") {
   CHECK(absl::StrContains(env.at("PATH"), "/usr/bin"));
 }
 
+TEST_CASE("NOTIFY_SOCKET is the agent's, or the job's, and never an image's") {
+  v1::TaskLaunch launch = Launch();
+  EnvironmentContext context = Context();
+  context.image = {{"NOTIFY_SOCKET", "/image"}, {"WATCHDOG_USEC", "1"}};
+  Environment env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK_FALSE(env.contains("NOTIFY_SOCKET"));
+  CHECK_FALSE(env.contains("WATCHDOG_USEC"));
+  context.notify_socket = "/t/notify";
+  env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK(env.at("NOTIFY_SOCKET") == "/t/notify");
+  CHECK_FALSE(env.contains("WATCHDOG_USEC"));
+  launch.mutable_watchdog()->mutable_timeout()->set_seconds(600);
+  env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK(env.at("WATCHDOG_USEC") == "600000000");
+  launch.add_env()->set_name("NOTIFY_SOCKET");
+  launch.mutable_env(0)->set_value("/job");
+  env = BuildEnvironment({12, 6, 2}, launch, {}, context);
+  CHECK(env.at("NOTIFY_SOCKET") == "/job");
+}
+
 TEST_CASE("torchrun finds its options: one task is one of its nodes") {
   v1::TaskLaunch launch = Launch();
   launch.set_rigid(true);

@@ -63,6 +63,43 @@ TEST_CASE("node describe without links is a list of devices") {
   CHECK_THAT(cli.out(), Contains("gpu1    GPU-b") && !Contains("Links between"));
 }
 
+TEST_CASE("node drain takes a mode, a deadline and devices") {
+  Cli cli;
+  v1::Node node = TwoGpusAndNic();
+  cli.script.Answer("DrainNode", node);
+  CHECK(cli.Run({"node", "drain", "n1", "--mode", "checkpoint", "--deadline", "30m", "--device",
+                 "GPU-a", "--device", "GPU-b"}) == 0);
+  CHECK(cli.Run({"node", "drain", "n1", "--mode", "wait"}) == 0);
+  CHECK(cli.Run({"node", "drain", "n1", "--mode", "later"}) == 2);
+  CHECK(cli.Run({"node", "drain", "n1", "--deadline", "soon"}) == 2);
+  const auto sent = cli.script.Requests<v1::DrainNodeRequest>("DrainNode");
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].mode() == v1::NodeDrain::CHECKPOINT);
+  CHECK(sent[0].deadline().seconds() == 1800);
+  REQUIRE(sent[0].devices_size() == 2);
+  CHECK(sent[0].devices(1) == "GPU-b");
+  CHECK(sent[1].mode() == v1::NodeDrain::WAIT);
+  CHECK_FALSE(sent[1].has_deadline());
+}
+
+TEST_CASE("node list and describe show drains, also of devices") {
+  Cli cli;
+  v1::Node node = TwoGpusAndNic();
+  node.mutable_status()->set_state(v1::NODE_READY);
+  v1::NodeDrain& drain = *node.mutable_status()->mutable_drain();
+  drain.set_mode(v1::NodeDrain::CHECKPOINT);
+  drain.mutable_begin_time()->set_seconds(1'795'003'600);
+  drain.mutable_deadline()->set_seconds(1'795'003'600 + 600);
+  for (const char* uuid : {"GPU-a", "GPU-b"}) drain.add_devices(uuid);
+  cli.script.Answer("GetNode", node);
+  cli.script.Answer("ListTasks", v1::ListTasksResponse());
+  CHECK(cli.Run({"node", "describe", "n1"}) == 0);
+  INFO(cli.out());
+  CHECK_THAT(cli.out(), Contains("Checkpoint since 20") && Contains(", until 20") &&
+                            Contains("; only GPU-a, GPU-b") && Contains("Ready,DrainingDevices"));
+  CHECK_THAT(cli.out(), Contains("drained") && Contains("in use, drained"));
+}
+
 v1::ListTasksResponse TwoTasks() {
   v1::ListTasksResponse tasks;
   for (const char* job : {"bert", "llama"}) {

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "server/commands/node_steering.h"
 #include "server/controllers/conditions.h"
 #include "server/convert/node.h"
 #include "server/convert/values.h"
+#include "server/validation/lifecycle.h"
 #include "storage/store.h"
 #include "tests/unit/server/loop_world.h"
 
@@ -229,10 +231,10 @@ TEST_CASE("dispatch: a drain by checkpoint asks the whole gang once, also after 
     CHECK(ask.signal() == "SIGUSR1");
     CHECK(ask.reason() == "its gang must leave a node");
     CHECK(ask.request() ==
-          static_cast<uint64_t>(absl::ToUnixNanos(world.node("n2").status.drain.begin)));
+          (absl::ToUnixNanos(world.node("n2").status.drain.begin)));
   }
   CHECK(a.link->Of(Message::kKill).empty());
-  const uint64_t request = SaveAsksOf(a)[0].signal_task().request();
+  const int64_t request = SaveAsksOf(a)[0].signal_task().request();
   // A second node of the gang: the same request, which agents carry out once.
   world.clock.Advance(absl::Seconds(1));
   DrainByCheckpoint(world, "n3");
