@@ -70,6 +70,15 @@ Resources Each(const ClusterState& state, const Job& job, uint32_t task) {
   return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
 }
 
+// What its tasks may use: also devices that have failed since.
+Resources MayUse(const ClusterState& state, const Node& node) {
+  Resources all = node.capacity;
+  for (const Device& device : node.spec.devices) {
+    if (device.unhealthy) all[*state.interner().FindKind(device.kind)] += kWhole;
+  }
+  return all;
+}
+
 void CheckNoDoubleBooking(const ClusterState& state) {
   std::map<NodeId, Resources> used;
   std::map<NodeId, std::map<size_t, int64_t>> devices;  // thousandths in use
@@ -91,7 +100,7 @@ void CheckNoDoubleBooking(const ClusterState& state) {
       }
     }
   });
-  for (const auto& [id, sum] : used) REQUIRE(sum.FitsIn(state.nodes().At(id).capacity));
+  for (const auto& [id, sum] : used) REQUIRE(sum.FitsIn(MayUse(state, state.nodes().At(id))));
   state.nodes().ForEach([](NodeId, const Node& node) {
     const auto tasks = static_cast<int64_t>(node.tasks.size());
     const auto to_come = static_cast<int64_t>(node.nominated.size());

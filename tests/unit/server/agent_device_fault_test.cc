@@ -28,7 +28,8 @@ TEST_CASE("reports: a fault of a device is no failure of the job") {
   CHECK(world.job(id).status.retries == 0);
   CHECK_FALSE(Ended(world.job(id).status.state));
   const std::string& message = world.job(id).status.message;
-  CHECK(message == (old ? "w-0 was lost on n1" : "w-0 exited with 134 on n1: GPU-1: XID 79"));
+  CHECK(message ==
+        (old ? "worker-0 was lost on n1" : "worker-0 exited with 134 on n1: GPU-1: XID 79"));
 }
 
 }  // namespace
