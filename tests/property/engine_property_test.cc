@@ -70,11 +70,11 @@ Resources Each(const ClusterState& state, const Job& job, uint32_t task) {
   return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources;
 }
 
-// What its tasks may use: also devices that have failed since.
+// What its tasks may use: also devices that have failed or are drained since.
 Resources MayUse(const ClusterState& state, const Node& node) {
   Resources all = node.capacity;
-  for (const Device& device : node.spec.devices) {
-    if (device.unhealthy) all[*state.interner().FindKind(device.kind)] += kWhole;
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (Unusable(node, i)) all[*state.interner().FindKind(node.spec.devices[i].kind)] += kWhole;
   }
   return all;
 }
@@ -399,6 +399,19 @@ class World {
     cluster_.Must(NodeSteered{.id = id});
   }
 
+  // A cordon, or a drain of the node or of a device, in any mode.
+  void Drain(NodeId id) {
+    NodeSteered event{.id = id, .cordoned = true, .draining = dice_.Chance(50)};
+    event.drain.mode = static_cast<DrainMode>(dice_.Below(3));
+    event.drain.begin = cluster_.now();
+    event.drain.deadline = cluster_.now() + absl::Seconds(dice_.Between(1, 120));
+    if (dice_.Chance(30)) {
+      event.cordoned = event.draining = false;
+      event.drain.devices.Add(static_cast<size_t>(dice_.Below(3)));
+    }
+    cluster_.Must(event);
+  }
+
   // A device fails, or the node gets a taint.
   void Spoil(NodeId id) {
     NodeSpec spec = cluster_.state().nodes().At(id).spec;
@@ -426,7 +439,7 @@ class World {
       case 2:
         return Spoil(id);
       default:
-        cluster_.Must(NodeSteered{.id = id, .cordoned = true, .draining = dice_.Chance(50)});
+        Drain(id);
     }
   }
 

@@ -362,9 +362,10 @@ EventBody RandomEvents::ReportEvent() {
 
 EventBody RandomEvents::ProgressEvent() {
   JobId id = AnyJob();
-  for (int i = 0; i < 10; ++i) {  // mostly of a job that runs
+  for (int i = 0; i < 30; ++i) {  // mostly of a job that runs, with a task that does
     const Job* found = world_.state.jobs().Find(id);
-    if (found != nullptr && found->status.state == JobState::kRunning) break;
+    const bool runs = found != nullptr && found->status.state == JobState::kRunning;
+    if (runs && TallyOf(*found).In(TaskState::kRunning) > 0) break;
     id = AnyJob();
   }
   const Job* job = world_.state.jobs().Find(id);
