@@ -64,7 +64,7 @@ class Checkpoint(unittest.TestCase):
         wait_until(lambda: self.node_of("saves") != node, WITHIN_S, "it runs elsewhere")
         self.cluster.wait_job("saves", "RUNNING")
         job = self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name="saves"), timeout=10)
-        self.assertEqual(job.status.message, "worker-0 saved its work and ended, for the drain")
+        self.assertEqual(job.status.message, "w-0 saved its work and ended, for the drain")
         self.assertEqual(job.status.retries, 0)
         self.assertEqual(saved.read_text(), "saved\n", "it was asked once")
         described = self.cluster.berth("node", "describe", node)

@@ -29,6 +29,7 @@ inline std::vector<LifecyclePolicy> RandomPolicies(Dice& dice) {
 inline testing::JobShape RandomJob(const testing::TestCluster& cluster, Dice& dice) {
   const char* queues[] = {"a", "b", "c"};
   testing::JobShape shape{.queue = queues[dice.Below(3)], .priority = dice.Below(3)};
+  shape.saves_before_drain = shape.priority > 0;
   shape.groups.clear();
   const int groups = dice.Between(1, 3);
   int minimum = 0, replicas = 0;
