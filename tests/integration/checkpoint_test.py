@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from berth_api import job_pb2, make_job
+from berth_api import job_pb2, make_job, types_pb2
 from berth_harness import Cluster, wait_until
 
 WITHIN_S = 60
@@ -81,6 +81,36 @@ class Checkpoint(unittest.TestCase):
         self.assertFalse(saved.exists())
         wait_until(saved.exists, WITHIN_S, "it saved before it was stopped")
         wait_until(lambda: self.node_of("waits") != node, WITHIN_S, "it runs elsewhere")
+
+    def test_a_drain_of_a_device_leaves_the_node_in_use(self):
+        self.cluster.add_agent("g", devices=[{"kind": "gpu", "uuid": uuid} for uuid in ("GPU-a", "GPU-b")])
+        self.cluster.wait_nodes(3)
+        job = make_job("gpu", "q", ["sleep", "100000"])
+        job.spec.groups[0].resources.devices.append(types_pb2.DeviceRequest(kind="gpu", count=1))
+        self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="gpu", jobs=[job]), timeout=10)
+        self.cluster.wait_job("gpu", "RUNNING")
+
+        def devices():
+            tasks = self.cluster.api.jobs.ListTasks(job_pb2.ListTasksRequest(job="gpu"), timeout=10).tasks
+            return list(tasks[0].devices)
+        used = devices()
+        other = [{"GPU-a": "GPU-b", "GPU-b": "GPU-a"}[used[0]]]
+        wrong = self.cluster.run_berth("node", "drain", "g", "--device", used[0], "--device", "GPU-x")
+        self.assertNotEqual(wrong.returncode, 0)
+        self.assertIn('node "g" has no "GPU-x"', wrong.stderr)
+        self.cluster.berth("node", "drain", "g", "--device", used[0])
+        wait_until(lambda: devices() == other, WITHIN_S, "it runs on the other GPU of the node")
+        self.cluster.wait_job("gpu", "RUNNING")
+        self.assertIn("Ready,DrainingDevices", self.cluster.berth("node", "list"))
+        # It is remembered over restarts of the agent and of the server.
+        for program in (self.cluster.agents["g"], self.cluster.server):
+            program.stop()
+            program.start()
+        self.cluster.wait_nodes(3)
+        self.assertIn("Now since", self.cluster.berth("node", "describe", "g"))
+        self.assertIn(f"; only {used[0]}", self.cluster.berth("node", "describe", "g"))
+        self.cluster.berth("node", "uncordon", "g")
+        self.assertNotIn("Drain", self.cluster.berth("node", "list"))
 
     def test_the_end_of_the_walltime(self):
         saved = self.run_job("long", walltime_s=15)

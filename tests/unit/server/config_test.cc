@@ -34,6 +34,8 @@ TEST_CASE("config: an empty configuration gives the documented defaults") {
   CHECK(config->limits().tasks_per_job() == 10'000);
   CHECK(config->limits().message_bytes() == 4 << 20);
   CHECK(config->silent_brake() == 0.2);
+  CHECK(config->health_brake().percent() == 10);
+  CHECK(config->health_brake().least() == 3);
   // Completing twice changes nothing.
   const std::string once = config->SerializeAsString();
   REQUIRE(CompleteConfig(*config).ok());
@@ -63,6 +65,8 @@ TEST_CASE("config: each wrong value is refused with its reason") {
       {"stopLease: 2h\nlongestLease: 1h", "stop_lease"},
       {"longestLease: 5s", "longest_lease"},
       {"silentBrake: 1.5", "silent_brake: must be above 0 and at most 1, is 1.5"},
+      {"healthBrake: {percent: 101}", "health_brake.percent: must be 0..100, is 101"},
+      {"healthBrake: {least: -1}", "health_brake.least: must be 0..1000000, is -1"},
       {"cordonAfterRefusals: -2", "cordon_after_refusals: must be 1..1000, is -2"},
       {"drainAfterRefusals: -2", "cordon_after_refusals: must be 1..1000, is -2"},
       {"drainAfterRefusals: 3\ncordonAfterRefusals: 4",
