@@ -79,7 +79,7 @@ TEST_CASE("members that have succeeded, and the coordinator, do not count") {
   CHECK(told.Judge(run).has_value());
 }
 
-TEST_CASE("tasks that run alone are judged one by one; without a watchdog nobody is") {
+TEST_CASE("tasks that run alone are judged one by one, and without a watchdog nobody is") {
   JobShape shape = Watched(2);
   shape.groups[0].membership = GangMembership::kIndependent;
   const Told told{{{0, Moving(7)}, {1, Still(7)}}};
