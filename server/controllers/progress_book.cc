@@ -24,7 +24,7 @@ const Task* RunningThere(const ClusterState& state, NodeId node, const v1::TaskK
 }
 
 // Of a gang, the same checkpoint is told by each member.
-bool IsNews(const Job& job, uint32_t index, const v1::Checkpoint& told, Time now) {
+bool IsNewCheckpoint(const Job& job, uint32_t index, const v1::Checkpoint& told, Time now) {
   const Task& task = job.tasks[index];
   if (RunsAlone(job, index)) return now >= task.saved + ProgressBook::kRecordEvery;
   const Checkpoint& known = job.status.checkpoint;
@@ -123,7 +123,8 @@ void ProgressBook::Record(Turn& turn, TaskKey key, const v1::TaskProgress& progr
   if (progress.ready() && !job.tasks[key.task].ready) {
     EmitFact(turn, TaskReady{.task = key, .attempt = attempt}, job);
   }
-  if (!progress.has_checkpoint() || !IsNews(job, key.task, progress.checkpoint(), turn.now())) {
+  if (!progress.has_checkpoint() ||
+      !IsNewCheckpoint(job, key.task, progress.checkpoint(), turn.now())) {
     return;
   }
   EmitFact(turn,
