@@ -389,9 +389,12 @@ bool Placer::JoinKeptPlaces(const Job& job) {
 }
 
 void Placer::Bind(const Job& job) {
+  // Only what was searched for is in order: kept places may lie behind tasks that still wait.
+  const auto& placed = transaction_.placed();
+  const TaskKey next = {job.id, placed.empty() ? 0 : placed.back().task + 1};
   if (!JoinKeptPlaces(job)) return;
-  const size_t tasks = transaction_.placed().size();
-  first_waiting_ = {job.id, transaction_.placed().back().task + 1};
+  first_waiting_ = next;
+  const size_t tasks = placed.size();
   cycle_.CountWork(tasks);
   cycle_.counters().tasks_placed += tasks;
   Resources request, preemptible;
