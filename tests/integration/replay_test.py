@@ -347,7 +347,7 @@ class Replay(unittest.TestCase):
                  "left.swf: nothing to replay: all 1 records are left out (no run time: 1)"),
                 ((self.write("few.csv", "a,b\n1,2\n3\n"), "--columns", "submit=a,run=b", "--cluster", cluster),
                  "few.csv:3: a row of 1 fields, but the first line names 2"),
-                ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config" and "jobs" are allowed'),
+                ((self.log, "--config", self.write("c.yaml", "nodes: [{name: n, cpu: 1}]\n")), 'only "config", "jobs" and "training" are allowed'),
                 ((self.log, "--config", self.write("d.yaml", "config: {action: [allocate]}\n")), "d.yaml:1:10:")]:
             with self.subTest(words):
                 done = self.run_it(*arguments)
