@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "core/engine/lifecycle/steps.h"
 #include "core/engine/search/verdict.h"
 #include "core/engine/victims/domain_victims.h"
 
@@ -18,6 +19,15 @@ namespace {
 bool MovesFirst(const VictimUnit& a, const VictimUnit& b) {
   if (a.rest != b.rest) return b.rest;
   return a.loss < b.loss;
+}
+
+// A move must be able to place again all that runs again with it. Members that have succeeded would
+// run again too, if others that they belong to move, and have no place any more.
+void KeepMovable(const ClusterState& state, std::vector<VictimUnit>* units) {
+  const auto stays = [&](const VictimUnit& unit) {
+    return unit.rest && !SucceededToRerun(state.jobs().At(unit.job)).empty();
+  };
+  units->erase(std::remove_if(units->begin(), units->end(), stays), units->end());
 }
 
 }  // namespace
@@ -41,6 +51,7 @@ class Mover::Victims {
         maker.AddUnitsOf(state_.jobs().At(key->job), &units);
       }
     });
+    KeepMovable(state_, &units);
     protected_until_ = maker.TakeProtectedUntil();
     std::stable_sort(units.begin(), units.end(), MovesFirst);
     return units;
@@ -118,6 +129,7 @@ class Mover::AfterOthers final : public VictimSource {
       return given_.contains({unit.job, unit.tasks.front()});
     };
     units_.erase(std::remove_if(units_.begin(), units_.end(), given), units_.end());
+    KeepMovable(state_, &units_);
     std::stable_sort(units_.begin(), units_.end(), MovesFirst);
     for (VictimUnit& unit : units_) unit.must_move = true;
   }
