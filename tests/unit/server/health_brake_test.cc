@@ -46,7 +46,8 @@ struct BrakeNodes {
   std::deque<Agent> agents;
 };
 
-TEST_CASE("agents drain at most three of few nodes within five minutes, and others wait their turn") {
+TEST_CASE(
+    "agents drain at most three of few nodes within five minutes, and others wait their turn") {
   BrakeNodes nodes(5);
   for (Agent& agent : nodes.agents) TellCondition(agent, "gpu");
   CHECK((nodes.Draining(1) && nodes.Draining(2) && nodes.Draining(3)));
