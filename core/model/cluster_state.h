@@ -133,6 +133,11 @@ class ClusterState {
   const absl::btree_set<std::pair<Time, NodeId>>& backoffs() const { return backoffs_; }
   // Nodes from which tasks must leave at a time (DrainDeadline), by that time.
   const absl::btree_set<std::pair<Time, NodeId>>& drain_ends() const { return drain_ends_; }
+  // Nodes that their tasks may have to leave (MayExpel).
+  const absl::btree_set<NodeId>& expelling_nodes() const { return expelling_nodes_; }
+  bool Expels(NodeId node) const {
+    return !expelling_nodes_.empty() && expelling_nodes_.contains(node);
+  }
   // Nodes at their limit of tasks (NodeSpec::max_tasks), which are not in free().
   const absl::btree_set<NodeId>& full_nodes() const { return full_nodes_; }
   // When planning will recompute the ranks of pending jobs because of ageing, earliest first
@@ -201,6 +206,7 @@ class ClusterState {
   absl::flat_hash_map<JobId, Time> timer_of_;  // of jobs with Job::has_timer
   absl::btree_set<std::pair<Time, NodeId>> backoffs_;
   absl::btree_set<std::pair<Time, NodeId>> drain_ends_;
+  absl::btree_set<NodeId> expelling_nodes_;
   absl::btree_set<NodeId> full_nodes_;
   Time passed_time_ = absl::InfinitePast();
   absl::btree_set<JobId> unsettled_;

@@ -8,6 +8,7 @@
 #include "core/model/line.h"
 #include "core/model/refusals.h"
 #include "core/model/state_editor.h"
+#include "core/model/taints.h"
 #include "core/model/task_room.h"
 #include "core/model/transitions.h"
 
@@ -246,6 +247,9 @@ absl::Status CheckFree(const ClusterState& state, const Node& node) {
   if (state.drain_ends().contains({DrainDeadline(status), node.id}) != DrainEnds(state, node)) {
     return Differs("deadline of the drain of node ", node.spec.name);
   }
+  if (state.Expels(node.id) != MayExpel(node)) {
+    return Differs("what makes tasks leave node ", node.spec.name);
+  }
   const bool full = TaskRoom(node) == 0;
   if (state.full_nodes().contains(node.id) != full) {
     return Differs("room for tasks of node ", node.spec.name);
@@ -405,11 +409,13 @@ absl::Status CheckTopology(const ClusterState& state) {
 // CheckFree finds each node under its current values; this checks that the indexes contain nothing
 // else. A listed time that no job or node has is an extra entry, too.
 absl::Status CheckNothingElse(const ClusterState& state) {
-  size_t leaving = 0, jobs_due = 0, jobs_short = 0, backing_off = 0, full = 0, drain_ends = 0;
+  size_t leaving = 0, jobs_due = 0, jobs_short = 0, backing_off = 0, full = 0, drain_ends = 0,
+         expelling = 0;
   state.nodes().ForEach([&](NodeId, const Node& node) {
     leaving += MayHaveTasks(state, node) && RoomSoon(node) ? 1 : 0;
     full += TaskRoom(node) == 0 ? 1 : 0;
     drain_ends += DrainEnds(state, node) ? 1 : 0;
+    expelling += MayExpel(node) ? 1 : 0;
     backing_off += node.status.backoff_until > state.passed_time() ? 1 : 0;
   });
   state.jobs().ForEach([&](JobId, const Job& job) {
@@ -424,6 +430,9 @@ absl::Status CheckNothingElse(const ClusterState& state) {
   if (state.short_jobs().size() != jobs_short) return Differs("number of jobs below their minimum");
   if (state.backoffs().size() != backing_off) return Differs("number of back-offs");
   if (state.drain_ends().size() != drain_ends) return Differs("number of deadlines of drains");
+  if (state.expelling_nodes().size() != expelling) {
+    return Differs("number of nodes that tasks may have to leave");
+  }
   if (state.full_nodes().size() != full) return Differs("number of full nodes");
   return absl::OkStatus();
 }

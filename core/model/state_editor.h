@@ -268,6 +268,7 @@ class StateEditor {
   void DeriveNode(Node& node);
   void DeriveAgain(Node& node);
   void ListDrainEnd(const Node& node);
+  void ListExpelling(const Node& node);
   void DrainChanged(const Node& node, const NodeStatus& old);
   void DeriveQueue(Queue& queue);
   void Claim(const HyperNode& domain, bool claim);

@@ -29,7 +29,7 @@ void DropHold(Resources& sum, DeviceUse& devices, const ShapeEntry& shape, const
 }
 
 // A task with these devices may have to leave, if it was there before.
-bool MayExpel(const NodeSpec& spec, const DeviceSet& devices) {
+bool ExpelsFrom(const NodeSpec& spec, const DeviceSet& devices) {
   if (HasEvictingTaint(spec)) return true;
   for (size_t i = 0; i < spec.devices.size(); ++i) {
     if (spec.devices[i].unhealthy && devices.Has(i)) return true;
@@ -82,7 +82,7 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
     if (facts()) state_.unsettled_.insert(key.job);
   }
   for (TaskKey key : node.tasks) {
-    const bool leaves = MayExpel(spec, state_.jobs_.At(key.job).tasks[key.task].devices);
+    const bool leaves = ExpelsFrom(spec, state_.jobs_.At(key.job).tasks[key.task].devices);
     if (facts() && leaves) state_.unsettled_.insert(key.job);
   }
   state_.drain_ends_.erase({DrainDeadline(node.status), id});
@@ -91,6 +91,7 @@ void StateEditor::SetNodeSpec(NodeId id, NodeSpec spec) {
   state_.node_names_.erase(node.spec.name);
   node.spec = std::move(spec);
   state_.node_names_.emplace(node.spec.name, id);
+  ListExpelling(node);
   CountCapacity(node, false);
   DeriveAgain(node);
   CountCapacity(node, true);
@@ -120,6 +121,7 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   }
   state_.drain_ends_.erase({DrainDeadline(old), id});
   ListDrainEnd(node);
+  ListExpelling(node);
   ReindexNode(node);
   if (!facts()) return;
   state_.dirty_.nodes.push_back(id);
@@ -131,6 +133,14 @@ void StateEditor::ListDrainEnd(const Node& node) {
   const Time deadline = DrainDeadline(node.status);
   if (deadline <= state_.passed_time_ || deadline == absl::InfiniteFuture()) return;
   state_.drain_ends_.insert({deadline, node.id});
+}
+
+void StateEditor::ListExpelling(const Node& node) {
+  if (MayExpel(node)) {
+    state_.expelling_nodes_.insert(node.id);
+  } else if (!state_.expelling_nodes_.empty()) {
+    state_.expelling_nodes_.erase(node.id);
+  }
 }
 
 // Jobs that must leave the node, or get no place there, are looked at.
@@ -153,6 +163,7 @@ void StateEditor::EraseNode(NodeId id) {
   CountCapacity(node, false);
   state_.backoffs_.erase({node.status.backoff_until, id});
   state_.drain_ends_.erase({DrainDeadline(node.status), id});
+  state_.expelling_nodes_.erase(id);
   state_.free_.Remove(id);
   state_.node_names_.erase(node.spec.name);
   state_.shareable_nodes_ -= node.shareable ? 1 : 0;

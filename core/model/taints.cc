@@ -16,6 +16,13 @@ bool HasEvictingTaint(const NodeSpec& spec) {
                      [](const Taint& taint) { return taint.evicts; });
 }
 
+bool MayExpel(const Node& node) {
+  const auto unhealthy = [](const Device& device) { return device.unhealthy; };
+  return node.status.draining || !node.status.drain.devices.Empty() ||
+         HasEvictingTaint(node.spec) ||
+         std::any_of(node.spec.devices.begin(), node.spec.devices.end(), unhealthy);
+}
+
 const Taint* EvictingTaint(const NodeSpec& spec, const std::vector<Toleration>& tolerations) {
   for (const Taint& taint : spec.taints) {
     if (taint.evicts && !Tolerated(taint, tolerations)) return &taint;

@@ -13,6 +13,9 @@ bool Tolerated(const Taint& taint, const std::vector<Toleration>& tolerations);
 
 // True if a taint of the node makes tasks leave it that do not tolerate it.
 bool HasEvictingTaint(const NodeSpec& spec);
+// True if tasks may have to leave the node: it or some of its devices are drained, a device is
+// unhealthy, or it has such a taint.
+bool MayExpel(const Node& node);
 // One of these, if tasks with these tolerations must leave; null: they may stay.
 const Taint* EvictingTaint(const NodeSpec& spec, const std::vector<Toleration>& tolerations);
 

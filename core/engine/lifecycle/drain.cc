@@ -26,7 +26,9 @@ enum class Leaving { kStays, kLater, kSaved, kNow };
 
 Leaving LeavingOf(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
-  if (!Holds(task) || task.state == TaskState::kLost) return Leaving::kStays;
+  if (!Holds(task) || task.state == TaskState::kLost || !look.state.Expels(task.node)) {
+    return Leaving::kStays;
+  }
   const NodeStatus& node = look.state.nodes().At(task.node).status;
   if (!MustLeave(node, task.devices)) return Leaving::kStays;
   const DrainMode mode = DrainModeOf(node);
@@ -58,6 +60,7 @@ bool SavedForDrain(const Look& look, uint32_t index) {
 }  // namespace
 
 Step LeaveDraining(const Look& look) {
+  if (look.state.expelling_nodes().empty()) return {};
   TaskList now, saved;
   bool others_save = false;
   for (uint32_t i = 0; i < look.job.tasks.size(); ++i) {

@@ -46,6 +46,7 @@ bool UsesDevices(const Look& look, const Group& group) {
 
 // Devices of tasks that go on.
 void AddUnhealthyDevices(const Look& look, std::vector<Incident>* incidents) {
+  if (look.state.expelling_nodes().empty()) return;
   for (uint32_t g = 0; g < look.job.groups.size(); ++g) {
     const Group& group = look.job.groups[g];
     if (look.job.tallies[g].Members() == 0 || !UsesDevices(look, group)) continue;

@@ -21,10 +21,11 @@ const Taint* TaintAgainst(const Look& look, uint32_t task, const Node& node) {
 }
 
 Step LeaveTainted(const Look& look) {
+  if (look.state.expelling_nodes().empty()) return {};
   TaskList leaving;
   std::string message;
   for (uint32_t i = 0; i < look.job.tasks.size(); ++i) {
-    if (!MayLeave(look.job.tasks[i])) continue;
+    if (!MayLeave(look.job.tasks[i]) || !look.state.Expels(look.job.tasks[i].node)) continue;
     const Node& node = look.state.nodes().At(look.job.tasks[i].node);
     const Taint* taint = TaintAgainst(look, i, node);
     if (taint == nullptr) continue;
@@ -41,7 +42,7 @@ Step LeaveTainted(const Look& look) {
 // As reported by its agent: devices that an operator drains are not unhealthy.
 const Device* UnhealthyDevice(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
-  if (task.devices.Empty() || !Occupies(task.state)) return nullptr;
+  if (!Occupies(task.state) || !look.state.Expels(task.node)) return nullptr;
   const Node& node = look.state.nodes().At(task.node);
   DeviceSet missing = task.devices;
   missing -= node.healthy;
