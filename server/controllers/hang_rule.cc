@@ -22,11 +22,17 @@ bool OfGang(const Job& job, uint32_t task) {
   return !RunsAlone(job, task) && !job.groups[GroupOf(job, task)].coordinator;
 }
 
+// It has nothing to do any more, or not yet: its group waits for another one of the job.
+bool Idle(const Job& job, uint32_t task) {
+  const TaskState state = job.tasks[task].state;
+  return state == TaskState::kSucceeded || (Waits(state) && !GroupOpen(job, GroupOf(job, task)));
+}
+
 // The member that has come least far, if all of them run and hang.
 std::optional<uint32_t> HungGang(const Job& job, ToldLookup told) {
   std::optional<uint32_t> least;
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
-    if (!OfGang(job, i) || job.tasks[i].state == TaskState::kSucceeded) continue;
+    if (!OfGang(job, i) || Idle(job, i)) continue;
     if (!HungNow(job, i, told)) return std::nullopt;
     if (!least.has_value() || Reached(*told(i)) < Reached(*told(*least))) least = i;
   }

@@ -67,7 +67,8 @@ Clients::Clients(Workload workload, Scheduler* scheduler, Trace* trace, Network*
       server_(server),
       safety_(safety),
       fail_(std::move(fail)),
-      dice_(seed, 0x636c69) {}
+      dice_(seed, 0x636c69),
+      watch_dice_(seed, 0x7761746368) {}
 
 void Clients::Begin() {
   scheduler_->After(dice_.Around(workload_.between), actor_, [this] { SubmitNext(); });
@@ -130,7 +131,21 @@ v1::Job Clients::MakeJob() {
         dice_.Chance(0.5) ? v1::LifecyclePolicy::RESTART_TASK : v1::LifecyclePolicy::RESTART_JOB,
         spec.mutable_policies());
   }
+  if (watch_dice_.Chance(0.3)) SetWatchdog(&spec);
   return job;
+}
+
+// Its tasks report steps, at least three within the timeout; some hang.
+void Clients::SetWatchdog(v1::JobSpec* spec) {
+  const absl::Duration timeout = watch_dice_.Between(absl::Minutes(1), absl::Minutes(10));
+  Set(timeout, spec->mutable_watchdog()->mutable_timeout());
+  Set(timeout, spec->mutable_watchdog()->mutable_start());
+  const absl::Duration step = watch_dice_.Between(absl::Seconds(2), timeout / 3);
+  const int64_t percent = watch_dice_.Chance(0.3) ? 30 : 0;
+  for (v1::TaskGroup& group : *spec->mutable_groups()) {
+    AddVariable(kStepVariable, absl::ToInt64Milliseconds(step), &group);
+    AddVariable(kHangVariable, percent, &group);
+  }
 }
 
 // One group, or two: the first may be a single master, and the second may wait for it.

@@ -58,6 +58,7 @@ class Clients {
   void SetGroups(v1::JobSpec* spec, int nodes);
   void SetGroup(v1::TaskGroup* group, int most_tasks);
   void SetGang(v1::JobSpec* spec);
+  void SetWatchdog(v1::JobSpec* spec);
   void SetDevices(v1::DeviceRequest* gpus);
   void SubmitNext();
   void OnSubmitted(const v1::Job& job, uint64_t uid, uint64_t incarnation);
@@ -80,7 +81,7 @@ class Clients {
   Server* const server_;
   Safety* const safety_;
   const std::function<void(const std::string&)> fail_;
-  Dice dice_;
+  Dice dice_, watch_dice_;
   const ActorPtr actor_ = std::make_shared<Actor>();
   bool finishing_ = false;
   size_t waiting_ = 0;

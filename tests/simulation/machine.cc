@@ -112,6 +112,7 @@ void Machine::Freeze(absl::Duration how_long) {
   Actor& machine = *processes_.machine;
   const absl::Duration until = std::max(machine.paused_until, around_.scheduler->now() + how_long);
   machine.paused_until = until;
+  thawed_ = until;
   PauseAgent(how_long);
   around_.observer->OnFrozen(spec_.index, true);
   around_.scheduler->At(until, processes_.machine,

@@ -51,6 +51,12 @@ class Machine {
   void Freeze(absl::Duration how_long);
   // See Processes::FailLater.
   void FailTask(const TaskId& id, absl::Duration delay) { processes_.FailLater(id, delay); }
+  bool Hangs(const TaskId& id) const { return processes_.Hangs(id); }
+  bool Runs(const TaskId& id) const {
+    return processes_.Look(id).phase == Processes::Phase::kRunning;
+  }
+  // When it was last frozen; the past: never.
+  absl::Duration thawed() const { return thawed_; }
   void JumpClock(absl::Duration by) { wall_offset_ += by; }
   // Changes the inventory that the agent reports, which registers it again.
   void SayInventory(v1::NodeInventory inventory);
@@ -74,6 +80,7 @@ class Machine {
   int boots_ = 0, agents_ = 0, disks_ = 0;
   absl::Duration booted_;
   absl::Duration wall_offset_;
+  absl::Duration thawed_ = -absl::InfiniteDuration();
 };
 
 }  // namespace berth::simulation

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "support/proto_time.h"
 
 namespace berth::simulation {
@@ -33,6 +34,7 @@ Processes::Processes(Scheduler* scheduler, Observer* observer, size_t node, uint
       observer_(observer),
       node_(node),
       dice_(seed, 0x70726f63 + node),
+      hang_dice_(seed, 0x68616e67 + node),
       local_(std::move(local)),
       changed_(std::move(changed)) {}
 
@@ -50,6 +52,10 @@ bool Processes::Spawn(const TaskId& id, const v1::TaskLaunch& launch, const v1::
   process.own_exit =
       dice_.Chance(static_cast<double>(VariableOf(launch, kFailVariable, 0)) / 100) ? 1 : 0;
   if (process.own_exit != 0) process.run_time *= dice_.Unit();  // it may fail at any time
+  process.step = absl::Milliseconds(VariableOf(launch, kStepVariable, 0));
+  process.will_hang =
+      process.step > absl::ZeroDuration() &&
+      hang_dice_.Chance(static_cast<double>(VariableOf(launch, kHangVariable, 0)) / 100);
   scheduler_->After(dice_.Between(absl::ZeroDuration(), kLongestStart), machine,
                     [this, id] { Exec(id); });
   return true;
@@ -63,14 +69,42 @@ void Processes::Exec(const TaskId& id) {
   ++alive_;
   observer_->OnStarted(node_, id, process.launch, process.start);
   process.launch.clear_env();
-  scheduler_->After(process.run_time, machine,
-                    [this, id, code = process.own_exit] { Exit(id, code, 0); });
+  if (process.step > absl::ZeroDuration()) {
+    scheduler_->After(process.step, machine, [this, id] { MakeStep(id); });
+  }
+  if (process.will_hang) {
+    scheduler_->After(process.run_time * hang_dice_.Unit(), machine, [this, id] { Hang(id); });
+  } else {
+    scheduler_->After(process.run_time, machine,
+                      [this, id, code = process.own_exit] { Exit(id, code, 0); });
+  }
   changed_(id);
   if (process.launch.fence()) WatchLease(id);
   if (process.kill_at) {  // stopped before it ran
     const absl::Duration left = *process.kill_at - local_();
     Stop(id, std::max(left, absl::ZeroDuration()), process.stop_cause);
   }
+}
+
+void Processes::MakeStep(const TaskId& id) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
+  Process& process = found->second;
+  if (process.hangs) return;
+  process.notices.Add(absl::StrCat("X_BERTH_STEP=", ++process.steps), local_());
+  scheduler_->After(process.step, machine, [this, id] { MakeStep(id); });
+}
+
+void Processes::Hang(const TaskId& id) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
+  found->second.hangs = true;
+}
+
+bool Processes::Hangs(const TaskId& id) const {
+  const auto found = processes_.find(id);
+  return found != processes_.end() && found->second.hangs &&
+         found->second.status.phase == Phase::kRunning;
 }
 
 void Processes::WatchLease(const TaskId& id) {
@@ -124,13 +158,6 @@ void Processes::FailLater(const TaskId& id, absl::Duration delay) {
 Processes::Status Processes::Look(const TaskId& id) const {
   const auto found = processes_.find(id);
   return found == processes_.end() ? Status{.phase = Phase::kLost} : found->second.status;
-}
-
-bool Processes::Tell(const TaskId& id, absl::string_view datagram) {
-  const auto found = processes_.find(id);
-  if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return false;
-  found->second.notices.Add(datagram, local_());
-  return true;
 }
 
 std::optional<TaskNotices> Processes::Read(const TaskId& id, NoticesVersion* version) {

@@ -21,6 +21,10 @@ namespace berth::simulation {
 // In the environment of a task: how long its processes run, and how often they fail.
 inline constexpr char kRunTimeVariable[] = "SIM_RUN_MS";
 inline constexpr char kFailVariable[] = "SIM_FAIL_PERCENT";
+// How often they report a step, and how often they hang: at any time of their run they stop to
+// report steps, and never end by themselves.
+inline constexpr char kStepVariable[] = "SIM_STEP_MS";
+inline constexpr char kHangVariable[] = "SIM_HANG_PERCENT";
 inline constexpr char kMissingDirectory[] = "/typo";  // exists on no node: each refuses such a task
 // The number in this variable, or `otherwise`.
 int64_t VariableOf(const v1::TaskLaunch& launch, absl::string_view name, int64_t otherwise);
@@ -46,10 +50,10 @@ class Processes final : public NoticeSource {
   void Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause);
   // The process exits with 1 after the delay, unless it has ended by then.
   void FailLater(const TaskId& id, absl::Duration delay);
+  // It runs and hangs.
+  bool Hangs(const TaskId& id) const;
   // For a task that has or had a supervisor; kLost: there is no trace of one.
   Status Look(const TaskId& id) const;
-  // A running task sends `datagram` to its NOTIFY_SOCKET. False: it does not run.
-  bool Tell(const TaskId& id, absl::string_view datagram);
   std::optional<TaskNotices> Read(const TaskId& id, NoticesVersion* version) override;
   // Removes the remains of an ended process.
   void Remove(const TaskId& id);
@@ -71,17 +75,22 @@ class Processes final : public NoticeSource {
     bool obeys = true;  // exits soon after the signal, not only by SIGKILL
     absl::Duration run_time;
     int own_exit = 0;
+    absl::Duration step;  // how long each takes; 0 = it reports none
+    int64_t steps = 0;
+    bool will_hang = false, hangs = false;
     std::optional<absl::Duration> kill_at;
     v1::TaskReport::Cause stop_cause = v1::TaskReport::CAUSE_UNSPECIFIED;
   };
   void Exec(const TaskId& id);
   void WatchLease(const TaskId& id);
+  void MakeStep(const TaskId& id);
+  void Hang(const TaskId& id);
   void Exit(const TaskId& id, int code, int signal);
 
   Scheduler* const scheduler_;
   Observer* const observer_;
   const size_t node_;
-  Dice dice_;
+  Dice dice_, hang_dice_;
   const std::function<absl::Duration()> local_;
   const std::function<void(const TaskId&)> changed_;
   std::map<TaskId, Process> processes_;

@@ -67,13 +67,14 @@ bool RunSeed(const Options& options, bool hash_only) {
   } else {
     std::printf(
         "seed %llu: %s, %.1f h simulated in %.1f s (%.0f times), %llu steps, %llu jobs, "
-        "%llu starts, hash %016llx\n",
+        "%llu starts, %llu hangs, hash %016llx\n",
         static_cast<unsigned long long>(options.seed), outcome.failure.empty() ? "ok" : "FAILED",
         absl::ToDoubleHours(outcome.simulated), real,
         absl::ToDoubleSeconds(outcome.simulated) / real,
         static_cast<unsigned long long>(outcome.steps),
         static_cast<unsigned long long>(outcome.jobs),
         static_cast<unsigned long long>(outcome.starts),
+        static_cast<unsigned long long>(outcome.hangs),
         static_cast<unsigned long long>(outcome.hash));
   }
   std::fflush(stdout);

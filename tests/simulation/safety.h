@@ -14,6 +14,8 @@
 //   blame      a node is never blamed for a fault of a job
 //   over       a job that was reported as ended stays ended, and none of its tasks starts. Exempt
 //              are REPLACE_NOW and forced cancels, which do not wait for silent nodes
+//   still      a task that makes steps does not hang (World::CheckHang), whatever links are cut;
+//              that one that hangs is found follows from the end of all jobs
 //   own        a job succeeds only if each of its tasks ran and succeeded, in this incarnation of
 //              the store or before the backup that was restored
 //

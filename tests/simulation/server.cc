@@ -9,6 +9,7 @@
 #include "core/base/check.h"
 #include "server/commands/submission.h"
 #include "server/config/scheduling.h"
+#include "server/controllers/progress_book.h"
 #include "server/convert/values.h"
 #include "server/loop/history.h"
 #include "server/loop/load.h"
@@ -77,6 +78,7 @@ struct Server::Process {
   std::unique_ptr<LeaseKeeper> leases;
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<AgentGateway> gateway;
+  std::unique_ptr<ProgressBook> told;
   absl::Duration wake = absl::InfiniteDuration();  // time of the earliest scheduled turn
 };
 
@@ -175,6 +177,9 @@ void Server::Start() {
           .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
           .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()}});
   p.loop->AddObserver(p.dispatcher.get());
+  p.told = std::make_unique<ProgressBook>([] { return true; });
+  p.gateway->SetProgressBook(p.told.get());
+  p.loop->AddObserver(p.told.get());
   p.loop->SetWaker([this] { Wake(); });
   p.leases->Start();
   Every(p.leases->TickPeriod(), [&p] { p.leases->Tick(); });

@@ -21,6 +21,9 @@ constexpr absl::Duration kSettle = absl::Minutes(30);
 constexpr absl::Duration kHealWithin = absl::Minutes(10);
 constexpr absl::Duration kFinishWithin = absl::Hours(24);
 constexpr absl::Duration kLook = absl::Seconds(10);
+// A machine whose clock goes on while its processes are frozen looks as if they hung, for the
+// longest watchdog and grace.
+constexpr absl::Duration kFreezeExcuses = absl::Minutes(15);
 constexpr int64_t kGpuBytes = int64_t{40} << 30;
 constexpr int kMaxTasksPerGpu = 4;
 
@@ -228,6 +231,34 @@ void World::CreateQueues(int count) {
   }
 }
 
+// ---- Hangs
+
+void World::WatchHangs() {
+  scheduler_.After(kLook, watcher_, [this] { WatchHangs(); });
+  if (!server_->up()) return;
+  server_->loop().Read([&](const ClusterState& state, uint64_t) {
+    state.jobs().ForEach([&](JobId, const Job& job) {
+      if (!Ended(job.status.state) && Hangs(job)) CheckHang(job);
+    });
+    return 0;
+  });
+}
+
+void World::CheckHang(const Job& job) {
+  hangs_.insert({job.id, job.status.epoch});
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    if (task.state != TaskState::kRunning || !HangsWith(job, i)) continue;
+    const TaskId id{job.id.value, i, task.attempt, server_->incarnation()};
+    for (const auto& machine : machines_) {
+      const bool stood_still = scheduler_.now() - machine->thawed() < kFreezeExcuses;
+      if (!machine->Runs(id) || machine->Hangs(id) || stood_still) continue;
+      Fail(absl::StrCat("still: task ", i, " of job ", job.name, " makes steps on ",
+                        machine->spec().name, ", but hangs for the server"));
+    }
+  }
+}
+
 // ---- Run
 
 bool World::StepUntil(absl::Duration limit) {
@@ -244,6 +275,7 @@ Outcome World::Run() {
   for (const auto& machine : machines_) machine->PowerOn();
   clients_->Begin();
   faults_->Begin();
+  WatchHangs();
   if (StepUntil(absl::Hours(options_.hours))) {
     clients_->Finish();
     faults_->Stop();
@@ -260,7 +292,8 @@ Outcome World::Run() {
           .simulated = scheduler_.now(),
           .steps = scheduler_.steps(),
           .starts = safety_->starts(),
-          .jobs = static_cast<uint64_t>(clients_->submitted())};
+          .jobs = static_cast<uint64_t>(clients_->submitted()),
+          .hangs = hangs_.size()};
 }
 
 void World::Expect(absl::Duration bound, const std::function<std::string()>& missing) {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/simulation/clients.h"
@@ -22,7 +24,7 @@ struct Outcome {
   std::string failure;  // empty: no rule was violated
   uint64_t hash = 0;    // over all events
   absl::Duration simulated;
-  uint64_t steps = 0, starts = 0, jobs = 0;
+  uint64_t steps = 0, starts = 0, jobs = 0, hangs = 0;
 };
 
 class World final : public FaultTarget {
@@ -56,6 +58,9 @@ class World final : public FaultTarget {
   bool StepUntil(absl::Duration limit);
   // Fails unless `missing` returns "" within the bound.
   void Expect(absl::Duration bound, const std::function<std::string()>& missing);
+  // The rule "still": now, and again and again.
+  void WatchHangs();
+  void CheckHang(const Job& job);
   std::string UnwellNodes();
   std::string UnfinishedJobs();
 
@@ -73,7 +78,9 @@ class World final : public FaultTarget {
   std::unique_ptr<Clients> clients_;
   std::unique_ptr<Faults> faults_;
   std::vector<std::string> queues_;
-  int64_t shared_memory_bytes_ = 0;  // see Workload
+  const ActorPtr watcher_ = std::make_shared<Actor>();
+  std::set<std::pair<JobId, uint32_t>> hangs_;  // found by the server: the job, and its epoch
+  int64_t shared_memory_bytes_ = 0;             // see Workload
   int rack_nodes_ = 0;
   bool borrows_ = false;
 };

@@ -79,6 +79,18 @@ TEST_CASE("members that have succeeded, and the coordinator, do not count") {
   CHECK(told.Judge(run).has_value());
 }
 
+TEST_CASE("tasks of a group that waits for one that hangs do not hide the hang") {
+  JobShape shape = Watched(1);
+  shape.groups.push_back({.name = "after", .depends_on = {{0, GroupCondition::kCompleted}}});
+  Running run(shape);
+  Told told{{{0, Still(7)}}};
+  const auto hung = told.Judge(run);
+  REQUIRE(hung.has_value());
+  CHECK(hung->task == TaskKey{run.job, 0});
+  run.cluster.Exit(run.job, 0, 0);  // now the other group's task is on its way
+  CHECK_FALSE(told.Judge(run).has_value());
+}
+
 TEST_CASE("tasks that run alone are judged one by one, and without a watchdog nobody is") {
   JobShape shape = Watched(2);
   shape.groups[0].membership = GangMembership::kIndependent;
