@@ -185,7 +185,7 @@ void Faults::JumpClock() {
                             : dice_.Chance(0.5) ? dice_.Around(absl::Seconds(30))
                                                 : -dice_.Around(absl::Seconds(30));
   trace_->Add(scheduler_->now(), "clock jumps", absl::ToInt64Seconds(by));
-  if (dice_.Chance(0.5)) return target_->server().clock().Jump(by);
+  if (dice_.Chance(0.5)) return target_->JumpServerClock(by);
   Any().JumpClock(by);
 }
 

@@ -24,6 +24,7 @@ class FaultTarget {
   virtual Machine& machine(size_t node) = 0;
   virtual Clients& clients() = 0;
   virtual const Safety& safety() const = 0;
+  virtual void JumpServerClock(absl::Duration by) = 0;
   virtual void StartServer() = 0;
   virtual void Backup() = 0;
   // While the server does not run: restores the backup, or starts a new store.

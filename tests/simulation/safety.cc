@@ -170,7 +170,7 @@ void Safety::CheckOwn(const Job& job) {
 void Safety::OnRead(const std::string& name, const Read& read) {
   if (read.incarnation != incarnation_) return;
   const auto [number, at, found, ended, succeeded] = read;
-  latest_ = std::max(latest_, wall_());
+  NoteTime();
   Job& job = jobs_.at(name);
   if (job.ended && at <= job.ended_at) return;  // superseded by the read that reported its end
   if (succeeded) CheckOwn(job);

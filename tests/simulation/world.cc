@@ -168,6 +168,11 @@ void World::MakeClients() {
                                        [this](const std::string& what) { Fail(what); });
 }
 
+void World::JumpServerClock(absl::Duration by) {
+  safety_->NoteTime();
+  server_->clock().Jump(by);
+}
+
 void World::StartServer() {
   if (server_->up()) return;
   server_->Start();

@@ -43,6 +43,7 @@ class World final : public FaultTarget {
   Machine& machine(size_t node) override { return *machines_[node]; }
   Clients& clients() override { return *clients_; }
   const Safety& safety() const override { return *safety_; }
+  void JumpServerClock(absl::Duration by) override;
   void StartServer() override;
   void Backup() override;
   void RestoreServer(bool fresh) override;
