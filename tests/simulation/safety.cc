@@ -167,10 +167,18 @@ void Safety::CheckOwn(const Job& job) {
                            job.tasks, " tasks have"));
 }
 
+void Safety::NoteTime() {
+  const absl::Time now = wall_();
+  latest_ = std::max(latest_, now);
+  for (auto& [name, job] : jobs_) {
+    if (job.may_end_since) job.may_end_since = std::min(*job.may_end_since, now);
+  }
+}
+
 void Safety::OnRead(const std::string& name, const Read& read) {
   if (read.incarnation != incarnation_) return;
   const auto [number, at, found, ended, succeeded] = read;
-  NoteTime();
+  latest_ = std::max(latest_, wall_());
   Job& job = jobs_.at(name);
   if (job.ended && at <= job.ended_at) return;  // superseded by the read that reported its end
   if (succeeded) CheckOwn(job);

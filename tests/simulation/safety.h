@@ -26,7 +26,6 @@
 #ifndef BERTH_TESTS_SIMULATION_SAFETY_H_
 #define BERTH_TESTS_SIMULATION_SAFETY_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -59,8 +58,9 @@ class Safety final : public Observer {
 
   // Calls of clients. A job may start once it was sent, before its answer arrived.
   void OnSubmitting(const v1::Job& job);
-  // Before the wall clock is set, and at each read: jobs were deleted by its latest time.
-  void NoteTime() { latest_ = std::max(latest_, wall_()); }
+  // Before and after the wall clock is set. Jobs were deleted by its latest time;
+  // after it was set back, and the server restarted, they end at times from before.
+  void NoteTime();
   // Answers from a server of another incarnation say nothing about this one.
   void OnSubmitted(const std::string& name, uint64_t uid, uint64_t incarnation);
   void OnCancelling(const std::string& name, bool force);

@@ -171,6 +171,7 @@ void World::MakeClients() {
 void World::JumpServerClock(absl::Duration by) {
   safety_->NoteTime();
   server_->clock().Jump(by);
+  safety_->NoteTime();
 }
 
 void World::StartServer() {
