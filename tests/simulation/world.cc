@@ -21,6 +21,8 @@ constexpr absl::Duration kSettle = absl::Minutes(30);
 constexpr absl::Duration kHealWithin = absl::Minutes(10);
 constexpr absl::Duration kFinishWithin = absl::Hours(24);
 constexpr absl::Duration kLook = absl::Seconds(10);
+// A hang lasts for its dump_wait, 10 s, at least.
+constexpr absl::Duration kLookForHangs = absl::Seconds(3);
 // A machine whose clock goes on while its processes are frozen looks as if they hung, for the
 // longest watchdog and grace.
 constexpr absl::Duration kFreezeExcuses = absl::Minutes(15);
@@ -240,7 +242,7 @@ void World::CreateQueues(int count) {
 // ---- Hangs
 
 void World::WatchHangs() {
-  scheduler_.After(kLook, watcher_, [this] { WatchHangs(); });
+  scheduler_.After(kLookForHangs, watcher_, [this] { WatchHangs(); });
   if (!server_->up()) return;
   server_->loop().Read([&](const ClusterState& state, uint64_t) {
     state.jobs().ForEach([&](JobId, const Job& job) {

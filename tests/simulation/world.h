@@ -59,7 +59,7 @@ class World final : public FaultTarget {
   bool StepUntil(absl::Duration limit);
   // Fails unless `missing` returns "" within the bound.
   void Expect(absl::Duration bound, const std::function<std::string()>& missing);
-  // The rule "still": now, and again and again.
+  // The rule "still": now, and every few seconds.
   void WatchHangs();
   void CheckHang(const Job& job);
   std::string UnwellNodes();
