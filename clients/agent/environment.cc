@@ -130,7 +130,7 @@ void AddTorchrun(const v1::TaskLaunch& launch, Environment* env) {
   (*env)["PET_NODE_RANK"] = absl::StrCat(launch.rank());
   (*env)["PET_RDZV_BACKEND"] = "c10d";
   (*env)["PET_RDZV_ID"] = (*env)["TORCHELASTIC_RUN_ID"];
-  const bool hosts = launch.rank() == 0 && !launch.elsewhere();
+  const bool hosts = launch.hosts() || (launch.rank() == 0 && !launch.elsewhere());
   (*env)["PET_RDZV_CONF"] = absl::StrCat("is_host=", hosts ? "true" : "false");
   if (port == env->end()) return;
   (*env)["PET_MASTER_ADDR"] = address;

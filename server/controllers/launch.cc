@@ -28,6 +28,7 @@ void SetRanks(const LaunchOrder& order, v1::TaskLaunch* launch) {
   launch->set_rigid(order.job->group_rigid[order.group]);
   launch->set_coordinator(order.job->coordinator == order.group);
   launch->set_elsewhere(order.job->coordinator.has_value() && !launch->coordinator());
+  launch->set_hosts(rank.rank > 0 && ranks.master == order.task);
   launch->set_least_world(order.job->least_world);
   launch->set_most_world(order.job->most_world);
   launch->set_world_size(order.world > 0 ? order.world : ranks.world_size);
@@ -94,8 +95,9 @@ void SetPrepare(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duratio
           prepare->mutable_launch()->mutable_kill_grace());
   prepare->set_start_at_once(order.job->task_count == 1);
   const LaunchJob& job = *order.job;
-  const bool hosts = job.coordinator.has_value() ? job.coordinator == order.group
-                                                 : job.ranks.tasks[order.task].rank == 0;
+  const bool hosts = job.coordinator.has_value()
+                         ? job.coordinator == order.group
+                         : job.ranks.tasks[order.task].rank == 0 || job.ranks.master == order.task;
   prepare->set_reserve_port(hosts);
   if (hosts) prepare->set_preferred_port(order.preferred_port);
 }

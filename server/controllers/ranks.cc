@@ -63,6 +63,23 @@ std::optional<uint32_t> Coordinator(const Job& job) {
   return std::nullopt;
 }
 
+// Independent tasks are replaced alone, at any time: members of a rigid group cannot rely on them.
+// With a rendezvous group they can, as the job restarts when its rank 0 is lost.
+std::optional<uint32_t> HostOfRigid(const Job& job, uint32_t epoch) {
+  std::optional<uint32_t> host;
+  if (epoch == 0) return host;
+  for (const Group& group : job.groups) {
+    if (group.membership == GangMembership::kRendezvous) return std::nullopt;
+    if (MembershipOf(group) != GangMembership::kRigid) continue;
+    const uint32_t end = group.first_task + static_cast<uint32_t>(group.replicas);
+    for (uint32_t i = group.first_task; i < end; ++i) {
+      if (job.tasks[i].epoch != epoch || !IsMember(job.tasks[i], epoch)) continue;
+      if (!host.has_value() || job.tasks[i].rank < job.tasks[*host].rank) host = i;
+    }
+  }
+  return host;
+}
+
 }  // namespace
 
 Ranks ComputeRanks(const Job& job, uint32_t epoch) {
@@ -70,6 +87,7 @@ Ranks ComputeRanks(const Job& job, uint32_t epoch) {
   ranks.tasks.resize(job.tasks.size());
   const std::vector<uint32_t> members = MembersByRank(job, epoch);
   ranks.master = Coordinator(job);
+  if (!ranks.master.has_value()) ranks.master = HostOfRigid(job, epoch);
   if (!ranks.master.has_value() && !members.empty()) ranks.master = members.front();
   ranks.world_size = static_cast<int32_t>(members.size());
   absl::flat_hash_map<NodeId, int32_t> numbers;  // only looked up, never iterated

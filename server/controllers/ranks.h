@@ -36,14 +36,15 @@ struct Ranks {
   std::vector<NodeId> nodes;          // by node rank
   std::vector<int32_t> node_members;  // by node rank: local world sizes
   int32_t world_size = 0;
-  // Where the others meet: the coordinator, or the member with the lowest rank. That is 0, except
-  // while that task of an independent group is between two attempts. An index in the job; absent if
-  // there is neither.
+  // Where the others meet: the coordinator. Without one, and without a rendezvous group, members of
+  // a rigid group meet at the lowest rank of the rigid groups that were bound in that epoch. All
+  // others meet at the member with the lowest rank: 0, except while that task of an independent
+  // group is between two attempts. An index in the job; absent if there is none.
   std::optional<uint32_t> master;
 };
 
-// For attempts of a rigid gang that were bound in that epoch; 0: for others, and attempts bound by a
-// version without epochs: then the members are those of the moment. O(tasks). Pure.
+// For attempts of a rigid gang that were bound in that epoch; 0: for others, and attempts bound by
+// a version without epochs: then the members are those of the moment. O(tasks). Pure.
 Ranks ComputeRanks(const Job& job, uint32_t epoch);
 
 }  // namespace berth

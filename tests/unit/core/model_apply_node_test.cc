@@ -59,6 +59,35 @@ TEST_CASE_METHOD(Fixture, "silence makes tasks lost, and a return restores their
   CHECK(CheckConsistency(state).ok());
 }
 
+TEST_CASE_METHOD(Fixture, "the state lists the nodes that tasks may have to leave", "[model]") {
+  CHECK_FALSE(state.Expels(n));
+  REQUIRE(Try(NodeSteered{.id = n, .cordoned = true, .reason = "cordoned only"}).ok());
+  CHECK_FALSE(state.Expels(n));
+  REQUIRE(Try(NodeSteered{.id = n, .cordoned = true, .draining = true, .reason = "drained"}).ok());
+  CHECK(state.Expels(n));
+  REQUIRE(
+      Try(NodeSteered{.id = n, .reason = "one device", .drain = {.devices = Devices({1})}}).ok());
+  CHECK(state.Expels(n));
+  REQUIRE(Try(NodeSteered{.id = n}).ok());
+  CHECK_FALSE(state.Expels(n));
+  NodeSpec sick = NodeWith("n", 4);
+  sick.devices[1].unhealthy = true;
+  REQUIRE(Register(sick).ok());
+  CHECK(state.Expels(n));
+  NodeSpec tainted = NodeWith("n", 4);
+  tainted.taints = {{.key = "keeps others off"}};
+  REQUIRE(Register(tainted).ok());
+  CHECK_FALSE(state.Expels(n));
+  tainted.taints[0].evicts = true;
+  REQUIRE(Register(tainted).ok());
+  CHECK(state.expelling_nodes().size() == 1);
+  CHECK(CheckConsistency(state).ok());
+  REQUIRE(Try(NodeSilenced{n}).ok());
+  REQUIRE(Try(NodeFenced{n}).ok());
+  REQUIRE(Try(NodeDeleted{n}).ok());
+  CHECK(state.expelling_nodes().empty());
+}
+
 TEST_CASE_METHOD(Fixture, "fencing ends lost tasks according to the job's policy", "[model]") {
   const JobId fence = Running("fence", NodeLossPolicy::kFence, 0);
   const JobId keep = Running("keep", NodeLossPolicy::kKeep, 1);

@@ -108,6 +108,47 @@ TEST_CASE("ranks: a group that joined another meets at its rank 0, even if that 
   CHECK(ranks.nodes == std::vector<NodeId>{NodeId{5}, NodeId{7}, NodeId{8}});
 }
 
+TEST_CASE("ranks: a rigid group beside an independent one meets at its own lowest rank") {
+  const std::vector<Group> groups = [] {
+    std::vector<Group> list(2);
+    list[0].name = "loader";
+    list[0].replicas = 2;
+    list[0].min_available = 0;
+    list[1].name = "worker";
+    list[1].replicas = 2;
+    list[1].min_available = 2;
+    list[1].first_task = 2;
+    return list;
+  }();
+  Job job;
+  job.groups = groups;
+  job.tasks.Reset(4);
+  const auto put = [&](size_t i, TaskState state, uint32_t node, uint32_t epoch) {
+    Task task;
+    task.state = state;
+    task.node = NodeId{node};
+    task.rank = static_cast<uint16_t>(i);
+    task.epoch = epoch;
+    task.attempt = 1;
+    task.world = 4;
+    job.tasks.Set(i, task);
+  };
+  for (uint32_t i = 0; i < 4; ++i) put(i, TaskState::kStarting, i + 1, 1);
+  CHECK(ComputeRanks(job, 1).master == 2);
+  CHECK(ComputeRanks(job, 0).master == 0);  // for its loaders
+  put(0, TaskState::kBound, 9, 2);          // replaced
+  CHECK(ComputeRanks(job, 1).master == 2);
+  put(2, TaskState::kSucceeded, 3, 1);
+  CHECK(ComputeRanks(job, 1).master == 2);
+  SECTION("but at rank 0 if the job restarts when that is lost") {
+    std::vector<Group> declared = groups;
+    declared[0].membership = GangMembership::kRendezvous;
+    job.groups = declared;
+    put(0, TaskState::kRunning, 1, 1);
+    CHECK(ComputeRanks(job, 1).master == 0);
+  }
+}
+
 TEST_CASE("ranks: a coordinator has none, and all meet there") {
   const std::vector<Group> groups = [] {
     std::vector<Group> list(2);
