@@ -201,6 +201,19 @@ void Assemble(const std::vector<PciDraft>& drafts, Machine* machine, Keep keep) 
   ShareModels(&machine->gpus);
 }
 
+void AddPluggedMemory(int64_t total_bytes, Machine* machine) {
+  std::vector<NumaNode*> hosts;
+  for (NumaNode& node : machine->numa_nodes) {
+    if (node.gpu_memory)
+      total_bytes -= node.memory_bytes;
+    else
+      hosts.push_back(&node);
+  }
+  if (total_bytes <= machine->host_memory_bytes) return;
+  if (hosts.size() == 1) hosts.front()->memory_bytes += total_bytes - machine->host_memory_bytes;
+  machine->host_memory_bytes = total_bytes;
+}
+
 void NameGpusWithoutUuid(Machine* machine) {
   std::map<std::string, int> holders;
   for (const Gpu& gpu : machine->gpus) ++holders[gpu.uuid];

@@ -42,6 +42,11 @@ int32_t PartitionOf(const PciDraft& draft, const OsDevice& device);
 enum class Keep { kDevices, kAll };
 void Assemble(const std::vector<PciDraft>& drafts, Machine* machine, Keep keep = Keep::kDevices);
 
+// The kernel's figures of NUMA nodes leave out memory that was plugged in later (seen in virtual
+// machines: 8 of 24 GiB). `total_bytes`: of the machine, GPU memory that the kernel manages
+// included.
+void AddPluggedMemory(int64_t total_bytes, Machine* machine);
+
 // Fills in uuids that no driver reports or that are not unique: "PCI-ADDRESS[-pN]".
 void NameGpusWithoutUuid(Machine* machine);
 

@@ -1,6 +1,7 @@
 #include "clients/agent/discovery/discover.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "clients/agent/discovery/assemble.h"
@@ -52,6 +53,7 @@ Machine Live(const std::string& nvml_library) {
   } else {
     machine.warnings.emplace_back(read.status().message());
   }
+  AddPluggedMemory(int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE), &machine);
   JoinNicPorts("", &machine);
   JoinAmd("", &machine);
   JoinNvmlLibrary(nvml_library.empty() ? kNvmlLibraryName : nvml_library, &machine);

@@ -41,6 +41,25 @@ TEST_CASE("a machine survives encoding and decoding") {
   CHECK(back->gpus[0].mig[0].profile == "1g.10gb");
 }
 
+TEST_CASE("memory that was plugged in later counts, and memory of GPUs does not") {
+  constexpr int64_t kGib = int64_t{1} << 30;
+  Machine machine;
+  machine.numa_nodes = {{.os_index = 0, .memory_bytes = 8 * kGib},
+                        {.os_index = 1, .memory_bytes = 80 * kGib, .gpu_memory = true}};
+  machine.host_memory_bytes = 8 * kGib;
+  AddPluggedMemory(104 * kGib, &machine);
+  CHECK(machine.host_memory_bytes == 24 * kGib);
+  CHECK(machine.numa_nodes[0].memory_bytes == 24 * kGib);
+  CHECK(machine.numa_nodes[1].memory_bytes == 80 * kGib);
+  AddPluggedMemory(90 * kGib, &machine);  // less than the nodes have: they are right
+  CHECK(machine.host_memory_bytes == 24 * kGib);
+  machine.numa_nodes[1].gpu_memory = false;
+  machine.host_memory_bytes = 104 * kGib;
+  AddPluggedMemory(128 * kGib, &machine);
+  CHECK(machine.host_memory_bytes == 128 * kGib);  // of which node, nobody says
+  CHECK(machine.numa_nodes[0].memory_bytes == 24 * kGib);
+}
+
 TEST_CASE("damaged bytes on the wire are refused, or decode to another valid machine") {
   const std::string bytes = EncodeMachine(Sample());
   for (size_t size = 0; size < bytes.size(); size += 7)
