@@ -16,6 +16,7 @@ from berth_harness import BIN, SOURCE
 
 FAKE_NVML = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release")) / "tests" / "libberth_fake_nvml.so"
 CHECK = SOURCE / "deploy" / "gpu-check"
+HAS_TORCH = subprocess.run(["/usr/bin/python3", "-c", "import torch.distributed"], capture_output=True).returncode == 0
 
 # GPU 2 is partitioned into two instances.
 GPUS = [{"bus": 0x10 + i, "uuid": f"GPU-fake-{i + 1}", "mig": i == 2} for i in range(3)]
@@ -49,6 +50,14 @@ int cuDeviceGetCount(int* count) {
   return 0;
 }
 int cuDeviceGet(int* device, int index) { *device = index; return 0; }
+// Every kernel writes to a wrong address.
+int cuDevicePrimaryCtxRetain(void** context, int device) { *context = &cuInit; return 0; }
+int cuCtxSetCurrent(void* context) { return 0; }
+int cuModuleLoadData(void** module, const void* image) { *module = &cuInit; return 0; }
+int cuModuleGetFunction(void** function, void* module, const char* name) { *function = &cuInit; return 0; }
+int cuLaunchKernel(void* f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned s, void* t,
+                   void** p, void** x) { return 0; }
+int cuCtxSynchronize(void) { return 700; }
 int cuDeviceGetUuid(unsigned char* uuid, int device) { memset(uuid, device + 1, 16); return 0; }
 """
 
@@ -82,7 +91,7 @@ class GpuCheck(unittest.TestCase):
         subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(self.home / "libcuda.so"), str(source)], check=True)
         (self.home / "libcuda.so").chmod(0o755)
 
-    def check(self, state="", nvlinks="NV4", change=lambda text: text):
+    def check(self, *options, state="", nvlinks="NV4", change=lambda text: text):
         (self.home / "state").write_text("ecc 0 0\necc 1 0\npending 1 0\n" + state)
         (self.home / "q.xml").write_text(smi_xml(change))
         (self.home / "topo.txt").write_text(TOPO.format(a=nvlinks))
@@ -92,7 +101,7 @@ class GpuCheck(unittest.TestCase):
         result = subprocess.run(
             [sys.executable, str(CHECK), "--bin", str(BIN), "--nvidia-smi", str(smi), "--nvml", str(FAKE_NVML),
              "--cuda", str(self.home / "libcuda.so"), "--topology", str(self.home / "places.xml"),
-             "--report", str(self.home / "report")],
+             "--report", str(self.home / "report"), *options],
             capture_output=True, text=True, timeout=400, env={**os.environ, "BERTH_FAKE_NVML_STATE": str(self.home / "state")})
         return result.returncode, result.stdout + result.stderr
 
@@ -117,6 +126,18 @@ class GpuCheck(unittest.TestCase):
         self.assertTrue(any("no condition holds" in failure for failure in failures), text)
         self.assertIn("XID 79", text)
         self.assertNotIn("GPU-fake-2 memory", "\n".join(failures))
+
+    def test_a_program_at_fault(self):
+        code, text = self.check("--fault", state="xid 0 31\n")
+        self.assertEqual((code, self.failures(text)), (0, []), text)
+        self.assertIn("CUDA refuses it: gpu-check CUDA error 700", text)
+        self.assertIn("the job fails: w-0 exited with 3", text)
+
+    @unittest.skipUnless(HAS_TORCH, "PyTorch is not installed")
+    def test_a_gang_that_trains(self):
+        code, text = self.check("--train", "/usr/bin/python3", "--train-device", "cpu")
+        self.assertEqual((code, self.failures(text)), (0, []), text)
+        self.assertIn("it resumed from its checkpoint: at step [50]", text)
 
     def test_without_nvidia_smi(self):
         result = subprocess.run([sys.executable, str(CHECK), "--bin", str(BIN), "--nvidia-smi", "/nonexistent/nvidia-smi"],

@@ -5,7 +5,7 @@ the same bits as one that was not, if it resumes exactly where a checkpoint was 
 writes a file of its own to `RECORDS`, one JSON line for its start, each step, each checkpoint and its end.
 
 Environment, besides what Berth and torchrun set: RECORDS, CHECKPOINT (a file that all members see), STEPS, STEP_S,
-SAVE_EVERY. On SIGUSR1 of any member, all members agree on a step, rank 0 saves, and those that got the signal leave.
+SAVE_EVERY, DEVICE (cpu, or cuda for the only visible GPU), BACKEND (gloo, or nccl with a GPU for each member). On SIGUSR1 of any member, all members agree on a step, rank 0 saves, and those that got the signal leave.
 """
 import faulthandler
 import hashlib
@@ -23,6 +23,8 @@ import torch.distributed
 STEPS, SAVE_EVERY = int(os.environ["STEPS"]), int(os.environ["SAVE_EVERY"])
 STEP_S = float(os.environ["STEP_S"])
 CHECKPOINT = pathlib.Path(os.environ["CHECKPOINT"])
+DEVICE, BACKEND = os.environ.get("DEVICE", "cpu"), os.environ.get("BACKEND", "gloo")
+SUMS_ON = DEVICE if BACKEND == "nccl" else "cpu"
 SAVED = 75  # the exit code of a member that was asked to save and did: EX_TEMPFAIL, "try again later"
 LEAVE_S = 5  # how long a member waits for its own signal after all have saved, before it goes on
 
@@ -61,7 +63,7 @@ def batch(step, rank, world):
     source = torch.Generator().manual_seed(step)
     examples = torch.randn(32, 16, generator=source)
     wanted = torch.sin(examples.sum(dim=1, keepdim=True))
-    return examples[rank::world], wanted[rank::world]
+    return examples[rank::world].to(DEVICE), wanted[rank::world].to(DEVICE)
 
 
 class Training:
@@ -70,8 +72,9 @@ class Training:
         self.told = 0.0
         torch.manual_seed(0)
         model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
+        model.to(DEVICE)
         self.step = 0
-        saved = torch.load(CHECKPOINT) if CHECKPOINT.exists() else None
+        saved = torch.load(CHECKPOINT, map_location=DEVICE) if CHECKPOINT.exists() else None
         if saved is not None:
             model.load_state_dict(saved["model"])
             self.step = saved["step"]
@@ -84,7 +87,7 @@ class Training:
 
     def check_agreement(self):
         """All members must have read the same checkpoint."""
-        ends = torch.tensor([self.step, -self.step])
+        ends = torch.tensor([self.step, -self.step], device=SUMS_ON)
         torch.distributed.all_reduce(ends, op=torch.distributed.ReduceOp.MAX)
         assert ends[0] == -ends[1], f"members resume between the steps {-ends[1]} and {ends[0]}"
 
@@ -105,7 +108,7 @@ class Training:
         loss = torch.nn.functional.mse_loss(self.model(examples), wanted)
         loss.backward()
         self.optimizer.step()
-        sums = torch.tensor([loss.item(), float(asked)], dtype=torch.float64)
+        sums = torch.tensor([loss.item(), float(asked)], dtype=torch.float64, device=SUMS_ON)
         torch.distributed.all_reduce(sums)
         self.step += 1
         self.record.write("step", step=self.step, loss=sums[0].item().hex())
@@ -115,7 +118,7 @@ class Training:
         return sums[1] > 0
 
     def digest(self):
-        parameters = b"".join(p.detach().numpy().tobytes() for p in self.model.module.parameters())
+        parameters = b"".join(p.detach().cpu().numpy().tobytes() for p in self.model.module.parameters())
         return hashlib.sha256(parameters).hexdigest()
 
 
@@ -142,9 +145,10 @@ def main():
     signal.signal(signal.SIGUSR1, ask)
     faulthandler.enable()  # SIGABRT, which a gang that hangs gets, writes the stacks
     torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(DEVICE != "cpu")
     record = Record()
     record.write("start")
-    torch.distributed.init_process_group("gloo")
+    torch.distributed.init_process_group(BACKEND)
     training = Training(record)
     record.write("meet", step=training.step)
     notify("READY=1")
