@@ -36,7 +36,7 @@ static_assert(kFields<NodeDeleted> == 1);
 static_assert(kFields<JobSubmitted> == 3);
 static_assert(kFields<JobUpdated> == 4);
 static_assert(kFields<JobCancelled> == 3);
-static_assert(kFields<JobSuspended> == 2);
+static_assert(kFields<JobSuspended> == 3);
 static_assert(kFields<JobDeleted> == 1);
 static_assert(kFields<TaskReported> == 11);
 static_assert(kFields<TasksBound> == 4);
@@ -137,6 +137,7 @@ struct Setter {
   void operator()(const JobSuspended& event) const {
     out->mutable_job_suspended()->set_id(event.id.value);
     out->mutable_job_suspended()->set_suspended(event.suspended);
+    out->mutable_job_suspended()->set_why(event.why);
   }
   void operator()(const JobDeleted& event) const {
     out->mutable_job_deleted()->set_id(event.id.value);
@@ -452,7 +453,8 @@ EventBody GetBody(const pb::LogEvent& m, Reader& reader) {
                           .force = m.job_cancelled().force()};
     case pb::LogEvent::kJobSuspended:
       return JobSuspended{.id = JobId{m.job_suspended().id()},
-                          .suspended = m.job_suspended().suspended()};
+                          .suspended = m.job_suspended().suspended(),
+                          .why = m.job_suspended().why()};
     case pb::LogEvent::kJobDeleted:
       return JobDeleted{.id = JobId{m.job_deleted().id()}};
     case pb::LogEvent::kTaskReported:

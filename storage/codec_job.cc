@@ -37,12 +37,12 @@ static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 31);
-static_assert(kFields<GroupSpec> == 21);
+static_assert(kFields<JobSpec> == 32);
+static_assert(kFields<GroupSpec> == 22);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
 static_assert(kFields<Toleration> == 2);
-static_assert(kFields<LifecyclePolicy> == 4);
+static_assert(kFields<LifecyclePolicy> == 6);
 static_assert(kFields<GroupDependency> == 2);
 static_assert(kFields<Spread> == 2);
 static_assert(kFields<JobDependency> == 2);
@@ -126,6 +126,10 @@ void SetPolicies(const std::vector<LifecyclePolicy>& policies,
     message->mutable_exit_codes()->Add(policy.exit_codes.begin(), policy.exit_codes.end());
     message->set_action(static_cast<pb::PolicyAction>(policy.action));
     if (policy.after != absl::ZeroDuration()) SetDuration(policy.after, message->mutable_after());
+    message->set_rung(policy.rung);
+    if (policy.within != absl::ZeroDuration()) {
+      SetDuration(policy.within, message->mutable_within());
+    }
   }
 }
 
@@ -139,7 +143,10 @@ std::vector<LifecyclePolicy> GetPolicies(const RepeatedPtrField<pb::LifecyclePol
          .exit_codes = {message.exit_codes().begin(), message.exit_codes().end()},
          .action = GetAction(message.action(), reader),
          .after = reader.GetDuration(message.has_after(), message.after(), absl::ZeroDuration(),
-                                     "after")});
+                                     "after"),
+         .rung = message.rung(),
+         .within = reader.GetDuration(message.has_within(), message.within(), absl::ZeroDuration(),
+                                      "within")});
   }
   return policies;
 }
@@ -169,6 +176,7 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
   if (group.priority.has_value()) out->set_priority(*group.priority);
   out->set_membership(static_cast<pb::Membership>(group.membership));
   out->set_coordinator(group.coordinator);
+  if (group.spare_of.has_value()) out->set_spare_of(*group.spare_of);
   const TopologyConstraint none;
   if (!(group.topology == none)) SetTopology(group.topology, out->mutable_topology());
   if (!(group.partition_topology == none)) {
@@ -199,7 +207,9 @@ GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
       .priority = {},
       .membership = reader.Enum<GangMembership>(
           message.membership(), pb::Membership_IsValid(message.membership()), "membership"),
-      .coordinator = message.coordinator()};
+      .coordinator = message.coordinator(),
+      .spare_of = {}};
+  if (message.has_spare_of()) group.spare_of = message.spare_of();
   if (message.has_priority()) group.priority = message.priority();
   if (message.has_topology()) group.topology = GetTopology(message.topology(), reader);
   if (message.has_partition_topology()) {
@@ -324,6 +334,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   for (const AffinityTerm& term : spec.affinity) SetAffinity(term, out->add_affinity());
   out->mutable_saved_exit_codes()->Add(spec.saved_exit_codes.begin(), spec.saved_exit_codes.end());
   out->set_saves_before_drain(spec.saves_before_drain);
+  out->set_suspends_idle(spec.suspends_idle);
   SetTimes(spec, out);
 }
 
@@ -354,6 +365,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
     spec.affinity.push_back(GetAffinity(term));
   spec.saved_exit_codes = {message.saved_exit_codes().begin(), message.saved_exit_codes().end()};
   spec.saves_before_drain = message.saves_before_drain();
+  spec.suspends_idle = message.suspends_idle();
   GetTimes(message, reader, spec);
   return spec;
 }

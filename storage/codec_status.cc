@@ -51,7 +51,7 @@ static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONS
 static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobStatus> == 24);
+static_assert(kFields<JobStatus> == 25);
 static_assert(kFields<Checkpoint> == 4);
 static_assert(kFields<Hang> == 5);
 static_assert(kFields<Eviction> == 5);
@@ -176,6 +176,7 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_suspended(status.suspended);
   out->set_cancelled(status.cancelled);
   out->set_forced(status.forced);
+  out->set_rung(status.rung);
   out->set_message(status.message);
   out->set_evictions(status.evictions);
   if (!(status.eviction == Eviction{})) SetEviction(status.eviction, out->mutable_eviction());
@@ -221,6 +222,7 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   status.suspended = m.suspended();
   status.cancelled = m.cancelled();
   status.forced = m.forced();
+  status.rung = static_cast<uint8_t>(m.rung());
   status.message = m.message();
   status.evictions = m.evictions();
   if (m.has_eviction()) status.eviction = GetEviction(m.eviction(), reader);

@@ -186,6 +186,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   logic_->SetExecRunner(execs_.get());
   logic_->SetNoticeSource(notices_.get());
   logic_->SetGpuDivider(this);
+  logic_->SetKeptFiles(&isolation_->kept());
   return absl::OkStatus();
 }
 
@@ -354,6 +355,11 @@ void AgentLoop::HandleHealth() {
   for (HealthRound& round : rounds) {
     for (const CheckResult& result : round.results) changed |= NoteResult(result);
     metrics_.gpus = std::move(round.gpus);
+    std::map<std::string, int64_t> use;
+    if (metrics_.gpus.has_value()) {
+      for (const auto& gpu : metrics_.gpus->gpus) use.emplace(gpu.uuid, gpu.gpu_percent);
+    }
+    logic_->SetDeviceUse(Now(), use);
     metrics_.last_xids = std::move(round.last_xids);
     round_over_ = round.number;
   }

@@ -30,11 +30,12 @@ struct EnvironmentContext {
   std::string socket_interface = {};                  // for members of gangs; empty: not set
   std::string user;
   std::string home;
-  std::string scratch = {}, tmp = {};  // the task's private directories; empty: not set
-  std::string hostfile = {};           // empty: in task_directory
-  std::string notify_socket = {};      // empty: none
-  std::string task_directory;          // absolute; unique on this machine, even with several agents
-  Environment image = {};  // of the task's image; all other variables except PATH override it
+  std::string scratch = {}, tmp = {};       // the task's private directories; empty: not set
+  std::string hostfile = {};                // empty: in task_directory
+  std::string notify_socket = {};           // empty: none
+  std::string keep = {}, keep_memory = {};  // what stays for the job's next attempt; empty: nothing
+  std::string task_directory;  // absolute; unique on this machine, even with several agents
+  Environment image = {};      // of the task's image; all other variables except PATH override it
 };
 
 // The user's variables (launch.env) override all others except BERTH_TASK_DIR, by which the agent

@@ -21,6 +21,7 @@ namespace berth {
 
 inline constexpr char kImageWork[] = "/run/berth/work";
 inline constexpr char kImageScratch[] = "/run/berth/scratch";
+inline constexpr char kImageKeep[] = "/run/berth/keep";
 inline constexpr char kImageHostfile[] = "/run/berth/hostfile";
 inline constexpr char kImageNotify[] = "/run/berth/notify";
 

@@ -126,6 +126,16 @@ class NoticeSource {
   virtual std::optional<TaskNotices> Read(const TaskId& id, NoticesVersion* version) = 0;
 };
 
+// Files of jobs that outlive their tasks on this node (JobSpec.keep). A job is a TaskId with task
+// and attempt 0.
+class KeptFiles {
+ public:
+  virtual ~KeptFiles() = default;
+  virtual std::vector<TaskId> Jobs() const = 0;
+  // Call only without a live task of the job.
+  virtual void Drop(const TaskId& job) = 0;
+};
+
 // Commands inside running tasks. Their output arrives later as ExecOutput.
 class ExecRunner {
  public:

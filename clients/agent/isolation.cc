@@ -92,6 +92,11 @@ Isolation::Isolation(const config::v1::Agent& config, std::string state_director
     : config_(config),
       state_directory_(std::move(state_directory)),
       users_(config.task_user(), ToMap(config.task_users()), config.allow_root_tasks()),
+      kept_(std::make_unique<KeptDirectories>(
+          state_directory_,
+          config.scratch_directory().empty()
+              ? ""
+              : absl::StrCat(config.scratch_directory(), "/", config.node_name(), "-keep-"))),
       nvidia_(ReadNvidiaFiles()) {}
 
 absl::StatusOr<std::unique_ptr<Isolation>> Isolation::Create(const config::v1::Agent& config,
@@ -287,6 +292,7 @@ absl::Status Isolation::MakeDirectories(const TaskId& id, const v1::TaskLaunch& 
        {directory + "/work", directory + "/tmp", directory + "/var-tmp", scratch}) {
     if (absl::Status status = MakeOwned(path, *user); !status.ok()) return status;
   }
+  if (absl::Status status = kept_->Make(id, launch, *user); !status.ok()) return status;
   return SetQuotas(id, launch, directory);
 }
 
@@ -311,6 +317,12 @@ std::vector<DiskArea> Isolation::DiskAreas(const TaskId& id, const v1::TaskLaunc
                      .bound_bytes = asked > 0 ? asked : bound(config_.scratch_directory()),
                      .asked = asked > 0});
   }
+  if (launch.keep_disk()) {
+    areas.push_back(
+        {.directories = {kept_->Disk(id)},
+         .bound_bytes = asked > 0 ? asked : bound(scratch.substr(0, scratch.rfind('/'))),
+         .asked = asked > 0});
+  }
   return areas;
 }
 
@@ -320,7 +332,8 @@ absl::Status Isolation::SetQuotas(const TaskId& id, const v1::TaskLaunch& launch
   if (!quotas_ && !scratch_quotas_) return absl::OkStatus();
   const auto wish = static_cast<uint32_t>(kFirstProject + (id.job_uid * 64 + id.task) % kProjects);
   const std::vector<DiskArea> areas = DiskAreas(id, launch, directory);
-  for (size_t i = 0; i < areas.size(); ++i) {
+  const size_t own = config_.scratch_directory().empty() ? 1 : 2;  // the job's are not the task's
+  for (size_t i = 0; i < own; ++i) {
     if (!(i == 0 ? quotas_ : scratch_quotas_) || areas[i].bound_bytes <= 0) continue;
     const std::string& owner = i == 0 ? directory : areas[i].directories.front();
     const int error = SetProjectQuota(owner, areas[i].directories, wish, areas[i].bound_bytes,
@@ -347,6 +360,8 @@ absl::Status Isolation::FillContext(const TaskId& id, const v1::TaskLaunch& laun
   const std::string& directory = context->task_directory;
   context->scratch = image ? kImageScratch : Scratch(id, directory);
   context->tmp = image || private_tmp_ ? "/tmp" : directory + "/tmp";
+  if (launch.keep_disk()) context->keep = image ? kImageKeep : kept_->Disk(id);
+  if (launch.keep_memory() && HasOwnSharedMemory(launch)) context->keep_memory = "/dev/shm";
   context->hostfile = image ? kImageHostfile : directory + "/hostfile";
   if (FitsSockets(directory))
     context->notify_socket = image ? kImageNotify : directory + kNotifyFile;
@@ -374,15 +389,14 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
   return FillGroup(id, launch, spec);
 }
 
-std::string Isolation::SharedMemoryDirectory(const TaskId& id) const {
-  TaskId job = id;  // one name for all tasks of the job
-  job.task = job.attempt = 0;
-  return absl::StrCat(state_directory_, "/shm/", ToString(job));
+// A client of MPS talks to the machine's server through the machine's /dev/shm.
+bool Isolation::HasOwnSharedMemory(const v1::TaskLaunch& launch) const {
+  const bool mps = config_.sharing().mode() == config::v1::Sharing::MPS;
+  return private_shm_ && !(mps && launch.device_uuids_size() > 0);
 }
 
 // CUDA imports a handle from another process only if its PID differs, so tasks of one job number
-// their PIDs from different offsets. A client of MPS talks to the machine's server through the
-// machine's /dev/shm.
+// their PIDs from different offsets.
 void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
                                const std::string& directory, const TaskUser& user,
                                SupervisorSpec* spec) const {
@@ -393,12 +407,11 @@ void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
   }
   spec->own_pids = private_pids_ && !image;  // crun makes its own
   spec->first_pid = kPidSpacing * (launch.local_rank() % kPidRanges);
-  const bool mps = config_.sharing().mode() == config::v1::Sharing::MPS;
-  if (private_shm_ && !(mps && launch.device_uuids_size() > 0)) {
+  if (HasOwnSharedMemory(launch)) {
     const int64_t otherwise = config_.max_shared_memory_bytes() > 0
                                   ? config_.max_shared_memory_bytes()
                                   : config_.memory_bytes() / 2;
-    spec->shm = SharedMemoryDirectory(id);
+    spec->shm = absl::StrCat(state_directory_, "/shm/", ToString(JobOf(id)));
     spec->shm_bytes = launch.memory_bytes() > 0 ? launch.memory_bytes()
                                                 : std::max(otherwise, kLeastSharedMemoryBytes);
     spec->shm_most_bytes =
@@ -478,6 +491,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
                                     {Scratch(id, directory), kImageScratch, true},
                                     {directory + "/hostfile", kImageHostfile, false},
                                     {directory + "/tmp", "/tmp", true}}};
+  if (launch.keep_disk()) container.binds.push_back({kept_->Disk(id), kImageKeep, true});
   if (!spec.notify.empty()) container.binds.push_back({spec.notify, kImageNotify, true});
   if (!spec.shm.empty()) container.shm = SharedMemory(spec.shm).files();
   for (const std::string& file : DeviceFiles(launch, nvidia_, access_))

@@ -22,6 +22,7 @@
 #include "clients/agent/disk_watch.h"
 #include "clients/agent/environment.h"
 #include "clients/agent/images.h"
+#include "clients/agent/kept_directories.h"
 #include "clients/agent/supervisor/spec.h"
 #include "clients/agent/task_users.h"
 
@@ -61,6 +62,8 @@ class Isolation {
   // Where the task writes to, with its limits.
   std::vector<DiskArea> DiskAreas(const TaskId& id, const v1::TaskLaunch& launch,
                                   const std::string& directory) const;
+  // What jobs keep here between two attempts.
+  KeptFiles& kept() const { return *kept_; }
   // Removes the task's directory and its other data on disks.
   void RemoveDirectory(const std::string& directory) const;
   // Removes shared memory of jobs without tasks here, left by an earlier agent that was killed.
@@ -90,7 +93,7 @@ class Isolation {
                       const TaskUser& user, SupervisorSpec* spec) const;
   void FillNotify(const v1::TaskLaunch& launch, const std::string& directory, const TaskUser& user,
                   SupervisorSpec* spec) const;
-  std::string SharedMemoryDirectory(const TaskId& id) const;
+  bool HasOwnSharedMemory(const v1::TaskLaunch& launch) const;
   std::string Scratch(const TaskId& id, const std::string& directory) const;
   void WarnOfLongPaths();
   std::string ImageCache() const;
@@ -114,6 +117,7 @@ class Isolation {
   bool private_shm_ = false;
   bool quotas_ = false;          // the kernel limits usage of the state directory's disk
   bool scratch_quotas_ = false;  // and of the scratch directory's
+  const std::unique_ptr<KeptDirectories> kept_;
   std::unique_ptr<ControlGroups> groups_;
   NvidiaFiles nvidia_;
   std::vector<DeviceAccess> access_;  // of devices that are not NVIDIA's

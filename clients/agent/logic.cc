@@ -124,6 +124,8 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
     case v1::ServerMessage::kDivideGpu:
       if (divider_ != nullptr) divider_->Divide(message.divide_gpu());
       return;
+    case v1::ServerMessage::kDropFiles:
+      return DropFiles(message.drop_files());
     case v1::ServerMessage::kExecInput:
       if (execs_ != nullptr) execs_->Input(message.exec_input());
       return;
@@ -149,6 +151,8 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   backoff_.Reset();
   epoch_ = welcome.epoch();
   takes_progress_ = welcome.takes_progress();
+  takes_kept_files_ = welcome.takes_kept_files();
+  kept_files_at_ = now.steady;
   if (welcome.has_heartbeat_interval())
     heartbeat_interval_ = DurationFrom(welcome.heartbeat_interval());
   heartbeat_interval_ = std::max(heartbeat_interval_, absl::Milliseconds(10));
@@ -161,6 +165,34 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   for (const v1::TaskReport& report : book_.Unacked()) SendReport(report);
   SendConditions();
   if (SendsProgress()) progress_.SendAll(now);
+}
+
+// Repeated, so that nobody needs to remember who keeps what where. Those of another incarnation
+// have nobody who would come back for them.
+void AgentLogic::SendKeptFiles(Instant now) {
+  kept_files_at_ = now.steady + kKeptFilesInterval;
+  if (kept_ == nullptr || !takes_kept_files_) return;
+  v1::AgentMessage message;
+  v1::KeptFiles& files = *message.mutable_kept_files();
+  for (const TaskId& job : kept_->Jobs()) {
+    if (job.incarnation != book_.store().incarnation) {
+      if (!book_.HasLive(job)) kept_->Drop(job);
+      continue;
+    }
+    files.add_job_uids(job.job_uid);
+    if (files.job_uids_size() < kMaxKeptFiles) continue;
+    Send(message);
+    files.clear_job_uids();
+  }
+  if (files.job_uids_size() > 0) Send(std::move(message));
+}
+
+void AgentLogic::DropFiles(const v1::DropFiles& request) {
+  if (kept_ == nullptr) return;
+  for (const uint64_t uid : request.job_uids()) {
+    const TaskId job = {.job_uid = uid, .incarnation = book_.store().incarnation};
+    if (!book_.HasLive(job)) kept_->Drop(job);
+  }
 }
 
 // Of tasks that have ended in the meantime: before their reports.
@@ -324,6 +356,7 @@ void AgentLogic::OnTaskEvent(Instant now, const TaskEvent& event) {
       event.kind == TaskEvent::Kind::kExited || event.kind == TaskEvent::Kind::kRefused;
   if (over && execs_ != nullptr) execs_->EndTask(event.id);
   if (over) progress_.Remove(now, event.id, SendsProgress());
+  if (over) kept_files_at_ = std::min(kept_files_at_, now.steady + kKeptFilesSoon);
   book_.OnEvent(now, event);
   if (event.kind != TaskEvent::Kind::kRunning) return;
   if (const v1::TaskLaunch* launch = book_.ReportedLaunch(event.id); launch != nullptr)
@@ -368,6 +401,7 @@ void AgentLogic::Tick(Instant now) {
         SendHeartbeat(now);
         if (takes_progress_) progress_.SendChanges(now);
       }
+      if (now.steady >= kept_files_at_) SendKeptFiles(now);
       pump_.Pump(now.steady, [this] { return link_.QueuedBytes(); });
       break;
   }
@@ -382,6 +416,7 @@ absl::Duration AgentLogic::NextWake() const {
   if (state_ == State::kWaiting || state_ == State::kHelloSent) next = std::min(next, deadline_);
   if (state_ == State::kWaiting && ForeignEnded()) next = absl::ZeroDuration();
   if (state_ == State::kRegistered) next = std::min({next, heartbeat_at_, pump_.NextWake()});
+  if (state_ == State::kRegistered && kept_ != nullptr) next = std::min(next, kept_files_at_);
   return next;
 }
 

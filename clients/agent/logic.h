@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,9 @@ inline constexpr absl::Duration kMaxHelloTimeout = absl::Seconds(10);
 inline constexpr absl::Duration kForeignTimeout = absl::Minutes(1);  // twice their grace
 // The longest lease that the agent accepts: no planned outage of the server is longer.
 inline constexpr absl::Duration kLongestLease = absl::Hours(24);
+inline constexpr absl::Duration kKeptFilesInterval = absl::Seconds(30);
+inline constexpr absl::Duration kKeptFilesSoon = absl::Seconds(5);  // after a task has ended
+inline constexpr int kMaxKeptFiles = 1000;                          // jobs in a message
 
 class AgentLogic {
  public:
@@ -77,7 +81,13 @@ class AgentLogic {
   void SetGpuDivider(GpuDivider* divider) { divider_ = divider; }
   // Before Begin: sets the source of what tasks report. Without one, nothing of it is sent.
   void SetNoticeSource(NoticeSource* source) { progress_.SetSource(source); }
+  // Before Begin: sets what jobs keep here. Without it, nothing is removed.
+  void SetKeptFiles(KeptFiles* kept) { kept_ = kept; }
   void OnExecOutput(v1::ExecOutput output);
+  // How busy each GPU is now, in percent, by UUID.
+  void SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent) {
+    progress_.SetDeviceUse(now, percent);
+  }
   // All conditions of the node; reported at once, and after each registration.
   void SetConditions(v1::NodeConditions conditions);
   // The node's inventory from now on. The server gets it by a new registration: if the agent is
@@ -133,6 +143,8 @@ class AgentLogic {
   void SendReport(const v1::TaskReport& report);
   void SendConditions();
   void SendLastProgress();
+  void SendKeptFiles(Instant now);
+  void DropFiles(const v1::DropFiles& request);
   bool SendsProgress() const { return state_ == State::kRegistered && takes_progress_; }
   void OpenExec(const v1::OpenExec& request);
 
@@ -145,6 +157,7 @@ class AgentLogic {
   LogPump pump_;
   ExecRunner* execs_ = nullptr;
   GpuDivider* divider_ = nullptr;
+  KeptFiles* kept_ = nullptr;
   v1::NodeInventory inventory_;
   std::optional<v1::NodeConditions> conditions_;  // absent: not checked yet
 
@@ -152,6 +165,8 @@ class AgentLogic {
   std::string last_error_;
   uint64_t epoch_ = 0;
   bool takes_progress_ = false;  // the server does
+  bool takes_kept_files_ = false;
+  absl::Duration kept_files_at_;  // next message about them
   Backoff backoff_;
   absl::Duration deadline_;  // of the current state: when to reconnect, or give up on Hello
   absl::Duration heartbeat_at_;

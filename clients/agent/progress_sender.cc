@@ -3,9 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "support/proto_time.h"
 
 namespace berth {
+namespace {
+
+std::vector<std::string> GpusOf(const v1::TaskLaunch& launch) {
+  std::vector<std::string> gpus;
+  for (int i = 0; i < std::min(launch.device_uuids_size(), launch.device_kinds_size()); ++i) {
+    const std::string& kind = launch.device_kinds(i);
+    if (kind == "gpu" || kind == "mig") gpus.push_back(launch.device_uuids(i));
+  }
+  return gpus;
+}
+
+}  // namespace
 
 ProgressSender::ProgressSender(Reported reported, Send send)
     : reported_(std::move(reported)), send_(std::move(send)) {}
@@ -15,10 +28,37 @@ void ProgressSender::Add(Instant now, const TaskEvent& running, const v1::TaskLa
   Entry& entry = entries_[running.id];
   entry = {};
   entry.began = running.began.value_or(now.steady);
+  if (launch.has_idle()) {
+    Idle idle{.gpus = GpusOf(launch),
+              .most_percent = launch.idle().devices(),
+              .after = DurationFrom(launch.idle().for_())};
+    if (!idle.gpus.empty()) entry.idle = std::move(idle);
+  }
   if (!launch.has_watchdog() || running.mute) return;
   const absl::Duration timeout = DurationFrom(launch.watchdog().timeout());
   const absl::Duration start = DurationFrom(launch.watchdog().start());
   entry.watch = {.timeout = timeout, .start = std::max(start, timeout)};
+}
+
+void ProgressSender::SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent) {
+  for (auto& [id, entry] : entries_) {
+    if (!entry.idle) continue;
+    Idle& idle = *entry.idle;
+    const bool idles = std::all_of(idle.gpus.begin(), idle.gpus.end(), [&](const auto& gpu) {
+      const auto found = percent.find(gpu);
+      return found != percent.end() && found->second >= 0 && found->second <= idle.most_percent;
+    });
+    if (!idles)
+      idle.since.reset();
+    else if (!idle.since)
+      idle.since = now.steady;
+  }
+}
+
+std::optional<absl::Duration> ProgressSender::IdleTime(Instant now, const Entry& entry) {
+  if (!entry.idle || !entry.idle->since) return std::nullopt;
+  const absl::Duration time = now.steady - *entry.idle->since;
+  return time >= entry.idle->after ? std::optional(time) : std::nullopt;
 }
 
 void ProgressSender::Remove(Instant now, const TaskId& id, bool send) {
@@ -61,7 +101,9 @@ void ProgressSender::SendEnded(const std::vector<TaskId>& ended) {
 std::optional<v1::TaskProgress> ProgressSender::News(Instant now, const TaskId& id, Entry& entry) {
   if (source_ == nullptr) return std::nullopt;
   if (auto read = source_->Read(id, &entry.version)) entry.notices = std::move(read);
-  if (!entry.notices && !entry.watch) return std::nullopt;
+  const std::optional<absl::Duration> idle = IdleTime(now, entry);
+  // Once anything was told, so that the end of idleness is told, too.
+  if (!entry.notices && !entry.watch && !idle && entry.sent.empty()) return std::nullopt;
   const TaskNotices notices = entry.notices.value_or(TaskNotices());
   v1::TaskProgress state = notices.told;
   *state.mutable_key() = ToKey(id);
@@ -71,8 +113,10 @@ std::optional<v1::TaskProgress> ProgressSender::News(Instant now, const TaskId& 
     state.set_hung(now.steady >= std::max(since + limit, notices.not_before));
   }
   std::string text = state.SerializeAsString();
-  if (text == entry.sent && !state.hung()) return std::nullopt;
+  if (idle) absl::StrAppend(&text, " idle");
+  if (text == entry.sent && !state.hung() && !idle) return std::nullopt;
   entry.sent = std::move(text);
+  if (idle) ToProto(*idle, state.mutable_idle());
   if (entry.watch)
     ToProto(std::max(now.steady - since, absl::ZeroDuration()), state.mutable_still());
   return state;

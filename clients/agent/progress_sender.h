@@ -34,6 +34,8 @@ class ProgressSender {
 
   // A task runs (`running`: kRunning).
   void Add(Instant now, const TaskEvent& running, const v1::TaskLaunch& launch);
+  // How busy each GPU is now, in percent, by UUID. GPUs that are not named are not idle.
+  void SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent);
   // A task has ended. Sends its last state first, if `send`.
   void Remove(Instant now, const TaskId& id, bool send);
 
@@ -47,14 +49,22 @@ class ProgressSender {
   struct Watch {
     absl::Duration timeout, start;
   };
+  struct Idle {
+    std::vector<std::string> gpus;
+    int32_t most_percent;
+    absl::Duration after;
+    std::optional<absl::Duration> since = {};  // on the steady clock; absent: they are in use
+  };
   struct Entry {
     std::optional<Watch> watch;
+    std::optional<Idle> idle;
     absl::Duration began;  // on the steady clock
     NoticesVersion version;
     std::optional<TaskNotices> notices;
     std::string sent;  // the last state on this stream, without `still`; empty: none
   };
 
+  static std::optional<absl::Duration> IdleTime(Instant now, const Entry& entry);
   // The state to send; nothing if there is none or it was sent.
   std::optional<v1::TaskProgress> News(Instant now, const TaskId& id, Entry& entry);
   void AddTo(v1::Progress* message, v1::TaskProgress state);

@@ -98,6 +98,14 @@ class TaskBook {
   // Of a live task that is reported to the server; null for others. Valid until the next call.
   const v1::TaskLaunch* ReportedLaunch(const TaskId& id) const;
   size_t live() const { return live_; }
+  // Whether a task of this job lives; `task` and `attempt` are 0.
+  bool HasLive(const TaskId& job) const {
+    for (auto it = tasks_.lower_bound(job); it != tasks_.end(); ++it) {
+      if (it->first.job_uid != job.job_uid || it->first.incarnation != job.incarnation) break;
+      if (it->second.record.phase() != agent::v1::TaskRecord::ENDED) return true;
+    }
+    return false;
+  }
   // Whether a task has the device, or waits for it.
   bool DeviceInUse(const std::string& uuid) const;
   std::vector<std::string> DevicesOf(const TaskId& id) const {

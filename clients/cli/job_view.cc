@@ -177,11 +177,28 @@ std::string MembershipText(const v1::JobSpec& spec) {
   std::vector<std::string> parts;
   for (const v1::TaskGroup& group : spec.groups()) {
     if (group.role() == v1::COORDINATOR) parts.push_back(group.name() + " coordinates");
+    if (group.role() == v1::SPARE) {
+      parts.push_back(absl::StrCat(group.name(), " in reserve for ", group.spare_of()));
+    }
     if (group.membership() == v1::MEMBERSHIP_UNSPECIFIED) continue;
     parts.push_back(absl::StrCat(group.name(), " ",
                                  absl::AsciiStrToLower(v1::Membership_Name(group.membership()))));
   }
   return absl::StrJoin(parts, ", ");
+}
+
+// "restart task (2m), restart job; the latest failure was on rung 1"
+std::string EscalationText(const v1::Job& job) {
+  std::vector<std::string> rungs;
+  for (const v1::Rung& rung : job.spec().escalation()) {
+    rungs.push_back(HumanEnum(rung.action()));
+    if (rung.has_for_())
+      absl::StrAppend(&rungs.back(), " (", HumanDuration(DurationFrom(rung.for_())), ")");
+  }
+  std::string text = absl::StrJoin(rungs, ", ");
+  if (job.status().rung() > 0)
+    absl::StrAppend(&text, "; the latest failure was on rung ", job.status().rung());
+  return text;
 }
 
 std::string CheckpointText(const v1::Job& job, const Session& session) {
@@ -322,6 +339,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
     page.Add("Epoch", absl::StrCat(job.status().epoch()));
   }
   page.Add("Retries", absl::StrCat(job.status().retries(), " of ", spec.max_retries()));
+  page.Add("Escalation", EscalationText(job));
   AddTimes(job, session, &page);
   AddSharing(job, session, &page);
   AddJobProgress(job, session, &page);

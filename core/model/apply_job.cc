@@ -101,6 +101,9 @@ absl::Status CheckLayout(const GroupSpec& group, size_t groups, const std::strin
   if (size < 0 || (size > 0 && (group.replicas % size != 0 || group.min_available % size != 0))) {
     return Invalid(whose, ": partitions of ", size, " must divide replicas and min_available");
   }
+  if (group.spare_of.has_value() && (*group.spare_of >= groups || group.min_available != 0)) {
+    return Invalid(whose, ": spares need a group of the job, and no minimum");
+  }
   for (const std::vector<uint32_t>* list : {&group.near_groups, &group.apart_from}) {
     for (uint32_t other : *list) {
       if (other >= groups) return Invalid(whose, ": affinity to unknown group ", other);
@@ -294,6 +297,7 @@ absl::Status ApplyBody(ClusterState& state, const JobSuspended& event, Time) {
   JobStatus status = state.jobs().At(event.id).status;
   if (status.suspended == event.suspended) return absl::OkStatus();
   status.suspended = event.suspended;
+  if (!event.why.empty()) status.message = event.why;
   StateEditor(state).SetJobStatus(event.id, std::move(status));
   return absl::OkStatus();
 }

@@ -199,6 +199,10 @@ absl::Status ApplyBody(ClusterState& state, const TasksStarted& event, Time now)
   if (!status.ok()) return status;
   StateEditor editor(state);
   const Job& job = state.jobs().At(event.job);
+  for (const uint32_t index : event.tasks) {
+    if (!IsSpare(job.groups[GroupOf(job, index)])) continue;
+    return Refused(TaskName(job, index), " is a spare: it does not start");
+  }
   for (uint32_t index : event.tasks) {
     editor.SetTask({event.job, index}, StartedTask(job.tasks[index], now));
   }

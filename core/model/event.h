@@ -98,6 +98,7 @@ struct JobCancelled {
 struct JobSuspended {
   JobId id;
   bool suspended = true;
+  std::string why = {};  // for people; empty: somebody asked for it
 };
 struct JobDeleted {
   JobId id;

@@ -94,6 +94,17 @@ GroupTally TallyOf(const Job& job) {
   return sum;
 }
 
+GroupTally StartersOf(const Job& job) {
+  GroupTally sum;
+  for (size_t g = 0; g < job.groups.size(); ++g) {
+    if (IsSpare(job.groups[g])) continue;
+    for (size_t state = 0; state < kTaskStates; ++state) {
+      sum.count[state] += job.tallies[g].count[state];
+    }
+  }
+  return sum;
+}
+
 bool HasTopology(const Job& job) {
   if (job.topology->mode != TopologyMode::kNone) return true;
   return std::any_of(job.groups.begin(), job.groups.end(), [](const Group& group) {

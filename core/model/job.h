@@ -118,6 +118,8 @@ struct LifecyclePolicy {
   std::vector<int32_t> exit_codes;  // kTaskFailed only; empty = any
   PolicyAction action = PolicyAction::kAbort;
   Duration after = absl::ZeroDuration();
+  int32_t rung = 0;  // 0: applies always; else only to failures on that rung of the escalation,
+  Duration within = absl::ZeroDuration();  // after which one that comes so soon is on the next
   bool operator==(const LifecyclePolicy&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const LifecyclePolicy& v) {
@@ -216,6 +218,7 @@ struct BasicGroup {
   std::optional<int32_t> priority;                // see PriorityOf; nullopt: the job's
   GangMembership membership = GangMembership::kDefault;  // see MembershipOf
   bool coordinator = false;                              // hosts the rendezvous; of one task
+  std::optional<uint32_t> spare_of;  // holds places in reserve for that group, of the same shape
   bool operator==(const BasicGroup&) const = default;
 };
 using GroupSpec = BasicGroup<TaskShape>;
@@ -270,6 +273,7 @@ struct JobSpec {
   // A drain with DrainMode::kCheckpoint sends the signal, too. Otherwise there is nothing to wait
   // for.
   bool saves_before_drain = false;
+  bool suspends_idle = false;  // when its devices are idle; the rest of the rule is cold
   // It hangs if it shows no progress for so long. Infinite: nobody watches.
   Duration watchdog = absl::InfiniteDuration();
   Duration dump_wait = absl::ZeroDuration();  // from the signal for its stacks until it is stopped
@@ -384,17 +388,16 @@ struct JobStatus {
   bool suspended = false;                  // held by the user
   bool cancelled = false;                  // by the user; `message` is the given reason
   bool forced = false;                     // likewise, by force: its tasks are killed without grace
+  uint8_t rung = 0;  // of its escalation, for the latest incident of its own; 0 = none
   std::string message;
   std::vector<DelayedAction> delayed;
   uint32_t evictions = 0;  // so far
   Eviction eviction;       // the latest one
   Refusals refusals;
-  // Total run time of gangs that were stopped before the job was done: attained service, over the
-  // job's devices (docs/developers/prediction.md).
+  // Total run time of gangs that were stopped: attained service (docs/developers/prediction.md).
   Duration attained = absl::ZeroDuration();
-  // Queue::line at its last release from a hold; 0: never held.
-  int64_t line_from = 0;
-  uint32_t epoch = 0;  // of the latest TasksBound
+  int64_t line_from = 0;  // Queue::line at its last release from a hold; 0: never held
+  uint32_t epoch = 0;     // of the latest TasksBound
   // When the latest incident of its own began. What fails soon after it, in attempts that ran
   // before it, belongs to it (core/engine/lifecycle/incident.cc).
   Time incident = absl::InfinitePast();
@@ -434,6 +437,8 @@ struct GroupTally {
            In(TaskState::kRunning) + In(TaskState::kLost);
   }
   int32_t Occupying() const { return Members() + In(TaskState::kReleasing); }
+  int32_t Done() const { return In(TaskState::kSucceeded) + In(TaskState::kFailed); }
+  int32_t All() const { return Waiting() + Occupying() + Done(); }
   bool operator==(const GroupTally&) const = default;
 };
 
@@ -491,6 +496,7 @@ struct Job {
   std::vector<JobDependency> dependencies;
   std::vector<int32_t> saved_exit_codes;
   bool saves_before_drain = false;
+  bool suspends_idle = false;
   JobStatus status;
 
   std::string name;
@@ -576,9 +582,12 @@ inline bool AskedToSave(const Job& job, const Task& task) {
 // attempt began, reported none.
 Time SavedAt(const Job& job, uint32_t task);
 
-// Sum over all groups.
-GroupTally TallyOf(const Job& job);
+inline bool IsSpare(const Group& group) { return group.spare_of.has_value(); }
+// Its tasks have ranks and count in the world.
+inline bool HasRanks(const Group& group) { return !group.coordinator && !IsSpare(group); }
 
+GroupTally TallyOf(const Job& job);     // sum over all groups
+GroupTally StartersOf(const Job& job);  // but spares: tasks that start
 // True if the job, a group or a partition has a topology constraint.
 bool HasTopology(const Job& job);
 

@@ -36,6 +36,7 @@ void ConsiderPrepareTimeouts(const Job& job, Time after, Time due_before, Earlie
 
 void ConsiderWaits(const Job& job, Time after, Earliest& earliest) {
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (IsSpare(job.groups[g])) continue;
     const LifecyclePolicy* policy = PolicyOn(job, job.groups[g], PolicyEvent::kTaskPending);
     if (policy == nullptr || policy->action == PolicyAction::kIgnore) continue;
     earliest.Consider(NextWaitDue(job, g, policy->after, after));

@@ -80,6 +80,7 @@ Missing MissingToMinimum(const Job& job) {
   missing.spare.assign(job.groups.size(), 0);
   int32_t spare = 0, could = 0;  // `could`: includes tasks being stopped or not requeued
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (IsSpare(job.groups[g])) continue;  // nothing waits for them
     const int32_t present = Present(job.tallies[g]);
     const int32_t lacking = std::max(0, job.groups[g].min_available - present);
     short_of_job -= present + lacking;  // a closed group's minimum comes later

@@ -249,7 +249,7 @@ absl::InlinedVector<MemberRank, 1> RanksFor(const ClusterState& state, const Job
   const auto only = static_cast<uint16_t>(epoch > 0 ? 1 : 0);
   if (job.tasks.size() == 1) return {{.rank = 0, .world = only, .epoch = epoch}};
   FreeRanks free(job, gang, placements);
-  const bool coordinated = HasCoordinator(job);
+  const bool all_ranked = std::all_of(job.groups.begin(), job.groups.end(), HasRanks);
   std::vector<size_t> members;  // indexes into the placements, in order of rank
   if (gang && placements.size() > 1) {
     members = RankOrder(state, job, placements);
@@ -257,10 +257,10 @@ absl::InlinedVector<MemberRank, 1> RanksFor(const ClusterState& state, const Job
     members.resize(placements.size());
     std::iota(members.begin(), members.end(), 0);
   }
-  const auto coordinates = [&](size_t i) {
-    return coordinated && job.groups[GroupOf(job, placements[i].task)].coordinator;
+  const auto unranked = [&](size_t i) {
+    return !HasRanks(job.groups[GroupOf(job, placements[i].task)]);
   };
-  if (coordinated) std::erase_if(members, coordinates);
+  if (!all_ranked) std::erase_if(members, unranked);
   const size_t world = epoch > 0 ? members.size() + free.others() : 0;
   absl::InlinedVector<MemberRank, 1> ranks(
       placements.size(), {.rank = kNoRank, .world = static_cast<uint16_t>(world), .epoch = epoch});

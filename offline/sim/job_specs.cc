@@ -159,6 +159,7 @@ absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups,
   group.communication = from.communication();
   group.membership = static_cast<GangMembership>(from.membership());
   group.coordinator = from.role() == v1::COORDINATOR;
+  if (from.role() == v1::SPARE) group.min_available = 0;
   auto shape = ToShape(from, path);
   if (!shape.ok()) return shape.status();
   group.shape = *std::move(shape);
@@ -167,6 +168,19 @@ absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups,
   group.policies = *std::move(policies);
   auto status = LinkGroup(groups, from, path, &group);
   return status.ok() ? absl::StatusOr<GroupSpec>(std::move(group)) : status;
+}
+
+absl::Status LinkSpare(const std::vector<sim::v1::Group>& groups, const sim::v1::Group& from,
+                       const std::string& path, GroupSpec* group) {
+  if (from.role() != v1::SPARE) {
+    if (from.spare_of().empty()) return absl::OkStatus();
+    return Wrong(path + ".spareOf", "only with role SPARE");
+  }
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].name() == from.spare_of() && groups[g].role() != v1::SPARE) group->spare_of = g;
+  }
+  if (group->spare_of.has_value()) return absl::OkStatus();
+  return Wrong(path + ".spareOf", "names no group of workers");
 }
 
 absl::Status AddGroups(const sim::v1::Job& job, const std::string& path, JobSpec* spec) {
@@ -178,6 +192,7 @@ absl::Status AddGroups(const sim::v1::Job& job, const std::string& path, JobSpec
   }
   int32_t of_groups = 0;
   for (const sim::v1::Group& group : groups) {
+    if (group.role() == v1::SPARE) continue;
     of_groups += group.has_min_available() ? group.min_available() : std::max(group.replicas(), 1);
   }
   const bool any = job.job_min_available() > 0 && job.job_min_available() < of_groups;
@@ -199,6 +214,7 @@ absl::Status AddGroups(const sim::v1::Job& job, const std::string& path, JobSpec
     if (group->coordinator && (group->replicas != 1 || !whole || groups.size() == 1)) {
       return Wrong(here + ".role", "a coordinator is one task, for other groups");
     }
+    if (auto status = LinkSpare(groups, groups[i], here, &*group); !status.ok()) return status;
     spec->min_available += group->min_available;
     spec->groups.push_back(*std::move(group));
   }
@@ -267,6 +283,7 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   auto policies = ToPolicies(job.policies(), path);
   if (!policies.ok()) return policies.status();
   spec.policies = *std::move(policies);
+  AddEscalation(job.escalation(), &spec.policies);
   ShareCounter(state).Count(&spec);
   auto status = AddDependencies(job, state, path, &spec);
   return status.ok() ? absl::StatusOr<JobSpec>(std::move(spec)) : status;

@@ -137,7 +137,12 @@ Submission::Submission(CheckedSubmission checked, const config::v1::Limits& limi
   colds_.reserve(jobs);
   queue_of_.reserve(jobs);
   for (const v1::Job& job : request().jobs()) {
-    const v1::JobSpec& spec = job.spec();
+    v1::JobSpec expanded;
+    if (AnySpares(job.spec())) {
+      expanded = job.spec();
+      ExpandSpares(&expanded);
+    }
+    const v1::JobSpec& spec = expanded.groups().empty() ? job.spec() : expanded;
     specs_.push_back(JobSpecFrom(spec, defaults));
     specs_.back().name = job.name();
     colds_.push_back(std::make_shared<const std::string>(EncodeCold(spec)));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/controllers/conditions.h"
 #include "server/controllers/dispatcher.h"
+#include "server/controllers/kept_files.h"
 #include "server/controllers/lease_keeper.h"
 #include "server/controllers/progress_book.h"
 #include "server/controllers/registration.h"
@@ -18,6 +19,8 @@
 
 namespace berth {
 namespace {
+
+constexpr int kMaxKeptJobs = 1000;  // of a message
 
 // Older formats know no failed devices: as if the agent had ended the task itself. It is not the
 // job's failure either.
@@ -84,6 +87,8 @@ void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
       return OnConditions(id, session, std::move(*message.mutable_conditions()));
     case v1::AgentMessage::kProgress:
       return OnProgress(session, std::move(*message.mutable_progress()));
+    case v1::AgentMessage::kKeptFiles:
+      return OnKeptFiles(id, session, std::move(*message.mutable_kept_files()));
     default:
       ++counters_.invalid_messages;
       return Refuse(session.link, v1::Refused::INVALID, "unknown kind of message");
@@ -199,6 +204,7 @@ void AgentGateway::SendWelcome(const Link& link, const Registration& registratio
   welcome.set_epoch(registration.epoch);
   welcome.set_node_id(registration.node.value);
   welcome.set_takes_progress(progress_book_ != nullptr);
+  welcome.set_takes_kept_files(true);
   welcome.set_cluster_id(options_.store.cluster_id);
   welcome.set_incarnation(options_.store.incarnation);
   ToProto(leases_->lease(), welcome.mutable_lease());
@@ -361,6 +367,27 @@ void AgentGateway::OnProgress(const Session& session, v1::Progress progress) {
         const Node* known = turn.state().nodes().Find(node);
         if (known == nullptr || known->status.epoch != epoch) return;
         progress_book_->Note(turn, node, progress);
+      },
+      CommandClass::kEssential, weight);
+  if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
+}
+
+// Only what is durable may remove files. A Prepare that follows is sent after this reply.
+void AgentGateway::OnKeptFiles(SessionId id, const Session& session, v1::KeptFiles kept) {
+  if (kept.job_uids_size() > kMaxKeptJobs) {
+    ++counters_.invalid_messages;
+    return Refuse(session.link, v1::Refused::INVALID,
+                  absl::StrCat("more than ", kMaxKeptJobs, " jobs with kept files"));
+  }
+  const size_t weight = 1 + static_cast<size_t>(kept.job_uids_size());
+  const absl::Status posted = loop_->Post(
+      [this, id, node = session.node, kept = std::move(kept)](Turn& turn) {
+        v1::ServerMessage reply;
+        *reply.mutable_drop_files() = FilesToDrop(turn.state(), node, kept, turn.now());
+        if (reply.drop_files().job_uids().empty()) return;
+        turn.OnDurable([this, id, reply = std::move(reply)]() mutable {
+          SendToSession(id, std::move(reply));
+        });
       },
       CommandClass::kEssential, weight);
   if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);

@@ -143,6 +143,7 @@ class AgentGateway {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RetryConditions(NodeId node);
   void OnProgress(const Session& session, v1::Progress progress);
+  void OnKeptFiles(SessionId id, const Session& session, v1::KeptFiles kept);
   void SetIncarnation(v1::ServerMessage* message) const;
   void SendWelcome(const Link& link, const Registration& registration);
   void SendAck(const Link& link, uint64_t report_id);

@@ -46,6 +46,11 @@ void SetWatchdog(absl::Duration timeout, const v1::Watchdog& cold, v1::Watchdog*
           watchdog->mutable_start());
 }
 
+void SetIdleRule(const v1::IdleRule& cold, v1::IdleRule* idle) {
+  idle->set_devices(cold.devices() > 0 ? cold.devices() : kDefaultIdlePercent);
+  ToProto(cold.has_for_() ? DurationFrom(cold.for_()) : kDefaultIdleTime, idle->mutable_for_());
+}
+
 void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first_task,
                v1::TaskLaunch* launch) {
   const LaunchJob& job = *order.job;
@@ -78,6 +83,11 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->set_working_dir(group.working_dir());
   launch->set_image(group.image());
   launch->set_run_as(cold.run_as());
+  launch->set_keep_memory(cold.keep().memory());
+  launch->set_keep_disk(cold.keep().disk());
+  if (cold.has_idle() && !order.device_uuids.empty()) {
+    SetIdleRule(cold.idle(), launch->mutable_idle());
+  }
   if (job.watchdog != absl::InfiniteDuration() && !launch->coordinator()) {
     SetWatchdog(job.watchdog, cold.watchdog(), launch->mutable_watchdog());
   }
@@ -374,6 +384,7 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job, uint32_t 
       shared->least_world -= group.min_available;
       shared->most_world -= group.replicas;
     }
+    if (IsSpare(group)) shared->most_world -= group.replicas;
     shared->group_names.push_back(group.name);
     shared->group_sizes.push_back(group.replicas);
     shared->group_rigid.push_back(MembershipOf(group) == GangMembership::kRigid);

@@ -81,7 +81,7 @@ absl::Status ValidateProgress(const v1::Progress& progress) {
 
 void ProgressBook::Note(Turn& turn, NodeId node, const v1::Progress& progress) {
   ++counters_.messages;
-  std::set<JobId> watched;
+  std::set<JobId> watched, idle;
   for (const v1::TaskProgress& one : progress.tasks()) {
     ++counters_.tasks;
     if (RunningThere(turn.state(), node, one.key()) == nullptr) {
@@ -96,8 +96,10 @@ void ProgressBook::Note(Turn& turn, NodeId node, const v1::Progress& progress) {
     }
     if (facts_()) Record(turn, key, one);
     if (job.watchdog != absl::InfiniteDuration()) watched.insert(key.job);
+    if (job.suspends_idle && one.has_idle()) idle.insert(key.job);
   }
   for (JobId id : watched) Judge(turn, id);
+  for (JobId id : idle) SuspendIdle(turn, id);
 }
 
 void ProgressBook::Keep(const Job& job, TaskKey key, const v1::TaskProgress& progress, Time now) {
@@ -113,6 +115,7 @@ void ProgressBook::Keep(const Job& job, TaskKey key, const v1::TaskProgress& pro
   told.step_time_us = progress.step_time_us();
   told.dropped = progress.dropped();
   told.status = progress.status();
+  told.idle = progress.has_idle() ? DurationFrom(progress.idle()) : absl::ZeroDuration();
   if (told.step_time_us == 0 || RunsAlone(job, key.task)) return;
   of_job.stragglers.Note(GroupOf(job, key.task), job.tasks[key.task].node, told.step_time_us, now);
 }
@@ -150,6 +153,36 @@ void ProgressBook::Judge(Turn& turn, JobId id) {
     });
   }
   if (event.has_value()) EmitFact(turn, *event, job);
+}
+
+std::optional<Duration> ProgressBook::IdleTime(const Job& job, const OfJob& of_job) {
+  if (job.status.state != JobState::kRunning) return std::nullopt;
+  std::optional<Duration> least;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    if (!Occupies(task.state) || task.devices.Empty()) continue;
+    if (IsSpare(job.groups[GroupOf(job, i)])) continue;
+    const auto told = of_job.tasks.find(i);
+    const bool idles = task.state == TaskState::kRunning && told != of_job.tasks.end() &&
+                       told->second.attempt == task.attempt &&
+                       told->second.idle > absl::ZeroDuration();
+    if (!idles) return std::nullopt;
+    least = std::min(least.value_or(told->second.idle), told->second.idle);
+  }
+  return least;
+}
+
+void ProgressBook::SuspendIdle(Turn& turn, JobId id) {
+  const Job& job = turn.state().jobs().At(id);
+  std::optional<Duration> time;
+  {
+    absl::MutexLock lock(&mutex_);
+    time = IdleTime(job, jobs_[id]);
+  }
+  if (!time.has_value() || job.status.suspended) return;
+  const std::string why = absl::StrCat("suspended: its devices were idle for ",
+                                       absl::FormatDuration(absl::Trunc(*time, absl::Seconds(1))));
+  EmitFact(turn, JobSuspended{.id = id, .suspended = true, .why = why}, job);
 }
 
 Effect ProgressBook::OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
@@ -218,12 +251,21 @@ void ProgressBook::Render(const ClusterState& state, const Job& job, v1::JobStat
     const Node* node = state.nodes().Find(id);
     if (node != nullptr) progress.add_slow_nodes(node->spec.name);
   }
-  if (progress.slow_nodes().empty()) return;
+  if (const auto idle = IdleTime(job, found->second); idle.has_value()) {
+    v1::JobCondition* condition = out->add_conditions();
+    condition->set_kind(v1::JobCondition::IDLE_DEVICES);
+    condition->set_count(static_cast<int32_t>(found->second.tasks.size()));
+    condition->set_detail(absl::StrCat("all its devices have been idle for ",
+                                       absl::FormatDuration(absl::Trunc(*idle, absl::Seconds(1)))));
+  }
+  const std::string slow = absl::StrJoin(progress.slow_nodes(), ", ");
+  const int slow_nodes = progress.slow_nodes_size();
+  if (progress.ByteSizeLong() == 0) out->clear_progress();  // its tasks told nothing themselves
+  if (slow_nodes == 0) return;
   v1::JobCondition* condition = out->add_conditions();
   condition->set_kind(v1::JobCondition::SLOW_NODE);
-  condition->set_count(progress.slow_nodes_size());
-  condition->set_detail(
-      absl::StrCat("steps take much longer on ", absl::StrJoin(progress.slow_nodes(), ", ")));
+  condition->set_count(slow_nodes);
+  condition->set_detail(absl::StrCat("steps take much longer on ", slow));
 }
 
 std::vector<std::pair<JobId, int64_t>> ProgressBook::Steps(size_t most) const {
@@ -251,6 +293,15 @@ int64_t ProgressBook::SlowJobs() const {
   absl::MutexLock lock(&mutex_);
   return std::count_if(jobs_.begin(), jobs_.end(),
                        [](const auto& entry) { return !entry.second.stragglers.Slow().empty(); });
+}
+
+int64_t ProgressBook::IdleJobs() const {
+  absl::MutexLock lock(&mutex_);
+  return std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    const auto& tasks = entry.second.tasks;
+    return std::any_of(tasks.begin(), tasks.end(),
+                       [](const auto& task) { return task.second.idle > absl::ZeroDuration(); });
+  });
 }
 
 }  // namespace berth

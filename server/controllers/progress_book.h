@@ -53,7 +53,7 @@ class ProgressBook final : public TurnObserver {
   Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                        const ColdParts& cold) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sets `progress` and the condition SLOW_NODE, if there is something to say.
+  // Sets `progress` and the conditions SLOW_NODE and IDLE_DEVICES, if there is something to say.
   void Render(const ClusterState& state, const Job& job, v1::JobStatus* out) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -62,6 +62,8 @@ class ProgressBook final : public TurnObserver {
   // Nodes that are slow for some job; and the jobs that have one.
   int64_t SlowNodes() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t SlowJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Jobs of which a task has idle devices: all its tasks, if it has no others with devices.
+  int64_t IdleJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   const ProgressCounters& counters() const { return counters_; }
 
  private:
@@ -70,6 +72,7 @@ class ProgressBook final : public TurnObserver {
     int64_t step_time_us = 0;
     uint64_t dropped = 0;
     std::string status;
+    Duration idle = absl::ZeroDuration();  // its devices; 0: they are in use, or for a short time
   };
   struct OfJob {
     absl::flat_hash_map<uint32_t, Told> tasks;
@@ -77,6 +80,9 @@ class ProgressBook final : public TurnObserver {
     // The task that has come least far; nullopt: none reports steps.
     std::optional<std::pair<uint32_t, int64_t>> Behind() const;
   };
+  // How long all devices of all running tasks have been idle; nullopt: they are not.
+  static std::optional<Duration> IdleTime(const Job& job, const OfJob& of_job);
+  void SuspendIdle(Turn& turn, JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
   static v1::JobProgress Sum(const Job& job, const OfJob& of_job);
 
   void Keep(const Job& job, TaskKey key, const v1::TaskProgress& progress, Time now)

@@ -125,6 +125,13 @@ std::vector<uint32_t> GroupIndexes(const v1::JobSpec& spec,
   return indexes;
 }
 
+uint32_t IndexOfGroup(const v1::JobSpec& spec, const std::string& name) {
+  const auto found = std::find_if(spec.groups().begin(), spec.groups().end(),
+                                  [&](const v1::TaskGroup& g) { return g.name() == name; });
+  BERTH_CHECK(found != spec.groups().end());
+  return static_cast<uint32_t>(found - spec.groups().begin());
+}
+
 GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   GroupSpec result;
   result.name = group.name();
@@ -147,6 +154,7 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   if (group.has_priority()) result.priority = group.priority();
   result.membership = static_cast<GangMembership>(group.membership());
   result.coordinator = group.role() == v1::COORDINATOR;
+  if (group.role() == v1::SPARE) result.spare_of = IndexOfGroup(spec, group.spare_of());
   result.spread = {.tier = group.spread().tier(), .max_skew = group.spread().max_skew()};
   return result;
 }
@@ -183,6 +191,7 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
     result.watchdog = DurationFrom(spec.watchdog().timeout());
     result.dump_wait = DumpWaitOf(spec.watchdog());
   }
+  result.suspends_idle = spec.idle().action() == v1::IdleRule::SUSPEND;
   result.saves_before_drain = !spec.checkpoint().signal().empty() &&
                               SavesBefore(spec.checkpoint(), v1::CheckpointPolicy::DRAIN);
   const auto& codes = spec.checkpoint().saved_exit_codes();
@@ -222,6 +231,7 @@ bool AllowsAnyTasks(const v1::JobSpec& spec) {
   if (spec.min_available() <= 0) return false;
   int64_t of_groups = 0;
   for (const v1::TaskGroup& group : spec.groups()) {
+    if (group.role() == v1::SPARE) continue;
     of_groups += ExplicitMinAvailable(group).value_or(ReplicasOf(group));
   }
   return spec.min_available() < of_groups;
@@ -229,7 +239,35 @@ bool AllowsAnyTasks(const v1::JobSpec& spec) {
 
 }  // namespace
 
+bool AnySpares(const v1::JobSpec& spec) {
+  return std::any_of(spec.groups().begin(), spec.groups().end(),
+                     [](const v1::TaskGroup& group) { return group.spares() > 0; });
+}
+
+void ExpandSpares(v1::JobSpec* spec) {
+  const int groups = spec->groups_size();
+  for (int g = 0; g < groups; ++g) {
+    if (spec->groups(g).spares() <= 0) continue;
+    v1::TaskGroup spare = spec->groups(g);
+    spec->mutable_groups(g)->clear_spares();
+    spare.set_replicas(spare.spares());
+    spare.set_name(absl::StrCat(spare.name(), kSparesSuffix));
+    spare.set_spare_of(spec->groups(g).name());
+    spare.set_role(v1::SPARE);
+    spare.set_min_available(0);
+    spare.clear_spares();
+    spare.clear_membership();
+    spare.clear_policies();
+    spare.clear_partition();  // refused for groups with spares
+    spare.clear_spread();
+    spare.clear_affinity();
+    spare.clear_topology();
+    *spec->add_groups() = std::move(spare);
+  }
+}
+
 int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group) {
+  if (group.role() == v1::SPARE) return 0;
   const std::optional<int32_t> says = ExplicitMinAvailable(group);
   if (says.has_value()) return *says;
   return AllowsAnyTasks(spec) ? 0 : ReplicasOf(group);
@@ -288,6 +326,21 @@ std::vector<LifecyclePolicy> PoliciesFrom(
   return result;
 }
 
+// Each rung answers failures, and hangs.
+void AddEscalation(const google::protobuf::RepeatedPtrField<v1::Rung>& escalation,
+                   std::vector<LifecyclePolicy>* policies) {
+  for (int i = 0; i < escalation.size(); ++i) {
+    const v1::Rung& rung = escalation[i];
+    for (const PolicyEvent event : {PolicyEvent::kTaskFailed, PolicyEvent::kTaskHung}) {
+      policies->push_back({.event = event,
+                           .exit_codes = {},
+                           .action = ActionFrom(rung.action()),
+                           .rung = i + 1,
+                           .within = DurationFrom(rung.for_())});
+    }
+  }
+}
+
 NodeLossPolicy NodeLossFrom(v1::NodeLossPolicy policy) {
   if (policy == v1::KEEP) return NodeLossPolicy::kKeep;
   if (policy == v1::REPLACE_NOW) return NodeLossPolicy::kReplaceNow;
@@ -316,6 +369,7 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
   }
   result.min_available = spec.min_available() > 0 ? spec.min_available() : std::max(least, 1);
   result.policies = PoliciesFrom(spec.policies());
+  AddEscalation(spec.escalation(), &result.policies);
   result.labels = LabelsFrom(spec.labels());
   result.max_retries = spec.max_retries();
   result.on_node_loss = NodeLossFrom(spec.on_node_loss());

@@ -20,6 +20,8 @@ namespace berth {
 
 // Upper limit for limits.kill_grace.
 inline constexpr absl::Duration kMaxKillGrace = absl::Hours(24);
+inline constexpr int32_t kDefaultIdlePercent = 5;                      // IdleRule.devices
+inline constexpr absl::Duration kDefaultIdleTime = absl::Minutes(15);  // IdleRule.for
 // Watchdog.start, unless the timeout is longer.
 inline constexpr absl::Duration kDefaultWatchdogStart = absl::Minutes(30);
 
@@ -40,6 +42,14 @@ int32_t ReplicasOf(const v1::TaskGroup& group);
 bool SavesBefore(const v1::CheckpointPolicy& checkpoint, v1::CheckpointPolicy::Stop stop);
 
 // Tasks with which a group starts.
+void AddEscalation(const google::protobuf::RepeatedPtrField<v1::Rung>& escalation,
+                   std::vector<LifecyclePolicy>* policies);
+// Some group has `spares`.
+bool AnySpares(const v1::JobSpec& spec);
+// Replaces each TaskGroup.spares by a group with role SPARE, at the end.
+inline constexpr char kSparesSuffix[] = "-spares";
+void ExpandSpares(v1::JobSpec* spec);
+
 int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group);
 
 // The hot part without name, queue and dependencies, which need the state

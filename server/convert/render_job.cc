@@ -69,11 +69,21 @@ template <class Policies>
 void RenderPolicies(const Policies& policies,
                     google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>* out) {
   for (const LifecyclePolicy& policy : policies) {
+    if (policy.rung > 0) continue;  // RenderEscalation
     v1::LifecyclePolicy* added = out->Add();
     added->set_event(EventToApi(policy.event));
     added->set_action(ActionToApi(policy.action));
     for (const int32_t code : policy.exit_codes) added->add_exit_codes(code);
     if (policy.after > absl::ZeroDuration()) ToProto(policy.after, added->mutable_after());
+  }
+}
+
+void RenderEscalation(absl::Span<const LifecyclePolicy> policies, v1::JobSpec* out) {
+  for (const LifecyclePolicy& policy : policies) {
+    if (policy.rung == 0 || policy.event != PolicyEvent::kTaskFailed) continue;
+    v1::Rung* rung = out->add_escalation();
+    rung->set_action(ActionToApi(policy.action));
+    if (policy.within > absl::ZeroDuration()) ToProto(policy.within, rung->mutable_for_());
   }
 }
 
@@ -136,6 +146,10 @@ void RenderGroup(const ClusterState& state, const Job& job, const Group& group,
   if (group.priority.has_value()) out->set_priority(PriorityOf(job, group));
   out->set_membership(static_cast<v1::Membership>(group.membership));
   if (group.coordinator) out->set_role(v1::COORDINATOR);
+  if (group.spare_of.has_value()) {
+    out->set_role(v1::SPARE);
+    out->set_spare_of(job.groups[*group.spare_of].name);
+  }
   if (group.spread.Any()) {
     out->mutable_spread()->set_tier(group.spread.tier);
     out->mutable_spread()->set_max_skew(group.spread.max_skew);
@@ -195,6 +209,7 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   out->set_min_available(job.min_available);
   for (const Group& group : job.groups) RenderGroup(state, job, group, out->add_groups());
   RenderPolicies(job.policies, out->mutable_policies());
+  RenderEscalation(job.policies, out);
   out->set_max_retries(job.max_retries);
   for (const JobDependency& dependency : job.dependencies) {
     v1::JobDependency* added = out->add_dependencies();
@@ -271,6 +286,7 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   if (status.cancelled) out->set_cancel_reason(status.message);
   out->set_cancel_forced(status.forced);
   out->set_retries(status.retries);
+  out->set_rung(status.rung);
   out->set_start_count(status.starts);
   out->set_epoch(status.epoch);
   if (status.checkpoint_asked != absl::InfinitePast()) {

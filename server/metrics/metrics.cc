@@ -243,6 +243,7 @@ void AddToldProgress(const MetricSources& sources, ReadView& view, FamilyList& o
 void AddConditions(const MetricSources& sources, ReadView& view, FamilyList& out) {
   auto counts = CountConditions(view, *sources.restarts, SystemClock().Now());
   counts[v1::JobCondition::SLOW_NODE] = sources.told->SlowJobs();
+  counts[v1::JobCondition::IDLE_DEVICES] = sources.told->IdleJobs();
   for (int kind = 1; kind < v1::JobCondition::Kind_ARRAYSIZE; ++kind) {
     const std::string& name =
         v1::JobCondition::Kind_Name(static_cast<v1::JobCondition::Kind>(kind));

@@ -7,6 +7,7 @@
 #include "server/validation/group.h"
 #include "server/validation/lifecycle.h"
 #include "server/validation/resources.h"
+#include "server/validation/spares.h"
 #include "server/validation/text.h"
 #include "server/validation/topology.h"
 #include "server/validation/values.h"
@@ -128,7 +129,30 @@ void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v
   CheckGang(path, spec, limits, findings);
   CheckReachableMinimum(path, spec, findings);
   CheckCoordinator(path, spec, findings);
+  CheckSpareGroups(path, spec, findings);
   CheckGroupGraph(path, spec, findings);
+}
+
+// Whether the spares can be added to the job's groups.
+bool CheckSpares(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  bool good = true;
+  for (int i = 0; i < spec.groups_size(); ++i) {
+    const v1::TaskGroup& group = spec.groups(i);
+    if (group.spares() == 0) continue;
+    good = CheckSparesOf({path, "groups", i}, spec, group, findings) && good;
+  }
+  return good;
+}
+
+// The groups with their spares, as the job will have them.
+void CheckWithSpares(const FieldPath& path, const v1::JobSpec& spec,
+                     const config::v1::Limits& limits, Findings& findings) {
+  if (!CheckSpares(path, spec, findings) || !AnySpares(spec)) {
+    return CheckGroups(path, spec, limits, findings);
+  }
+  v1::JobSpec expanded = spec;
+  ExpandSpares(&expanded);
+  CheckGroups(path, expanded, limits, findings);
 }
 
 void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
@@ -137,7 +161,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   if (!spec.queue().empty()) CheckDnsLabel({path, "queue"}, spec.queue(), findings);
   CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
   CheckTimes(path, spec, limits, findings);
-  CheckGroups(path, spec, limits, findings);
+  CheckWithSpares(path, spec, limits, findings);
   CheckPolicies(path, spec.policies(), spec.has_watchdog(), findings);
   CheckRange({path, "max_retries"}, spec.max_retries(), 0, kMaxRetries, findings);
   CheckDependencies(path, job, findings);
@@ -149,6 +173,8 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   if (spec.has_checkpoint()) {
     CheckCheckpoint({path, "checkpoint"}, spec, limits, findings);
   }
+  CheckEscalation(path, spec, findings);
+  if (spec.has_idle()) CheckIdle({path, "idle"}, spec, findings);
   if (spec.has_watchdog()) CheckWatchdog({path, "watchdog"}, spec.watchdog(), findings);
   if (!spec.user().empty() && !IsUserName(spec.user())) {
     findings.Invalid({path, "user"},

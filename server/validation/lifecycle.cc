@@ -19,6 +19,26 @@ bool NewerEvent(v1::LifecyclePolicy::Event event) {
          event == Policy::DEVICE_UNHEALTHY || event == Policy::TASK_HUNG;
 }
 
+// The values of these actions grow with their reach.
+bool Restarts(v1::LifecyclePolicy::Action action) {
+  return action >= v1::LifecyclePolicy::RESTART_TASK && action <= v1::LifecyclePolicy::RESTART_JOB;
+}
+
+// Policies that answer the failures for which there is an escalation.
+void CheckNoOtherRestarts(const FieldPath& parent, const PolicyList& policies, Findings& findings) {
+  using Policy = v1::LifecyclePolicy;
+  for (int i = 0; i < policies.size(); ++i) {
+    const Policy::Event event = policies[i].event();
+    const bool same =
+        event == Policy::TASK_FAILED || event == Policy::TASK_HUNG || event == Policy::ANY;
+    if (!same || !Restarts(policies[i].action())) continue;
+    const FieldPath policy(parent, "policies", i);
+    findings.Invalid(
+        {policy, "action"},
+        absl::StrCat("the job's escalation says what restarts after ", Policy::Event_Name(event)));
+  }
+}
+
 void CheckExitCodes(const FieldPath& path, const v1::LifecyclePolicy& policy, Findings& findings) {
   if (policy.exit_codes().empty()) return;
   if (policy.event() != v1::LifecyclePolicy::TASK_FAILED) {
@@ -168,6 +188,51 @@ void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, 
   findings.Invalid(path, absl::StrCat("at most ", absl::FormatDuration(allowed),
                                       " here (the server's limits.kill_grace), is ",
                                       absl::FormatDuration(DurationFrom(grace))));
+}
+
+void CheckEscalation(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  if (spec.escalation().empty()) return;
+  const int last = spec.escalation_size() - 1;
+  if (spec.escalation_size() > kMaxRungs) {
+    findings.Invalid({path, "escalation"},
+                     absl::StrCat("at most ", kMaxRungs, " rungs, has ", spec.escalation_size()));
+  }
+  if (spec.max_retries() == 0) {
+    findings.Invalid({path, "escalation"}, "needs max_retries: each restart uses one");
+  }
+  for (int i = 0; i <= last; ++i) {
+    const FieldPath rung(path, "escalation", i);
+    const v1::Rung& one = spec.escalation(i);
+    CheckEnum({rung, "action"}, one.action(), findings);
+    if (!Restarts(one.action())) {
+      findings.Invalid({rung, "action"}, "must be a restart");
+    } else if (i > 0 && one.action() <= spec.escalation(i - 1).action()) {
+      findings.Invalid({rung, "action"}, "must reach further than the rung before");
+    }
+    if (i == last && one.has_for_()) {
+      findings.Invalid({rung, "for"}, "the last rung has none: nothing comes after it");
+    }
+    if (i == last) continue;
+    CheckDuration({rung, "for"}, one.for_(), absl::Seconds(1), absl::Hours(24 * 7), findings);
+  }
+  CheckNoOtherRestarts(path, spec.policies(), findings);
+  for (int g = 0; g < spec.groups_size(); ++g) {
+    CheckNoOtherRestarts({path, "groups", g}, spec.groups(g).policies(), findings);
+  }
+}
+
+void CheckIdle(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  const v1::IdleRule& idle = spec.idle();
+  if (idle.devices() != 0) CheckRange({path, "devices"}, idle.devices(), 1, 99, findings);
+  if (idle.has_for_()) {
+    CheckDuration({path, "for"}, idle.for_(), absl::Minutes(1), absl::Hours(24), findings);
+  }
+  CheckEnum({path, "action"}, idle.action(), findings);
+  const auto& groups = spec.groups();
+  const bool any = std::any_of(groups.begin(), groups.end(), [](const v1::TaskGroup& group) {
+    return group.resources().devices_size() > 0;
+  });
+  if (!any) findings.Invalid(path, "no group asks for devices");
 }
 
 void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings& findings) {

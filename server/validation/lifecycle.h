@@ -13,6 +13,7 @@
 namespace berth {
 
 inline constexpr int kMaxSavedExitCodes = 32;
+inline constexpr int kMaxRungs = 8;
 inline constexpr absl::Duration kMaxWatchdog = absl::Hours(24);
 inline constexpr absl::Duration kMaxDumpWait = absl::Minutes(10);
 // The first store format that can hold watchdogs and every policy.
@@ -35,6 +36,8 @@ void CheckSignal(const FieldPath& path, const std::string& signal, Findings& fin
 // A requested grace: at most `most`, and at most the operator's limit.
 void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, absl::Duration most,
                 const config::v1::Limits& limits, Findings& findings);
+void CheckEscalation(const FieldPath& path, const v1::JobSpec& spec, Findings& findings);
+void CheckIdle(const FieldPath& path, const v1::JobSpec& spec, Findings& findings);
 void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings& findings);
 // Refuses what a store of an older format must not hold, because an older berthd could not read it.
 // `path` is the spec.

@@ -53,6 +53,7 @@ std::vector<Benchmark> AllBenchmarks() {
        RestartAgents},
       {"recover.node",
        "s until a gang of 1,024 nodes runs again after one dead node, beside fencing", RecoverNode},
+      {"recover.spare", "the same, and a spare of the gang takes the place", RecoverSpare},
       {"recover.eight", "the same after eight dead nodes", RecoverEight},
       {"recover.rack", "the same after a dead rack of 32 nodes", RecoverRack},
       {"recover.inplace", "s from a failed task until all 1,024 of its gang run again in place",

@@ -62,6 +62,7 @@ std::vector<Row> Throughput(const Options& options);
 std::vector<Row> Restart(const Options& options);
 std::vector<Row> RestartAgents(const Options& options);
 std::vector<Row> RecoverNode(const Options& options);
+std::vector<Row> RecoverSpare(const Options& options);
 std::vector<Row> RecoverEight(const Options& options);
 std::vector<Row> RecoverRack(const Options& options);
 std::vector<Row> RecoverInPlace(const Options& options);

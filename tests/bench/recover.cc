@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/bench/cluster.h"
 #include "tests/bench/gang_watch.h"
@@ -70,13 +71,14 @@ class RecoverCluster {
   }
 
   // Submits the gang, one task of 8 GPUs on each node, and waits until it runs.
-  void StartGang(int64_t tasks) {
+  void StartGang(int64_t tasks, int64_t spares = 0) {
     tasks_ = tasks;
     cluster_.CreateQueue("bench");
     v1::SubmitJobsRequest request;
     request.set_request_id(kGang);
     v1::Job& job = *request.add_jobs() = MakeJob(kGang, "bench", /*gpus=*/8);
     job.mutable_spec()->mutable_groups(0)->set_replicas(static_cast<int32_t>(tasks));
+    job.mutable_spec()->mutable_groups(0)->set_spares(static_cast<int32_t>(spares));
     job.mutable_spec()->set_max_retries(1000);
     job.mutable_spec()->mutable_retry_backoff();  // none: only the server's own time is of interest
     (void)SendAll(cluster_, {request}, 1, 1);
@@ -137,9 +139,9 @@ size_t KeptRanks(const std::map<std::string, int32_t>& before,
 // and the gang continues on the other. The dead nodes then return and are the spare ones.
 class TwoSets {
  public:
-  TwoSets(const Options& options, int64_t tasks, int64_t dying)
+  TwoSets(const Options& options, int64_t tasks, int64_t dying, int64_t spares)
       : dying_(dying), world_(options, tasks - dying, Set("a")) {
-    world_.StartGang(tasks);
+    world_.StartGang(tasks, spares);
     sets_[0] = world_.last();
     sets_[1] = world_.StartSet(Set("b"));
   }
@@ -184,6 +186,7 @@ class TwoSets {
     const std::string dead = turn_ == 0 ? "a" : "b", spare = turn_ == 0 ? "b" : "a";
     int64_t moved = 0;
     for (const auto& [name, task] : seen.tasks) {
+      if (absl::StrContains(name, "-spares-")) continue;
       if (task.node.rfind(dead, 0) == 0) Fail(name + " runs on a dead node");
       moved += task.node.rfind(spare, 0) == 0 ? 1 : 0;
     }
@@ -196,10 +199,11 @@ class TwoSets {
   size_t turn_ = 0;
 };
 
-std::vector<Row> Recover(const Options& options, const std::string& name, int64_t dying) {
+std::vector<Row> Recover(const Options& options, const std::string& name, int64_t dying,
+                         int64_t spares = 0) {
   const int64_t tasks = Scaled(options, 1'024, 64);
   dying = std::min(dying, tasks / 8);  // with --quick: below the brake
-  TwoSets sets(options, tasks, dying);
+  TwoSets sets(options, tasks, dying, spares);
   Samples samples;
   for (int run = 0; run < (options.quick ? 1 : 20); ++run) sets.Run(&samples);
   Row row = RowOf(name, samples, "beside_fencing");
@@ -207,6 +211,7 @@ std::vector<Row> Recover(const Options& options, const std::string& name, int64_
   row.numbers["ranks_kept_least"] = *std::min_element(kept.begin(), kept.end());
   row.numbers["tasks"] = static_cast<double>(tasks);
   row.numbers["dead_nodes"] = static_cast<double>(dying);
+  row.numbers["spares"] = static_cast<double>(spares);
   row.numbers["lease_s"] = 6;
   row.texts["agents"] = "one connection each";
   return {row};
@@ -215,6 +220,9 @@ std::vector<Row> Recover(const Options& options, const std::string& name, int64_
 }  // namespace
 
 std::vector<Row> RecoverNode(const Options& options) { return Recover(options, "recover.node", 1); }
+std::vector<Row> RecoverSpare(const Options& options) {
+  return Recover(options, "recover.spare", 1, /*spares=*/1);
+}
 std::vector<Row> RecoverEight(const Options& options) {
   return Recover(options, "recover.eight", 8);
 }

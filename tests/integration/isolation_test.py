@@ -12,6 +12,7 @@ import time
 import unittest
 
 import grpc
+from google.protobuf import duration_pb2
 
 from berth_api import job_pb2, make_job, node_pb2
 from berth_harness import Cluster, wait_until
@@ -116,6 +117,29 @@ class Isolation(unittest.TestCase):
         client.wait()
         wait_until(lambda: not sleeper(), 20, "the command was killed")
         self.assertEqual(self.cluster.wait_job("long", "RUNNING").status.start_count, 1)
+
+    def keeps(self, state):
+        return [path.name for path in (state / "keep").iterdir()] if (state / "keep").exists() else []
+
+    def test_kept_state(self):
+        """Two attempts in one place, with an agent that dies between them. What was kept goes with the job."""
+        state = self.state()
+        agent = self.agent(state=state)
+        script = ('if [ -e "$BERTH_KEEP/far" ]; then cat "$BERTH_KEEP/far" "$BERTH_KEEP_MEMORY/near"; exec sleep 100000; fi; '
+                  'echo disk > "$BERTH_KEEP/far"; echo memory > "$BERTH_KEEP_MEMORY/near"; exit 3')
+        self.submit(make_job("kept", "q", ["sh", "-c", script], max_retries=3, keep=job_pb2.Keep(memory=True, disk=True),
+                             retry_backoff=duration_pb2.Duration(seconds=10)))
+        self.cluster.wait_job("kept", "RESTARTING")
+        wait_until(lambda: self.keeps(state), 20, "something is kept")
+        agent.kill()
+        agent.start()
+        wait_until(lambda: self.logs("kept") == "disk\nmemory\n", 60, "the second attempt finds what the first one left")
+        self.assertEqual(len(self.keeps(state)), 1)
+        self.assertEqual(self.cluster.run_berth("exec", "kept", "--", "sh", "-c", "ls /dev/shm").stdout, "near\n")
+        self.cluster.berth("job", "cancel", "kept")
+        self.cluster.wait_job("kept", "CANCELLED")
+        wait_until(lambda: not self.keeps(state), 60, "the job has gone, and so has what it kept")
+        self.assertEqual([entry.name for entry in (state / "shm").iterdir() if entry.is_dir()], [])
 
     def crun(self):
         """Debian's crun does not run with mounted hierarchies of both versions, unless one is hidden from it."""

@@ -27,6 +27,12 @@ void AddVariable(const char* name, int64_t value, v1::TaskGroup* group) {
   variable->set_value(absl::StrCat(value));
 }
 
+bool AnyPolicies(const v1::JobSpec& spec) {
+  return !spec.policies().empty() ||
+         std::any_of(spec.groups().begin(), spec.groups().end(),
+                     [](const v1::TaskGroup& group) { return !group.policies().empty(); });
+}
+
 void AddPolicy(v1::LifecyclePolicy::Event event, v1::LifecyclePolicy::Action action,
                google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>* policies) {
   v1::LifecyclePolicy* policy = policies->Add();
@@ -132,6 +138,16 @@ v1::Job Clients::MakeJob() {
         spec.mutable_policies());
   }
   if (watch_dice_.Chance(0.3)) SetWatchdog(&spec);
+  if (!AnyPolicies(spec) && spec.max_retries() > 0 && watch_dice_.Chance(0.3)) {
+    v1::Rung* first = spec.add_escalation();
+    first->set_action(v1::LifecyclePolicy::RESTART_TASK);
+    Set(watch_dice_.Between(absl::Seconds(10), absl::Minutes(10)), first->mutable_for_());
+    spec.add_escalation()->set_action(v1::LifecyclePolicy::RESTART_JOB);
+  }
+  if (watch_dice_.Chance(0.2)) {
+    v1::TaskGroup& group = *spec.mutable_groups(0);
+    group.set_spares(static_cast<int>(watch_dice_.Between(1, std::min(2, group.replicas()))));
+  }
   return job;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/model/node.h"
+#include "server/convert/job.h"
 #include "tests/simulation/processes.h"
 
 namespace berth::simulation {
@@ -239,6 +240,9 @@ void Safety::OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& laun
     Fail("once", absl::StrCat(ToString(id), " starts a second time, on n", node));
   }
   CheckRoom(node);
+  if (absl::EndsWith(launch.group(), kSparesSuffix)) {
+    Fail("spare", absl::StrCat(ToString(id), " of job ", job.name, " is a spare, and starts"));
+  }
   if (id.incarnation != incarnation_) return;  // dispatched before the restore
   if (job.uid == 0) {
     job.uid = id.job_uid;

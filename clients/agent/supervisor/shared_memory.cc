@@ -41,9 +41,10 @@ bool IsMountPoint(const std::string& path) {
          own.st_dev != parent.st_dev;
 }
 
-int MountFiles(const std::string& path, int64_t bytes, int64_t most) {
+// `shared`: with tasks whose limits count, too.
+int MountFiles(const std::string& path, bool shared, int64_t bytes, int64_t most) {
   const bool there = IsMountPoint(path);
-  const int64_t size = std::min(bytes + (there ? SizeOf(path) : 0), most);
+  const int64_t size = std::min(bytes + (there && shared ? SizeOf(path) : 0), most);
   const std::string options =
       (there ? "" : "mode=1777,") + std::string("size=") + std::to_string(size);
   unsigned long flags = MS_NOSUID | MS_NODEV;
@@ -63,8 +64,13 @@ int SharedMemory::Hold(int64_t bytes, int64_t most) {
   if (const int error = MakeDirectory(directory_, 0700); error != 0) return error;
   if (const int error = MakeDirectory(files(), 0700); error != 0) return error;
   users_ = open((directory_ + "/users").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (users_ < 0 || flock(users_, LOCK_SH) != 0) return errno;
-  return MountFiles(files(), bytes, most);
+  if (users_ < 0) return errno;
+  const bool shared = flock(users_, LOCK_EX | LOCK_NB) != 0;
+  if (flock(users_, LOCK_SH) != 0) return errno;
+  int error = MountFiles(files(), shared, bytes, most);
+  // More than fits this task alone is kept: it keeps the limit that it has.
+  if (error == EINVAL && !shared) error = MountFiles(files(), true, 0, most);
+  return error;
 }
 
 int SharedMemory::EnterIpc() const {
@@ -84,13 +90,20 @@ int SharedMemory::EnterIpc() const {
   return error;
 }
 
+bool SharedMemory::IsKept() const {
+  const size_t slash = directory_.rfind('/');
+  const std::string mark =
+      directory_.substr(0, slash) + "/../keep" + directory_.substr(slash) + kKeptMemoryMark;
+  return access(mark.c_str(), F_OK) == 0;
+}
+
 // The exclusive lock is granted only if no other supervisor has a shared one.
 void SharedMemory::Release() {
   const FileLock lock(SiblingLockPath(directory_));
   const std::string users = directory_ + "/users";
   if (users_ < 0) users_ = open(users.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   const bool last = users_ < 0 || flock(users_, LOCK_EX | LOCK_NB) == 0;
-  if (last) {
+  if (last && !IsKept()) {
     umount2((directory_ + "/ipc").c_str(), MNT_DETACH);
     umount2(files().c_str(), MNT_DETACH);
     for (const char* file : {"/ipc", "/users"}) unlink((directory_ + file).c_str());

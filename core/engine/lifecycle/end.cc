@@ -25,6 +25,7 @@ bool EnoughSucceeded(const Job& job) {
       least -= job.groups[g].min_available;
       continue;
     }
+    if (IsSpare(job.groups[g])) continue;
     const int32_t of_group = job.tallies[g].In(TaskState::kSucceeded);
     if (of_group < job.groups[g].min_available) return false;
     succeeded += of_group;
@@ -36,7 +37,7 @@ bool EnoughSucceeded(const Job& job) {
 bool NeverProceeds(const Job& job) {
   if (!job.status.delayed.empty()) return false;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    const bool waits = job.tallies[g].Waiting() > 0 && !job.groups[g].coordinator;
+    const bool waits = job.tallies[g].Waiting() > 0 && HasRanks(job.groups[g]);
     if (waits && GroupOpen(job, g)) return false;
   }
   return true;
@@ -66,7 +67,8 @@ Step Finish(const Look& look) {
                         .reason = ReasonOf(status.outcome)}};
 }
 
-// A coordinator has nothing to do without the others: it is stopped then, as the job ends.
+// A coordinator has nothing to do without the others, nor have spares: they are stopped then, as
+// the job ends.
 Step CompleteIfDone(const Look& look) {
   const GroupTally tally = WorkersOf(look.job);
   if (tally.Occupying() > 0 || !NeverProceeds(look.job)) return {};

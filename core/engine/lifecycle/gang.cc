@@ -24,7 +24,7 @@ bool MayStart(const Job& job, uint32_t group) {
 TaskList PreparedOf(const Job& job, bool whole_gang) {
   TaskList tasks;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
-    if (job.tallies[g].In(TaskState::kPrepared) == 0) continue;
+    if (IsSpare(job.groups[g]) || job.tallies[g].In(TaskState::kPrepared) == 0) continue;
     if (!whole_gang && !MayStart(job, g)) continue;
     const uint32_t first = job.groups[g].first_task;
     for (uint32_t i = first; i < first + static_cast<uint32_t>(job.groups[g].replicas); ++i) {
@@ -37,9 +37,13 @@ TaskList PreparedOf(const Job& job, bool whole_gang) {
 // A task on a silent node that is not known to run: if the node returns, it starts with the gang.
 bool AnyLostOnTheWay(const Job& job, const GroupTally& tally) {
   if (tally.In(TaskState::kLost) == 0) return false;
-  return std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
-    return task.state == TaskState::kLost && Holds(task) && task.before_lost != TaskState::kRunning;
-  });
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    const bool lost = task.state == TaskState::kLost && Holds(task);
+    if (!lost || task.before_lost == TaskState::kRunning) continue;
+    if (!IsSpare(job.groups[GroupOf(job, i)])) return true;
+  }
+  return false;
 }
 
 // The walltime begins with the first member's start.
@@ -55,7 +59,7 @@ Time FirstStart(const Look& look) {
 
 // The gang starts when every member has answered; a member on a silent node has not.
 Step StartPrepared(const Look& look) {
-  const GroupTally tally = TallyOf(look.job);
+  const GroupTally tally = StartersOf(look.job);
   if (tally.In(TaskState::kPrepared) == 0) return {};
   const bool whole_gang = look.job.status.state == JobState::kBinding;
   if (whole_gang && (tally.In(TaskState::kBound) > 0 || tally.In(TaskState::kLost) > 0)) return {};
@@ -66,13 +70,13 @@ Step StartPrepared(const Look& look) {
 
 Step ReachRunning(const Look& look) {
   if (look.job.status.state != JobState::kBinding) return {};
-  const GroupTally tally = TallyOf(look.job);
+  const GroupTally tally = StartersOf(look.job);
   const int32_t on_the_way =
       tally.In(TaskState::kBound) + tally.In(TaskState::kPrepared) + tally.In(TaskState::kStarting);
   if (on_the_way > 0 || AnyLostOnTheWay(look.job, tally)) return {};
   // All members were released before anything started, so binding continues.
   const int32_t gone = tally.Waiting() + tally.In(TaskState::kReleasing);
-  if (gone == static_cast<int32_t>(look.job.tasks.size())) return {};
+  if (gone == tally.All()) return {};
   return {WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kRunning;
     status.start = FirstStart(look);

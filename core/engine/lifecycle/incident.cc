@@ -101,6 +101,7 @@ Step GiveBackRetry(const Look& look) {
     return {WithStatus(look, [&](JobStatus& status) {
       status.retries = std::max(status.retries - 1, 0);
       status.incident = status.hold_until = absl::InfinitePast();
+      status.rung = 0;
       absl::StrAppend(&status.message, "; ", HowAtFault(look, i));
     })};
   }

@@ -89,6 +89,7 @@ void AddWaits(const Look& look, std::vector<Incident>* incidents) {
     incidents->push_back({PolicyEvent::kTaskEvicted, GroupOf(job, delayed.task), delayed.task});
   }
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (IsSpare(job.groups[g])) continue;
     const LifecyclePolicy* policy = PolicyOn(job, job.groups[g], PolicyEvent::kTaskPending);
     if (policy == nullptr) continue;
     const std::optional<Wait> wait = LongestWait(job, g);
@@ -119,7 +120,7 @@ std::vector<Incident> Incidents(const Look& look) {
   // A job whose last task ended at that very moment met its walltime.
   const bool overdue =
       job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now;
-  const GroupTally tally = TallyOf(job);
+  const GroupTally tally = StartersOf(job);
   const bool timed_out = overdue && tally.Occupying() + tally.Waiting() > 0;
   if (timed_out || AllSaved(job, tally)) {
     incidents.push_back({PolicyEvent::kTimeout, kWholeJob, kWholeJob});

@@ -98,12 +98,15 @@ Step NextStep(const Look& look) {
     }
   }
   if (status.suspended) return Suspend(look);
-  if (placed) return FirstStep({LeaveDraining, LeaveTainted, StartPrepared, ReachRunning}, look);
+  if (placed) {
+    return FirstStep({LeaveDraining, LeaveTainted, UseSpares, StartPrepared, ReachRunning}, look);
+  }
   if (status.state == JobState::kRestarting) {
     return FirstStep({ApplyPolicies, GiveBackRetry, AwaitRestart}, look);
   }
   if (Step step = Admit(look); !step.empty()) return step;
-  return status.state == JobState::kPending ? ApplyPolicies(look) : Step{};
+  if (status.state != JobState::kPending) return {};
+  return FirstStep({ApplyPolicies, UseSpares}, look);
 }
 
 void RunLifecycle(Cycle& cycle) { Lifecycle(cycle).Run(); }

@@ -33,7 +33,7 @@ std::vector<uint32_t> RigidGroups(const Job& job, uint32_t task) {
 bool HasOthers(const Job& job, uint32_t group) {
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     const bool waits_or_runs = job.tallies[g].Occupying() + job.tallies[g].Waiting() > 0;
-    if (g != group && !job.groups[g].coordinator && waits_or_runs) return true;
+    if (g != group && HasRanks(job.groups[g]) && waits_or_runs) return true;
   }
   return false;
 }

@@ -21,6 +21,14 @@ bool Unfit(const Look& look, uint32_t task, NodeId id, const DeviceSet& devices)
   return !missing.Empty();
 }
 
+}  // namespace
+
+bool IsFitPlace(const Look& look, uint32_t task, NodeId node, const DeviceSet& devices) {
+  return !Unfit(look, task, node, devices);
+}
+
+namespace {
+
 bool WaitsForUnfit(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
   if (task.moves) return Unfit(look, index, task.next_node, task.next_devices);

@@ -13,6 +13,9 @@
 // Actions that wait, for back-off or for a policy's `after`, are in JobStatus::delayed. They are
 // dropped when the incident is over (the node came back).
 //
+// An escalation (LifecyclePolicy::rung) answers a failure that comes soon after another one with a
+// wider restart.
+//
 // Example: worker-3 exits with 137, policy {TaskFailed [137] -> RestartTask after 30s}, backoff 1s:
 //   now      delayed = [RestartTask worker-3 due now+30s], retries = 1
 //   now+30s  TasksRequeued [worker-3]; the others kept running
@@ -43,25 +46,50 @@ uint32_t AttemptOf(const Job& job, const Incident& incident) {
 
 // ---- Which policy applies?
 
-bool Matches(const LifecyclePolicy& policy, const Job& job, const Incident& incident) {
+const LifecyclePolicy* PolicyOfRung(const Job& job, int32_t rung) {
+  for (const LifecyclePolicy& policy : job.policies) {
+    if (policy.rung == rung) return &policy;
+  }
+  return nullptr;
+}
+
+// On which rung of the escalation this failure is. Those that follow from another one stay on its.
+int32_t RungOf(const Look& look, const Incident& incident) {
+  const JobStatus& status = look.job.status;
+  if (status.rung == 0 || status.incident == absl::InfinitePast()) return 1;
+  if (InIncident(look, look.job.tasks[incident.task])) return status.rung;
+  const LifecyclePolicy* last = PolicyOfRung(look.job, status.rung);
+  if (last == nullptr) return 1;
+  if (last->within == absl::ZeroDuration()) return status.rung;  // the widest
+  const bool hangs = incident.event == PolicyEvent::kTaskHung;
+  const Time begun = hangs ? status.hang.time : look.job.tasks[incident.task].since;
+  return begun < status.incident + last->within ? status.rung + 1 : 1;
+}
+
+bool Matches(const LifecyclePolicy& policy, const Look& look, const Incident& incident) {
+  const Job& job = look.job;
   if (policy.event == PolicyEvent::kAny) return IsFault(incident.event);
   if (policy.event != incident.event) return false;
+  if (policy.rung > 0 && policy.rung != RungOf(look, incident)) return false;
   if (incident.event != PolicyEvent::kTaskFailed || policy.exit_codes.empty()) return true;
   const int32_t code = ExitCode(job.tasks[incident.task]);
   return std::find(policy.exit_codes.begin(), policy.exit_codes.end(), code) !=
          policy.exit_codes.end();
 }
 
-const LifecyclePolicy* FindPolicy(const Job& job, const Incident& incident) {
+const LifecyclePolicy* FindPolicy(const Look& look, const Incident& incident) {
+  const Job& job = look.job;
+  // What happens to a spare is no matter of the job.
+  if (incident.group != kWholeJob && IsSpare(job.groups[incident.group])) return nullptr;
   // For incidents of the whole job, the first group with a matching policy decides.
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
     if (incident.group != kWholeJob && incident.group != g) continue;
     for (const LifecyclePolicy& policy : job.groups[g].policies) {
-      if (Matches(policy, job, incident)) return &policy;
+      if (Matches(policy, look, incident)) return &policy;
     }
   }
   for (const LifecyclePolicy& policy : job.policies) {
-    if (Matches(policy, job, incident)) return &policy;
+    if (Matches(policy, look, incident)) return &policy;
   }
   return nullptr;
 }
@@ -165,7 +193,7 @@ std::vector<Incident> Answered(const Look& look) {
   }
   std::sort(lost.begin(), lost.end());
   for (Incident& one : incidents) {
-    const LifecyclePolicy* policy = FindPolicy(look.job, one);
+    const LifecyclePolicy* policy = FindPolicy(look, one);
     one.action = Widen(
         look.job, policy != nullptr ? policy->action : DefaultAction(look.job, one, lost), one);
     if (one.event == PolicyEvent::kTaskPending) continue;  // `after` was part of the event
@@ -231,7 +259,7 @@ Step GiveUp(const Look& look, const Incident& incident) {
   std::string message = MessageOf(look, incident);
   if (look.job.max_retries > 0) {
     absl::StrAppend(&message, "; all ", look.job.max_retries, " retries are used");
-  } else if (FindPolicy(look.job, incident) != nullptr) {
+  } else if (FindPolicy(look, incident) != nullptr) {
     absl::StrAppend(&message, "; max_retries is 0");
   }
   return Conclude(look, JobState::kFailed, message);
@@ -248,11 +276,19 @@ Time IncidentOf(const Look& look, const Incident& one) {
   return one.task == kWholeJob ? look.now : look.job.tasks[one.task].since;
 }
 
+// The rung on which the job is once the incident is answered.
+uint8_t RungAfter(const Look& look, const Incident& one) {
+  if (!UsesRetry(look, one)) return look.job.status.rung;
+  const LifecyclePolicy* policy = FindPolicy(look, one);
+  return policy == nullptr ? 0 : static_cast<uint8_t>(policy->rung);
+}
+
 // Incidents of the same moment with the same action wait together and use one retry.
 Step Delay(const Look& look, const Incident& first, const std::vector<Incident>& incidents) {
   if (OutOfRetries(look, first)) return GiveUp(look, first);
   return {WithStatus(look, [&](JobStatus& status) {
     if (UsesRetry(look, first)) ++status.retries;
+    status.rung = RungAfter(look, first);
     status.incident = IncidentOf(look, first);
     status.message = MessageOf(look, first);
     for (const Incident& one : incidents) {
@@ -296,6 +332,7 @@ Step RestartTasks(const Look& look, const Incident& incident, const TaskList& ta
     if (std::binary_search(tasks.begin(), tasks.end(), status.hang.task)) status.hang = {};
     if (!new_retry) return;
     ++status.retries;
+    status.rung = RungAfter(look, incident);
     status.incident = IncidentOf(look, incident);
   }));
   return step;
@@ -308,8 +345,9 @@ Step RestartForIncident(const Look& look, const Incident& incident, bool new_ret
   Step step = RestartJob(look, ReasonFor(incident), MessageOf(look, incident), hold_until, retries,
                          /*rerun_all=*/OwnDoing(incident));
   if (OwnDoing(incident)) {
-    std::get<JobStatusChanged>(step.back()).status.incident =
-        new_retry ? IncidentOf(look, incident) : look.job.status.incident;
+    JobStatus& status = std::get<JobStatusChanged>(step.back()).status;
+    status.incident = new_retry ? IncidentOf(look, incident) : look.job.status.incident;
+    status.rung = new_retry ? RungAfter(look, incident) : look.job.status.rung;
   }
   KeepPlaces(look, &step);
   return step;

@@ -319,10 +319,9 @@ Step AnswerRefusals(const Look& look) {
 Step EndRefusals(const Look& look) {
   const Refusals& refusals = look.job.status.refusals;
   if (refusals == Refusals{}) return {};
-  const GroupTally tally = TallyOf(look.job);
+  const GroupTally tally = StartersOf(look.job);
   const int32_t runs = tally.In(TaskState::kRunning) + tally.In(TaskState::kSucceeded);
-  if (look.job.status.state == JobState::kRunning &&
-      runs == static_cast<int32_t>(look.job.tasks.size())) {
+  if (look.job.status.state == JobState::kRunning && runs == tally.All()) {
     return {WithStatus(look, [](JobStatus& status) { status.refusals = {}; })};
   }
   if (refusals.until == absl::InfinitePast() || refusals.until > look.now) return {};

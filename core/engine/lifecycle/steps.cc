@@ -53,6 +53,7 @@ bool KeepsMinimum(const Job& job, const TaskList& leaving) {
   }
   int64_t sum = 0;
   for (uint32_t g = 0; g < job.groups.size(); ++g) {
+    if (IsSpare(job.groups[g])) continue;
     const bool begun = GroupBegun(job, g);
     if (begun && present[g] < job.groups[g].min_available) return false;
     sum += begun ? present[g] : std::max(present[g], job.groups[g].min_available);
@@ -110,6 +111,7 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
     status.message = message;
     status.delayed.clear();
     status.incident = absl::InfinitePast();
+    status.rung = 0;
     status.places_until = absl::InfinitePast();
   }));
   return step;
@@ -118,7 +120,7 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
 GroupTally WorkersOf(const Job& job) {
   GroupTally sum;
   for (size_t g = 0; g < job.groups.size(); ++g) {
-    if (job.groups[g].coordinator) continue;
+    if (!HasRanks(job.groups[g])) continue;
     for (size_t state = 0; state < kTaskStates; ++state) {
       sum.count[state] += job.tallies[g].count[state];
     }

@@ -75,12 +75,16 @@ void DropPlaces(const Look& look, Step* step);
 // there again (LifecycleParameters::restart_hold).
 void KeepPlaces(const Look& look, Step* step);
 
+// The task may be at this place: the node takes tasks, does not repel it, and the devices are
+// healthy.
+bool IsFitPlace(const Look& look, uint32_t task, NodeId node, const DeviceSet& devices);
+
 // These tasks lost their place through no fault of the job. They alone are replaced if the others
 // can go on (Replaceable); otherwise the whole job restarts. Uses no retry.
 Step Displace(const Look& look, const TaskList& tasks, ReleaseReason reason,
               const std::string& message);
 
-// Sum over all groups but the coordinator.
+// Sum over all groups but the coordinator and spares.
 GroupTally WorkersOf(const Job& job);
 
 // Members that succeeded and must run again with the others, because their gang is not complete.
@@ -102,6 +106,7 @@ Step EndRefusals(const Look& look);       // nodes are avoided no longer; the jo
 Step ReplaceSaved(const Look& look);      // they ended when a drain asked them to save  drain.cc
 Step LeaveDraining(const Look& look);     // nodes, and devices
 Step LeaveTainted(const Look& look);      // nodes whose taints evict its tasks     leaving.cc
+Step UseSpares(const Look& look);         // tasks that wait take the places of spares     spares.cc
 Step StartPrepared(const Look& look);     //                                        gang.cc
 Step ReachRunning(const Look& look);
 Step AskCheckpoint(const Look& look);  // before the walltime ends        checkpoint.cc

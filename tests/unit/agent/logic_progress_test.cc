@@ -339,5 +339,66 @@ TEST_CASE("progress: a restarted agent goes on from the journal and the files") 
   CHECK(later[7].hung());
 }
 
+// A task with two GPUs that must not idle.
+void RunWithGpus(Reporting& agent, uint64_t uid) {
+  v1::ServerMessage message;
+  v1::Prepare& prepare = *message.mutable_prepare();
+  *prepare.mutable_key() = Key(uid);
+  prepare.set_start_at_once(true);
+  v1::TaskLaunch& launch = *prepare.mutable_launch();
+  launch.add_command("train");
+  for (const char* uuid : {"GPU-a", "GPU-b", "mlx5_0"}) {
+    launch.add_device_uuids(uuid);
+    launch.add_device_kinds(uuid[0] == 'G' ? "gpu" : "nic");
+  }
+  launch.mutable_idle()->set_devices(5);
+  launch.mutable_idle()->mutable_for_()->set_seconds(60);
+  agent.logic->OnServerMessage(agent.Now(), message);
+  agent.Event(Id(uid), TaskEvent::Kind::kPrepared);
+  agent.Running(uid);
+}
+
+// The idle time that was told last since the last call, in seconds; -1: the task is not idle.
+std::vector<int64_t> IdleSeconds(Reporting& agent) {
+  std::vector<int64_t> seconds;
+  for (const v1::TaskProgress& state : agent.Take())
+    seconds.push_back(state.has_idle() ? state.idle().seconds() : -1);
+  return seconds;
+}
+
+TEST_CASE("idle: told once all GPUs of a task have been idle for as long as the rule says") {
+  Reporting agent;
+  agent.Register();
+  RunWithGpus(agent, 1);
+  agent.Take();
+  const auto use = [&](int64_t a, int64_t b) {
+    agent.logic->SetDeviceUse(agent.Now(), {{"GPU-a", a}, {"GPU-b", b}});
+  };
+  use(0, 5);
+  agent.Intervals(11);
+  use(0, 6);  // one of them works for a moment
+  use(0, 0);
+  agent.Intervals(11);
+  CHECK(IdleSeconds(agent).empty());
+  agent.Interval();
+  CHECK(IdleSeconds(agent) == std::vector<int64_t>{60});
+  agent.Interval();
+  CHECK(IdleSeconds(agent) == std::vector<int64_t>{65});
+  use(80, 0);
+  agent.Intervals(2);
+  CHECK(IdleSeconds(agent) == std::vector<int64_t>{-1});
+}
+
+TEST_CASE("idle: a GPU about which nothing is known is not idle") {
+  Reporting agent;
+  agent.Register();
+  RunWithGpus(agent, 1);
+  agent.Take();
+  SECTION("no figure") { agent.logic->SetDeviceUse(agent.Now(), {{"GPU-a", 0}, {"GPU-b", -1}}); }
+  SECTION("no GPU") { agent.logic->SetDeviceUse(agent.Now(), {{"GPU-a", 0}}); }
+  agent.Intervals(30);
+  CHECK(IdleSeconds(agent).empty());
+}
+
 }  // namespace
 }  // namespace berth

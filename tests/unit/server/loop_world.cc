@@ -125,6 +125,7 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   spec.walltime = options.walltime;
   spec.watchdog = options.watchdog;
   spec.saves_before_drain = options.saves_before_drain;
+  spec.suspends_idle = options.suspends_idle;
   spec.dump_wait = kDefaultDumpWait;
   return spec;
 }

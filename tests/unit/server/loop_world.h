@@ -98,6 +98,7 @@ struct JobOptions {
   std::string checkpoint_signal = {};
   absl::Duration checkpoint_grace = absl::ZeroDuration();
   bool saves_before_drain = false;
+  bool suspends_idle = false;
   absl::Duration ttl_after_finished = absl::InfiniteDuration();
   absl::Duration walltime = absl::InfiniteDuration();
   absl::Duration watchdog = absl::InfiniteDuration();

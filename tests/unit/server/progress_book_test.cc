@@ -14,6 +14,12 @@ using testing::JobOptions;
 using testing::World;
 using MessageCase = v1::ServerMessage::MessageCase;
 
+void AddGpu(v1::NodeInventory& inventory, const std::string& uuid) {
+  v1::Device& gpu = *inventory.add_devices();
+  gpu.set_kind("gpu");
+  gpu.set_uuid(uuid);
+}
+
 // A server with a book, and agents n1.. that run a watched gang of one task each.
 struct Server {
   explicit Server(int tasks, JobOptions options = {.watchdog = absl::Minutes(10)}) {
@@ -22,6 +28,7 @@ struct Server {
     for (int i = 1; i <= tasks; ++i) {
       agents.push_back(std::make_unique<Agent>(&world, absl::StrCat("n", i)));
       agents.back()->inventory.set_cpu_millis(1000);
+      AddGpu(agents.back()->inventory, absl::StrCat("GPU-", i));
       agents.back()->Connect();
     }
     options.tasks = tasks;
@@ -224,6 +231,46 @@ TEST_CASE("progress: attempts that do not run there are ignored, and bad message
   progress.set_step_time_us(-1);
   server.Tell(0, progress);
   CHECK(server.On(0).link->closed);
+}
+
+v1::TaskProgress Idles(v1::TaskProgress progress, int minutes) {
+  if (minutes > 0) ToProto(absl::Minutes(minutes), progress.mutable_idle());
+  return progress;
+}
+
+bool HasIdleCondition(const v1::JobStatus& status) {
+  return std::any_of(status.conditions().begin(), status.conditions().end(),
+                     [](const v1::JobCondition& one) {
+                       return one.kind() == v1::JobCondition::IDLE_DEVICES &&
+                              one.detail() == "all its devices have been idle for 20m";
+                     });
+}
+
+TEST_CASE("progress: a job idles if all its devices do") {
+  Server server(2, {.gpus = 1});
+  server.Tell(0, Idles(server.Of(0), 30));
+  CHECK_FALSE(HasIdleCondition(server.Status()));
+  CHECK(server.book.IdleJobs() == 1);
+  server.Tell(1, Idles(server.Of(1), 20));
+  CHECK(HasIdleCondition(server.Status()));
+  CHECK_FALSE(server.Status().has_progress());
+  server.Tell(0, server.Of(0));
+  CHECK_FALSE(HasIdleCondition(server.Status()));
+  CHECK(server.world.job(server.job).status.state == JobState::kRunning);
+}
+
+TEST_CASE("progress: an idle job is suspended if it asks for that") {
+  const bool suspends = GENERATE(true, false);
+  Server server(2, {.gpus = 1, .suspends_idle = suspends});
+  server.Tell(0, Idles(server.Of(0), 30));
+  CHECK_FALSE(server.world.job(server.job).status.suspended);
+  server.Tell(1, Idles(server.Of(1), 20));
+  server.Work();
+  const JobStatus& status = server.world.job(server.job).status;
+  CHECK(status.suspended == suspends);
+  if (!suspends) return;
+  CHECK(status.state == JobState::kSuspended);
+  CHECK(status.message == "suspended: its devices were idle for 20m");
 }
 
 }  // namespace

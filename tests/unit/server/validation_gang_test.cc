@@ -134,6 +134,158 @@ TEST_CASE("unimplemented forms of preemptible groups and spreads are refused by 
         std::string::npos);
 }
 
+TEST_CASE("spares become a group of their own") {
+  v1::Job job = SmallJob("gang");
+  Group(job).set_replicas(4);
+  Group(job).set_spares(2);
+  Group(job).set_image("team/train:1");
+  Spec(job).add_groups()->CopyFrom(Group(job));
+  Spec(job).mutable_groups(1)->set_name("reader");
+  Spec(job).mutable_groups(1)->clear_spares();
+  CHECK(ValidateOne(job).ok());
+  v1::JobSpec expanded = job.spec();
+  REQUIRE(AnySpares(expanded));
+  ExpandSpares(&expanded);
+  REQUIRE(expanded.groups_size() == 3);
+  CHECK_FALSE(AnySpares(expanded));
+  CHECK(expanded.groups(2).name() == Group(job).name() + "-spares");
+  CHECK(expanded.groups(2).replicas() == 2);
+  CHECK(expanded.groups(2).image() == "team/train:1");
+  const JobSpec spec = JobSpecFrom(expanded, {});
+  CHECK(spec.min_available == 8);
+  CHECK(spec.groups[2].spare_of == 0u);
+  CHECK(spec.groups[2].min_available == 0);
+  CHECK(spec.groups[2].shape == spec.groups[0].shape);
+  *job.mutable_spec() = expanded;  // as GetJob returns it
+  CHECK(ValidateOne(job).ok());
+}
+
+TEST_CASE("spares that make no sense are refused") {
+  const std::vector<Case> cases = {
+      {"too many", [](v1::Job& j) { Group(j).set_spares(5); }, "spec.groups[0].spares",
+       "must be 0..4, is 5"},
+      {"fewer than none", [](v1::Job& j) { Group(j).set_spares(-1); }, "spec.groups[0].spares",
+       "must be 0..4, is -1"},
+      {"a role without its group",
+       [](v1::Job& j) {
+         v1::TaskGroup& spare = *Spec(j).add_groups();
+         spare = Spec(j).groups(0);
+         spare.set_name("more");
+         spare.set_role(v1::SPARE);
+         spare.set_spare_of("nobody");
+       },
+       "spec.groups[1].spare_of", "must be the name of a group of workers"},
+      {"another shape",
+       [](v1::Job& j) {
+         v1::TaskGroup& spare = *Spec(j).add_groups();
+         spare = Spec(j).groups(0);
+         spare.set_name("more");
+         spare.set_role(v1::SPARE);
+         spare.set_spare_of(Group(j).name());
+         spare.set_replicas(1);
+         spare.mutable_resources()->set_cpu_millis(777);
+       },
+       "spec.groups[1]", "must have the resources"},
+      {"a name that is taken",
+       [](v1::Job& j) {
+         Group(j).set_spares(1);
+         Spec(j).add_groups()->CopyFrom(Group(j));
+         Spec(j).mutable_groups(1)->clear_spares();
+         Spec(j).mutable_groups(1)->set_name(Group(j).name() + "-spares");
+       },
+       "spec.groups[2].name", "is already the name of groups[1]"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.what);
+    v1::Job job = SmallJob("gang");
+    Group(job).set_replicas(4);
+    c.spoil(job);
+    const absl::Status status = ValidateOne(job);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(std::string(status.message()).find("jobs[0]." + c.field) != std::string::npos);
+    CHECK(std::string(status.message()).find(c.words) != std::string::npos);
+  }
+}
+
+v1::Rung& AddRung(v1::Job& job, v1::LifecyclePolicy::Action action, int minutes) {
+  v1::Rung& rung = *Spec(job).add_escalation();
+  rung.set_action(action);
+  if (minutes > 0) rung.mutable_for_()->set_seconds(60 * minutes);
+  return rung;
+}
+
+TEST_CASE("an escalation reaches the core, and comes back") {
+  v1::Job job = SmallJob("gang");
+  Spec(job).set_max_retries(3);
+  AddRung(job, v1::LifecyclePolicy::RESTART_TASK, 2);
+  AddRung(job, v1::LifecyclePolicy::RESTART_JOB, 0);
+  CHECK(ValidateOne(job).ok());
+  const JobSpec spec = JobSpecFrom(job.spec(), {});
+  REQUIRE(spec.policies.size() == 4);
+  CHECK(spec.policies[0].rung == 1);
+  CHECK(spec.policies[0].within == absl::Minutes(2));
+  CHECK(spec.policies[1].event == PolicyEvent::kTaskHung);
+  CHECK(spec.policies[3].action == PolicyAction::kRestartJob);
+  CHECK(spec.policies[3].within == absl::ZeroDuration());
+}
+
+TEST_CASE("an escalation that makes no sense is refused") {
+  using Policy = v1::LifecyclePolicy;
+  const std::vector<Case> cases = {
+      {"no retries", [](v1::Job& j) { Spec(j).set_max_retries(0); }, "spec.escalation",
+       "needs max_retries"},
+      {"not a restart", [](v1::Job& j) { AddRung(j, Policy::ABORT, 0); },
+       "spec.escalation[1].action", "must be a restart"},
+      {"not wider", [](v1::Job& j) { AddRung(j, Policy::RESTART_TASK, 0); },
+       "spec.escalation[1].action", "must reach further"},
+      {"no time",
+       [](v1::Job& j) {
+         Spec(j).mutable_escalation(0)->clear_for_();
+         AddRung(j, Policy::RESTART_JOB, 0);
+       },
+       "spec.escalation[0].for", "must be"},
+      {"a last time", [](v1::Job& j) { AddRung(j, Policy::RESTART_JOB, 1); },
+       "spec.escalation[1].for", "the last rung has none"},
+      {"a policy beside it",
+       [](v1::Job& j) {
+         AddRung(j, Policy::RESTART_JOB, 0);
+         Group(j).add_policies()->set_event(Policy::TASK_FAILED);
+         Group(j).mutable_policies(0)->set_action(Policy::RESTART_JOB);
+       },
+       "spec.groups[0].policies[0].action", "the job's escalation says"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.what);
+    v1::Job job = SmallJob("gang");
+    Spec(job).set_max_retries(3);
+    AddRung(job, Policy::RESTART_TASK, 2);
+    c.spoil(job);
+    const absl::Status status = ValidateOne(job);
+    INFO(status.message());
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(std::string(status.message()).find("jobs[0]." + c.field) != std::string::npos);
+    CHECK(std::string(status.message()).find(c.words) != std::string::npos);
+  }
+}
+
+TEST_CASE("uses of spares that are not built are refused by name") {
+  const std::vector<std::function<void(v1::Job&)>> uses = {
+      [](v1::Job& j) { Group(j).mutable_partition()->set_size(2); },
+      [](v1::Job& j) {
+        Group(j).mutable_topology()->set_mode(v1::TopologyConstraint::HARD);
+        Group(j).mutable_topology()->set_highest_tier(1);
+      },
+      [](v1::Job& j) { Group(j).mutable_affinity()->add_apart_from_groups(Group(j).name()); },
+  };
+  for (const auto& use : uses) {
+    v1::Job job = SmallJob("gang");
+    Group(job).set_replicas(4);
+    Group(job).set_spares(1);
+    use(job);
+    CHECK(absl::IsUnimplemented(ValidateOne(job)));
+  }
+}
+
 TEST_CASE("priorities of groups, and affinity between jobs, are bounded") {
   v1::Job job = SmallJob("j");
   v1::JobSpec& spec = *job.mutable_spec();

@@ -226,7 +226,9 @@ class RandomValues {
     return {.event = Any(PolicyEvent::kTaskHung),
             .exit_codes = List([this] { return Int32(); }),
             .action = Any(PolicyAction::kRestartPartition),
-            .after = AnyDuration()};
+            .after = AnyDuration(),
+            .rung = Int32(),
+            .within = AnyDuration()};
   }
   DeviceRequest AnyDeviceRequest() {
     return {.kind = Text(),
@@ -276,7 +278,8 @@ class RandomValues {
             .spread = {.tier = Int32(), .max_skew = Int32()},
             .priority = Coin() ? std::optional(Int32()) : std::nullopt,
             .membership = Any(GangMembership::kIndependent),
-            .coordinator = Coin()};
+            .coordinator = Coin(),
+            .spare_of = Coin() ? std::optional(Uint32()) : std::nullopt};
   }
   JobSpec AnyJobSpec() {
     JobSpec spec;
@@ -310,6 +313,7 @@ class RandomValues {
     spec.checkpoint_interval = AnyDuration();
     spec.walltime_notice = AnyDuration();
     spec.saves_before_drain = Coin();
+    spec.suspends_idle = Coin();
     spec.watchdog = AnyDuration();
     spec.dump_wait = AnyDuration();
     spec.saved_exit_codes = List([this] { return Int32(); });
@@ -342,6 +346,7 @@ class RandomValues {
             .suspended = Coin(),
             .cancelled = Coin(),
             .forced = Coin(),
+            .rung = 3,
             .message = Text(),
             .delayed = List([this] { return AnyDelayed(); }),
             .evictions = Uint32(),
@@ -463,7 +468,7 @@ class RandomValues {
       case 12:
         return JobCancelled{job, Text(), Coin()};
       case 13:
-        return JobSuspended{job, Coin()};
+        return JobSuspended{job, Coin(), Text()};
       case 14:
         return JobDeleted{job};
       case 15:

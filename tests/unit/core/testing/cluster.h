@@ -87,6 +87,7 @@ struct GroupShape {
   std::vector<uint32_t> apart_from = {};
   GangMembership membership = GangMembership::kDefault;
   bool coordinator = false;
+  int spare_of = -1;  // a group
 };
 
 struct JobShape {
@@ -171,6 +172,10 @@ inline GroupSpec MakeGroup(const GroupShape& shape) {
   group.apart_from = shape.apart_from;
   group.membership = shape.membership;
   group.coordinator = shape.coordinator;
+  if (shape.spare_of >= 0) {
+    group.spare_of = static_cast<uint32_t>(shape.spare_of);
+    group.min_available = 0;
+  }
   return group;
 }
 
