@@ -5,9 +5,12 @@
 // the minimum. So names, ranks and the world of the gang stay as they are.
 //
 //   gang of 4 on n0..n3, one spare on n4; n2 dies
-//     n2 is fenced      the gang restarts in place; all but worker-2 keep their places, the spare
-//     too all have stopped  worker-2 gets n4, the gang is bound and starts in one epoch later the
-//     spare is bound to another node, when there is one
+//   - n2 is fenced: the gang restarts in place; all but worker-2 keep their places, the spare too
+//   - all have stopped: worker-2 gets n4, the gang is bound and starts in one epoch
+//   - later the spare is bound to another node, when there is one
+//
+// A rigid group that restarts beside others, which go on, gets all its places anew and at once: its
+// spares give theirs up before that.
 #include <algorithm>
 
 #include "core/engine/lifecycle/steps.h"
@@ -15,10 +18,14 @@
 namespace berth {
 namespace {
 
+bool HoldsInReserve(const Task& task) {
+  return task.state == TaskState::kBound || task.state == TaskState::kPrepared;
+}
+
 bool CanGive(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
-  const bool holds = task.state == TaskState::kBound || task.state == TaskState::kPrepared;
-  return (holds || Reserves(task.state)) && IsFitPlace(look, index, task.node, task.devices);
+  return (HoldsInReserve(task) || Reserves(task.state)) &&
+         IsFitPlace(look, index, task.node, task.devices);
 }
 
 TaskList TasksWith(const Group& group, absl::FunctionRef<bool(uint32_t)> test) {
@@ -32,14 +39,28 @@ TaskList TasksWith(const Group& group, absl::FunctionRef<bool(uint32_t)> test) {
 
 struct Swaps {
   TaskList unnominated, released;  // spares
-  std::vector<Placement> places;
+  std::vector<Placement> places;   // of tasks that get theirs
 };
+
+bool RestartsBeside(const Job& job, const Group& group) {
+  return group.replicas > 1 && MembershipOf(group) == GangMembership::kRigid &&
+         job.status.state != JobState::kPending;
+}
+
+// Once the whole group waits.
+void ReleaseSpares(const Job& job, const Group& spare, Swaps* swaps) {
+  const GroupTally& tally = job.tallies[*spare.spare_of];
+  if (tally.Waiting() < job.groups[*spare.spare_of].replicas) return;
+  const TaskList held = TasksWith(spare, [&](uint32_t i) { return HoldsInReserve(job.tasks[i]); });
+  swaps->released.insert(swaps->released.end(), held.begin(), held.end());
+}
 
 void AddSwaps(const Look& look, const Group& spare, Swaps* swaps) {
   const Job& job = look.job;
-  const TaskList waiting = TasksWith(job.groups[*spare.spare_of], [&](uint32_t i) {
-    return job.tasks[i].state == TaskState::kPending;
-  });
+  const Group& group = job.groups[*spare.spare_of];
+  if (RestartsBeside(job, group)) return ReleaseSpares(job, spare, swaps);
+  const TaskList waiting =
+      TasksWith(group, [&](uint32_t i) { return job.tasks[i].state == TaskState::kPending; });
   if (waiting.empty()) return;
   const TaskList spares = TasksWith(spare, [&](uint32_t i) { return CanGive(look, i); });
   for (size_t i = 0; i < std::min(waiting.size(), spares.size()); ++i) {
@@ -58,7 +79,6 @@ Step UseSpares(const Look& look) {
     if (IsSpare(group) && GroupOpen(look.job, *group.spare_of)) AddSwaps(look, group, &swaps);
   }
   Step step;
-  if (swaps.places.empty()) return step;
   if (!swaps.unnominated.empty()) {
     step.push_back(TasksUnnominated{.job = look.job.id, .tasks = std::move(swaps.unnominated)});
   }
@@ -68,7 +88,9 @@ Step UseSpares(const Look& look) {
                                  .requeue = true,
                                  .reason = ReleaseReason::kRestart});
   }
-  step.push_back(TasksNominated{.job = look.job.id, .placements = std::move(swaps.places)});
+  if (!swaps.places.empty()) {
+    step.push_back(TasksNominated{.job = look.job.id, .placements = std::move(swaps.places)});
+  }
   return step;
 }
 

@@ -131,6 +131,35 @@ TEST_CASE("a task that is replaced alone takes the place of a spare, and the oth
   CHECK(c.job(c.id).tasks[0].attempt == 1);
 }
 
+TEST_CASE("a rigid group that restarts beside another one uses the places of its spares") {
+  TestCluster c;
+  c.AddNodes("n", 5, kSmall);
+  JobShape shape;
+  shape.max_retries = 5;
+  shape.groups = {GroupShape{.name = "w", .replicas = 2, .cpu = 8},
+                  GroupShape{.name = "loader", .replicas = 2, .min_available = 0, .cpu = 8},
+                  GroupShape{.name = "w-spares", .replicas = 1, .cpu = 8, .spare_of = 0}};
+  const JobId id = c.Submit("mixed", shape);
+  c.RunAll(id);
+  for (int i = 0; i < 3; ++i) {
+    c.PrepareAll(id);
+    c.ReportAll(id, TaskState::kStarting, ReportState::kRunning);
+  }
+  REQUIRE(c.Tasks(id) == "RRRRP");
+  const NodeId lost = c.job(id).tasks[1].node;
+  c.Must(NodeSilenced{lost});
+  c.Settle();
+  c.Must(NodeFenced{lost});
+  c.Settle();
+  for (int i = 0; i < 4; ++i) {
+    c.GoneAll(id);
+    c.PrepareAll(id);
+    c.ReportAll(id, TaskState::kStarting, ReportState::kRunning);
+  }
+  CHECK(c.Tasks(id) == "RRRR.");
+  CHECK(c.job(id).tasks[0].epoch == c.job(id).tasks[1].epoch);
+}
+
 TEST_CASE("the loss of a spare is no matter of the gang") {
   Gang c(4);
   c.Run();
