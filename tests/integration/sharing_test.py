@@ -129,7 +129,7 @@ groups: [{name: w, replicas: 1, command: [/bin/sh, -c, '%s'], resources: {gpu: {
         wait_until(lambda: self.server.metric("berth_request_mix_priced") == 1, 60, "prices are found")
         self.server.kill()
         self.server.start()
-        self.assertEqual(self.server.metric("berth_request_mix_priced"), 1)
+        wait_until(lambda: self.server.metric("berth_request_mix_priced") == 1, 60, "the prices are known again")
         self.submit([sharing(f"b{i}", "q", (0.25, 0.4, 0.7)[i % 3]) for i in range(60)])
         wait_until(lambda: len(self.cluster.api.all_jobs(states=[job_pb2.JOB_SUCCEEDED])) == 120, 120, "all end")
         self.server.stop()
