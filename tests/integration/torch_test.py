@@ -90,6 +90,25 @@ class Torch(TrainingGang):
         print(f"{name}: from the death of the node to a process elsewhere {begun - died:.1f} s", flush=True)
 
     @long
+    def test_a_node_dies_of_a_gang_with_a_spare(self):
+        name = self.begin(worker={"spares": 1})
+        wait_until(lambda: self.spare(name).state == job_pb2.TASK_PREPARED, WITHIN_S, "the spare is prepared")
+        spare = self.spare(name).node
+        lost = next(t for t in self.tasks(name) if t.group == "w" and t.rank == 2)
+        self.cluster.kill_node(lost.node)
+        died = time.monotonic()
+        self.check(name, "all", starts=2, retries=0)
+        again = {t.index: t for t in self.tasks(name) if t.group == "w"}
+        self.assertEqual((again[lost.index].node, again[lost.index].rank), (spare, 2))
+        self.assertEqual(self.spare(name).attempt, 1)
+        begun = self.records(name).processes[-1][0]["time"]
+        print(f"{name}: from the death of the node to the gang on its spare {begun - died:.1f} s", flush=True)
+
+    def spare(self, name):
+        spare, = [t for t in self.tasks(name) if t.group == "w-spares"]
+        return spare
+
+    @long
     def test_a_drain(self):
         name = self.begin(checkpoint=SAVE)
         node = self.task_of_rank(name, 1)[1]
