@@ -41,9 +41,14 @@ bool DependencyMet(const Job& job, const GroupDependency& dependency) {
 
 // True if a group can be placed: its dependencies are met, and it is not being restarted as a
 // whole, in which case it is placed together once all its tasks are gone. A rigid group of which
-// some run is never completed: it restarts, at the latest by expire_gangs.
+// some run is never completed: it restarts, at the latest by expire_gangs. Spares are for groups
+// that are complete: neither before nor once some of their tasks have succeeded.
 bool MayAsk(const Job& job, uint32_t group) {
   const GroupTally& tally = job.tallies[group];
+  const std::optional<uint32_t> spare_of = job.groups[group].spare_of;
+  if (spare_of.has_value() && job.tallies[*spare_of].Members() < job.groups[*spare_of].replicas) {
+    return false;
+  }
   const bool in_part =
       tally.Members() > 0 && job.status.epoch > 0 && job.groups[group].replicas > 1;
   if (in_part && MembershipOf(job.groups[group]) == GangMembership::kRigid) return false;

@@ -211,6 +211,15 @@ TEST_CASE("a job ends with its workers, and stops its spares") {
   CHECK(c.StateOf(c.id) == "Succeeded");
 }
 
+TEST_CASE("nobody looks for spares of a group that is ending") {
+  Gang c(4);
+  c.Run();
+  c.LoseNode(c.NodeOf(3));
+  REQUIRE(c.Tasks(c.id) == "RRR.");
+  c.Exit(c.id, 0);
+  CHECK(c.Tasks(c.id) == "oRR.");
+}
+
 TEST_CASE("spares of an elastic group come after its workers") {
   Gang c(3, 1, GangMembership::kDefault, 2);
   c.Run();
