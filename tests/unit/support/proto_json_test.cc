@@ -61,7 +61,7 @@ TEST_CASE("json: 0 in a spec is the default and left out, except for the priorit
       WriteJson(job) ==
       R"({"uid":0,"spec":{"priority":0,"groups":[{"name":"w"}]},)"
       R"("status":{"state":"JOB_PENDING","reasons":[{"resource":"gpu","needed":0,"free":0,"limit":0,"nodes":0}],)"
-      R"("retries":0,"startCount":0,"evictions":0,"epoch":0}})");
+      R"("retries":0,"startCount":0,"evictions":0,"epoch":0,"rung":0}})");
   CHECK(WriteYaml(job, {.numbers = true}).find("    needed: 0\n") != std::string::npos);
   CHECK(WriteYaml(job).find("0") == std::string::npos);
 }
