@@ -68,7 +68,8 @@ bool Hangs(const Job& job) {
 }
 
 bool HangsWith(const Job& job, uint32_t task) {
-  if (!Hangs(job)) return false;
+  // What started since then replaced one of them.
+  if (!Hangs(job) || job.tasks[task].start > job.status.hang.time) return false;
   const uint32_t named = job.status.hang.task;
   return RunsAlone(job, named) ? task == named : !RunsAlone(job, task);
 }

@@ -121,6 +121,22 @@ TEST_CASE("a task that runs alone hangs alone") {
   CHECK_FALSE(Hangs(run.cluster.job(run.job)));
 }
 
+TEST_CASE("a member that was replaced since does not hang with its gang") {
+  JobShape shape = Watched(3);
+  shape.groups[0].membership = GangMembership::kRendezvous;
+  shape.policies = {On(PolicyEvent::kTaskHung, PolicyAction::kIgnore)};
+  Running run(shape);
+  Hang(run, 1);
+  run.cluster.Advance(absl::Seconds(20));
+  REQUIRE(HangsWith(run.cluster.job(run.job), 2));
+  run.cluster.Exit(run.job, 2, 9);
+  run.cluster.Advance(kSecond);  // back-off
+  run.cluster.RunAll(run.job);
+  REQUIRE(run.Tasks() == "RRR");
+  CHECK_FALSE(HangsWith(run.cluster.job(run.job), 2));
+  CHECK(HangsWith(run.cluster.job(run.job), 0));
+}
+
 TEST_CASE("only attempts that run report, and a job hangs once") {
   Running run(Watched(2));
   CHECK_FALSE(run.cluster.Try(TaskReady{{run.job, 0}, 2}).ok());
