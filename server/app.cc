@@ -277,7 +277,8 @@ void App::Parts::Wire() {
       .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()},
       .store_format = [store = store_.get()] { return store->Format(); },
       .brake = {.percent = config_.health_brake().percent(),
-                .least = config_.health_brake().least()}};
+                .least = config_.health_brake().least()},
+      .fabric_health = config_.fabric_health()};
   gateway_ = std::make_unique<AgentGateway>(loop_.get(), leases_.get(), dispatcher_.get(), agents);
   dispatcher_->SetGateway(gateway_.get());
   dispatcher_->SetDefaults(&job_defaults_);

@@ -37,7 +37,7 @@ static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 32);
+static_assert(kFields<JobSpec> == 33);
 static_assert(kFields<GroupSpec> == 22);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
@@ -334,6 +334,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   for (const AffinityTerm& term : spec.affinity) SetAffinity(term, out->add_affinity());
   out->mutable_saved_exit_codes()->Add(spec.saved_exit_codes.begin(), spec.saved_exit_codes.end());
   out->set_saves_before_drain(spec.saves_before_drain);
+  out->set_may_migrate(spec.may_migrate);
   out->set_suspends_idle(spec.suspends_idle);
   SetTimes(spec, out);
 }
@@ -365,6 +366,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
     spec.affinity.push_back(GetAffinity(term));
   spec.saved_exit_codes = {message.saved_exit_codes().begin(), message.saved_exit_codes().end()};
   spec.saves_before_drain = message.saves_before_drain();
+  spec.may_migrate = message.may_migrate();
   spec.suspends_idle = message.suspends_idle();
   GetTimes(message, reader, spec);
   return spec;

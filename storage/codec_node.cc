@@ -26,6 +26,7 @@ static_assert(kFields<NodeStatus> == 16);
 static_assert(kFields<Drain> == 4);
 static_assert(static_cast<int>(DrainMode::kCheckpoint) == pb::DRAIN_CHECKPOINT);
 static_assert(static_cast<int>(DrainMode::kWait) == pb::DRAIN_WAIT);
+static_assert(static_cast<int>(DrainMode::kWhenPlaced) == pb::DRAIN_WHEN_PLACED);
 static_assert(kFields<StoredNode> == 5);
 static_assert(kFields<GrantedLease> == 3);
 

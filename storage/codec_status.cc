@@ -51,7 +51,8 @@ static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONS
 static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobStatus> == 25);
+static_assert(kFields<JobStatus> == 26);
+static_assert(kFields<AvoidedNode> == 2);
 static_assert(kFields<Checkpoint> == 4);
 static_assert(kFields<Hang> == 5);
 static_assert(kFields<Eviction> == 5);
@@ -99,6 +100,17 @@ Refusals GetRefusals(const pb::Refusals& m, Reader& reader) {
   for (uint32_t node : m.nodes()) refusals.nodes.push_back(NodeId{node});
   if (!WellFormed(refusals)) reader.Refuse("refusing nodes that are too many or out of order");
   return refusals;
+}
+
+AvoidedNodes GetAvoided(const pb::JobStatus& m, Reader& reader) {
+  AvoidedNodes avoided;
+  for (const pb::AvoidedNode& one : m.avoided()) {
+    avoided.push_back({.node = NodeId{one.node()},
+                       .until = reader.GetTime(one.has_until(), one.until(), absl::InfinitePast(),
+                                               "end of an avoided node")});
+  }
+  if (!WellFormed(avoided)) reader.Refuse("avoided nodes that are too many or out of order");
+  return avoided;
 }
 
 void SetCheckpoint(const Checkpoint& checkpoint, pb::Checkpoint* out) {
@@ -177,6 +189,11 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
   out->set_cancelled(status.cancelled);
   out->set_forced(status.forced);
   out->set_rung(status.rung);
+  for (const AvoidedNode& avoided : status.avoided) {
+    pb::AvoidedNode& one = *out->add_avoided();
+    one.set_node(avoided.node.value);
+    SetTime(avoided.until, one.mutable_until());
+  }
   out->set_message(status.message);
   out->set_evictions(status.evictions);
   if (!(status.eviction == Eviction{})) SetEviction(status.eviction, out->mutable_eviction());
@@ -223,6 +240,7 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   status.cancelled = m.cancelled();
   status.forced = m.forced();
   status.rung = static_cast<uint8_t>(m.rung());
+  status.avoided = GetAvoided(m, reader);
   status.message = m.message();
   status.evictions = m.evictions();
   if (m.has_eviction()) status.eviction = GetEviction(m.eviction(), reader);

@@ -201,6 +201,16 @@ std::string EscalationText(const v1::Job& job) {
   return text;
 }
 
+// "n3 until 2026-11-28 10:00 (a device failed there)"
+std::string AvoidedText(const v1::Job& job, const Session& session) {
+  std::vector<std::string> nodes;
+  for (const v1::AvoidedNode& one : job.status().avoided_nodes()) {
+    nodes.push_back(
+        absl::StrCat(one.node(), " until ", HumanTime(true, one.until(), session.io().time_zone)));
+  }
+  return nodes.empty() ? "" : absl::StrCat(absl::StrJoin(nodes, ", "), " (a device failed there)");
+}
+
 std::string CheckpointText(const v1::Job& job, const Session& session) {
   const v1::JobSpec& spec = job.spec();
   if (!spec.has_checkpoint()) return "";
@@ -340,6 +350,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   }
   page.Add("Retries", absl::StrCat(job.status().retries(), " of ", spec.max_retries()));
   page.Add("Escalation", EscalationText(job));
+  page.Add("Kept out of", AvoidedText(job, session));
   AddTimes(job, session, &page);
   AddSharing(job, session, &page);
   AddJobProgress(job, session, &page);

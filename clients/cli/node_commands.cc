@@ -173,9 +173,10 @@ void AddNodeList(CLI::App& noun, Session& session) {
 }
 
 // One of kDrainModes.
-const std::vector<std::string> kDrainModes = {"now", "checkpoint", "wait"};
+const std::vector<std::string> kDrainModes = {"now", "checkpoint", "wait", "when-placed"};
 v1::NodeDrain::Mode DrainModeFrom(const std::string& word) {
   if (word == "checkpoint") return v1::NodeDrain::CHECKPOINT;
+  if (word == "when-placed") return v1::NodeDrain::WHEN_PLACED;
   return word == "wait" ? v1::NodeDrain::WAIT : v1::NodeDrain::NOW;
 }
 
@@ -183,7 +184,8 @@ void AddDrainModes(CLI::App& drains, const std::shared_ptr<v1::DrainNodeRequest>
   drains
       .add_option_function<std::string>(
           "--mode", [drain](const std::string& word) { drain->set_mode(DrainModeFrom(word)); },
-          "how tasks leave: now (default), checkpoint (once they have saved), wait (as they end)")
+          "how tasks leave: now (default), checkpoint (once they have saved), wait (as they end), "
+          "when-placed (once there is another place)")
       ->check(CLI::IsMember(kDrainModes));
   drains
       .add_option_function<std::string>(

@@ -3,12 +3,20 @@
 // other. The queue's fair share limits preemption (core/engine/shares/queue_bounds.h). Resources
 // that were reclaimed for a victim then count as reclaimed for the job. If the queue may not claim
 // that much, such victims are spared, because other queues could take the resources back at once.
+//
+// Places that a job of lower priority holds while it restarts (KeepsPlaces) are taken first:
+// nothing runs there.
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
+#include "core/engine/lifecycle/steps.h"
+#include "core/engine/place/placer.h"
+#include "core/engine/search/verdict.h"
+#include "core/engine/shares/queue_bounds.h"
 #include "core/engine/victims/domain_victims.h"
 #include "core/engine/victims/protections.h"
 #include "core/policies/registry.h"
@@ -50,9 +58,60 @@ VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds&
   });
 }
 
+// Jobs of the queue with lower priority that hold places and of which nothing runs. The first to
+// give way first.
+std::vector<JobId> Holders(const Cycle& cycle, const Job& job) {
+  std::vector<JobId> holders;
+  for (JobId id : cycle.state().nominated_jobs()) {
+    const Job& holder = cycle.state().jobs().At(id);
+    const bool holds = KeepsPlaces(holder, cycle.now()) && holder.occupying == 0;
+    const bool lower = holder.queue == job.queue && holder.priority < job.priority;
+    if (holds && lower && holder.preemptible) holders.push_back(id);
+  }
+  std::sort(holders.begin(), holders.end(), [&](JobId a, JobId b) {
+    const int32_t of_a = cycle.state().jobs().At(a).priority;
+    const int32_t of_b = cycle.state().jobs().At(b).priority;
+    return of_a != of_b ? of_a < of_b : b < a;
+  });
+  return holders;
+}
+
+void GiveUpHold(Cycle& cycle, const Job& holder, const Job& job) {
+  const Look look{cycle.state(), holder, cycle.now(), cycle.policies().lifecycle()};
+  Step step;
+  DropPlaces(look, &step);
+  step.push_back(WithStatus(look, [&](JobStatus& status) {
+    status.places_until = absl::InfinitePast();
+    status.message = absl::StrCat("gave up the places that it kept, for job ", job.name,
+                                  ": its priority ", holder.priority, " is below ", job.priority);
+  }));
+  for (EventBody& decision : step) cycle.transaction().Decide(std::move(decision));
+}
+
+// The queue's bounds are those of evictions.
+bool TakeHeldPlaces(Cycle& cycle, const Job& job, const JobNeeds& needs) {
+  if (!needs.gang) return false;
+  const std::vector<JobId> holders = Holders(cycle, job);
+  if (holders.empty()) return false;
+  const ClusterState& state = cycle.state();
+  const Resources request = RequestOf(state, job, needs);
+  const QueueBounds bounds = BoundsAbove(cycle, job.queue, request, Borrowing::kNothing);
+  const Transaction::Mark mark = cycle.transaction().mark();
+  Placer placer(cycle);
+  for (JobId id : holders) {
+    cycle.CountWork(1);
+    GiveUpHold(cycle, state.jobs().At(id), job);
+    if (!QueueRoom(state, bounds).Fits(job.queue, request)) continue;
+    if (!placer.Serve(job).has_value()) return true;
+  }
+  cycle.transaction().RollbackTo(mark);
+  return false;
+}
+
 // `protections` explains why no room was made; null if no explanation is needed.
 RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs,
                  Protections* protections) {
+  if (TakeHeldPlaces(cycle, job, needs)) return {.decided = true};
   VictimOutcome outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/false);
   const bool claims = !cycle.state().queues().At(job.queue).claimed.IsZero();
   if (!outcome.decided && claims) outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/true);

@@ -92,6 +92,14 @@ struct EvictionParameters {
   Duration gang_grace = absl::Minutes(5);  // expire_gangs: how long below the minimum
 };
 
+// core/actions/migrate.cc
+struct MigrationParameters {
+  int32_t max_jobs = 1;                      // that leave at a time
+  Duration cooldown = absl::Minutes(30);     // how long a job stays before it leaves a domain
+  Duration restart_cost = absl::Minutes(5);  // of one move, besides the work that is not saved
+  int32_t slowdown = 20;                     // percent of its time that a degraded domain costs
+};
+
 struct SharingParameters {
   // The policy for tasks that are packed onto nodes of which some devices may be shared.
   SharingPolicy policy = SharingPolicy::kBidPrice;

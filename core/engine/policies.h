@@ -10,7 +10,7 @@
 //                                                       shortest_remaining, smallest_area,
 //                                                       least_attained
 //   Action      one stage of a cycle, in order          allocate, backfill, consolidate, reclaim,
-//                                                       preempt, rotate, expire_gangs
+//                                                       preempt, rotate, migrate, expire_gangs
 //
 // core/policies/registry.cc has the only list of built-in policies.
 //
@@ -158,8 +158,8 @@ struct PolicyConfig {
   PolicyConfig& operator=(PolicyConfig&&) noexcept;
   ~PolicyConfig();
 
-  std::vector<std::string> actions = {"allocate", "backfill", "consolidate",
-                                      "reclaim",  "preempt",  "expire_gangs"};
+  std::vector<std::string> actions = {"allocate", "backfill", "consolidate", "reclaim",
+                                      "preempt",  "migrate",  "expire_gangs"};
   std::vector<std::string> filters = {"resources/devices", "node_selector", "taints"};
   std::vector<std::string> scores = {"best_fit"};
   std::vector<std::string> job_orders = {"priority_then_submit"};
@@ -171,6 +171,7 @@ struct PolicyConfig {
   LeastAttainedParameters least_attained;
   EvictionParameters eviction;
   TopologyParameters topology;
+  MigrationParameters migration;
   SharingParameters sharing;
 };
 
@@ -199,6 +200,7 @@ class Policies {
   const LeastAttainedParameters& least_attained() const { return config_.least_attained; }
   const EvictionParameters& eviction() const { return config_.eviction; }
   const TopologyParameters& topology() const { return config_.topology; }
+  const MigrationParameters& migration() const { return config_.migration; }
   const SharingParameters& sharing() const { return config_.sharing; }
   // As given to Create.
   const PolicyConfig& config() const { return config_; }

@@ -338,6 +338,7 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
     return Refused(NameOf(job), " cannot be Completing without an outcome");
   }
   if (!WellFormed(value.refusals)) return Invalid(NameOf(job), ": refusals out of order");
+  if (!WellFormed(value.avoided)) return Invalid(NameOf(job), ": avoided nodes out of order");
   JobStatus status = value;  // may predate an eviction of this turn
   status.evictions = job.status.evictions;
   status.eviction = job.status.eviction;

@@ -121,7 +121,7 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
-  static_assert(kFields<JobSpec> == 32, "return the new field");
+  static_assert(kFields<JobSpec> == 33, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;
@@ -149,6 +149,7 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.dump_wait = job.dump_wait;
   spec.saved_exit_codes = job.saved_exit_codes;
   spec.saves_before_drain = job.saves_before_drain;
+  spec.may_migrate = job.may_migrate;
   spec.suspends_idle = job.suspends_idle;
   spec.deadline = job.deadline;
   spec.walltime = job.walltime;

@@ -135,6 +135,7 @@ absl::Status CheckPendingClass(const ClusterState& state, const Job& job, Sums& 
 
 absl::Status CheckTimer(const ClusterState& state, const Job& job) {
   if (!WellFormed(job.status.refusals)) return Differs("refusals of job ", job.id.value);
+  if (!WellFormed(job.status.avoided)) return Differs("avoided nodes of job ", job.id.value);
   const Time due = NextDue(job, state.passed_time());
   const bool listed = state.timers().contains({due, job.id});
   const bool wanted = due != absl::InfiniteFuture();

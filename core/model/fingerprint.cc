@@ -101,7 +101,7 @@ void AddHyperNode(Hasher& h, const HyperNode& domain) {
 }
 
 void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
-  static_assert(kFields<Job> == 49);
+  static_assert(kFields<Job> == 50);
   h.Add(job.id).Add(job.name).Add(job.queue).Add(job.priority).Add(job.labels).Add(job.user);
   h.Add(job.min_available).Add(job.max_retries).Add(job.on_node_loss);
   h.Add(job.preemptible).Add(job.preempts).Add(job.strategy).Add(job.device_strategy);
@@ -109,6 +109,7 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
   h.Add(job.kill_grace).Add(job.ttl_after_finished).Add(job.checkpoint_interval);
   h.Add(job.walltime_notice).Add(job.saved_exit_codes).Add(job.watchdog).Add(job.dump_wait);
   h.Add(job.saves_before_drain)
+      .Add(job.may_migrate)
       .Add(job.suspends_idle)
       .Add(job.deadline)
       .Add(job.submit)

@@ -30,11 +30,6 @@ Strategy DeviceStrategyOf(const Job& job, const Group& group, Strategy of_queue,
   return of_nodes == Strategy::kSpread ? Strategy::kSpread : Strategy::kBinpack;
 }
 
-bool Avoids(const Refusals& refusals, NodeId node) {
-  return refusals.until != absl::InfinitePast() &&
-         std::binary_search(refusals.nodes.begin(), refusals.nodes.end(), node);
-}
-
 bool HasCoordinator(const Job& job) {
   return std::any_of(job.groups.begin(), job.groups.end(),
                      [](const Group& group) { return group.coordinator; });

@@ -14,10 +14,12 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "core/base/fields.h"
+#include "core/model/avoided.h"
 #include "core/model/device_topology.h"
 #include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/job_tasks.h"
+#include "core/model/refusals.h"
 #include "core/model/resources.h"
 #include "core/model/task.h"
 #include "core/prediction/run_prediction.h"
@@ -270,10 +272,9 @@ struct JobSpec {
   // The checkpoint signal is sent this long before the walltime is used up; 0 = it is not.
   Duration walltime_notice = absl::ZeroDuration();
   std::vector<int32_t> saved_exit_codes;  // after that signal, ends that are no failures; ascending
-  // A drain with DrainMode::kCheckpoint sends the signal, too. Otherwise there is nothing to wait
-  // for.
-  bool saves_before_drain = false;
-  bool suspends_idle = false;  // when its devices are idle; the rest of the rule is cold
+  bool saves_before_drain = false;  // a drain with DrainMode::kCheckpoint sends the signal, too
+  bool may_migrate = false;         // away from degraded domains (core/actions/migrate.cc)
+  bool suspends_idle = false;       // when its devices are idle; the rest of the rule is cold
   // It hangs if it shows no progress for so long. Infinite: nobody watches.
   Duration watchdog = absl::InfiniteDuration();
   Duration dump_wait = absl::ZeroDuration();  // from the signal for its stacks until it is stopped
@@ -331,26 +332,6 @@ struct Eviction {
   bool operator==(const Eviction&) const = default;
 };
 
-// Refused starts of the job since it last ran completely. Problems that the job brings along (a
-// directory, a user, an image) do not heal: it fails after kMaxOwnRefusals. Faults of nodes, and
-// refusals that are nobody's fault, are retried, up to kMaxRefusedStarts. Refusals of tasks beyond
-// the minimum only slow its growth.
-struct Refusals {
-  int32_t own = 0;                    // incidents: by the job's fault
-  int32_t starts = 0;                 // incidents: by the node's or nobody's fault
-  int32_t spare = 0;                  // incidents of tasks beyond the minimum, by any fault
-  std::vector<NodeId> nodes;          // that refused without being at fault, ascending
-  Time until = absl::InfinitePast();  // `nodes` get none of its tasks before
-  bool rests = false;                 // and, while it runs, it requests no place at all
-  bool operator==(const Refusals&) const = default;
-};
-inline constexpr int32_t kMaxOwnRefusals = 2;     // incidents, or nodes in one incident
-inline constexpr int32_t kMaxRefusedStarts = 16;  // in a row
-inline constexpr size_t kMaxRefusingNodes = 8;    // remembered of one job
-
-// True if the job must not be placed there now.
-bool Avoids(const Refusals& refusals, NodeId node);
-
 enum class CheckpointPlace : uint8_t { kUnknown, kLocal, kPeer, kShared };
 
 // The latest checkpoint that a task of its gang reported.
@@ -394,6 +375,7 @@ struct JobStatus {
   uint32_t evictions = 0;  // so far
   Eviction eviction;       // the latest one
   Refusals refusals;
+  AvoidedNodes avoided;
   // Total run time of gangs that were stopped: attained service (docs/developers/prediction.md).
   Duration attained = absl::ZeroDuration();
   int64_t line_from = 0;  // Queue::line at its last release from a hold; 0: never held
@@ -496,6 +478,7 @@ struct Job {
   std::vector<JobDependency> dependencies;
   std::vector<int32_t> saved_exit_codes;
   bool saves_before_drain = false;
+  bool may_migrate = false;
   bool suspends_idle = false;
   JobStatus status;
 

@@ -57,6 +57,7 @@ Time NextDue(const Job& job, Time after, Time due_before) {
   earliest.Consider(job.start_after);
   earliest.Consider(status.hold_until);
   earliest.Consider(status.refusals.until);
+  for (const AvoidedNode& avoided : status.avoided) earliest.Consider(avoided.until);
   if (status.state == JobState::kPending) earliest.Consider(status.places_until);
   if (status.state == JobState::kRunning) {
     earliest.Consider(status.start + job.walltime);

@@ -70,6 +70,8 @@ enum class DrainMode : uint8_t {
   kNow,         // tasks are stopped, with their grace
   kCheckpoint,  // each is stopped once it has reported a checkpoint, or at the deadline
   kWait,        // tasks end by themselves, or are stopped at the deadline
+  kWhenPlaced,  // each is moved once there is another place (core/actions/migrate.cc), or stopped
+                // at the deadline
 };
 
 // How tasks leave a node that is drained, or some of its devices.

@@ -396,7 +396,9 @@ Demand DemandOf(const Queue& queue, const Job& job, const JobNeeds& needs,
   demand.walltime = job.walltime;
   demand.expected_s = job.prediction.expected_s;
   if (queue.spec.user_fairness != UserFairness::kNone) demand.user = job.user;
-  if (!job.status.refusals.nodes.empty() && job.status.refusals.until != absl::InfinitePast()) {
+  const bool refused =
+      !job.status.refusals.nodes.empty() && job.status.refusals.until != absl::InfinitePast();
+  if (refused || !job.status.avoided.empty()) {
     demand.only = job.id;  // it avoids some nodes
   }
   demand.affinity.assign(job.affinity.begin(), job.affinity.end());

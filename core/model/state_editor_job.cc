@@ -22,7 +22,7 @@ bool WaitsForDependencies(const GangStart& status) {
 
 // Except what AcquireTemplate shares between jobs: groups, policies, topology and affinity.
 void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
-  static_assert(kFields<JobSpec> == 32, "take the new field over");
+  static_assert(kFields<JobSpec> == 33, "take the new field over");
   job.id = id;
   job.name = spec.name;
   job.queue = spec.queue;
@@ -41,6 +41,7 @@ void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.dump_wait = spec.dump_wait;
   job.saved_exit_codes = spec.saved_exit_codes;
   job.saves_before_drain = spec.saves_before_drain;
+  job.may_migrate = spec.may_migrate;
   job.suspends_idle = spec.suspends_idle;
   job.deadline = spec.deadline;
   job.walltime = spec.walltime;

@@ -24,6 +24,7 @@ Registry BuiltIn() {
   add("reclaim", &MakeReclaim);
   add("preempt", &MakePreempt);
   add("rotate", &MakeRotate);
+  add("migrate", &MakeMigrate);
   add("expire_gangs", &MakeExpireGangs);
   add("resources/devices", &MakeResourcesFilter);
   add("node_selector", &MakeNodeSelectorFilter);

@@ -26,6 +26,7 @@ std::unique_ptr<Action> MakeConsolidate();
 std::unique_ptr<Action> MakeReclaim();
 std::unique_ptr<Action> MakePreempt();
 std::unique_ptr<Action> MakeRotate();
+std::unique_ptr<Action> MakeMigrate();
 std::unique_ptr<Action> MakeExpireGangs();
 std::unique_ptr<NodeFilter> MakeResourcesFilter();
 std::unique_ptr<NodeFilter> MakeNodeSelectorFilter();

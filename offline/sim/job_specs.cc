@@ -278,6 +278,7 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   const std::set<int32_t> saved(job.saved_exit_codes().begin(), job.saved_exit_codes().end());
   spec.saved_exit_codes = {saved.begin(), saved.end()};
   spec.saves_before_drain = job.saves_before_drain();
+  spec.may_migrate = job.may_migrate();
   SetTimes(job, start, &spec);
   if (auto status = AddGroups(job, path, &spec); !status.ok()) return status;
   auto policies = ToPolicies(job.policies(), path);

@@ -18,6 +18,7 @@ using sim::v1::Step;
 
 DrainMode ModeFrom(v1::NodeDrain::Mode mode) {
   if (mode == v1::NodeDrain::CHECKPOINT) return DrainMode::kCheckpoint;
+  if (mode == v1::NodeDrain::WHEN_PLACED) return DrainMode::kWhenPlaced;
   return mode == v1::NodeDrain::WAIT ? DrainMode::kWait : DrainMode::kNow;
 }
 
@@ -80,9 +81,6 @@ class StepRunner {
 
   // As DrainNode does.
   absl::Status Drain(const Node& node, const sim::v1::Drain& how) {
-    if (how.mode() == v1::NodeDrain::WHEN_PLACED) {
-      return absl::InvalidArgumentError("drain.mode: WHEN_PLACED is not built yet");
-    }
     NodeSteered event{.id = node.id, .cordoned = node.status.cordoned, .reason = {}};
     event.drain = {.mode = ModeFrom(how.mode()), .begin = cluster_.now()};
     for (const std::string& uuid : how.devices()) {

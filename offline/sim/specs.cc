@@ -72,6 +72,13 @@ void Configure(const sim::v1::LeastAttainedParameters& from, LeastAttainedParame
   if (from.has_promote_after()) to->promote_after = from.promote_after();
 }
 
+void Configure(const sim::v1::MigrationParameters& from, MigrationParameters* to) {
+  if (from.has_max_jobs()) to->max_jobs = from.max_jobs();
+  if (from.has_cooldown()) to->cooldown = DurationFrom(from.cooldown());
+  if (from.has_restart_cost()) to->restart_cost = DurationFrom(from.restart_cost());
+  if (from.has_slowdown()) to->slowdown = from.slowdown();
+}
+
 void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) {
   if (from.has_min_runtime()) to->min_runtime = DurationFrom(from.min_runtime());
   if (from.has_cooldown()) to->cooldown = DurationFrom(from.cooldown());
@@ -202,6 +209,7 @@ absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config
   Configure(config.eviction(), &result.eviction);
   Configure(config.shortest_first(), &result.shortest_first);
   Configure(config.least_attained(), &result.least_attained);
+  Configure(config.migration(), &result.migration);
   result.prediction.enabled = config.prediction().enabled();
   result.sharing.policy = ToSharing(config.sharing().policy());
   if (config.topology().degraded() == sim::v1::TopologyParameters::EXCLUDE) {

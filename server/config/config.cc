@@ -63,6 +63,7 @@ void FillNumbers(Server& config) {
   auto& brake = *config.mutable_health_brake();
   if (!brake.has_percent()) brake.set_percent(10);
   if (!brake.has_least()) brake.set_least(3);
+  if (!config.has_fabric_health()) config.set_fabric_health(true);
   Limits& limits = *config.mutable_limits();
   if (limits.tasks_per_job() == 0) limits.set_tasks_per_job(10'000);
   if (limits.jobs_per_call() == 0) limits.set_jobs_per_call(1000);

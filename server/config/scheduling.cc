@@ -31,6 +31,15 @@ void FillEviction(const EvictionParameters& defaults, config::v1::Eviction& evic
   if (!eviction.has_gang_grace()) ToProto(defaults.gang_grace, eviction.mutable_gang_grace());
 }
 
+void FillMigration(const MigrationParameters& defaults, config::v1::Migration& migration) {
+  if (!migration.has_max_jobs()) migration.set_max_jobs(defaults.max_jobs);
+  if (!migration.has_cooldown()) ToProto(defaults.cooldown, migration.mutable_cooldown());
+  if (!migration.has_restart_cost()) {
+    ToProto(defaults.restart_cost, migration.mutable_restart_cost());
+  }
+  if (!migration.has_slowdown()) migration.set_slowdown(defaults.slowdown);
+}
+
 void FillBackfill(const BackfillParameters& defaults, config::v1::Backfill& backfill) {
   using config::v1::Backfill;
   if (backfill.mode() == Backfill::MODE_UNSPECIFIED) {
@@ -70,6 +79,15 @@ void CheckEviction(const FieldPath& path, const config::v1::Eviction& eviction,
   CheckDuration({path, "min_gain"}, eviction.min_gain(), none, kMaxDuration, findings);
   CheckDuration({path, "gang_grace"}, eviction.gang_grace(), none, kMaxDuration, findings);
   CheckRange({path, "max_victims"}, eviction.max_victims(), 1, 1'000'000, findings);
+}
+
+void CheckMigration(const FieldPath& path, const config::v1::Migration& migration,
+                    Findings& findings) {
+  const absl::Duration none = absl::ZeroDuration();
+  CheckRange({path, "max_jobs"}, migration.max_jobs(), 0, 1000, findings);
+  CheckDuration({path, "cooldown"}, migration.cooldown(), none, kMaxDuration, findings);
+  CheckDuration({path, "restart_cost"}, migration.restart_cost(), none, kMaxDuration, findings);
+  CheckRange({path, "slowdown"}, migration.slowdown(), 1, 1000, findings);
 }
 
 void CheckBackfill(const FieldPath& path, const config::v1::Backfill& backfill,
@@ -136,6 +154,7 @@ void FillScheduling(Scheduling& scheduling) {
   FillShortestFirst(defaults.shortest_first, *scheduling.mutable_shortest_first());
   FillLeastAttained(defaults.least_attained, *scheduling.mutable_least_attained());
   FillEviction(defaults.eviction, *scheduling.mutable_eviction());
+  FillMigration(defaults.migration, *scheduling.mutable_migration());
   if (!scheduling.has_restart_hold()) {
     ToProto(defaults.lifecycle.restart_hold, scheduling.mutable_restart_hold());
   }
@@ -167,6 +186,7 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   CheckShortestFirst({path, "shortest_first"}, scheduling.shortest_first(), findings);
   CheckLeastAttained({path, "least_attained"}, scheduling.least_attained(), findings);
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
+  CheckMigration({path, "migration"}, scheduling.migration(), findings);
   CheckDuration({path, "restart_hold"}, scheduling.restart_hold(), absl::ZeroDuration(),
                 absl::Hours(24), findings);
   const FieldPath topology(path, "topology");

@@ -39,7 +39,8 @@ AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatch
       first_job_(
           loop->Read([](const ClusterState& state, uint64_t) { return state.next_job_id(); })),
       options_(std::move(options)),
-      brake_(options_.brake) {
+      brake_(options_.brake),
+      fabric_(options_.fabric_health) {
   dispatcher->SetGateway(this);
   leases->SetOnSilenced([this](NodeId node, uint64_t epoch) {
     Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
@@ -241,6 +242,15 @@ void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& hear
   }
   SendHeartbeatAck(session.link, heartbeat.sequence(), *longer);
   RetryConditions(session.node);
+  CheckFabric();
+}
+
+// Heartbeats are its clock: without agents there is nothing to judge.
+void AgentGateway::CheckFabric() {
+  if (!fabric_.Due(loop_->clock().Steady())) return;
+  const absl::Status posted =
+      loop_->Post([this](Turn& turn) { fabric_.Check(turn); }, CommandClass::kEssential);
+  if (!posted.ok()) LogWarn("the fabric is not checked now", {{"error", posted}});
 }
 
 // If the loop is full, the next heartbeat tries.
@@ -341,8 +351,11 @@ void AgentGateway::OnConditions(SessionId id, const Session& session,
       found->second.conditions.push_back(condition.name());
   }
   const absl::Status posted = loop_->Post(
-      [this, node = session.node, epoch = session.epoch, conditions = std::move(conditions)](
-          Turn& turn) { brake_.Note(turn, node, epoch, conditions); },
+      [this, node = session.node, epoch = session.epoch,
+       conditions = std::move(conditions)](Turn& turn) {
+        brake_.Note(turn, node, epoch, conditions);
+        fabric_.Note(turn, node, conditions);
+      },
       CommandClass::kEssential);
   if (!posted.ok()) Refuse(session.link, v1::Refused::BUSY, posted.message(), options_.busy_retry);
 }

@@ -28,6 +28,7 @@
 #include "absl/time/time.h"
 #include "berth/v1/agent.pb.h"
 #include "server/controllers/agent_link.h"
+#include "server/controllers/fabric_health.h"
 #include "server/controllers/health_brake.h"
 #include "server/controllers/registration.h"
 #include "server/loop/loop.h"
@@ -46,6 +47,7 @@ struct AgentGatewayOptions {
   // Of the store: what an older one cannot hold is refused, or recorded as older versions would.
   std::function<uint32_t()> store_format = [] { return UINT32_MAX; };
   HealthBrakeLimits brake = {};
+  bool fabric_health = true;
 };
 
 // Running totals for metrics.
@@ -142,6 +144,7 @@ class AgentGateway {
   void OnConditions(SessionId id, const Session& session, v1::NodeConditions conditions)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RetryConditions(NodeId node);
+  void CheckFabric();
   void OnProgress(const Session& session, v1::Progress progress);
   void OnKeptFiles(SessionId id, const Session& session, v1::KeptFiles kept);
   void SetIncarnation(v1::ServerMessage* message) const;
@@ -163,6 +166,7 @@ class AgentGateway {
   ProgressBook* progress_book_ = nullptr;
   AgentCounters counters_;
   HealthBrake brake_;
+  FabricHealth fabric_;
 
   mutable absl::Mutex mutex_;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // OK, or why there are no more sessions

@@ -23,6 +23,7 @@ void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
     to->mutable_watchdog()->set_dump_signal(from.watchdog().dump_signal());
   }
   if (from.has_idle()) *to->mutable_idle() = from.idle();
+  to->set_migration(from.migration());
   if (from.has_keep()) *to->mutable_keep() = from.keep();
   const bool has_any = !from.checkpoint().signal().empty() || from.checkpoint().has_grace() ||
                        !from.checkpoint().before().empty();

@@ -378,6 +378,9 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
                            ? spec.preemptible()
                            : defaults.preemptible_below_priority.has_value() &&
                                  spec.priority() < *defaults.preemptible_below_priority;
+  const bool migrates = result.preemptible && spec.has_checkpoint();
+  result.may_migrate = spec.migration() == v1::MIGRATION_ALLOWED ||
+                       (spec.migration() == v1::MIGRATION_UNSPECIFIED && migrates);
   result.preempts = spec.preemption_policy() != v1::NEVER;
   result.strategy = StrategyFrom(spec.strategy());
   result.device_strategy = StrategyFrom(spec.device_strategy());

@@ -122,6 +122,8 @@ v1::NodeDrain::Mode DrainModeToApi(DrainMode mode) {
       return v1::NodeDrain::CHECKPOINT;
     case DrainMode::kWait:
       return v1::NodeDrain::WAIT;
+    case DrainMode::kWhenPlaced:
+      return v1::NodeDrain::WHEN_PLACED;
   }
   return v1::NodeDrain::MODE_UNSPECIFIED;
 }
@@ -132,6 +134,8 @@ DrainMode DrainModeFrom(v1::NodeDrain::Mode mode) {
       return DrainMode::kCheckpoint;
     case v1::NodeDrain::WAIT:
       return DrainMode::kWait;
+    case v1::NodeDrain::WHEN_PLACED:
+      return DrainMode::kWhenPlaced;
     default:
       return DrainMode::kNow;
   }

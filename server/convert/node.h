@@ -15,7 +15,6 @@ namespace berth {
 
 v1::NodeState NodeStateToApi(NodeState state);
 v1::NodeDrain::Mode DrainModeToApi(DrainMode mode);
-// Not WHEN_PLACED.
 DrainMode DrainModeFrom(v1::NodeDrain::Mode mode);
 
 // Reader lock. `devices`: also renders the inventory's devices and which are in use.

@@ -267,6 +267,16 @@ void RenderCheckpoint(const Checkpoint& checkpoint, v1::Checkpoint* out) {
   ToProto(checkpoint.time, out->mutable_time());
 }
 
+void RenderAvoided(const ClusterState& state, const AvoidedNodes& avoided, v1::JobStatus* out) {
+  for (const AvoidedNode& one : avoided) {
+    const Node* node = state.nodes().Find(one.node);
+    if (node == nullptr) continue;
+    v1::AvoidedNode& added = *out->add_avoided_nodes();
+    added.set_node(node->spec.name);
+    ToProto(one.until, added.mutable_until());
+  }
+}
+
 void RenderHang(const Job& job, v1::Hang* out) {
   const Hang& hang = job.status.hang;
   ToProto(hang.time, out->mutable_time());
@@ -287,6 +297,7 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   out->set_cancel_forced(status.forced);
   out->set_retries(status.retries);
   out->set_rung(status.rung);
+  RenderAvoided(state, status.avoided, out);
   out->set_start_count(status.starts);
   out->set_epoch(status.epoch);
   if (status.checkpoint_asked != absl::InfinitePast()) {

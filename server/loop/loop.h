@@ -114,6 +114,8 @@ class Loop {
   absl::Status Post(Command command, CommandClass command_class = CommandClass::kNewWork,
                     size_t weight = 1);
 
+  Clock& clock() const { return *deps_.clock; }
+
   // Not thread-safe: before the first turn. Observers outlive the loop.
   void AddObserver(TurnObserver* observer) { observers_.push_back(observer); }
   void AddListener(DurableListener* listener) { outbox_.AddListener(listener); }

@@ -87,6 +87,11 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
   }
   policies.least_attained.promote_after = scheduling.least_attained().promote_after();
   policies.eviction = EvictionFrom(scheduling.eviction());
+  const config::v1::Migration& migration = scheduling.migration();
+  policies.migration = {.max_jobs = migration.max_jobs(),
+                        .cooldown = DurationFrom(migration.cooldown()),
+                        .restart_cost = DurationFrom(migration.restart_cost()),
+                        .slowdown = migration.slowdown()};
   policies.sharing.policy = SharingFrom(scheduling.sharing().policy());
   if (scheduling.topology().degraded() == config::v1::Topology::EXCLUDE) {
     policies.topology.degraded = DegradedDomains::kExclude;

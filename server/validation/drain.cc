@@ -18,7 +18,7 @@ void CheckDrainDeadline(const FieldPath& root, const v1::DrainNodeRequest& reque
   const FieldPath path(root, "deadline");
   CheckDuration(path, request.deadline(), absl::Nanoseconds(1), kMaxDrainDeadline, findings);
   if (request.mode() == NodeDrain::NOW || request.mode() == NodeDrain::MODE_UNSPECIFIED) {
-    findings.Invalid(path, "needs mode CHECKPOINT or WAIT: with NOW, tasks are stopped at once");
+    findings.Invalid(path, "needs another mode: with NOW, tasks are stopped at once");
   }
 }
 
@@ -57,9 +57,6 @@ absl::Status ValidateDrain(const v1::DrainNodeRequest& request, uint32_t store_f
   Findings findings;
   const FieldPath root;
   CheckEnum({root, "mode"}, request.mode(), findings);
-  if (request.mode() == NodeDrain::WHEN_PLACED) {
-    findings.Unbuilt({root, "mode"}, "WHEN_PLACED, a drain that first finds other places,");
-  }
   CheckDrainDeadline(root, request, findings);
   CheckDrainDevices(root, request, findings);
   CheckWaitForJobs(root, request, findings);

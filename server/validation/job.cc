@@ -167,6 +167,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckDependencies(path, job, findings);
   CheckEnum({path, "on_node_loss"}, spec.on_node_loss(), findings);
   CheckEnum({path, "strategy"}, spec.strategy(), findings);
+  CheckEnum({path, "migration"}, spec.migration(), findings);
   CheckEnum({path, "preemption_policy"}, spec.preemption_policy(), findings);
   CheckDeviceStrategy({path, "device_strategy"}, spec.device_strategy(), findings);
   CheckSignal({path, "kill_signal"}, spec.kill_signal(), findings);

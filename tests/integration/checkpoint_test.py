@@ -82,6 +82,25 @@ class Checkpoint(unittest.TestCase):
         wait_until(saved.exists, WITHIN_S, "it saved before it was stopped")
         wait_until(lambda: self.node_of("waits") != node, WITHIN_S, "it runs elsewhere")
 
+    def test_a_drain_when_placed_moves_the_task_once_there_is_another_place(self):
+        saved = self.run_job("moves")
+        node = self.node_of("moves")
+        other = next(name for name in self.cluster.agents if name != node)
+        self.cluster.berth("node", "cordon", other)
+        self.cluster.berth("node", "drain", node, "--mode", "when-placed", "--deadline", "8h")
+        self.assertRegex(self.cluster.berth("node", "describe", node), r"Drain: +WhenPlaced since .*, until ")
+        self.cluster.server.stop()  # the drain survives a restart
+        self.cluster.server.start()
+        self.cluster.wait_nodes(2)
+        self.assertFalse(saved.exists())
+        self.assertEqual(self.node_of("moves"), node)
+        self.cluster.berth("node", "uncordon", other)
+        wait_until(saved.exists, WITHIN_S, "it was asked to save")
+        wait_until(lambda: self.node_of("moves") == other, WITHIN_S, "it runs on the other node")
+        self.cluster.wait_job("moves", "RUNNING")
+        job = self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name="moves"), timeout=10)
+        self.assertEqual(job.status.retries, 0)
+
     def test_a_drain_of_a_device_leaves_the_node_in_use(self):
         self.cluster.add_agent("g", devices=[{"kind": "gpu", "uuid": uuid} for uuid in ("GPU-a", "GPU-b")])
         self.cluster.wait_nodes(3)

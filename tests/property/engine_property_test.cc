@@ -316,6 +316,7 @@ TEST_CASE("allocate leaves no job pending that fits, and violates nothing") {
 Policies PoliciesOf(uint32_t seed) {
   PolicyConfig config;
   config.actions = {"allocate"};
+  if (seed % 3 == 1) config.actions = {"allocate", "migrate"};
   if (seed % 3 == 0) {
     config.actions = {"allocate", "backfill"};
     config.job_orders = {"shortest_first"};
@@ -402,7 +403,7 @@ class World {
   // A cordon, or a drain of the node or of a device, in any mode.
   void Drain(NodeId id) {
     NodeSteered event{.id = id, .cordoned = true, .draining = dice_.Chance(50)};
-    event.drain.mode = static_cast<DrainMode>(dice_.Below(3));
+    event.drain.mode = static_cast<DrainMode>(dice_.Below(4));
     event.drain.begin = cluster_.now();
     event.drain.deadline = cluster_.now() + absl::Seconds(dice_.Between(1, 120));
     if (dice_.Chance(30)) {

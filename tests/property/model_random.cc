@@ -130,7 +130,7 @@ NodeSpec RandomEvents::RandomNode(const std::string& name) {
 NodeSteered RandomEvents::RandomSteering(const Node& node) {
   NodeSteered event{node.id, Chance(3), Chance(5), "why"};
   if (Chance(2)) return event;
-  event.drain.mode = static_cast<DrainMode>(Up(3));
+  event.drain.mode = static_cast<DrainMode>(Up(4));
   event.drain.begin = world_.now;
   event.drain.deadline = world_.now + absl::Seconds(Up(30));
   if (Chance(2)) event.drain.devices.Add(static_cast<size_t>(Up(8)));
@@ -267,6 +267,7 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
   if (Chance(4)) spec.deadline = world_.now + absl::Seconds(Up(50));
   if (Chance(4)) spec.checkpoint_interval = absl::Seconds(Up(50));
   spec.saves_before_drain = Chance(3);
+  spec.may_migrate = Chance(3);
   if (Chance(4)) spec.walltime = absl::Seconds(Up(100));
   if (Chance(4)) spec.ttl_after_finished = absl::Seconds(Up(100));
   if (Chance(4)) spec.start_after = world_.now + absl::Seconds(Up(20));

@@ -25,7 +25,8 @@ std::vector<std::string> RandomActions(Dice& dice) {
     case 2:
       return {"allocate", "reclaim", "preempt"};
     default:
-      return {"allocate", "backfill", "consolidate", "reclaim", "preempt", "expire_gangs"};
+      return {"allocate", "backfill", "consolidate", "reclaim",
+              "preempt",  "migrate",  "expire_gangs"};
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/commands/node_steering.h"
 #include "server/reads/read_view.h"
 #include "tests/simulation/collectives.h"
 #include "tests/simulation/processes.h"
@@ -401,15 +402,28 @@ void Clients::LookAgain() {
 }
 
 void Clients::Steer(const std::string& node, bool cordoned) {
+  Operate(node, [cordoned](Turn& turn, const Node& known) {
+    return turn.Emit(NodeSteered{known.id, cordoned, false, "simulated"});
+  });
+}
+
+void Clients::Drain(const v1::DrainNodeRequest& request) {
+  Operate(request.name(), [request](Turn& turn, const Node& known) -> absl::Status {
+    auto event = DrainOf(known, request, turn.now());
+    return event.ok() ? turn.Emit(*std::move(event)) : event.status();
+  });
+}
+
+void Clients::Operate(const std::string& node,
+                      std::function<absl::Status(Turn&, const Node&)> change) {
   Send(std::make_shared<Call>(
       Call{.perform =
-               [this, node, cordoned](std::function<void(absl::Status)> answer) {
+               [this, node, change](std::function<void(absl::Status)> answer) {
                  server_->Change(
                      CommandClass::kEssential,
-                     [node, cordoned](Turn& turn) -> absl::Status {
+                     [node, change](Turn& turn) -> absl::Status {
                        const Node* known = turn.state().FindNode(node);
-                       if (known == nullptr) return absl::OkStatus();
-                       return turn.Emit(NodeSteered{known->id, cordoned, false, "simulated"});
+                       return known == nullptr ? absl::OkStatus() : change(turn, *known);
                      },
                      std::move(answer));
                },

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "berth/v1/job.pb.h"
+#include "berth/v1/node.pb.h"
 #include "clients/cpp/retry.h"
 #include "server/commands/job_change.h"
 #include "tests/simulation/network.h"
@@ -47,6 +48,8 @@ class Clients {
   int64_t submitted() const { return submitted_; }
   // An operator's change of a node, which also ends a drain.
   void Steer(const std::string& node, bool cordoned);
+  // Drains the node.
+  void Drain(const v1::DrainNodeRequest& request);
   // The store was restored from a backup: jobs that had ended may be active again.
   void LookAgain();
 
@@ -54,6 +57,8 @@ class Clients {
   struct Call;
   using CallPtr = std::shared_ptr<Call>;
 
+  // A change of a node by an operator, in a turn.
+  void Operate(const std::string& node, std::function<absl::Status(Turn&, const Node&)> change);
   v1::Job MakeJob();
   void SetGroups(v1::JobSpec* spec, int nodes);
   void SetGroup(v1::TaskGroup* group, int most_tasks);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "support/proto_time.h"
 
 namespace berth::simulation {
 namespace {
@@ -41,12 +42,23 @@ void Faults::Begin() {
   Often(Fault::kDisk, absl::Minutes(40), [this] { BreakDisk(); });
   Often(Fault::kLie, absl::Minutes(5), [this] { Lie(); });
   Often(Fault::kRestore, absl::Hours(2), [this] { GoBack(); });
-  // Not a fault: an operator uncordons nodes that were drained.
+  // Not faults: an operator drains a node, in any way, and uncordons nodes that were drained.
+  Repeat(absl::Minutes(15), [this] { DrainNode(); });
   Repeat(absl::Minutes(20), [this] {
     for (size_t node = 0; node < target_->nodes(); ++node) {
       target_->clients().Steer(target_->machine(node).spec().name, false);
     }
   });
+}
+
+void Faults::DrainNode() {
+  v1::DrainNodeRequest request;
+  request.set_name(Any().spec().name);
+  request.set_mode(static_cast<v1::NodeDrain::Mode>(1 + dice_.Below(4)));
+  if (request.mode() != v1::NodeDrain::NOW) {
+    ToProto(dice_.Around(absl::Minutes(5)), request.mutable_deadline());
+  }
+  target_->clients().Drain(request);
 }
 
 void Faults::Stop() {
@@ -65,6 +77,7 @@ void Faults::Stop() {
     machine.disk().syncs_until_failure = 0;
     machine.PowerOn();
     machine.StartAgent();
+    target_->clients().Steer(machine.spec().name, false);
   }
 }
 

@@ -55,6 +55,7 @@ class Faults {
   void KillAgent();
   void PowerOff();
   void Pause();
+  void DrainNode();
   void JumpClock();
   void BreakDisk();
   void Lie();

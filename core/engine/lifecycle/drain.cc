@@ -3,6 +3,7 @@
 //   mode         a task that must leave
 //   NOW          is stopped, with its grace
 //   WAIT         goes on until it ends, or until the deadline
+//   WHEN_PLACED  goes on until the action migrate has another place for it, or until the deadline
 //   CHECKPOINT   is asked to save its work (core/model/drains.h, server/controllers/launch.cc), and
 //                stopped once it, or its gang, has reported a checkpoint since; or at the deadline.
 //                At once if it saves nothing: it does not run, or its job has no checkpoint signal
@@ -33,7 +34,7 @@ Leaving LeavingOf(const Look& look, uint32_t index) {
   if (!MustLeave(node, task.devices)) return Leaving::kStays;
   const DrainMode mode = DrainModeOf(node);
   if (mode == DrainMode::kNow || DrainDeadline(node) <= look.now) return Leaving::kNow;
-  if (mode == DrainMode::kWait) return Leaving::kLater;
+  if (mode == DrainMode::kWait || mode == DrainMode::kWhenPlaced) return Leaving::kLater;
   // What started after the others were asked has done little.
   const bool saves = look.job.saves_before_drain && task.state == TaskState::kRunning &&
                      task.start <= node.drain.begin;

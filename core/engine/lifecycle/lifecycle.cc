@@ -85,14 +85,16 @@ Step NextStep(const Look& look) {
   if (Ended(status.state)) return Expire(look);
   if (status.state == JobState::kCompleting) return Finish(look);
   if (status.cancelled) return Conclude(look, JobState::kCancelled, status.message);
-  if (Step step = FirstStep({LeaveUnfitPlaces, EndRefusals}, look); !step.empty()) return step;
+  if (Step step = FirstStep({LeaveUnfitPlaces, EndRefusals, EndAvoidance}, look); !step.empty())
+    return step;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   if (placed) {
     // Refusals before policies, because a refused start is no failure for a policy. Completion
     // after policies, because a failure that a policy handles is not an end.
     // What a drain made end is no failure either.
-    if (Step step = FirstStep(
-            {AskCheckpoint, AnswerRefusals, ReplaceSaved, ApplyPolicies, CompleteIfDone}, look);
+    if (Step step = FirstStep({AskCheckpoint, AnswerRefusals, ReplaceSaved, AvoidBadNodes,
+                               ApplyPolicies, CompleteIfDone},
+                              look);
         !step.empty()) {
       return step;
     }
@@ -102,7 +104,7 @@ Step NextStep(const Look& look) {
     return FirstStep({LeaveDraining, LeaveTainted, UseSpares, StartPrepared, ReachRunning}, look);
   }
   if (status.state == JobState::kRestarting) {
-    return FirstStep({ApplyPolicies, GiveBackRetry, AwaitRestart}, look);
+    return FirstStep({AvoidBadNodes, ApplyPolicies, GiveBackRetry, AwaitRestart}, look);
   }
   if (Step step = Admit(look); !step.empty()) return step;
   if (status.state != JobState::kPending) return {};

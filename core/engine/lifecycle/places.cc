@@ -67,9 +67,9 @@ bool MayRunAgain(const Look& look, uint32_t index) {
   if (!Holds(task) || task.state == TaskState::kLost) return false;
   if (!look.job.groups[GroupOf(look.job, index)].depends_on.empty()) return false;
   const Node& node = look.state.nodes().At(task.node);
-  if (node.status.backoff_until > look.now || Avoids(look.job.status.refusals, task.node)) {
-    return false;
-  }
+  const JobStatus& status = look.job.status;
+  if (node.status.backoff_until > look.now || Avoids(status.refusals, task.node)) return false;
+  if (Avoids(status.avoided, task.node)) return false;
   return !Unfit(look, index, task.node, task.devices);
 }
 

@@ -103,6 +103,8 @@ Step AwaitRestart(const Look& look);    // Restarting: until nothing occupies, a
 Step LeaveUnfitPlaces(const Look& look);  // a place it waits for no longer exists
 Step AnswerRefusals(const Look& look);    // and prepare timeouts              refusals.cc
 Step EndRefusals(const Look& look);       // nodes are avoided no longer; the job runs completely
+Step AvoidBadNodes(const Look& look);     // where its devices failed                 avoid.cc
+Step EndAvoidance(const Look& look);      // they may be used again
 Step ReplaceSaved(const Look& look);      // they ended when a drain asked them to save  drain.cc
 Step LeaveDraining(const Look& look);     // nodes, and devices
 Step LeaveTainted(const Look& look);      // nodes whose taints evict its tasks     leaving.cc

@@ -24,6 +24,10 @@ bool IsAnchor(const Job& job, uint32_t group) {
   });
 }
 
+bool IsKeptOut(const Job& job, NodeId node) {
+  return Avoids(job.status.refusals, node) || Avoids(job.status.avoided, node);
+}
+
 constexpr uint64_t kScannedForALook = 64;  // nodes of the board
 constexpr int64_t kTries = 8;              // nodes that do not pass before marks are used
 
@@ -168,7 +172,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   if (!(tasks == 1 ? entry.least : entry.least.Times(tasks)).FitsIn(free)) {
     return std::nullopt;
   }
-  if (look->seeker != nullptr && Avoids(look->seeker->job.status.refusals, id)) return std::nullopt;
+  if (look->seeker != nullptr && IsKeptOut(look->seeker->job, id)) return std::nullopt;
   if (look->layout && !AffinityAllows(state_, trees_, look->seeker->job, look->seeker->group, node))
     return std::nullopt;
   if (look->spread.has_value() && !look->spread->May(id)) return std::nullopt;

@@ -176,6 +176,18 @@ Resources HeldBy(const Queue& queue, Use use) {
   return use == Use::kNow ? queue.allocated : HeldAfterRelease(queue);
 }
 
+JobNeeds NeedsOfTasks(const Job& job, const std::vector<uint32_t>& tasks) {
+  JobNeeds needs{.gang = true, .groups = {}};
+  for (uint32_t task : tasks) {
+    const uint32_t group = GroupOf(job, task);
+    if (needs.groups.empty() || needs.groups.back().group != group) {
+      needs.groups.push_back({group, 0});
+    }
+    ++needs.groups.back().count;
+  }
+  return needs;
+}
+
 Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs) {
   return SumOf(state, job, needs, &ShapeEntry::resources);
 }

@@ -20,6 +20,9 @@ Resources HeldBy(const Queue& queue, Use use);
 // The number of tasks in these needs.
 int32_t TasksIn(const JobNeeds& needs);
 
+// The needs of these tasks, ascending, as of one gang.
+JobNeeds NeedsOfTasks(const Job& job, const std::vector<uint32_t>& tasks);
+
 // What all of these needs use together: as queues count it, and on the devices where shares use
 // least. Only the second decides whether there can be room.
 Resources RequestOf(const ClusterState& state, const Job& job, const JobNeeds& needs);

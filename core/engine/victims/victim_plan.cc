@@ -31,19 +31,6 @@ std::vector<uint32_t> TasksOf(const std::vector<Placement>& places) {
   return tasks;
 }
 
-// The needs of these tasks, group by group.
-JobNeeds NeedsOfTasks(const Job& job, const std::vector<uint32_t>& tasks) {
-  JobNeeds needs{.gang = true, .groups = {}};
-  for (uint32_t task : tasks) {
-    const uint32_t group = GroupOf(job, task);
-    if (needs.groups.empty() || needs.groups.back().group != group) {
-      needs.groups.push_back({group, 0});
-    }
-    ++needs.groups.back().count;
-  }
-  return needs;
-}
-
 }  // namespace
 
 VictimPlan::VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,

@@ -12,17 +12,14 @@ namespace {
 
 using Tasks = absl::InlinedVector<uint32_t, 1>;
 
-// Seconds that the task has run since its start, or since the last checkpoint.
-int64_t Wasted(const Job& job, uint32_t index, Time now) {
-  const Task& task = job.tasks[index];
-  if (task.start == absl::InfinitePast() || task.start >= now) return 0;
-  if (const Time saved = SavedAt(job, index); saved != absl::InfinitePast()) {
-    return std::max<int64_t>(0, absl::ToInt64Seconds(now - saved));
-  }
-  const int64_t ran = absl::ToInt64Seconds(now - task.start);
-  const int64_t interval = absl::ToInt64Seconds(job.checkpoint_interval);
-  const bool checkpoints = job.checkpoint_interval != absl::InfiniteDuration() && interval > 0;
-  return checkpoints ? ran % interval : ran;
+// It says that it writes checkpoints.
+bool Promises(const Job& job) {
+  return job.checkpoint_interval != absl::InfiniteDuration() &&
+         absl::ToInt64Seconds(job.checkpoint_interval) > 0;
+}
+
+bool RunsBefore(const Task& task, Time now) {
+  return task.start != absl::InfinitePast() && task.start < now;
 }
 
 // Those of [first, end) that hold a place.
@@ -73,6 +70,16 @@ struct UnitMaker::Spare {
   absl::InlinedVector<int32_t, 4> of_group;
   int32_t of_job;
 };
+
+int64_t SecondsLost(const Job& job, uint32_t index, Time now) {
+  const Task& task = job.tasks[index];
+  if (!RunsBefore(task, now)) return 0;
+  if (const Time saved = SavedAt(job, index); saved != absl::InfinitePast()) {
+    return std::max<int64_t>(0, absl::ToInt64Seconds(now - saved));
+  }
+  const int64_t ran = absl::ToInt64Seconds(now - task.start);
+  return Promises(job) ? ran % absl::ToInt64Seconds(job.checkpoint_interval) : ran;
+}
 
 Resources RequestOf(const ClusterState& state, const VictimUnit& unit) {
   const Job& job = state.jobs().At(unit.job);
@@ -137,7 +144,36 @@ bool UnitMaker::JustBound(const Task& task) {
   return task.state == TaskState::kBound && task.since >= now_ && Protected(now_ + kMoment);
 }
 
-VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
+// What those that report checkpoints would lose now, each since its latest; the upper one of an
+// even number.
+std::optional<int64_t> UnitMaker::MedianOfReporters() const {
+  std::vector<int64_t> lost;
+  state_.queues().ForEach([&](QueueId, const Queue& queue) {
+    for (const OrderKey& key : queue.occupying_jobs) {
+      const JobStatus& status = state_.jobs().At(key.job).status;
+      const bool reported =
+          status.checkpoint.time != absl::InfinitePast() && status.checkpoint.time >= status.start;
+      if (status.state != JobState::kRunning || !reported) continue;
+      lost.push_back(absl::ToInt64Seconds(std::max(now_ - status.checkpoint.time, Duration())));
+    }
+  });
+  if (lost.empty()) return std::nullopt;
+  const auto middle = lost.begin() + static_cast<std::ptrdiff_t>(lost.size() / 2);
+  std::nth_element(lost.begin(), middle, lost.end());
+  return *middle;
+}
+
+// Not more than it has run.
+int64_t UnitMaker::Charge(const Job& job, uint32_t index) {
+  const Task& task = job.tasks[index];
+  const bool only_promises = Promises(job) && SavedAt(job, index) == absl::InfinitePast();
+  if (!only_promises || !RunsBefore(task, now_)) return SecondsLost(job, index, now_);
+  if (!median_.has_value()) median_ = MedianOfReporters();
+  if (!median_->has_value()) return SecondsLost(job, index, now_);
+  return std::min(**median_, absl::ToInt64Seconds(now_ - task.start));
+}
+
+VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) {
   VictimUnit unit{.job = job.id,
                   .rest = rest,
                   .must_move = false,
@@ -149,7 +185,7 @@ VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) const {
   for (uint32_t index : unit.tasks) {
     const Group& group = job.groups[GroupOf(job, index)];
     const ShapeEntry& shape = state_.interner().Shape(group.shape);
-    unit.loss += (shape.device_count * kWhole + shape.share) * Wasted(job, index, now_);
+    unit.loss += (shape.device_count * kWhole + shape.share) * Charge(job, index);
   }
   return unit;
 }

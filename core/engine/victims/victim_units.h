@@ -16,8 +16,11 @@
 // Not: what was bound at this very time, possibly by this cycle, because evicting it would undo the
 // cycle's own work. Such a surplus task stays with the rest, which then stays as well.
 //
-// The loss of a unit is the wasted work of its devices: device-seconds since each task's start, or
-// since the last checkpoint if the job writes any (at every multiple of its interval).
+// The loss of a unit is the wasted work of its devices: device-seconds since the last checkpoint
+// that was reported. Without reports, since each task's start if the job writes no checkpoints. If
+// it says that it writes some (checkpoint_interval), but reports none, it is charged what a job
+// that reports would lose now: the median over those that run (for what a promise is worth, see
+// Kueue issue 477). If no job reports, its interval counts.
 #ifndef BERTH_CORE_ENGINE_VICTIMS_VICTIM_UNITS_H_
 #define BERTH_CORE_ENGINE_VICTIMS_VICTIM_UNITS_H_
 
@@ -46,6 +49,10 @@ struct VictimUnit {
   int64_t loss = 0;                        // device-seconds, in thousandths
   absl::InlinedVector<uint32_t, 1> tasks;  // ascending, never empty
 };
+
+// Seconds of work that the task would lose now: since its latest reported checkpoint; without
+// reports since its start, or since the latest multiple of its job's checkpoint_interval.
+int64_t SecondsLost(const Job& job, uint32_t task, Time now);
 
 // What the tasks of the unit hold together.
 Resources RequestOf(const ClusterState& state, const VictimUnit& unit);
@@ -99,12 +106,15 @@ class UnitMaker {
   struct Spare;
   void AddSurplus(const Job& job, std::vector<VictimUnit>* units);
   void AddSurplus(const Job& job, bool claimed, Spare& spare, std::vector<VictimUnit>* units);
-  VictimUnit UnitOf(const Job& job, bool rest, absl::InlinedVector<uint32_t, 1> tasks) const;
+  VictimUnit UnitOf(const Job& job, bool rest, absl::InlinedVector<uint32_t, 1> tasks);
+  int64_t Charge(const Job& job, uint32_t task);
+  std::optional<int64_t> MedianOfReporters() const;
 
   const ClusterState& state_;
   const EvictionParameters& parameters_;
   const Time now_;
   Time protected_until_ = absl::InfiniteFuture();
+  std::optional<std::optional<int64_t>> median_;  // of reporters; computed on first use
 };
 
 // Units in the order in which they may go, for many consecutive plans. A job from which a plan took

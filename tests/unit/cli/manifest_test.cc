@@ -100,7 +100,7 @@ TEST_CASE("errors of all documents are reported together") {
       "dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, preemptionPolicy, "
       "killGrace, killSignal, labels, "
       "annotations, suspended, "
-      "prepareTimeout, user, runAs, watchdog, escalation, keep, idle\n"
+      "prepareTimeout, user, runAs, watchdog, escalation, keep, idle, migration\n"
       "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 

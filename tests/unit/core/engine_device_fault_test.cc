@@ -68,6 +68,57 @@ TEST_CASE("a gang leaves a device that becomes unhealthy, keeps its other place 
   CHECK_FALSE((run.task(1).node == run.cluster.node_id("n2") && run.task(1).devices.Has(0)));
 }
 
+TEST_CASE("a job is kept out of the node where its device failed, for a day") {
+  OnGpus run(GpuWorkers());
+  Register(run.cluster, "n2", run.kNode, {0});
+  run.cluster.Settle();
+  const NodeId n2 = run.cluster.node_id("n2");
+  const Time until = run.cluster.now() + kAvoidFor;
+  CHECK(run.cluster.status(run.job).avoided == AvoidedNodes{{.node = n2, .until = until}});
+  run.cluster.GoneAll(run.job);
+  run.cluster.RunAll(run.job);
+  CHECK(run.cluster.Where(run.job) == "n1 n3");  // although n2 has another device
+
+  // Another job may use the node; this one may again after a day.
+  JobShape one = GpuWorkers();
+  one.groups[0].replicas = 1;
+  const JobId other = run.cluster.Submit("other", one);
+  run.cluster.RunAll(other);
+  CHECK(run.cluster.Where(other) == "n2");
+  run.cluster.Advance(kAvoidFor - kSecond);
+  CHECK(run.cluster.status(run.job).avoided.size() == 1);
+  run.cluster.Advance(kSecond);
+  CHECK(run.cluster.status(run.job).avoided.empty());
+  CHECK(CheckConsistency(run.cluster.state()).ok());
+}
+
+TEST_CASE("a job is not kept out of a node without which it could not run") {
+  JobShape shape = GpuWorkers();
+  shape.groups[0].cpu = 1;
+  shape.groups[0].replicas = 5;  // of 6 devices on 3 nodes
+  TestCluster cluster;
+  const NodeShape node = {.gpus = 2};
+  cluster.AddNodes("n", 3, node);
+  const JobId job = cluster.Submit("j", shape);
+  cluster.RunAll(job);
+  Register(cluster, "n2", node, {0});
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Restarting");
+  CHECK(cluster.status(job).avoided.empty());
+  cluster.GoneAll(job);
+  cluster.RunAll(job);
+  CHECK(cluster.StateOf(job) == "Running");
+}
+
+TEST_CASE("a policy that ignores bad devices keeps the job out of no node") {
+  JobShape shape = GpuWorkers();
+  shape.policies = {On(Event::kDeviceUnhealthy, Action::kIgnore)};
+  OnGpus run(shape);
+  Register(run.cluster, "n2", run.kNode, {0});
+  run.cluster.Settle();
+  CHECK(run.cluster.status(run.job).avoided.empty());
+}
+
 TEST_CASE("only the device of the task counts") {
   OnGpus run(GpuWorkers());
   Register(run.cluster, "n2", run.kNode, {1});

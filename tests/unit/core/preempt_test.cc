@@ -36,6 +36,50 @@ TEST_CASE("preempt: jobs of equal or higher priority and non-preemptible jobs ar
   CHECK(contest.Evictions().empty());
 }
 
+TEST_CASE("preempt: a job of higher priority takes the places that a restarting gang holds") {
+  const int priority = GENERATE(0, 5);
+  const bool firm = GENERATE(false, true);
+  Contest contest(kActions);
+  contest.AddNodes("n", 2, {.gpus = 8});
+  const JobId low = contest.Run("low", firm ? Firm(Gang(2, 8)) : Gang(2, 8));
+  contest.Must(NodeSteered{.id = contest.node_id("n2"), .cordoned = true, .draining = true});
+  contest.Settle();
+  contest.Leave();
+  REQUIRE(KeepsPlaces(contest.job(low), contest.now()));
+  REQUIRE(contest.job(low).tasks[0].state == TaskState::kNominated);
+  const JobId high = contest.Submit("high", Gang(1, 8, "", priority));
+  contest.Settle();
+  if (priority == 0 || firm) {
+    CHECK(contest.StateOf(high) == "Pending");
+    CHECK(contest.job(low).tasks[0].state == TaskState::kNominated);
+    return;
+  }
+  CHECK(contest.Where(high) == "n1");
+  CHECK(contest.Tasks(low) == "..");
+  CHECK_FALSE(KeepsPlaces(contest.job(low), contest.now()));
+  CHECK(contest.status(low).message ==
+        "gave up the places that it kept, for job high: its priority 0 is below 5");
+}
+
+TEST_CASE("preempt: only as many jobs as needed give up the places that they hold") {
+  Contest contest(kActions);
+  contest.AddNodes("n", 4, {.gpus = 8});
+  const JobId older = contest.Run("older", Gang(2, 8));
+  const JobId younger = contest.Run("younger", Gang(2, 8));
+  for (const char* node : {"n2", "n4"}) {
+    contest.Must(NodeSteered{.id = contest.node_id(node), .cordoned = true, .draining = true});
+  }
+  contest.Settle();
+  contest.Leave();
+  REQUIRE(KeepsPlaces(contest.job(older), contest.now()));
+  REQUIRE(KeepsPlaces(contest.job(younger), contest.now()));
+  const JobId high = contest.Submit("high", Gang(1, 8, "", 5));
+  contest.Settle();
+  CHECK(contest.Where(high) == "n3");
+  CHECK(KeepsPlaces(contest.job(older), contest.now()));
+  CHECK_FALSE(KeepsPlaces(contest.job(younger), contest.now()));
+}
+
 TEST_CASE("preempt: jobs of other queues are not evicted") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 8});

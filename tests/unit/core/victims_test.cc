@@ -40,6 +40,30 @@ TEST_CASE("units: surplus one by one from the end, then the rest") {
   CHECK(UnitsOf(contest, elastic) == "3 loses 30, 2 loses 30, rest 0 1 loses 60");
 }
 
+TEST_CASE("units: who promises checkpoints and reports none is charged what reporters would lose") {
+  Contest contest({"allocate"});
+  contest.AddNodes("n", 1, {.gpus = 8});
+  JobShape shape = Gang(1, 1);
+  const JobId writes_none = contest.Run("writes-none", shape);
+  shape.checkpoint_interval = absl::Seconds(10);
+  const JobId promises = contest.Run("promises", shape);
+  const JobId reports[] = {contest.Run("r1", shape), contest.Run("r2", shape),
+                           contest.Run("r3", shape)};
+  contest.Advance(absl::Seconds(60));
+  CHECK(UnitsOf(contest, promises) == "rest 0 loses 0");  // nobody reports: the interval counts
+  for (const JobId id : reports) {
+    contest.Must(CheckpointRecorded{.task = {id, 0}, .attempt = 1, .step = 1});
+    contest.Advance(absl::Seconds(20));
+  }
+  CHECK(UnitsOf(contest, reports[0]) == "rest 0 loses 60");
+  CHECK(UnitsOf(contest, reports[2]) == "rest 0 loses 20");
+  CHECK(UnitsOf(contest, promises) == "rest 0 loses 40");
+  CHECK(UnitsOf(contest, writes_none) == "rest 0 loses 120");
+  const JobId young = contest.Run("young", shape);
+  contest.Advance(absl::Seconds(5));
+  CHECK(UnitsOf(contest, young) == "rest 0 loses 5");  // not more than it has run
+}
+
 TEST_CASE("units: surplus of the job is no more than every group has") {
   Contest contest({"allocate"});
   contest.AddNodes("n", 1, {.gpus = 8});

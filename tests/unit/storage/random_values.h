@@ -187,7 +187,7 @@ class RandomValues {
   }
   Drain AnyDrain() {
     if (Coin()) return {};
-    return {.mode = Any(DrainMode::kWait),
+    return {.mode = Any(DrainMode::kWhenPlaced),
             .begin = AnyTime(),
             .deadline = Coin() ? absl::InfiniteFuture() : absl::FromUnixSeconds(Count(1 << 30)),
             .devices = Devices()};
@@ -313,6 +313,7 @@ class RandomValues {
     spec.checkpoint_interval = AnyDuration();
     spec.walltime_notice = AnyDuration();
     spec.saves_before_drain = Coin();
+    spec.may_migrate = Coin();
     spec.suspends_idle = Coin();
     spec.watchdog = AnyDuration();
     spec.dump_wait = AnyDuration();
@@ -356,6 +357,7 @@ class RandomValues {
                          .tasks = Int32(),
                          .detail = Text()},
             .refusals = AnyRefusals(),
+            .avoided = AnyAvoided(),
             .attained = Coin() ? absl::Milliseconds(Count(1 << 30)) : absl::ZeroDuration(),
             .line_from = Count(1 << 30),
             .epoch = Uint32(),
@@ -396,6 +398,13 @@ class RandomValues {
       refusals.nodes.push_back(NodeId{node});
     }
     return refusals;
+  }
+  AvoidedNodes AnyAvoided() {
+    AvoidedNodes avoided;
+    for (uint32_t node = 0; Coin() && node < kMaxAvoidedNodes; ++node) {
+      avoided.push_back({.node = NodeId{node}, .until = absl::FromUnixSeconds(Count(1 << 30))});
+    }
+    return avoided;
   }
   Placement AnyPlacement() { return {Uint32(), NodeId{Uint32()}, Devices()}; }
   std::vector<Placement> Placements() {

@@ -104,6 +104,7 @@ struct JobShape {
   Duration checkpoint_interval = absl::InfiniteDuration();
   Duration walltime_notice = absl::ZeroDuration();
   bool saves_before_drain = false;
+  bool may_migrate = false;
   std::vector<int32_t> saved_exit_codes = {};
   Duration watchdog = absl::InfiniteDuration();
   Duration dump_wait = absl::ZeroDuration();
@@ -195,6 +196,7 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.walltime = shape.walltime;
   spec.walltime_notice = shape.walltime_notice;
   spec.saves_before_drain = shape.saves_before_drain;
+  spec.may_migrate = shape.may_migrate;
   spec.saved_exit_codes = shape.saved_exit_codes;
   spec.watchdog = shape.watchdog;
   spec.dump_wait = shape.dump_wait;
