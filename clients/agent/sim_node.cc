@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "clients/agent/agent_config.h"
+#include "support/clock.h"
 #include "support/device_preset.h"
 #include "support/proto_time.h"
 
@@ -46,6 +47,7 @@ SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes) {
   behaviour.refusal_rate = nodes.refusal_rate();
   behaviour.prepare_delay = DurationFrom(nodes.prepare_delay());
   behaviour.start_delay = DurationFrom(nodes.start_delay());
+  behaviour.step_time = DurationFrom(nodes.step_time());
   return behaviour;
 }
 
@@ -147,7 +149,10 @@ void SimRunner::Kill(const TaskId& id, const std::string& signal, absl::Duration
 }
 
 void SimRunner::Adopt(const agent::v1::TaskRecord&) {}  // there is no journal to adopt from
-void SimRunner::Remove(const TaskId& id) { notices_.erase(id); }
+void SimRunner::Remove(const TaskId& id) {
+  notices_.erase(id);
+  began_.erase(id);
+}
 
 bool SimRunner::Tell(const TaskId& id, absl::string_view datagram, absl::Duration now) {
   const auto found = tasks_.find(id);
@@ -156,7 +161,19 @@ bool SimRunner::Tell(const TaskId& id, absl::string_view datagram, absl::Duratio
   return true;
 }
 
+void SimRunner::MakeSteps(const TaskId& id) {
+  const auto task = tasks_.find(id);
+  if (task == tasks_.end() || task->second != Phase::kRunning) return;
+  const absl::Duration now = SystemClock().Steady();
+  const absl::Duration ran = now - began_.try_emplace(id, now).first->second;
+  notices_[id].Add(
+      absl::StrCat("X_BERTH_STEP=", ran / behaviour_.step_time,
+                   "\nX_BERTH_STEP_TIME_US=", absl::ToInt64Microseconds(behaviour_.step_time)),
+      now);
+}
+
 std::optional<TaskNotices> SimRunner::Read(const TaskId& id, NoticesVersion* version) {
+  if (behaviour_.step_time > absl::ZeroDuration()) MakeSteps(id);
   const auto found = notices_.find(id);
   return found == notices_.end() ? std::nullopt : found->second.Read(version);
 }

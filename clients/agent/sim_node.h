@@ -27,6 +27,7 @@ struct SimBehaviour {
   double refusal_rate = 0;
   absl::Duration prepare_delay;
   absl::Duration start_delay;
+  absl::Duration step_time;                                 // 0: tasks report no steps
   std::function<void(const TaskId&)> on_prepare = nullptr;  // called for each Prepare
 };
 SimBehaviour ToBehaviour(const config::v1::SimulatedNodes& nodes);
@@ -60,12 +61,15 @@ class SimRunner final : public TaskRunner, public NoticeSource {
 
   // The task sends `datagram` to its NOTIFY_SOCKET. False: it does not run here.
   bool Tell(const TaskId& id, absl::string_view datagram, absl::Duration now);
+  // With step_time, tasks have made their steps when they are asked.
   std::optional<TaskNotices> Read(const TaskId& id, NoticesVersion* version) override;
 
   // Whether a delayed event still applies: a killed task does not end twice.
   bool Accept(const TaskEvent& event);
 
  private:
+  void MakeSteps(const TaskId& id);
+
   enum class Phase { kPreparing, kPrepared, kStarting, kRunning };
 
   const SimBehaviour& behaviour_;
@@ -73,7 +77,8 @@ class SimRunner final : public TaskRunner, public NoticeSource {
   SimCounters& counters_;
   After after_;
   std::map<TaskId, Phase> tasks_;
-  std::map<TaskId, SimNotices> notices_;  // of tasks that were not removed yet
+  std::map<TaskId, absl::Duration> began_;  // with step_time: when tasks were asked first
+  std::map<TaskId, SimNotices> notices_;    // of tasks that were not removed yet
   int next_port_ = 0;
 };
 

@@ -27,6 +27,9 @@ RoomMade RefusedForShare(const Cycle& cycle, Time protected_until, std::string b
 
 RoomMade ResultOf(const Cycle& cycle, const VictimOutcome& outcome, std::string barred) {
   if (outcome.decided) return {.decided = true};
+  if (outcome.waits_until != absl::InfiniteFuture()) {
+    return {.again = outcome.waits_until, .barred = std::move(barred)};
+  }
   if (outcome.short_of_share) {
     return RefusedForShare(cycle, outcome.protected_until, std::move(barred));
   }

@@ -100,7 +100,7 @@ class Migration {
   bool MoveOffDrain(const Job& job);
   bool MoveOut(const Job& job, const TopologyTree& tree);
   std::optional<Places> Find(const Job& job, const TaskList& gone, const TaskList& leaving);
-  bool PlaceMovers(const Job& job, TaskList movers, Places* places);
+  bool PlaceMovers(const Job& job, const TaskList& movers, Places* places);
   Places Stay(const Job& job, const TaskList& gone, const TaskList& leaving) const;
   void Decide(Step step, const Places& places);
   std::vector<JobId> JobsOn(const std::vector<NodeId>& nodes) const;
@@ -161,12 +161,15 @@ Places Migration::Stay(const Job& job, const TaskList& gone, const TaskList& lea
   return places;
 }
 
-// Adds places for these. Spares do without.
-bool Migration::PlaceMovers(const Job& job, TaskList movers, Places* places) {
-  movers.erase(
-      std::remove_if(movers.begin(), movers.end(),
-                     [&](uint32_t task) { return IsSpare(job.groups[GroupOf(job, task)]); }),
-      movers.end());
+// Spares do without a place.
+TaskList WithoutSpares(const Job& job, TaskList tasks) {
+  const auto spare = [&](uint32_t task) { return IsSpare(job.groups[GroupOf(job, task)]); };
+  tasks.erase(std::remove_if(tasks.begin(), tasks.end(), spare), tasks.end());
+  return tasks;
+}
+
+// Adds places for these.
+bool Migration::PlaceMovers(const Job& job, const TaskList& movers, Places* places) {
   const size_t before = cycle_.transaction().placed().size();
   const JobNeeds needs = NeedsOfTasks(job, movers);
   if (placer_.PlaceAll(job, needs) != static_cast<int32_t>(movers.size())) return false;
@@ -180,6 +183,9 @@ bool Migration::PlaceMovers(const Job& job, TaskList movers, Places* places) {
 // theirs, if the job's topology allows it.
 std::optional<Places> Migration::Find(const Job& job, const TaskList& gone,
                                       const TaskList& leaving) {
+  // Others keep their places, so what leaves needs free ones.
+  const JobNeeds needs = NeedsOfTasks(job, WithoutSpares(job, leaving));
+  if (!LeastOf(state_, job, needs).FitsIn(state_.free().total())) return std::nullopt;
   Transaction& transaction = cycle_.transaction();
   const Window window = WindowFrom(job, cycle_.now());
   for (const bool keep : {true, false}) {
@@ -188,8 +194,10 @@ std::optional<Places> Migration::Find(const Job& job, const TaskList& gone,
     transaction.Vanish(job.id, gone);
     Places places;
     const Places stay = keep ? Stay(job, gone, leaving) : Places{};
-    const bool found = (stay.empty() || placer_.PlaceOn(job, stay, window)) &&
-                       PlaceMovers(job, keep ? leaving : gone, &places);
+    // It must be allowed to start there: its queue may be closed, or over a limit.
+    const bool found = !placer_.Gates(job, NeedsOfTasks(job, gone)).has_value() &&
+                       (stay.empty() || placer_.PlaceOn(job, stay, window)) &&
+                       PlaceMovers(job, WithoutSpares(job, keep ? leaving : gone), &places);
     transaction.RollbackTo(mark);
     if (found) return places;
   }

@@ -114,7 +114,9 @@ RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& n
   if (TakeHeldPlaces(cycle, job, needs)) return {.decided = true};
   VictimOutcome outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/false);
   const bool claims = !cycle.state().queues().At(job.queue).claimed.IsZero();
-  if (!outcome.decided && claims) outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/true);
+  const bool waits = outcome.waits_until != absl::InfiniteFuture();
+  if (!outcome.decided && !waits && claims)
+    outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/true);
   if (outcome.decided || protections == nullptr) return ResultOf(cycle, outcome, "");
   return ResultOf(cycle, outcome,
                   protections->OfQueue(job, needs, PriorityOf(job, needs), outcome));

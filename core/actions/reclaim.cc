@@ -69,6 +69,10 @@ class Reclaim {
                                               std::move(useful));
     };
     const VictimOutcome outcome = PlanVictims(cycle_, goal, owed);
+    if (outcome.waits_until != absl::InfiniteFuture()) {
+      return ResultOf(cycle_, outcome,
+                      explain ? protections_.OfOthers(job, request, outcome, spared) : "");
+    }
     if (outcome.decided || TakeOneAlone(goal, owed)) return {.decided = true};
     if (!outcome.short_of_share && TakeAndMove(goal, owed)) return {.decided = true};
     if (!explain) return RefusedForShare(cycle_, outcome.protected_until, "");

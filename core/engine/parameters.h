@@ -89,7 +89,8 @@ struct EvictionParameters {
   Duration cooldown = absl::Minutes(1);         // nor again this soon after an eviction
   Duration min_gain = absl::Minutes(1);  // an eviction must start the gang sooner by more than this
   int32_t max_victims = 10'000;          // tasks per plan
-  Duration gang_grace = absl::Minutes(5);  // expire_gangs: how long below the minimum
+  Duration gang_grace = absl::Minutes(5);       // expire_gangs: how long below the minimum
+  Duration checkpoint_wait = absl::Minutes(2);  // at most, for a victim's next reported checkpoint
 };
 
 // core/actions/migrate.cc

@@ -84,6 +84,7 @@ void Configure(const sim::v1::EvictionParameters& from, EvictionParameters* to) 
   if (from.has_cooldown()) to->cooldown = DurationFrom(from.cooldown());
   if (from.has_min_gain()) to->min_gain = DurationFrom(from.min_gain());
   if (from.has_max_victims()) to->max_victims = from.max_victims();
+  if (from.has_checkpoint_wait()) to->checkpoint_wait = DurationFrom(from.checkpoint_wait());
   if (from.has_gang_grace()) to->gang_grace = DurationFrom(from.gang_grace());
 }
 

@@ -29,6 +29,9 @@ void FillEviction(const EvictionParameters& defaults, config::v1::Eviction& evic
   if (!eviction.has_min_gain()) ToProto(defaults.min_gain, eviction.mutable_min_gain());
   if (!eviction.has_max_victims()) eviction.set_max_victims(defaults.max_victims);
   if (!eviction.has_gang_grace()) ToProto(defaults.gang_grace, eviction.mutable_gang_grace());
+  if (!eviction.has_checkpoint_wait()) {
+    ToProto(defaults.checkpoint_wait, eviction.mutable_checkpoint_wait());
+  }
 }
 
 void FillMigration(const MigrationParameters& defaults, config::v1::Migration& migration) {
@@ -78,6 +81,8 @@ void CheckEviction(const FieldPath& path, const config::v1::Eviction& eviction,
   CheckDuration({path, "cooldown"}, eviction.cooldown(), none, kMaxDuration, findings);
   CheckDuration({path, "min_gain"}, eviction.min_gain(), none, kMaxDuration, findings);
   CheckDuration({path, "gang_grace"}, eviction.gang_grace(), none, kMaxDuration, findings);
+  CheckDuration({path, "checkpoint_wait"}, eviction.checkpoint_wait(), none, kMaxDuration,
+                findings);
   CheckRange({path, "max_victims"}, eviction.max_victims(), 1, 1'000'000, findings);
 }
 

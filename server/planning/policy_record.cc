@@ -36,7 +36,8 @@ EvictionParameters EvictionFrom(const config::v1::Eviction& eviction) {
           .cooldown = DurationFrom(eviction.cooldown()),
           .min_gain = DurationFrom(eviction.min_gain()),
           .max_victims = eviction.max_victims(),
-          .gang_grace = DurationFrom(eviction.gang_grace())};
+          .gang_grace = DurationFrom(eviction.gang_grace()),
+          .checkpoint_wait = DurationFrom(eviction.checkpoint_wait())};
 }
 
 SharingPolicy SharingFrom(config::v1::DeviceSharing::Policy policy) {

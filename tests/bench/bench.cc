@@ -61,6 +61,7 @@ std::vector<Benchmark> AllBenchmarks() {
       {"memory", "MiB resident with 100,000 nodes x 8 GPUs and 1,000,000 pending jobs", Memory},
       {"memory.tasks", "MiB resident with 2,200 pending jobs of 10,000 tasks", MemoryTasks},
       {"agents", "% of one core for 10,000 connected agents", Agents},
+      {"progress", "% of one core for the steps of 10,000 tasks that make one a second", Progress},
       {"agents.stuck", "p99 from bind to Prepare at its agent, 1,000 of 10,000 stuck / none stuck",
        StuckAgents},
   };

@@ -69,6 +69,7 @@ std::vector<Row> RecoverInPlace(const Options& options);
 std::vector<Row> Memory(const Options& options);
 std::vector<Row> MemoryTasks(const Options& options);
 std::vector<Row> Agents(const Options& options);
+std::vector<Row> Progress(const Options& options);
 std::vector<Row> StuckAgents(const Options& options);
 
 std::string ToJson(const Row& row);

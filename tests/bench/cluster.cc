@@ -64,7 +64,8 @@ std::string BenchCluster::NodesYaml(const NodeSet& nodes) const {
       "server: 127.0.0.1:", port_, "\nconnections: ", nodes.connections, "\nnodes:\n- name: \"",
       nodes.prefix, "[1-", nodes.count,
       "]\"\n  cpu: 64\n  memory: 1Ti\n  devices: {gpu: 8}\n  models: {gpu: H100}\n  runTime: ",
-      nodes.run_time, "\n  labels: ", nodes.labels, "\n  failureRate: ", nodes.failure_rate, "\n");
+      nodes.run_time, "\n  labels: ", nodes.labels, "\n  failureRate: ", nodes.failure_rate, "\n",
+      nodes.step_time.empty() ? "" : absl::StrCat("  stepTime: ", nodes.step_time, "\n"));
 }
 
 size_t BenchCluster::StartNodes(const NodeSet& nodes) {

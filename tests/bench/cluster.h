@@ -33,6 +33,7 @@ struct NodeSet {
   int connections = 0;  // 0 = the default of the simulation
   std::string labels = "{}";
   double failure_rate = 0;
+  std::string step_time = {};  // such as "1s": tasks report steps this often
 };
 
 class BenchCluster {

@@ -165,4 +165,50 @@ std::vector<Row> Agents(const Options& options) {
   return {row};
 }
 
+namespace {
+
+// CPU time of the server while gangs of 1,000 tasks run, in percent of a core.
+double ShareOfRunning(const Options& options, int64_t tasks, const std::string& step_time) {
+  constexpr int64_t kGang = 1000, kPerNode = 8;
+  const int64_t nodes = (tasks + kPerNode - 1) / kPerNode, gang = std::min(kGang, tasks);
+  BenchCluster cluster(options, "heartbeatInterval: 5s\nlease: 15s\n");
+  cluster.StartServer();
+  cluster.WaitServer();
+  (void)cluster.StartNodes(
+      {.prefix = "n", .count = nodes, .run_time = "24h", .step_time = step_time});
+  cluster.WaitNodes(nodes);
+  cluster.CreateQueue("bench");
+  std::vector<v1::SubmitJobsRequest> requests(1);
+  requests[0].set_request_id("gangs");
+  for (int64_t i = 0; i < tasks / gang; ++i) {
+    v1::Job& job = *requests[0].add_jobs() = MakeJob(absl::StrCat("gang-", i), "bench", /*gpus=*/1);
+    job.mutable_spec()->mutable_groups(0)->set_replicas(static_cast<int32_t>(gang));
+  }
+  (void)SendAll(cluster, requests, 1, 1);
+  std::this_thread::sleep_for(std::chrono::seconds(options.quick ? 5 : 15));  // all have started
+  const double cpu = cluster.server().CpuSeconds();
+  const auto begin = Clock::now();
+  std::this_thread::sleep_for(std::chrono::seconds(options.quick ? 5 : 30));
+  return 100 * (cluster.server().CpuSeconds() - cpu) / SecondsSince(begin);
+}
+
+}  // namespace
+
+// Agents pass on what their tasks tell once per heartbeat interval.
+std::vector<Row> Progress(const Options& options) {
+  const int64_t tasks = Scaled(options, 10'000, 100);
+  std::vector<double> more, silent, telling;
+  for (int run = 0; run < (options.quick ? 1 : 3); ++run) {
+    silent.push_back(ShareOfRunning(options, tasks, ""));
+    telling.push_back(ShareOfRunning(options, tasks, "1s"));
+    more.push_back(std::max(telling.back() - silent.back(), 0.0));
+  }
+  Row row = MedianRow("progress", "% of one core", more);
+  row.numbers["tasks"] = static_cast<double>(tasks);
+  row.numbers["heartbeat_s"] = 5;
+  row.numbers["without_steps"] = MedianRow("", "", silent).value;
+  row.numbers["with_steps"] = MedianRow("", "", telling).value;
+  return {row};
+}
+
 }  // namespace berth::bench

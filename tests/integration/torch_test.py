@@ -118,6 +118,20 @@ class Torch(TrainingGang):
         self.assertNotIn(node, [t.node for t in self.tasks(name)])
 
     @long
+    def test_a_move_off_a_draining_node(self):
+        name = self.begin(checkpoint=SAVE)
+        node = self.task_of_rank(name, 1)[1]
+        others = [n for n in self.cluster.agents if n not in [t.node for t in self.tasks(name)]]
+        self.cluster.berth("node", "cordon", *others)
+        self.addCleanup(self.cluster.berth, "node", "uncordon", node, *others)
+        self.cluster.berth("node", "drain", node, "--mode", "when-placed")
+        step = self.records(name).newest_step()
+        wait_until(lambda: self.records(name).newest_step() > step, WITHIN_S, "it goes on: there is no other place")
+        self.cluster.berth("node", "uncordon", *others)
+        self.check_saved(self.check(name, "all", starts=2, retries=0, repeated=0))
+        self.assertNotIn(node, [t.node for t in self.tasks(name)])
+
+    @long
     def test_a_drain_beside_a_coordinator(self):
         name = self.begin(TORCHRUN, groups=[COORDINATOR], worker=RENDEZVOUS, checkpoint=SAVE)
         beside = next(t.node for t in self.tasks(name) if t.group == "meeting")

@@ -181,6 +181,21 @@ bool MeansAnything(const Look& look, const Incident& incident) {
   return !IsRestart(incident.action) || RestartsSome(look, incident);
 }
 
+// A task that hung and has ended since is answered once, as one that hung.
+void DropFailureOfHung(std::vector<Incident>* incidents) {
+  const auto hung = std::find_if(incidents->begin(), incidents->end(), [](const Incident& one) {
+    return one.event == PolicyEvent::kTaskHung;
+  });
+  if (hung == incidents->end()) return;
+  const uint32_t task = hung->task;
+  incidents->erase(std::remove_if(incidents->begin(), incidents->end(),
+                                  [&](const Incident& one) {
+                                    return one.event == PolicyEvent::kTaskFailed &&
+                                           one.task == task;
+                                  }),
+                   incidents->end());
+}
+
 // Incidents that need an action, each with its action.
 std::vector<Incident> Answered(const Look& look) {
   std::vector<Incident> incidents = Incidents(look);
@@ -207,6 +222,7 @@ std::vector<Incident> Answered(const Look& look) {
   incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
                                  [&](const Incident& one) { return !MeansAnything(look, one); }),
                   incidents.end());
+  DropFailureOfHung(&incidents);
   return incidents;
 }
 

@@ -61,7 +61,9 @@ VictimOutcome DomainVictims::Run() {
     for (const size_t first = at; at < order.size() && order[first].AsGoodAs(order[at]); ++at) {
       if (!BudgetSpent() && best.found < kMaxCompared) Compare(order[at].domain, &best);
     }
-    if (best.plan != nullptr && best.plan->DecideFound()) return {.decided = true};
+    if (best.plan == nullptr) continue;
+    if (best.plan->Waits(&outcome_)) return outcome_;
+    if (best.plan->DecideFound()) return {.decided = true};
   }
   return outcome_;
 }
@@ -112,9 +114,11 @@ VictimOutcome PlanFrom(Cycle& cycle, const VictimPlanGoal& goal, const MakeVicti
   VictimPlan plan(cycle, goal, *source);
   const bool few = TasksIn(goal.needs) <= kMaxTasksCompared;
   if (!goal.must_move && few) plan.CompareWith(make);
-  if (plan.Run()) return {.decided = true};
+  const bool found = plan.Find();
   VictimOutcome outcome{.protected_until = source->protected_until(),
                         .short_of_share = plan.short_of_share()};
+  if (found && plan.Waits(&outcome)) return outcome;
+  if (found && plan.DecideFound()) return {.decided = true};
   plan.DescribeFailure(&outcome);
   return outcome;
 }

@@ -239,6 +239,11 @@ std::string Protections::DescribeFullQueue(const Job& job, const Resources& requ
 
 std::string Protections::Said(const Search& search, const VictimOutcome& outcome,
                               std::string spared) const {
+  if (outcome.waits_until != absl::InfiniteFuture()) {
+    return absl::StrCat("waits for a checkpoint of the jobs that make room, until ",
+                        absl::FormatTime("%H:%M:%S", outcome.waits_until, absl::UTCTimeZone()),
+                        " UTC");
+  }
   std::string text = std::move(spared);
   const bool of_room = outcome.barred == nullptr || outcome.for_lack_of_room;
   const bool tell_plan = !of_room || outcome.some_may_go;

@@ -158,8 +158,11 @@ VictimOutcome ScopeVictims::Run() {
       any->plan->CostFound() <= chosen->plan->CostFound()) {
     std::swap(chosen, any);
   }
-  if (chosen.has_value() && chosen->plan->DecideFound()) return {.decided = true};
-  if (any.has_value() && any->plan->DecideFound()) return {.decided = true};
+  for (std::optional<Found>* plan : {&chosen, &any}) {
+    if (!plan->has_value()) continue;
+    if ((*plan)->plan->Waits(&outcome_)) return outcome_;
+    if ((*plan)->plan->DecideFound()) return {.decided = true};
+  }
   return outcome_;
 }
 

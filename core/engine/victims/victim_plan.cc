@@ -17,6 +17,7 @@
 namespace berth {
 namespace {
 
+constexpr char kNotSooner[] = "it would not start sooner than with its reservation";
 constexpr char kNoOtherPlace[] = "the jobs in the way fit nowhere else";
 
 std::vector<size_t> AllBut(const std::vector<size_t>& units, size_t at) {
@@ -57,7 +58,7 @@ bool VictimPlan::Find() {
       LeaveOut(could_not_move_);
       continue;
     }
-    if (!EarlyEnough(*attempt)) return Bars("it would not start sooner than with its reservation");
+    if (!EarlyEnough(*attempt, cycle_.now())) return Bars(kNotSooner);
     if (!KeepsClaims(*attempt)) {
       return Bars("its queue may not claim what was reclaimed for the jobs in the way");
     }
@@ -193,7 +194,17 @@ bool VictimPlan::DecideFound() {
   return true;
 }
 
-VictimCost VictimPlan::CostFound() const { return CostOf(*found_); }
+bool VictimPlan::Waits(VictimOutcome* outcome) const {
+  const Duration patience = cycle_.policies().eviction().checkpoint_wait;
+  Time until = absl::InfinitePast();
+  for (size_t i : found_->kept) {
+    const Job& victim = state_.jobs().At(units_[i].job);
+    until = std::max(until, SavesSoon(victim, units_[i], cycle_.now(), patience));
+  }
+  if (until == absl::InfinitePast() || !EarlyEnough(*found_, until)) return false;
+  outcome->waits_until = until;
+  return true;
+}
 
 VictimCost VictimPlan::CostOf(const Attempt& attempt) const {
   std::map<int32_t, VictimCost::Of, std::greater<>> by_priority;
@@ -424,14 +435,14 @@ void VictimPlan::Retry(Attempt* attempt) {
   }
 }
 
-bool VictimPlan::EarlyEnough(const Attempt& attempt) const {
+bool VictimPlan::EarlyEnough(const Attempt& attempt, Time from) const {
   const auto reserved = state_.reservations().find(goal_.job.id);
   if (reserved == state_.reservations().end()) return true;
   Duration grace = absl::ZeroDuration();
   for (size_t i : attempt.kept) {
     grace = std::max(grace, state_.jobs().At(units_[i].job).kill_grace);
   }
-  return cycle_.now() + grace + cycle_.policies().eviction().min_gain < reserved->second.start;
+  return from + grace + cycle_.policies().eviction().min_gain < reserved->second.start;
 }
 
 Resources VictimPlan::ClaimsOf(const Attempt& attempt) const {

@@ -108,15 +108,16 @@ class VictimPlan {
   // victims are compared. Outlives the plan's search.
   void CompareWith(const MakeVictims& others) { others_ = others; }
 
-  // Decides a plan if there is one; otherwise leaves the state unchanged. The job must be pending,
-  // and must not fit now.
-  bool Run() { return Find() && DecideFound(); }
-  // The same in two steps, so that plans can be compared. Find changes nothing; the state must be
-  // the same when its result is decided.
+  // Finds a plan if there is one, then decides it. The job must be pending, and must not fit now.
+  // In two steps, so that plans can be compared. Find changes nothing; the state must be the same
+  // when its result is decided.
   bool Find();
   bool DecideFound();
+  // True if the plan found should wait for its victims' next checkpoint: they go on until then, so
+  // only the start of the job is late. Notes in the outcome when to plan again.
+  bool Waits(VictimOutcome* outcome) const;
   // Of the plan found. If victims only move, their priorities count as equal.
-  VictimCost CostFound() const;
+  VictimCost CostFound() const { return CostOf(*found_); }
   // The counts granted the gang, so it was really placed, successfully or not.
   bool tried() const { return tried_; }
   // All victims together would suffice, but queues of the job would exceed their shares
@@ -157,7 +158,7 @@ class VictimPlan {
   std::optional<Attempt> WithMoves(const Attempt& found);
   std::optional<Moves> PlaceMovers(const Indexes& units);
   VictimCost CostOf(const Attempt& attempt) const;
-  bool EarlyEnough(const Attempt& attempt) const;
+  bool EarlyEnough(const Attempt& attempt, Time from) const;
   bool AllMove(const Attempt& attempt);
   Resources ClaimsOf(const Attempt& attempt) const;
   bool KeepsClaims(const Attempt& attempt) const;
@@ -202,6 +203,8 @@ struct VictimOutcome {
   bool decided = false;
   // If not decided: when the age protection of a victim ends.
   Time protected_until = absl::InfiniteFuture();
+  // If not decided: there is a plan, and until then its victims are expected to make a checkpoint.
+  Time waits_until = absl::InfiniteFuture();
   // If not decided: some plan failed only because of a queue's fair share (queue_bounds.h).
   bool short_of_share = false;
   // If not decided: why the last plan, if any, failed (VictimPlan::DescribeFailure).

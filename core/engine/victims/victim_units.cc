@@ -90,6 +90,16 @@ Resources RequestOf(const ClusterState& state, const VictimUnit& unit) {
   return sum;
 }
 
+Time SavesSoon(const Job& job, const VictimUnit& unit, Time now, Duration patience) {
+  Time saved = absl::InfinitePast();
+  for (uint32_t task : unit.tasks) saved = std::max(saved, SavedAt(job, task));
+  if (!Promises(job) || saved == absl::InfinitePast()) return absl::InfinitePast();
+  const Time next = saved + job.checkpoint_interval + job.checkpoint_interval / 10;
+  const Duration wait = next - now;
+  const bool soon = wait > absl::ZeroDuration() && wait <= patience;
+  return soon && wait < now - saved ? next : Time(absl::InfinitePast());
+}
+
 bool HoldsClaims(const ClusterState& state, const VictimUnit& unit) {
   const Job& job = state.jobs().At(unit.job);
   return std::any_of(unit.tasks.begin(), unit.tasks.end(),

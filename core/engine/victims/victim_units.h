@@ -54,6 +54,11 @@ struct VictimUnit {
 // reports since its start, or since the latest multiple of its job's checkpoint_interval.
 int64_t SecondsLost(const Job& job, uint32_t task, Time now);
 
+// When the unit is expected to have saved its work next, by the rhythm of its job's reports and its
+// checkpoint_interval, a tenth of it late. InfinitePast unless that is within `patience` and less
+// time than it would lose now.
+Time SavesSoon(const Job& job, const VictimUnit& unit, Time now, Duration patience);
+
 // What the tasks of the unit hold together.
 Resources RequestOf(const ClusterState& state, const VictimUnit& unit);
 

@@ -121,6 +121,31 @@ TEST_CASE("a task that runs alone hangs alone") {
   CHECK_FALSE(Hangs(run.cluster.job(run.job)));
 }
 
+TEST_CASE("a task that hung and then ended is restarted once") {
+  JobShape shape = WatchedArray(2);
+  shape.policies = {On(PolicyEvent::kTaskHung, PolicyAction::kRestartTask),
+                    On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask)};
+  Running run(shape);
+  Hang(run, 1);
+  run.cluster.Exit(run.job, 1, 134);  // the signal for its stacks ended it
+  run.cluster.Advance(absl::Seconds(10));
+  run.cluster.Advance(2 * kSecond);
+  CHECK(run.Tasks() == "RB");
+  CHECK(run.cluster.status(run.job).retries == 1);
+}
+
+TEST_CASE("a task that hung and is left alone is answered when it fails") {
+  JobShape shape = WatchedArray(2);
+  shape.policies = {On(PolicyEvent::kTaskHung, PolicyAction::kIgnore),
+                    On(PolicyEvent::kTaskFailed, PolicyAction::kRestartTask)};
+  Running run(shape);
+  Hang(run, 1);
+  run.cluster.Advance(absl::Minutes(1));
+  run.cluster.Exit(run.job, 1, 9);
+  run.cluster.Advance(2 * kSecond);
+  CHECK(run.Tasks() == "RB");
+}
+
 TEST_CASE("a member that was replaced since does not hang with its gang") {
   JobShape shape = Watched(3);
   shape.groups[0].membership = GangMembership::kRendezvous;

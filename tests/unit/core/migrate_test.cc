@@ -129,6 +129,15 @@ TEST_CASE("migrate: only so many jobs leave at a time") {
   CHECK(cluster.Where(b) == "n2");
 }
 
+TEST_CASE("migrate: a job of a closed queue, which could not start again, stays") {
+  OnNodes run;
+  run.cluster.Must(QueueOpened{.id = run.cluster.queue_id("default"), .open = false});
+  DrainWhenPlaced(run.cluster, "n2");
+  run.cluster.AddNode("n4");
+  run.cluster.Settle();
+  CHECK(run.cluster.Tasks(run.job) == "RRR");
+}
+
 TEST_CASE("migrate: without the action, or with none allowed, such a drain waits") {
   const bool action = GENERATE(true, false);
   TestCluster cluster(action ? Migrating(0) : PoliciesWith({"allocate"}));

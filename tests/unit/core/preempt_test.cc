@@ -80,6 +80,48 @@ TEST_CASE("preempt: only as many jobs as needed give up the places that they hol
   CHECK_FALSE(KeepsPlaces(contest.job(younger), contest.now()));
 }
 
+TEST_CASE("preempt: an eviction waits for a checkpoint that is about to be made") {
+  EvictionParameters eviction = testing::Unprotected();
+  const Duration patience = GENERATE(absl::Minutes(2), absl::ZeroDuration());
+  eviction.checkpoint_wait = patience;
+  Contest contest(kActions, eviction);
+  contest.AddNodes("n", 1, {.gpus = 8});
+  JobShape saves = Gang(1, 8);
+  saves.checkpoint_interval = absl::Minutes(10);
+  const JobId low = contest.Run("low", saves);
+  contest.Must(CheckpointRecorded{.task = {low, 0}, .attempt = 1, .step = 1});
+  contest.Advance(absl::Minutes(5));
+  SECTION("soon") {
+    contest.Advance(absl::Minutes(4) + absl::Seconds(30));
+    const JobId high = contest.Submit("high", Gang(1, 8, "", 5));
+    contest.Settle();
+    if (patience == absl::ZeroDuration()) {
+      CHECK(contest.Tasks(low) == "L");
+      return;
+    }
+    CHECK(contest.Tasks(low) == "R");
+    const std::vector<WaitReason> why = contest.Why(high);
+    REQUIRE_FALSE(why.empty());
+    contest.Advance(absl::Seconds(20));
+    contest.Must(CheckpointRecorded{.task = {low, 0}, .attempt = 1, .step = 2});
+    CHECK(contest.Tasks(low) == "R");
+    contest.Advance(absl::Seconds(70));  // a tenth of the interval later
+    CHECK(contest.Tasks(low) == "L");
+  }
+  SECTION("soon, and it does not come") {
+    contest.Advance(absl::Minutes(4) + absl::Seconds(30));
+    contest.Submit("high", Gang(1, 8, "", 5));
+    contest.Settle();
+    contest.Advance(absl::Seconds(90));
+    CHECK(contest.Tasks(low) == "L");
+  }
+  SECTION("not for one that is far away") {
+    contest.Submit("high", Gang(1, 8, "", 5));
+    contest.Settle();
+    CHECK(contest.Tasks(low) == "L");
+  }
+}
+
 TEST_CASE("preempt: jobs of other queues are not evicted") {
   Contest contest(kActions);
   contest.AddNodes("n", 1, {.gpus = 8});
