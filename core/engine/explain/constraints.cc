@@ -73,7 +73,8 @@ class Counter {
   const bool one_per_node_;  // the group's tasks have anti-affinity to each other
   std::vector<std::string> names_;
   std::vector<Filter> filters_;
-  Mask ready_, schedulable_, size_, links_ = 0, topology_ = 0, affinity_ = 0, free_, reserved_;
+  Mask ready_, schedulable_, size_, links_ = 0, topology_ = 0, affinity_ = 0, avoided_ = 0;
+  Mask free_, reserved_;
   TopologyTrees trees_;
   const JobAffinity others_;
   // By the domain that the node is in, if a topology limit applies, and by what rejects the node.
@@ -117,6 +118,7 @@ Counter::Counter(const ClusterState& state, const Policies& policies, Reservatio
   if (!(unlinked_.shape == entry_.shape)) links_ = Name("links");
   if (limit_.has_value()) topology_ = Name("topology");
   if (!others_.empty()) affinity_ = Name("affinity");
+  if (!job.status.avoided.empty()) avoided_ = Name("avoided");
   free_ = Name("free");
   reserved_ = Name("reserved");
 }
@@ -140,6 +142,7 @@ Mask Counter::Rejects(const Node& node, const Offer& empty) const {
   }
   const bool has_them = links_ != 0 && unlinked_devices_.SetsIn(empty, 1) == 1;
   if (affinity_ != 0 && !others_.May(node.id)) rejects |= affinity_;
+  if (Avoids(job_.status.avoided, node.id)) rejects |= avoided_;
   if (has_them && devices_.SetsIn(empty, 1) == 0) rejects |= links_;
   return rejects;
 }

@@ -27,7 +27,8 @@ struct ConstraintCount {
   // devices are not connected as requested); "topology" (only if a hard constraint keeps the group
   // together: no domain of its tiers with this node could hold all its tasks when empty);
   // "affinity" (only for jobs with affinity to other jobs, in either direction: where tasks of
-  // those run); "free" (held by others); "reserved" (kept for others).
+  // those run); "avoided" (only if a device failed under the job: where that was); "free" (held by
+  // others); "reserved" (kept for others).
   std::string name;
   int64_t nodes_alone = 0;     // nodes that it rejects, whatever the others say
   int64_t devices_alone = 0;   // free devices of the requested kinds on these

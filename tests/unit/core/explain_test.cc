@@ -227,6 +227,24 @@ TEST_CASE("explain: one constraint alone is the smallest set") {
   CHECK(why.holders[0].amount == 16 * kWhole);
 }
 
+TEST_CASE("constraints: nodes that the job is kept out of") {
+  TestCluster cluster;
+  const testing::NodeShape shape = {.gpus = 2};
+  cluster.AddNodes("n", 2, shape);
+  const JobId job = cluster.Submit("j", Gpus(1, 1));
+  cluster.RunAll(job);
+  REQUIRE(cluster.Where(job) == "n1");
+  cluster.RunAll(cluster.Submit("other", Gpus(1, 2)));
+  NodeSpec spec = testing::MakeNode("n1", shape);
+  spec.devices[0].unhealthy = true;
+  cluster.Must(
+      NodeRegistered{.id = cluster.node_id("n1"), .spec = spec, .epoch = 2, .agent_id = "n1"});
+  cluster.Settle();
+  cluster.GoneAll(job);
+  const Explanation why = Explain(cluster.state(), cluster.policies(), job, cluster.now());
+  CHECK(why.groups.at(0).blocking == std::vector<std::string>{"avoided", "free"});
+}
+
 TEST_CASE("explain: a job that does not wait") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, {.gpus = 8});

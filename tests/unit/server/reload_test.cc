@@ -136,7 +136,7 @@ TEST_CASE("reload: an invalid file changes nothing") {
   CHECK(absl::IsFailedPrecondition(wrong));
   CHECK(wrong.message() ==
         "the configuration is unchanged: scheduling: unknown action \"conquer\" (known: "
-        "allocate, backfill, consolidate, expire_gangs, preempt, reclaim, rotate)");
+        "allocate, backfill, consolidate, expire_gangs, migrate, preempt, reclaim, rotate)");
   yaml = "scheduling: {action: [allocate]}";
   CHECK(std::string(reloader.Reload(false).status().message()).find("berthd.yaml:1:14") !=
         std::string::npos);
