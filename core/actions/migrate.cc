@@ -172,7 +172,8 @@ TaskList WithoutSpares(const Job& job, TaskList tasks) {
 bool Migration::PlaceMovers(const Job& job, const TaskList& movers, Places* places) {
   const size_t before = cycle_.transaction().placed().size();
   const JobNeeds needs = NeedsOfTasks(job, movers);
-  if (placer_.PlaceAll(job, needs) != static_cast<int32_t>(movers.size())) return false;
+  const bool any = !movers.empty();  // else only spares leave
+  if (any && placer_.PlaceAll(job, needs) != static_cast<int32_t>(movers.size())) return false;
   *places = cycle_.transaction().placed();
   // Other tasks of the group may have been pending and come first; tasks of one group are alike.
   for (size_t i = 0; i < movers.size(); ++i) (*places)[before + i].task = movers[i];

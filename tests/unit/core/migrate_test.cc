@@ -108,6 +108,20 @@ TEST_CASE("migrate: a task that the others do not need moves alone") {
   CHECK(run.cluster.Tasks(run.job) == "RRR");
 }
 
+TEST_CASE("migrate: a spare leaves without another place, and its gang goes on") {
+  Fabric fabric{Migrating()};
+  fabric.AddRacks(1, 3, {.gpus = 4});
+  JobSpec spec =
+      fabric.SpecOfShape("j", {.groups = {{.name = "w", .replicas = 2, .gpus = 4},
+                                          {.name = "w-spares", .gpus = 4, .spare_of = 0}}});
+  spec.topology = Soft("rack");
+  const JobId job = fabric.SubmitSpec(std::move(spec));
+  for (int i = 0; i < 2; ++i) fabric.RunAll(job);
+  REQUIRE(fabric.Tasks(job) == "RRP");
+  DrainWhenPlaced(fabric, fabric.state().nodes().At(fabric.job(job).tasks[2].node).spec.name);
+  CHECK(fabric.Tasks(job) == "RRL");
+}
+
 TEST_CASE("migrate: only so many jobs leave at a time") {
   TestCluster cluster(Migrating());
   cluster.AddNode("n1");
