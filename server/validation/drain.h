@@ -12,8 +12,8 @@ namespace berth {
 
 inline constexpr absl::Duration kMaxDrainDeadline = absl::Hours(24 * 30);
 
-// What is wrong with it whatever the node is. UNIMPLEMENTED for WHEN_PLACED; FAILED_PRECONDITION if
-// servers that read the store's format would read another drain from it.
+// What is wrong with it whatever the node is. FAILED_PRECONDITION if servers that read the store's
+// format would read another drain from it.
 absl::Status ValidateDrain(const v1::DrainNodeRequest& request, uint32_t store_format);
 
 }  // namespace berth

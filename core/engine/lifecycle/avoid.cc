@@ -58,17 +58,20 @@ bool OthersSuffice(const Look& look, const Group& group, const AvoidedNodes& avo
   return room >= group.replicas;
 }
 
-// `avoided` with the node, until then.
+bool EndsBefore(const AvoidedNode& a, const AvoidedNode& b) { return a.until < b.until; }
+
+// `avoided` with the node, until then. If it is full, in place of the one that ends first, unless
+// that ends no earlier: so a pass over many bad nodes does not replace what it has just added.
 AvoidedNodes With(AvoidedNodes avoided, NodeId node, Time until) {
+  if (avoided.size() >= kMaxAvoidedNodes) {
+    const auto first = std::min_element(avoided.begin(), avoided.end(), EndsBefore);
+    if (first->until >= until) return avoided;
+    avoided.erase(first);
+  }
   const auto at =
       std::lower_bound(avoided.begin(), avoided.end(), node,
                        [](const AvoidedNode& entry, NodeId before) { return entry.node < before; });
   avoided.insert(at, {.node = node, .until = until});
-  if (avoided.size() > kMaxAvoidedNodes) {
-    avoided.erase(std::min_element(
-        avoided.begin(), avoided.end(),
-        [](const AvoidedNode& a, const AvoidedNode& b) { return a.until < b.until; }));
-  }
   return avoided;
 }
 

@@ -110,6 +110,29 @@ TEST_CASE("a job is not kept out of a node without which it could not run") {
   CHECK(cluster.StateOf(job) == "Running");
 }
 
+TEST_CASE("a job is kept out of 64 nodes at most, and planning comes to an end") {
+  constexpr int kNodes = 66;
+  TestCluster cluster;
+  const NodeShape node = {.gpus = 1};
+  cluster.AddNodes("n", 2 * kNodes, node);
+  JobShape shape = GpuWorkers(GangMembership::kIndependent);
+  shape.groups[0].replicas = kNodes;
+  const JobId job = cluster.Submit("j", shape);
+  for (int i = 0; i < 3; ++i) cluster.RunAll(job);
+  REQUIRE(cluster.Tasks(job) == std::string(kNodes, 'R'));
+  std::vector<std::string> names;
+  for (const Task& task : cluster.job(job).tasks) {
+    names.push_back(cluster.state().nodes().At(task.node).spec.name);
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    Register(cluster, names[i], node, {0});
+    if (i == names.size() / 2) cluster.Advance(kSecond);
+  }
+  cluster.Settle();
+  CHECK(cluster.status(job).avoided.size() == kMaxAvoidedNodes);
+  CHECK(CheckConsistency(cluster.state()).ok());
+}
+
 TEST_CASE("a policy that ignores bad devices keeps the job out of no node") {
   JobShape shape = GpuWorkers();
   shape.policies = {On(Event::kDeviceUnhealthy, Action::kIgnore)};
