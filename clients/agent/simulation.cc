@@ -16,6 +16,7 @@
 #include "clients/agent/sim_node.h"
 #include "support/clock.h"
 #include "support/name_pattern.h"
+#include "support/proto_time.h"
 #include "support/version.h"
 
 namespace berth {
