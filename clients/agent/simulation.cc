@@ -16,7 +16,6 @@
 #include "clients/agent/sim_node.h"
 #include "support/clock.h"
 #include "support/name_pattern.h"
-#include "support/proto_time.h"
 #include "support/version.h"
 
 namespace berth {
@@ -250,9 +249,6 @@ absl::Status CheckNodes(const config::v1::SimulatedNodes& nodes) {
   }
   if (nodes.rack_size() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": rackSize must be 0 or more"));
-  }
-  if (DurationFrom(nodes.step_time()) < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": stepTime must be 0 or more"));
   }
   for (const auto& [kind, count] : nodes.devices()) {
     if (count < 0 || count > 128) {
