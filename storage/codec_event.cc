@@ -27,11 +27,11 @@ static_assert(kFields<QueueCreated> == 2);
 static_assert(kFields<QueueUpdated> == 2);
 static_assert(kFields<QueueOpened> == 2);
 static_assert(kFields<QueueDeleted> == 1);
-static_assert(kFields<NodeRegistered> == 6);
-static_assert(kFields<NodeSilenced> == 2);
-static_assert(kFields<NodeFenced> == 1);
-static_assert(kFields<NodeSteered> == 5);
-static_assert(kFields<NodeRefused> == 5);
+static_assert(kFields<NodeRegistered> == 7);
+static_assert(kFields<NodeSilenced> == 3);
+static_assert(kFields<NodeFenced> == 2);
+static_assert(kFields<NodeSteered> == 6);
+static_assert(kFields<NodeRefused> == 6);
 static_assert(kFields<NodeDeleted> == 1);
 static_assert(kFields<JobSubmitted> == 3);
 static_assert(kFields<JobUpdated> == 4);
@@ -87,13 +87,16 @@ struct Setter {
     m->set_agent_id(event.agent_id);
     m->set_boot_id(event.boot_id);
     m->set_agent_version(event.agent_version);
+    m->set_counts_faults(event.counts_faults);
   }
   void operator()(const NodeSilenced& event) const {
     out->mutable_node_silenced()->set_id(event.id.value);
     out->mutable_node_silenced()->set_ends_forced(event.ends_forced);
+    out->mutable_node_silenced()->set_counts_faults(event.counts_faults);
   }
   void operator()(const NodeFenced& event) const {
     out->mutable_node_fenced()->set_id(event.id.value);
+    out->mutable_node_fenced()->set_counts_faults(event.counts_faults);
   }
   void operator()(const NodeSteered& event) const {
     pb::NodeSteered* m = out->mutable_node_steered();
@@ -102,6 +105,7 @@ struct Setter {
     m->set_draining(event.draining);
     m->set_reason(event.reason);
     if (!(event.drain == Drain{})) SetDrain(event.drain, m->mutable_drain());
+    m->set_repaired(event.repaired);
   }
   void operator()(const NodeRefused& event) const {
     pb::NodeRefused* m = out->mutable_node_refused();
@@ -112,6 +116,7 @@ struct Setter {
       SetTime(event.backoff_until, m->mutable_backoff_until());
     }
     m->set_message(event.message);
+    m->set_counts_faults(event.counts_faults);
   }
   void operator()(const NodeDeleted& event) const {
     out->mutable_node_deleted()->set_id(event.id.value);
@@ -274,7 +279,8 @@ EventBody GetNodeRegistered(const pb::NodeRegistered& m, Reader& reader) {
                         .epoch = m.epoch(),
                         .agent_id = m.agent_id(),
                         .boot_id = m.boot_id(),
-                        .agent_version = m.agent_version()};
+                        .agent_version = m.agent_version(),
+                        .counts_faults = m.counts_faults()};
 }
 
 EventBody GetNodeRefused(const pb::NodeRefused& m, Reader& reader) {
@@ -283,7 +289,8 @@ EventBody GetNodeRefused(const pb::NodeRefused& m, Reader& reader) {
                      .backoff_until = reader.GetTime(m.has_backoff_until(), m.backoff_until(),
                                                      absl::InfinitePast(), "backoff_until"),
                      .job = JobId{m.job()},
-                     .message = m.message()};
+                     .message = m.message(),
+                     .counts_faults = m.counts_faults()};
 }
 
 EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
@@ -342,15 +349,18 @@ EventBody GetQueueOrNodeEvent(const pb::LogEvent& m, Reader& reader) {
       return GetNodeRegistered(m.node_registered(), reader);
     case pb::LogEvent::kNodeSilenced:
       return NodeSilenced{.id = NodeId{m.node_silenced().id()},
-                          .ends_forced = m.node_silenced().ends_forced()};
+                          .ends_forced = m.node_silenced().ends_forced(),
+                          .counts_faults = m.node_silenced().counts_faults()};
     case pb::LogEvent::kNodeFenced:
-      return NodeFenced{.id = NodeId{m.node_fenced().id()}};
+      return NodeFenced{.id = NodeId{m.node_fenced().id()},
+                        .counts_faults = m.node_fenced().counts_faults()};
     case pb::LogEvent::kNodeSteered:
       return NodeSteered{.id = NodeId{m.node_steered().id()},
                          .cordoned = m.node_steered().cordoned(),
                          .draining = m.node_steered().draining(),
                          .reason = m.node_steered().reason(),
-                         .drain = GetDrain(m.node_steered().drain(), reader)};
+                         .drain = GetDrain(m.node_steered().drain(), reader),
+                         .repaired = m.node_steered().repaired()};
     case pb::LogEvent::kNodeRefused:
       return GetNodeRefused(m.node_refused(), reader);
     case pb::LogEvent::kNodeDeleted:

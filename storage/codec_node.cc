@@ -22,7 +22,7 @@ static_assert(kFields<DeviceTopology> == 3);
 static_assert(kFields<DeviceLink> == 4);
 static_assert(kFields<NumaNode> == 4);
 static_assert(kFields<Taint> == 3);
-static_assert(kFields<NodeStatus> == 16);
+static_assert(kFields<NodeStatus> == 17);
 static_assert(kFields<Drain> == 4);
 static_assert(static_cast<int>(DrainMode::kCheckpoint) == pb::DRAIN_CHECKPOINT);
 static_assert(static_cast<int>(DrainMode::kWait) == pb::DRAIN_WAIT);
@@ -110,6 +110,20 @@ DeviceTopology GetTopology(const pb::DeviceTopology& message, size_t devices, Re
   return topology;
 }
 
+void SetFaults(const NodeFaults& faults, pb::NodeFaults* out) {
+  out->set_thousandths(faults.thousandths);
+  if (faults.at != absl::InfinitePast()) SetTime(faults.at, out->mutable_at());
+}
+
+NodeFaults GetFaults(const pb::NodeFaults& message, Reader& reader) {
+  if (message.thousandths() < 0 || message.thousandths() > kMaxNodeFaults) {
+    reader.Refuse("an impossible number of faults of a node");
+    return {};
+  }
+  return {.thousandths = message.thousandths(),
+          .at = reader.GetTime(message.has_at(), message.at(), absl::InfinitePast(), "fault time")};
+}
+
 void SetNodeStatus(const NodeStatus& status, pb::NodeStatus* out) {
   out->set_state(static_cast<pb::NodeState>(status.state));
   out->set_cordoned(status.cordoned);
@@ -131,6 +145,7 @@ void SetNodeStatus(const NodeStatus& status, pb::NodeStatus* out) {
   }
   out->set_refusal(status.refusal);
   if (!(status.drain == Drain{})) SetDrain(status.drain, out->mutable_drain());
+  if (!(status.faults == NodeFaults{})) SetFaults(status.faults, out->mutable_faults());
 }
 
 std::vector<JobId> GetRefusedBefore(const pb::NodeStatus& message, Reader& reader) {
@@ -159,7 +174,8 @@ NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
           .backoff_until = reader.GetTime(message.has_backoff_until(), message.backoff_until(),
                                           absl::InfinitePast(), "backoff_until"),
           .refusal = message.refusal(),
-          .drain = GetDrain(message.drain(), reader)};
+          .drain = GetDrain(message.drain(), reader),
+          .faults = GetFaults(message.faults(), reader)};
 }
 
 }  // namespace

@@ -251,6 +251,15 @@ bool HasEnded(v1::JobState state) {
 
 namespace {
 
+constexpr double kFailingNode = 3;
+constexpr absl::Duration kFaultHalfLife = absl::Hours(7 * 24);
+
+double FaultsNow(const v1::NodeStatus& status, absl::Time now) {
+  if (!status.has_fault_time()) return 0;
+  const absl::Duration past = std::max(now - TimeFrom(status.fault_time()), absl::ZeroDuration());
+  return status.faults() * std::exp2(-absl::FDivDuration(past, kFaultHalfLife));
+}
+
 // `until` follows what the job waits for, before what each action says.
 std::string TextOf(const v1::WaitReason& reason, absl::string_view until) {
   if (reason.code() == v1::WaitReason::NODES_BACKING_OFF && !reason.detail().empty()) {
@@ -276,8 +285,17 @@ std::string HumanReasonUntil(const v1::WaitReason& reason, absl::TimeZone zone) 
   return TextOf(reason, absl::StrCat(", until ", HumanTime(true, reason.until(), zone)));
 }
 
+std::string NodeFaultsText(const v1::NodeStatus& status, absl::Time now) {
+  const double faults = FaultsNow(status, now);
+  return faults < 0.05 ? "" : absl::StrFormat("%.1f", faults);
+}
+
 std::string NodeReason(const v1::NodeStatus& status, absl::Time now, absl::TimeZone zone) {
   const bool backs_off = status.has_backoff_until() && TimeFrom(status.backoff_until()) > now;
+  if (!backs_off && !status.cordoned() && FaultsNow(status, now) >= kFailingNode) {
+    return absl::StrCat(status.reason(), status.reason().empty() ? "" : "; ",
+                        "fails again and again: cordon and repair it");
+  }
   if (!backs_off) return status.reason();
   const char* starts = status.refusals() == 1 ? " refused start" : " refused starts";
   return absl::StrCat(status.reason(), status.reason().empty() ? "" : "; ", "backs off until ",

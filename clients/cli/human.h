@@ -64,6 +64,8 @@ std::string HumanReason(const v1::WaitReason& reason);
 // HumanReason with ", until 2026-11-20 14:05:00", if that is known and not in the text already.
 std::string HumanReasonUntil(const v1::WaitReason& reason, absl::TimeZone zone);
 // Why a node accepts no new tasks, or until when it backs off and why.
+// "3.2 faults"; empty if it has not failed lately. Each counts half after each further week.
+std::string NodeFaultsText(const v1::NodeStatus& status, absl::Time now);
 std::string NodeReason(const v1::NodeStatus& status, absl::Time now, absl::TimeZone zone);
 
 }  // namespace berth

@@ -112,6 +112,11 @@ std::string DescribeNode(const v1::Node& node, const v1::ListTasksResponse& task
     page.Add("Refusals", absl::StrCat(status.refusals(), " in a row",
                                       status.refusal().empty() ? "" : ": ", status.refusal()));
   }
+  const std::string faults = NodeFaultsText(status, session.Now());
+  if (!faults.empty()) {
+    page.Add("Faults", absl::StrCat(faults, ", latest ",
+                                    HumanTime(true, status.fault_time(), session.io().time_zone)));
+  }
   page.Add("Tasks", absl::StrCat(status.tasks()));
   page.Add("Capacity", HumanResources(status.capacity()));
   page.Add("Allocated", HumanResources(status.allocated()));

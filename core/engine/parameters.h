@@ -101,6 +101,11 @@ struct MigrationParameters {
   int32_t slowdown = 20;                     // percent of its time that a degraded domain costs
 };
 
+// core/policies/reliable_first.cc
+struct ReliableFirstParameters {
+  int32_t min_tasks = 64;  // of a group that is kept off nodes that failed lately
+};
+
 struct SharingParameters {
   // The policy for tasks that are packed onto nodes of which some devices may be shared.
   SharingPolicy policy = SharingPolicy::kBidPrice;

@@ -5,7 +5,7 @@
 // depends on the node is computed per node.
 //
 //   NodeFilter  may a task of this shape go there?      resources/devices, node_selector, taints
-//   NodeScore   which of the allowed nodes is best?     best_fit
+//   NodeScore   which of the allowed nodes is best?     reliable_first, best_fit
 //   JobOrder    which pending job goes first?           priority_then_submit, shortest_first,
 //                                                       shortest_remaining, smallest_area,
 //                                                       least_attained
@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,18 +68,28 @@ class NodeFilter {
   virtual bool OfNodeAlone() const { return false; }
 };
 
+// What a score may depend on, besides the node.
+struct ScoreRequest {
+  ShapeRequest shape;
+  int32_t tasks = 1;  // of the group
+  const Policies& policies;
+  const ClusterState& state;
+};
+
 // Lower is better. Several scores are levels: the second decides where the first is equal, and
-// finally the order of FreeIndex (free devices, free cpu, id).
+// finally the order of FreeIndex (free devices, free cpu, id). A search ends at a node that has
+// kBestRank at all levels.
 using NodeRank = std::function<int64_t(const Offer&)>;
+inline constexpr int64_t kBestRank = std::numeric_limits<int64_t>::min();
 
 class NodeScore {
  public:
   virtual ~NodeScore() = default;
   virtual absl::string_view name() const = 0;
   // An empty function if this score is the order of FreeIndex itself: later levels are ignored, and
-  // without an earlier level the first node that fits is the best. Otherwise every node with enough
-  // free is ranked.
-  virtual NodeRank Prepare(const ShapeRequest& request) const = 0;
+  // without an earlier level the first node that fits is the best. Otherwise nodes with enough free
+  // are ranked, all of them unless one has kBestRank. nullopt: no opinion; the next level is used.
+  virtual std::optional<NodeRank> Prepare(const ScoreRequest& request) const = 0;
 };
 
 // Negative: `a` goes before `b`; 0: equal. For pending jobs of one queue;
@@ -161,7 +172,7 @@ struct PolicyConfig {
   std::vector<std::string> actions = {"allocate", "backfill", "consolidate", "reclaim",
                                       "preempt",  "migrate",  "expire_gangs"};
   std::vector<std::string> filters = {"resources/devices", "node_selector", "taints"};
-  std::vector<std::string> scores = {"best_fit"};
+  std::vector<std::string> scores = {"reliable_first", "best_fit"};
   std::vector<std::string> job_orders = {"priority_then_submit"};
   LifecycleParameters lifecycle;
   FairShareParameters fair_share;
@@ -172,6 +183,7 @@ struct PolicyConfig {
   EvictionParameters eviction;
   TopologyParameters topology;
   MigrationParameters migration;
+  ReliableFirstParameters reliable_first;
   SharingParameters sharing;
 };
 
@@ -201,6 +213,7 @@ class Policies {
   const EvictionParameters& eviction() const { return config_.eviction; }
   const TopologyParameters& topology() const { return config_.topology; }
   const MigrationParameters& migration() const { return config_.migration; }
+  const ReliableFirstParameters& reliable_first() const { return config_.reliable_first; }
   const SharingParameters& sharing() const { return config_.sharing; }
   // As given to Create.
   const PolicyConfig& config() const { return config_; }

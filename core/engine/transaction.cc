@@ -216,7 +216,7 @@ void Transaction::Enact(const JobStatusChanged& decision) {
 }
 
 void Transaction::Enact(const NodeRefused& decision) {
-  SetNode(decision.id, AfterRefusal(state_.nodes().At(decision.id).status, decision));
+  SetNode(decision.id, AfterRefusal(state_.nodes().At(decision.id).status, decision, now_));
 }
 
 void Transaction::Enact(const TasksNominated& decision) {

@@ -96,6 +96,17 @@ bool SamePositions(const NodeSpec& before, const NodeSpec& after) {
   return true;
 }
 
+// Some device that tasks have and that was healthy is not healthy any more.
+bool DeviceFailed(const Node& node, const NodeSpec& spec) {
+  const DeviceSet in_use = node.devices_used.InUse();
+  const std::vector<int> moves = DeviceMoves(node.spec, spec);
+  for (size_t i = 0; i < moves.size(); ++i) {
+    if (!in_use.Has(i) || node.spec.devices[i].unhealthy) continue;
+    if (moves[i] < 0 || spec.devices[static_cast<size_t>(moves[i])].unhealthy) return true;
+  }
+  return false;
+}
+
 NodeStatus Registration(const NodeRegistered& event, NodeStatus status, Time now) {
   status.state = NodeState::kReady;
   status.epoch = event.epoch;
@@ -128,11 +139,14 @@ absl::Status RegisterAgain(ClusterState& state, const NodeRegistered& event, Tim
                    event.epoch);
   }
   NodeSpec spec = WithUsedDevices(node, event.spec);
-  if (auto status = CheckSpec(state, spec); !status.ok()) return status;
+  if (auto checked = CheckSpec(state, spec); !checked.ok()) return checked;
+  const bool failed = event.counts_faults && DeviceFailed(node, spec);
   StateEditor editor(state);
   if (!SamePositions(node.spec, spec)) DropReservationsOn(editor, state, event.id);
   editor.SetNodeSpec(event.id, std::move(spec));
-  editor.SetNodeStatus(event.id, Registration(event, node.status, now));
+  NodeStatus status = Registration(event, node.status, now);  // SetNodeSpec changes the drain
+  if (failed) status.faults = WithFault(status.faults, now);
+  editor.SetNodeStatus(event.id, std::move(status));
   for (TaskKey key : TasksOn(node)) {
     const Task& task = state.jobs().At(key.job).tasks[key.task];
     if (task.state == TaskState::kLost) editor.SetTask(key, ReturnedTask(task, now));
@@ -143,6 +157,12 @@ absl::Status RegisterAgain(ClusterState& state, const NodeRegistered& event, Tim
 void SetNodeState(StateEditor& editor, const Node& node, NodeState value) {
   NodeStatus status = node.status;
   status.state = value;
+  editor.SetNodeStatus(node.id, std::move(status));
+}
+
+void CountFault(StateEditor& editor, const Node& node, Time now) {
+  NodeStatus status = node.status;
+  status.faults = WithFault(status.faults, now);
   editor.SetNodeStatus(node.id, std::move(status));
 }
 
@@ -159,7 +179,8 @@ absl::Status ApplyBody(ClusterState& state, const NodeSilenced& event, Time now)
   if (node.status.state != NodeState::kReady) return Refused(NameOf(node), " is already silent");
   StateEditor editor(state);
   SetNodeState(editor, node, NodeState::kSilent);
-  for (TaskKey key : TasksOn(node)) {
+  const std::vector<TaskKey> tasks = TasksOn(node);
+  for (TaskKey key : tasks) {
     const Job& job = state.jobs().At(key.job);
     const Task& task = job.tasks[key.task];
     if (job.status.forced && event.ends_forced) {
@@ -169,6 +190,9 @@ absl::Status ApplyBody(ClusterState& state, const NodeSilenced& event, Time now)
     const bool give_up = job.on_node_loss == NodeLossPolicy::kReplaceNow;
     editor.SetTask(key, give_up ? GoneTask(task, EndCause::kNodeLost, now) : LostTask(task, now));
   }
+  // Else it counts when the node is fenced.
+  const bool all_ended = !tasks.empty() && node.tasks.empty();
+  if (event.counts_faults && all_ended) CountFault(editor, node, now);
   return absl::OkStatus();
 }
 
@@ -178,6 +202,7 @@ absl::Status ApplyBody(ClusterState& state, const NodeFenced& event, Time now) {
   if (node.status.state != NodeState::kSilent) return Refused(NameOf(node), " is not silent");
   StateEditor editor(state);
   SetNodeState(editor, node, NodeState::kLost);
+  if (event.counts_faults && !node.tasks.empty()) CountFault(editor, node, now);
   for (TaskKey key : TasksOn(node)) {
     const Job& job = state.jobs().At(key.job);
     const Task& task = job.tasks[key.task];
@@ -206,6 +231,7 @@ absl::Status ApplyBody(ClusterState& state, const NodeSteered& event, Time) {
   const bool drains = event.draining || !event.drain.devices.Empty();
   status.drain = drains ? event.drain : Drain{};
   status.reason = event.reason;
+  if (event.repaired) status.faults = {};
   if (!event.cordoned && !event.draining) {  // trusted again
     status.refusals = status.refused_jobs = 0;
     status.backoff_until = absl::InfinitePast();
@@ -215,11 +241,11 @@ absl::Status ApplyBody(ClusterState& state, const NodeSteered& event, Time) {
   return absl::OkStatus();
 }
 
-absl::Status ApplyBody(ClusterState& state, const NodeRefused& event, Time) {
+absl::Status ApplyBody(ClusterState& state, const NodeRefused& event, Time now) {
   if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
   if (event.refusals < 0) return Invalid("node ", event.id.value, ": refusals is negative");
   StateEditor(state).SetNodeStatus(event.id,
-                                   AfterRefusal(state.nodes().At(event.id).status, event));
+                                   AfterRefusal(state.nodes().At(event.id).status, event, now));
   return absl::OkStatus();
 }
 

@@ -119,6 +119,8 @@ class ClusterState {
   const AffinityIndex& affinity() const { return affinity_; }
   // Nodes with a device that tasks may share (Node::shareable).
   int64_t shareable_nodes() const { return shareable_nodes_; }
+  // Nodes that have failed (NodeStatus::faults), however long ago.
+  int64_t faulty_nodes() const { return faulty_nodes_; }
   // The next due time of each job that has one (NextDue), earliest first; all later than
   // passed_time().
   const absl::btree_set<std::pair<Time, JobId>>& timers() const { return timers_; }
@@ -198,6 +200,7 @@ class ClusterState {
   PendingIndex pending_;
   Resources capacity_;
   int64_t shareable_nodes_ = 0;
+  int64_t faulty_nodes_ = 0;
   std::vector<QueueId> changed_queues_;
   std::unique_ptr<PlanningCache> planning_cache_;
   FreeIndex free_;

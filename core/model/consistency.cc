@@ -463,7 +463,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   });
   Resources free, capacity;
   size_t listed = 0;
-  int64_t shareable = 0;
+  int64_t shareable = 0, faulty = 0;
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     if (status.ok()) status = CheckNode(state, node, sums.nodes[id]);
     bool shares = false;
@@ -471,6 +471,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
       shares = shares || (!Unusable(node, i) && node.spec.devices[i].max_tasks > 1);
     }
     shareable += shares ? 1 : 0;
+    faulty += node.status.faults.thousandths > 0 ? 1 : 0;
     if (node.status.state == NodeState::kReady) capacity += node.capacity;
     if (!status.ok() || !state.free().Has(id)) return;
     free += FreeOf(node);
@@ -482,6 +483,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   }
   if (!(capacity == state.capacity())) return Differs("capacity");
   if (shareable != state.shareable_nodes()) return Differs("number of shareable nodes");
+  if (faulty != state.faulty_nodes()) return Differs("number of nodes that have failed");
   for (size_t s = 0; s < kJobStates; ++s) {
     if (sums.jobs_by_state[s] != state.jobs_in(static_cast<JobState>(s))) {
       return Differs("number of jobs in state ", s);

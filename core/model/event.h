@@ -47,15 +47,18 @@ struct NodeRegistered {
   NodeSpec spec;
   uint64_t epoch = 0;  // one more than the previous one
   std::string agent_id, boot_id, agent_version;
+  bool counts_faults = true;  // in NodeStatus::faults; here and below false in older logs
 };
 struct NodeSilenced {  // its lease expired: tasks become Lost; those of REPLACE_NOW jobs and of
                        // force-cancelled jobs end at once
   NodeId id;
   bool ends_forced = true;  // false in older logs: forced jobs waited for the fence
+  bool counts_faults = true;
 };
 struct NodeFenced {  // silent so long that strict tasks must be dead: Lost tasks end,
                      // except those of KEEP jobs
   NodeId id;
+  bool counts_faults = true;
 };
 struct NodeSteered {
   NodeId id;
@@ -63,6 +66,7 @@ struct NodeSteered {
   bool draining = false;
   std::string reason;
   Drain drain = {};
+  bool repaired = false;  // somebody says so: its faults are forgotten
 };
 // A member could not be prepared there, by the node's fault. The node backs off, and is cordoned
 // after several refused jobs in a row.
@@ -72,6 +76,7 @@ struct NodeRefused {
   Time backoff_until = absl::InfinitePast();
   JobId job;            // whose member was refused
   std::string message;  // why
+  bool counts_faults = true;
 };
 struct NodeDeleted {
   NodeId id;

@@ -233,11 +233,14 @@ int32_t RefusedJobs(const NodeStatus& status, JobId job) {
   return status.refused_jobs + (!again && status.refused_jobs < status.refusals ? 1 : 0);
 }
 
-NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event) {
+NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event, Time now) {
   status.refusals = event.refusals;
   if (status.refused_jobs == 0) status.refused_before.clear();
   const int32_t jobs = RefusedJobs(status, event.job);
-  if (jobs != status.refused_jobs) status.refused_before.push_back(event.job);
+  if (jobs != status.refused_jobs) {
+    status.refused_before.push_back(event.job);
+    if (event.counts_faults) status.faults = WithFault(status.faults, now);
+  }
   if (status.refused_before.size() > kMaxRefusedBefore) {
     status.refused_before.erase(status.refused_before.begin());
   }

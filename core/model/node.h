@@ -14,6 +14,7 @@
 #include "core/model/device_topology.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
+#include "core/model/node_faults.h"
 #include "core/model/resources.h"
 
 namespace berth {
@@ -103,6 +104,7 @@ struct NodeStatus {
   Time backoff_until = absl::InfinitePast();
   std::string refusal;  // reason of the latest refusal
   Drain drain = {};
+  NodeFaults faults = {};
   bool operator==(const NodeStatus&) const = default;
 };
 
@@ -113,7 +115,7 @@ inline constexpr char kCordonedForRefusals[] = "starts refused: ";
 // `status` after a refusal that is the node's fault. If the number of refusals is unchanged, only
 // the job differs: it was sent there before the node backed off.
 struct NodeRefused;
-NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event);
+NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event, Time now);
 
 // NodeStatus::refused_jobs after one more refusal, of a member of `job`.
 int32_t RefusedJobs(const NodeStatus& status, JobId job);

@@ -37,6 +37,8 @@ bool ExpelsFrom(const NodeSpec& spec, const DeviceSet& devices) {
   return false;
 }
 
+bool IsFaulty(const NodeStatus& status) { return status.faults.thousandths > 0; }
+
 void Drop(std::vector<TaskKey>& list, TaskKey key) {
   const auto found = std::find(list.rbegin(), list.rend(), key);
   BERTH_CHECK(found != list.rend());
@@ -113,6 +115,7 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   Node& node = state_.nodes_.At(id);
   CountCapacity(node, false);
   const NodeStatus old = std::exchange(node.status, std::move(status));
+  state_.faulty_nodes_ += (IsFaulty(node.status) ? 1 : 0) - (IsFaulty(old) ? 1 : 0);
   if (!(node.status.drain.devices == old.drain.devices)) DeriveAgain(node);
   CountCapacity(node, true);
   state_.backoffs_.erase({old.backoff_until, id});
@@ -167,6 +170,7 @@ void StateEditor::EraseNode(NodeId id) {
   state_.free_.Remove(id);
   state_.node_names_.erase(node.spec.name);
   state_.shareable_nodes_ -= node.shareable ? 1 : 0;
+  state_.faulty_nodes_ -= IsFaulty(node.status) ? 1 : 0;
   state_.interner_.ReleaseLayout(node.layout);
   state_.nodes_.Erase(id);
   if (facts()) state_.dirty_.nodes.push_back(id);

@@ -9,7 +9,7 @@ namespace {
 class BestFitScore final : public NodeScore {
  public:
   absl::string_view name() const override { return "best_fit"; }
-  NodeRank Prepare(const ShapeRequest&) const override { return nullptr; }
+  std::optional<NodeRank> Prepare(const ScoreRequest&) const override { return NodeRank(); }
 };
 
 }  // namespace

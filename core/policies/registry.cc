@@ -29,6 +29,7 @@ Registry BuiltIn() {
   add("resources/devices", &MakeResourcesFilter);
   add("node_selector", &MakeNodeSelectorFilter);
   add("taints", &MakeTaintsFilter);
+  add("reliable_first", &MakeReliableFirstScore);
   add("best_fit", &MakeBestFitScore);
   add("priority_then_submit", &MakePriorityThenSubmitOrder);
   add("shortest_first", &MakeShortestFirstOrder);

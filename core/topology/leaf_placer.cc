@@ -19,7 +19,7 @@ LeafPlacer::LeafPlacer(Cycle& cycle, const Job& job, uint32_t group, const Windo
               .last = {},
               .ignore_reservations = ignore_reservations},
       strategy_(cycle.search().StrategyFor(seeker_)),
-      scored_(cycle.search().Scored(job.groups[group].shape)) {
+      scored_(cycle.search().Scored(job.groups[group])) {
   const Domain& top = tree_.At(region.In(tree_));
   first_ = top.first_node;
   fits_.reserve(top.size());

@@ -211,6 +211,9 @@ absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config
   Configure(config.shortest_first(), &result.shortest_first);
   Configure(config.least_attained(), &result.least_attained);
   Configure(config.migration(), &result.migration);
+  if (config.reliable_first().has_min_tasks()) {
+    result.reliable_first.min_tasks = config.reliable_first().min_tasks();
+  }
   result.prediction.enabled = config.prediction().enabled();
   result.sharing.policy = ToSharing(config.sharing().policy());
   if (config.topology().degraded() == sim::v1::TopologyParameters::EXCLUDE) {

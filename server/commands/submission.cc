@@ -138,9 +138,9 @@ Submission::Submission(CheckedSubmission checked, const config::v1::Limits& limi
   queue_of_.reserve(jobs);
   for (const v1::Job& job : request().jobs()) {
     v1::JobSpec expanded;
-    if (AnySpares(job.spec())) {
+    if (AnyShorthand(job.spec())) {
       expanded = job.spec();
-      ExpandSpares(&expanded);
+      ExpandShorthand(&expanded);
     }
     const v1::JobSpec& spec = expanded.groups().empty() ? job.spec() : expanded;
     specs_.push_back(JobSpecFrom(spec, defaults));

@@ -160,6 +160,8 @@ void FillScheduling(Scheduling& scheduling) {
   FillLeastAttained(defaults.least_attained, *scheduling.mutable_least_attained());
   FillEviction(defaults.eviction, *scheduling.mutable_eviction());
   FillMigration(defaults.migration, *scheduling.mutable_migration());
+  config::v1::ReliableFirst& reliable = *scheduling.mutable_reliable_first();
+  if (!reliable.has_min_tasks()) reliable.set_min_tasks(defaults.reliable_first.min_tasks);
   if (!scheduling.has_restart_hold()) {
     ToProto(defaults.lifecycle.restart_hold, scheduling.mutable_restart_hold());
   }
@@ -192,6 +194,9 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   CheckLeastAttained({path, "least_attained"}, scheduling.least_attained(), findings);
   CheckEviction({path, "eviction"}, scheduling.eviction(), findings);
   CheckMigration({path, "migration"}, scheduling.migration(), findings);
+  const FieldPath reliable(path, "reliable_first");
+  CheckRange({reliable, "min_tasks"}, scheduling.reliable_first().min_tasks(), 1, kMaxTasksPerJob,
+             findings);
   CheckDuration({path, "restart_hold"}, scheduling.restart_hold(), absl::ZeroDuration(),
                 absl::Hours(24), findings);
   const FieldPath topology(path, "topology");

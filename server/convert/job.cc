@@ -239,12 +239,19 @@ bool AllowsAnyTasks(const v1::JobSpec& spec) {
 
 }  // namespace
 
-bool AnySpares(const v1::JobSpec& spec) {
-  return std::any_of(spec.groups().begin(), spec.groups().end(),
-                     [](const v1::TaskGroup& group) { return group.spares() > 0; });
+bool AnyShorthand(const v1::JobSpec& spec) {
+  return std::any_of(spec.groups().begin(), spec.groups().end(), [](const v1::TaskGroup& group) {
+    return group.spares() > 0 || group.has_copies_of();
+  });
 }
 
-void ExpandSpares(v1::JobSpec* spec) {
+void ExpandShorthand(v1::JobSpec* spec) {
+  for (v1::TaskGroup& group : *spec->mutable_groups()) {
+    if (!group.has_copies_of()) continue;
+    group.mutable_affinity()->add_apart_from_groups(group.copies_of().group());
+    group.mutable_affinity()->set_tier(group.copies_of().apart_tier());
+    group.clear_copies_of();
+  }
   const int groups = spec->groups_size();
   for (int g = 0; g < groups; ++g) {
     if (spec->groups(g).spares() <= 0) continue;

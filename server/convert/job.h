@@ -44,11 +44,12 @@ bool SavesBefore(const v1::CheckpointPolicy& checkpoint, v1::CheckpointPolicy::S
 // Tasks with which a group starts.
 void AddEscalation(const google::protobuf::RepeatedPtrField<v1::Rung>& escalation,
                    std::vector<LifecyclePolicy>* policies);
-// Some group has `spares`.
-bool AnySpares(const v1::JobSpec& spec);
-// Replaces each TaskGroup.spares by a group with role SPARE, at the end.
+// Some group has `spares` or `copies_of`.
+bool AnyShorthand(const v1::JobSpec& spec);
+// Replaces each TaskGroup.copies_of by the affinity that it means, and each TaskGroup.spares by a
+// group with role SPARE, at the end.
 inline constexpr char kSparesSuffix[] = "-spares";
-void ExpandSpares(v1::JobSpec* spec);
+void ExpandShorthand(v1::JobSpec* spec);
 
 int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group);
 

@@ -104,6 +104,10 @@ void RenderNodeStatus(const ClusterState& state, const Node& node, v1::NodeStatu
   }
   out->set_refusals(status.refusals);
   out->set_refusal(status.refusal);
+  if (status.faults.thousandths > 0) {
+    out->set_faults(static_cast<double>(status.faults.thousandths) / 1000);
+    ToProto(status.faults.at, out->mutable_fault_time());
+  }
   if (status.draining || !status.drain.devices.Empty()) RenderDrain(node, out->mutable_drain());
   RenderDomains(state, node, out->mutable_domains());
 }

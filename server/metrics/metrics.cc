@@ -85,13 +85,18 @@ std::vector<KindAmount> Kinds(const Interner& interner) {
 }
 
 void AddNodes(const MetricSources& sources, ReadView& view, FamilyList& out) {
-  const NodeTotals totals = SumNodes(view);
+  const NodeTotals totals = SumNodes(view, SystemClock().Now());
   for (size_t i = 0; i < totals.by_state.size(); ++i) {
     const auto s = static_cast<NodeState>(i);
     out.Gauge("nodes", "Nodes by state.", AsDouble(totals.by_state[i]),
               {{"state", ShortName(v1::NodeState_Name(NodeStateToApi(s)), "NODE_")}});
   }
   out.Gauge("nodes_cordoned", "Nodes that are cordoned or draining.", AsDouble(totals.cordoned));
+  out.Gauge(
+      "nodes_failing",
+      "Nodes that have failed under tasks again and again, and should be cordoned and repaired "
+      "(docs/operators/nodes.md).",
+      AsDouble(totals.failing));
   out.Gauge("nodes_silent", "Nodes whose lease has expired and whose tasks may still run.",
             AsDouble(sources.leases->silent()));
   out.Gauge("silent_brake",

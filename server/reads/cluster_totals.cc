@@ -4,7 +4,7 @@
 
 namespace berth {
 
-NodeTotals SumNodes(ReadView& view) {
+NodeTotals SumNodes(ReadView& view, Time now) {
   NodeTotals totals;
   NodeId next{0};
   const auto look = [&](const ClusterState& state) {
@@ -15,6 +15,7 @@ NodeTotals SumNodes(ReadView& view) {
       const Node& node = state.nodes().At(*id);
       ++totals.by_state[static_cast<size_t>(node.status.state)];
       if (node.status.cordoned) ++totals.cordoned;
+      if (FaultsAt(node.status.faults, now) >= kFailingNode) ++totals.failing;
       if (node.status.state == NodeState::kReady && !TakesTasks(node.status)) {
         ++(node.status.draining ? totals.ready_draining : totals.ready_cordoned);
       }

@@ -15,11 +15,12 @@ struct NodeTotals {
   int64_t cordoned = 0;               // including draining nodes
   int64_t ready_cordoned = 0;         // ready nodes that are cordoned and not draining
   int64_t ready_draining = 0;
+  int64_t failing = 0;  // kFailingNode or more faults now
   Resources capacity;  // of nodes that accept tasks: ready and not cordoned
 };
 
 // Iterates over all nodes, in steps.
-NodeTotals SumNodes(ReadView& view);
+NodeTotals SumNodes(ReadView& view, Time now);
 
 }  // namespace berth
 

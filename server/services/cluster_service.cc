@@ -92,7 +92,7 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
   v1::ClusterPause pause;
   if (maintenance_.Describe(context_.clock->Now(), &pause)) *info.mutable_pause() = pause;
   ReadView view(*context_.loop);
-  const NodeTotals totals = SumNodes(view);
+  const NodeTotals totals = SumNodes(view, SystemClock().Now());
   view.Step([&](const ClusterState& state) {
     FillCounts(state, info);
     FillNodes(state, totals, info);

@@ -75,7 +75,8 @@ absl::Status SteerNode(Turn& turn, const absl::StatusOr<NodeSteered>& wish, cons
   const NodeSteered& event = *wish;
   const NodeStatus& status = turn.state().nodes().At(event.id).status;
   const bool changed = status.cordoned != event.cordoned || status.draining != event.draining ||
-                       status.reason != event.reason || !(status.drain == event.drain);
+                       status.reason != event.reason || !(status.drain == event.drain) ||
+                       (event.repaired && !(status.faults == NodeFaults{}));
   if (changed) {
     if (absl::Status emitted = turn.Emit(event); !emitted.ok()) return emitted;
     LogInfo("node cordon or drain changed",
@@ -162,7 +163,7 @@ grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext*
                                                     const v1::UncordonNodeRequest* request,
                                                     v1::Node* response) {
   return Steer(context, response, request->name(), "",
-               [](const Node& node, Time) { return NodeSteered{.id = node.id}; });
+               [](const Node& node, Time) { return NodeSteered{.id = node.id, .repaired = true}; });
 }
 
 // With wait_for_jobs, jobs may end by themselves: a cordon.

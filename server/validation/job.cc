@@ -144,14 +144,24 @@ bool CheckSpares(const FieldPath& path, const v1::JobSpec& spec, Findings& findi
   return good;
 }
 
-// The groups with their spares, as the job will have them.
-void CheckWithSpares(const FieldPath& path, const v1::JobSpec& spec,
-                     const config::v1::Limits& limits, Findings& findings) {
-  if (!CheckSpares(path, spec, findings) || !AnySpares(spec)) {
+bool CheckAllCopies(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  bool good = true;
+  for (int i = 0; i < spec.groups_size(); ++i) {
+    if (!spec.groups(i).has_copies_of()) continue;
+    good = CheckCopies({path, "groups", i}, spec, spec.groups(i), findings) && good;
+  }
+  return good;
+}
+
+// The groups as the job will have them.
+void CheckExpanded(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
+                   Findings& findings) {
+  const bool spares = CheckSpares(path, spec, findings);
+  if (!CheckAllCopies(path, spec, findings) || !spares || !AnyShorthand(spec)) {
     return CheckGroups(path, spec, limits, findings);
   }
   v1::JobSpec expanded = spec;
-  ExpandSpares(&expanded);
+  ExpandShorthand(&expanded);
   CheckGroups(path, expanded, limits, findings);
 }
 
@@ -161,7 +171,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   if (!spec.queue().empty()) CheckDnsLabel({path, "queue"}, spec.queue(), findings);
   CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
   CheckTimes(path, spec, limits, findings);
-  CheckWithSpares(path, spec, limits, findings);
+  CheckExpanded(path, spec, limits, findings);
   CheckPolicies(path, spec.policies(), spec.has_watchdog(), findings);
   CheckRange({path, "max_retries"}, spec.max_retries(), 0, kMaxRetries, findings);
   CheckDependencies(path, job, findings);

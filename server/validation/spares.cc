@@ -33,7 +33,7 @@ void CheckBuilt(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   };
   refuse(group.has_partition(), "partition");
   refuse(group.has_spread(), "spread");
-  refuse(group.has_affinity(), "affinity");
+  refuse(group.has_affinity() || group.has_copies_of(), "affinity");
   refuse(group.has_topology(), "a topology of its own (set the job's instead)");
   int32_t of_groups = 0;
   for (const v1::TaskGroup& one : spec.groups()) of_groups += MinAvailableOf(spec, one);

@@ -86,6 +86,22 @@ void CheckAffinityTier(const FieldPath& path, const v1::TaskAffinity& affinity,
   }
 }
 
+bool CheckCopies(const FieldPath& group_path, const v1::JobSpec& spec, const v1::TaskGroup& group,
+                 Findings& findings) {
+  const size_t before = findings.size();
+  const FieldPath path(group_path, "copies_of");
+  const std::string& of = group.copies_of().group();
+  const auto has_name = [&](const v1::TaskGroup& other) { return other.name() == of; };
+  if (of == group.name()) {
+    findings.Invalid({path, "group"}, "must be another group");
+  } else if (std::none_of(spec.groups().begin(), spec.groups().end(), has_name)) {
+    findings.Invalid({path, "group"}, absl::StrCat("the job has no group ", Quoted(of)));
+  }
+  CheckRange({path, "apart_tier"}, group.copies_of().apart_tier(), 0, kMaxHyperNodeTier, findings);
+  if (group.has_affinity()) findings.Invalid(path, "a group has it or affinity, not both");
+  return findings.size() == before;
+}
+
 void CheckCommunication(const FieldPath& group_path, const v1::TaskGroup& group,
                         Findings& findings) {
   if (group.communication_size() > kMaxCommunicationEntries) {

@@ -182,7 +182,7 @@ void Blame(const Look& look, const RefusalIncident& incident, NodeId id, Step* s
   NodeRefused refused{
       .id = id, .refusals = refusals, .backoff_until = until, .job = look.job.id, .message = why};
   // Counts different jobs: one job that is refused everywhere must not cordon the cluster.
-  const int32_t jobs = AfterRefusal(node->status, refused).refused_jobs;
+  const int32_t jobs = AfterRefusal(node->status, refused, look.now).refused_jobs;
   step->push_back(std::move(refused));
   const int32_t bound = look.parameters.cordon_after_refusals;
   if (bound == 0 || jobs < bound || node->status.cordoned) return;

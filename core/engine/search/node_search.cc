@@ -64,11 +64,6 @@ NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& req
     NodeTest test_now = filter->Prepare(request);
     if (test_now != nullptr) tests.push_back(std::move(test_now));
   }
-  for (const auto& score : policies.scores()) {
-    NodeRank rank = score->Prepare(request);
-    if (rank == nullptr) break;  // the index order is total
-    ranks.push_back(std::move(rank));
-  }
 }
 
 // Uses the mark if there is one.
@@ -95,8 +90,24 @@ NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
   return *slot;
 }
 
+const std::vector<NodeRank>& NodeSearch::RanksFor(ShapeId shape, int32_t tasks) {
+  std::unique_ptr<std::vector<NodeRank>>& slot = Prepare(shape).ranks[tasks];
+  if (slot != nullptr) return *slot;
+  slot = std::make_unique<std::vector<NodeRank>>();
+  const Interner& interner = state_.interner();
+  const ScoreRequest request{{interner.Shape(shape), interner}, tasks, policies_, state_};
+  for (const auto& score : policies_.scores()) {
+    std::optional<NodeRank> rank = score->Prepare(request);
+    if (!rank.has_value()) continue;
+    if (*rank == nullptr) break;  // the index order is total
+    slot->push_back(*std::move(rank));
+  }
+  return *slot;
+}
+
 struct NodeSearch::Look {
   Prepared& prepared;
+  const std::vector<NodeRank>& ranks;
   const Seeker* seeker = nullptr;
   bool layout = false;                             // the job's groups have affinity
   bool heeds = false;                              // respects reservations of others
@@ -110,18 +121,22 @@ struct NodeSearch::Look {
   std::vector<int64_t> best_ranks = {};
   DeviceUse used = {};  // of the best node
   int64_t left = 0;     // of the device that a share should use; 0: no wish
-  // The first match is the best of those not yet visited.
-  bool Done() const { return best.has_value() && prepared.ranks.empty(); }
+  // None of those not yet visited is better.
+  bool Done() const {
+    const auto is_best = [](int64_t rank) { return rank == kBestRank; };
+    return best.has_value() && std::all_of(best_ranks.begin(), best_ranks.end(), is_best);
+  }
 };
 
 NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
-  Prepared& prepared = Prepare(seeker.job.groups[seeker.group].shape);
+  const Group& group = seeker.job.groups[seeker.group];
+  Prepared& prepared = Prepare(group.shape);
   const bool kept = reservations_ != nullptr && reservations_->any();
   Look look{.prepared = prepared,
+            .ranks = RanksFor(group.shape, group.replicas),
             .seeker = &seeker,
             .layout = HasNearOrApartGroups(seeker.job),
             .heeds = kept && !seeker.ignore_reservations && !prepared.entry.resources.IsZero()};
-  const Group& group = seeker.job.groups[seeker.group];
   if (group.spread.Any()) look.spread.emplace(PlacesFor(group), seeker.job, seeker.group);
   if (state_.affinity().any()) AddGroupAffinity(&look);
   return look;
@@ -207,9 +222,9 @@ std::optional<DeviceUse> NodeSearch::UsedIfRoom(Look* look, const Node& node, in
 void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
   std::vector<int64_t> ranks;
   const auto rank = [&](const Offer& offer) {
-    for (const NodeRank& one : look->prepared.ranks) ranks.push_back(one(offer));
+    for (const NodeRank& one : look->ranks) ranks.push_back(one(offer));
   };
-  const bool ranked = !look->prepared.ranks.empty();
+  const bool ranked = !look->ranks.empty();
   const auto used = UsedIfSuits(look, id, tasks, ranked ? NodeRanks(rank) : NodeRanks());
   if (!used.has_value()) return;
   if (ranked && look->best.has_value() && ranks >= look->best_ranks) return;
@@ -221,7 +236,7 @@ void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
 // Other scores come first; `spread` and `colocate` define what is best themselves.
 bool NodeSearch::GoesByBoard(const Look& look, Strategy strategy) const {
   return state_.shareable_nodes() > 0 && strategy == Strategy::kBinpack &&
-         !SpreadsOverDevices(look) && look.prepared.ranks.empty();
+         !SpreadsOverDevices(look) && look.ranks.empty();
 }
 
 // Spreading also decides what is best on a node.
@@ -381,7 +396,7 @@ std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
 }
 
 std::optional<Found> NodeSearch::Best(ShapeId shape, uint64_t* work) {
-  Look look{.prepared = Prepare(shape)};
+  Look look{.prepared = Prepare(shape), .ranks = RanksFor(shape, 1)};
   Walk(&look, Strategy::kBinpack);
   *work += look.work;
   return Take(look);
@@ -441,7 +456,7 @@ bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
 }
 
 void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {
-  Look look{.prepared = Prepare(shape)};
+  Look look{.prepared = Prepare(shape), .ranks = RanksFor(shape, 1)};
   const ShapeEntry& entry = look.prepared.entry;
   const FreeIndex::Marks mark = look.prepared.fixed.mark();
   const auto consider = [&](NodeId id, const Resources& free) {
@@ -462,7 +477,7 @@ void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> 
 }
 
 void NodeSearch::ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {
-  Look look{.prepared = Prepare(shape)};
+  Look look{.prepared = Prepare(shape), .ranks = RanksFor(shape, 1)};
   const ShapeEntry& entry = look.prepared.entry;
   const auto devices = static_cast<int>(entry.DevicesFor(1));
   state_.free().ForEachSoon(devices, entry.resources[kCpu], [&](NodeId id) {

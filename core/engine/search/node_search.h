@@ -88,8 +88,8 @@ class NodeSearch {
 
   // The best of these nodes, independent of their order; ignores the strategy.
   std::optional<Found> BestOf(const Seeker& seeker, absl::Span<const NodeId> nodes, uint64_t* work);
-  // Scores other than the order of FreeIndex apply to the shape.
-  bool Scored(ShapeId shape) { return !Prepare(shape).ranks.empty(); }
+  // Scores other than the order of FreeIndex apply to the group.
+  bool Scored(const Group& group) { return !RanksFor(group.shape, group.replicas).empty(); }
   // How the seeker's tasks are distributed over nodes.
   Strategy StrategyFor(const Seeker& seeker) const;
 
@@ -153,14 +153,16 @@ class NodeSearch {
     const ShapeEntry& entry;
     FixedTest& fixed;
     std::vector<NodeTest> tests;
-    std::vector<NodeRank> ranks;
     DeviceChoice devices;
+    absl::flat_hash_map<int32_t, std::unique_ptr<std::vector<NodeRank>>> ranks;  // by tasks
   };
   // The parameters of one search, and the best node so far: among equal ranks the first one
   // visited.
   struct Look;
   using NodeRanks = std::function<void(const Offer&)>;
   Prepared& Prepare(ShapeId shape);
+  // For a group of that many tasks.
+  const std::vector<NodeRank>& RanksFor(ShapeId shape, int32_t tasks);
   Look LookFor(const Seeker& seeker);
   std::unique_ptr<JobAffinity> AffinityOf(const Job& job, uint64_t* work);
   void AddGroupAffinity(Look* look);

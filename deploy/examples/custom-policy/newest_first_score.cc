@@ -14,8 +14,9 @@ int64_t Generation(const berth::Node& node) {
 class NewestFirstScore final : public berth::NodeScore {
  public:
   absl::string_view name() const override { return "newest_first"; }
-  berth::NodeRank Prepare(const berth::ShapeRequest&) const override {
-    return [](const berth::Offer& offer) { return -Generation(offer.node); };  // lower is better
+  // Lower is better.
+  std::optional<berth::NodeRank> Prepare(const berth::ScoreRequest&) const override {
+    return [](const berth::Offer& offer) { return -Generation(offer.node); };
   }
 };
 

@@ -78,6 +78,23 @@ TEST_CASE("states are words") {
   CHECK(NodeStateWord(status).text == "Ready,Draining");
 }
 
+TEST_CASE("faults of nodes count half after each week") {
+  const absl::Time now = absl::FromUnixSeconds(1'000'000'000);
+  v1::NodeStatus status;
+  CHECK(NodeFaultsText(status, now).empty());
+  status.set_faults(5);
+  status.mutable_fault_time()->set_seconds(1'000'000'000);
+  CHECK(NodeFaultsText(status, now) == "5.0");
+  CHECK(NodeFaultsText(status, now + absl::Hours(7 * 24)) == "2.5");
+  CHECK(NodeFaultsText(status, now + absl::Hours(7 * 24 * 10)).empty());
+  CHECK(NodeReason(status, now, absl::UTCTimeZone()) ==
+        "fails again and again: cordon and repair it");
+  CHECK(NodeReason(status, now + absl::Hours(7 * 24), absl::UTCTimeZone()).empty());
+  status.set_cordoned(true);
+  status.set_reason("fan");
+  CHECK(NodeReason(status, now, absl::UTCTimeZone()) == "fan");
+}
+
 Table Sample() {
   Table table(
       {{"NAME", Column::kTree}, {"COUNT", Column::kRight}, {"NOTE", Column::kWide}, {"END"}});

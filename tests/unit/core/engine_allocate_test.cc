@@ -396,7 +396,7 @@ TEST_CASE("one gang is always completed, whatever the budget") {
 class LeastIdLast final : public NodeScore {
  public:
   absl::string_view name() const override { return "test/last_node"; }
-  NodeRank Prepare(const ShapeRequest&) const override {
+  std::optional<NodeRank> Prepare(const ScoreRequest&) const override {
     return [](const Offer& offer) { return -static_cast<int64_t>(offer.node.id.value); };
   }
 };

@@ -31,6 +31,7 @@ const std::string kLiveYaml = R"(
 scheduling:
   actions: []
   scores: [best_fit]
+  reliableFirst: {minTasks: 9}
   fairShare: {halfLife: 1h, usageWeight: 3}
   backfill: {mode: CONSERVATIVE, reservationsPerQueue: 2, reservations: 3, conservativeDepth: 4,
     refresh: 7s}
@@ -61,6 +62,7 @@ TEST_CASE("reload: the scheduling section becomes the planner's configuration") 
   CHECK(policies.eviction.max_victims == 5);
   CHECK(policies.eviction.gang_grace == absl::Minutes(6));
   CHECK(policies.lifecycle.cordon_after_refusals == 8);
+  CHECK(policies.reliable_first.min_tasks == 9);
   CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).preemptible_below_priority == 7);
   CHECK_FALSE(JobDefaultsFrom(ConfigOf("").value()).preemptible_below_priority.has_value());
   CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).gangs.highest_tier == 2);
@@ -96,7 +98,7 @@ TEST_CASE("reload: live keys are applied, and others are reported to need a rest
                                              {"limits.watchers", "1000", "5", true}});
   size_t live = 0;
   for (const ConfigChange& change : changes) live += change.needs_restart ? 0 : 1;
-  CHECK(live == 19);
+  CHECK(live == 21);
   const auto has = [&](const ConfigChange& change) {
     return std::find(changes.begin(), changes.end(), change) != changes.end();
   };

@@ -324,7 +324,7 @@ struct Converted {
 
 Converted Convert(const v1::Job& job) {
   v1::JobSpec spec = job.spec();
-  ExpandSpares(&spec);
+  ExpandShorthand(&spec);
   Converted result{JobSpecFrom(spec, {}), {}, spec.queue(), EncodeCold(spec)};
   for (const auto& dependency : job.spec().dependencies()) {
     result.dependencies.emplace_back(dependency.job(), ConditionFrom(dependency.condition()));
@@ -347,7 +347,8 @@ TEST_CASE("every field of a job is hot, cold or refused by name") {
   const Converted before = Convert(full);
   int hot = 0, cold = 0, refused = 0;
   for (const Leaf& leaf : LeavesOf(full.spec(), "jobs[0].spec")) {
-    if (leaf.field->name() == "spare_of") continue;  // of no effect without its role
+    if (leaf.field->name() == "spare_of") continue;   // of no effect without its role
+    if (leaf.field->name() == "copies_of") continue;  // short for an affinity, and refused with one
     v1::Job job = full;
     Change(job.mutable_spec(), leaf);
     const absl::Status status = Validate(job);

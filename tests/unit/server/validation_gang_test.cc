@@ -144,10 +144,10 @@ TEST_CASE("spares become a group of their own") {
   Spec(job).mutable_groups(1)->clear_spares();
   CHECK(ValidateOne(job).ok());
   v1::JobSpec expanded = job.spec();
-  REQUIRE(AnySpares(expanded));
-  ExpandSpares(&expanded);
+  REQUIRE(AnyShorthand(expanded));
+  ExpandShorthand(&expanded);
   REQUIRE(expanded.groups_size() == 3);
-  CHECK_FALSE(AnySpares(expanded));
+  CHECK_FALSE(AnyShorthand(expanded));
   CHECK(expanded.groups(2).name() == Group(job).name() + "-spares");
   CHECK(expanded.groups(2).replicas() == 2);
   CHECK(expanded.groups(2).image() == "team/train:1");
@@ -158,6 +158,63 @@ TEST_CASE("spares become a group of their own") {
   CHECK(spec.groups[2].shape == spec.groups[0].shape);
   *job.mutable_spec() = expanded;  // as GetJob returns it
   CHECK(ValidateOne(job).ok());
+}
+
+// Of a gang of four.
+void CheckRefused(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    INFO(c.what);
+    v1::Job job = SmallJob("gang");
+    Group(job).set_replicas(4);
+    c.spoil(job);
+    const absl::Status status = ValidateOne(job);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(std::string(status.message()).find("jobs[0]." + c.field) != std::string::npos);
+    CHECK(std::string(status.message()).find(c.words) != std::string::npos);
+  }
+}
+
+TEST_CASE("copies are short for an affinity") {
+  v1::Job job = SmallJob("gang");
+  v1::TaskGroup copies = Group(job);
+  copies.set_name("copies");
+  copies.mutable_copies_of()->set_group(Group(job).name());
+  copies.mutable_copies_of()->set_apart_tier(2);
+  *Spec(job).add_groups() = copies;
+  CHECK(ValidateOne(job).ok());
+  v1::JobSpec expanded = job.spec();
+  REQUIRE(AnyShorthand(expanded));
+  ExpandShorthand(&expanded);
+  CHECK_FALSE(AnyShorthand(expanded));
+  CHECK(expanded.groups(1).affinity().apart_from_groups(0) == Group(job).name());
+  const JobSpec spec = JobSpecFrom(expanded, {});
+  CHECK(spec.groups[1].apart_from == std::vector<uint32_t>{0});
+  CHECK(spec.groups[1].affinity_tier == 2);
+  *job.mutable_spec() = expanded;  // as GetJob returns it
+  CHECK(ValidateOne(job).ok());
+}
+
+TEST_CASE("copies that make no sense are refused") {
+  const auto with = [](auto change) {
+    return [change](v1::Job& job) {
+      v1::TaskGroup copies = Group(job);
+      copies.set_name("copies");
+      copies.mutable_copies_of()->set_group(Group(job).name());
+      change(copies);
+      *Spec(job).add_groups() = copies;
+    };
+  };
+  const std::vector<Case> cases = {
+      {"itself", with([](v1::TaskGroup& g) { g.mutable_copies_of()->set_group("copies"); }),
+       "spec.groups[1].copies_of.group", "must be another group"},
+      {"unknown", with([](v1::TaskGroup& g) { g.mutable_copies_of()->set_group("gone"); }),
+       "spec.groups[1].copies_of.group", "the job has no group \"gone\""},
+      {"tier", with([](v1::TaskGroup& g) { g.mutable_copies_of()->set_apart_tier(101); }),
+       "spec.groups[1].copies_of.apart_tier", "0..100"},
+      {"and affinity", with([](v1::TaskGroup& g) { g.mutable_affinity()->set_tier(1); }),
+       "spec.groups[1].copies_of", "not both"},
+  };
+  CheckRefused(cases);
 }
 
 TEST_CASE("spares that make no sense are refused") {
@@ -195,16 +252,7 @@ TEST_CASE("spares that make no sense are refused") {
        },
        "spec.groups[2].name", "is already the name of groups[1]"},
   };
-  for (const Case& c : cases) {
-    INFO(c.what);
-    v1::Job job = SmallJob("gang");
-    Group(job).set_replicas(4);
-    c.spoil(job);
-    const absl::Status status = ValidateOne(job);
-    CHECK(absl::IsInvalidArgument(status));
-    CHECK(std::string(status.message()).find("jobs[0]." + c.field) != std::string::npos);
-    CHECK(std::string(status.message()).find(c.words) != std::string::npos);
-  }
+  CheckRefused(cases);
 }
 
 v1::Rung& AddRung(v1::Job& job, v1::LifecyclePolicy::Action action, int minutes) {

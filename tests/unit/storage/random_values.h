@@ -183,7 +183,8 @@ class RandomValues {
             .refused_before = List([this] { return JobId{Uint64()}; }),
             .backoff_until = AnyTime(),
             .refusal = Text(),
-            .drain = AnyDrain()};
+            .drain = AnyDrain(),
+            .faults = Coin() ? NodeFaults{} : NodeFaults{1 + Count(999), AnyTime()}};
   }
   Drain AnyDrain() {
     if (Coin()) return {};
@@ -458,15 +459,15 @@ class RandomValues {
       case 3:
         return QueueDeleted{QueueId{Uint32()}};
       case 4:
-        return NodeRegistered{node, AnyNodeSpec(), Uint64(), Text(), Text(), Text()};
+        return NodeRegistered{node, AnyNodeSpec(), Uint64(), Text(), Text(), Text(), Coin()};
       case 5:
-        return NodeSilenced{node, Coin()};
+        return NodeSilenced{node, Coin(), Coin()};
       case 6:
-        return NodeFenced{node};
+        return NodeFenced{node, Coin()};
       case 7:
-        return NodeSteered{node, Coin(), Coin(), Text(), AnyDrain()};
+        return NodeSteered{node, Coin(), Coin(), Text(), AnyDrain(), Coin()};
       case 8:
-        return NodeRefused{node, Count(1 << 30), AnyTime(), JobId{Uint64()}, Text()};
+        return NodeRefused{node, Count(1 << 30), AnyTime(), JobId{Uint64()}, Text(), Coin()};
       case 9:
         return NodeDeleted{node};
       case 10:
