@@ -16,7 +16,7 @@ struct NodeTotals {
   int64_t ready_cordoned = 0;         // ready nodes that are cordoned and not draining
   int64_t ready_draining = 0;
   int64_t failing = 0;  // kFailingNode or more faults now
-  Resources capacity;  // of nodes that accept tasks: ready and not cordoned
+  Resources capacity;   // of nodes that accept tasks: ready and not cordoned
 };
 
 // Iterates over all nodes, in steps.

@@ -18,7 +18,7 @@ void CheckTopology(const FieldPath& path, const v1::TopologyConstraint& topology
 void CheckJobAffinity(const FieldPath& path, const v1::JobAffinity& affinity, Findings& findings);
 // Whether `copies_of` of the group, at `path`, can be replaced by an affinity.
 bool CheckCopies(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
-                  Findings& findings);
+                 Findings& findings);
 void CheckAffinityTier(const FieldPath& path, const v1::TaskAffinity& affinity, Findings& findings);
 // `group`: the path of the group.
 void CheckCommunication(const FieldPath& group_path, const v1::TaskGroup& group,
