@@ -450,7 +450,8 @@ TEST_CASE("registered policies are used, and unknown or repeated names are error
   const auto bad = Policies::Create(config);
   CHECK(bad.status().message() ==
         "unknown action \"teleport\" (known: allocate, backfill, consolidate, expire_gangs, "
-        "migrate, preempt, reclaim, rotate); filter \"taints\" is listed twice; unknown filter \"gone\" "
+        "migrate, preempt, reclaim, rotate); filter \"taints\" is listed twice; unknown filter "
+        "\"gone\" "
         "(known: node_selector, resources/devices, taints)");
 }
 
