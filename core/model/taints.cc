@@ -4,6 +4,18 @@
 
 namespace berth {
 
+bool Selects(const TaskShape& shape, const NodeSpec& node) {
+  for (const auto& [key, value] : shape.match_labels) {
+    const auto found = node.labels.find(key);
+    if (found == node.labels.end() || found->second != value) return false;
+  }
+  return !std::binary_search(shape.exclude_nodes.begin(), shape.exclude_nodes.end(), node.name);
+}
+
+bool IsKeptOut(const JobStatus& status, NodeId node) {
+  return Avoids(status.refusals, node) || Avoids(status.avoided, node);
+}
+
 bool Tolerated(const Taint& taint, const std::vector<Toleration>& tolerations) {
   return std::any_of(tolerations.begin(), tolerations.end(), [&](const Toleration& one) {
     return (one.key.empty() || one.key == taint.key) &&

@@ -1,4 +1,5 @@
-// Which taints keep tasks off a node.
+// What keeps tasks off a node, besides a lack of room: taints, what they select, and what happened
+// to their job there.
 #ifndef BERTH_CORE_MODEL_TAINTS_H_
 #define BERTH_CORE_MODEL_TAINTS_H_
 
@@ -8,6 +9,11 @@
 #include "core/model/node.h"
 
 namespace berth {
+
+// The node has all labels that the shape requests, and is not one that it excludes.
+bool Selects(const TaskShape& shape, const NodeSpec& node);
+// The node refused the job, or a device of the job failed there.
+bool IsKeptOut(const JobStatus& status, NodeId node);
 
 bool Tolerated(const Taint& taint, const std::vector<Toleration>& tolerations);
 

@@ -1,17 +1,8 @@
-#include <algorithm>
-
+#include "core/model/taints.h"
 #include "core/policies/registry.h"
 
 namespace berth {
 namespace {
-
-bool Selected(const TaskShape& shape, const NodeSpec& node) {
-  for (const auto& [key, value] : shape.match_labels) {
-    const auto found = node.labels.find(key);
-    if (found == node.labels.end() || found->second != value) return false;
-  }
-  return !std::binary_search(shape.exclude_nodes.begin(), shape.exclude_nodes.end(), node.name);
-}
 
 // The node has all requested labels, and its name is not excluded.
 class NodeSelectorFilter final : public NodeFilter {
@@ -21,7 +12,7 @@ class NodeSelectorFilter final : public NodeFilter {
   NodeTest Prepare(const ShapeRequest& request) const override {
     const TaskShape& shape = request.entry.shape;
     if (shape.match_labels.empty() && shape.exclude_nodes.empty()) return nullptr;
-    return [&shape](const Offer& offer) { return Selected(shape, offer.node.spec); };
+    return [&shape](const Offer& offer) { return Selects(shape, offer.node.spec); };
   }
 };
 

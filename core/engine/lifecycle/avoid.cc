@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "core/engine/lifecycle/steps.h"
+#include "core/model/taints.h"
 #include "core/model/waiting.h"
 
 namespace berth {
@@ -23,16 +24,6 @@ bool DeviceFailed(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
   if (task.state == TaskState::kFailed && task.end_cause == EndCause::kDevice) return true;
   return UnhealthyDevice(look, index) != nullptr;
-}
-
-bool Selects(const TaskShape& shape, const NodeSpec& node) {
-  const bool labelled =
-      std::all_of(shape.match_labels.begin(), shape.match_labels.end(), [&](const auto& label) {
-        const auto found = node.labels.find(label.first);
-        return found != node.labels.end() && found->second == label.second;
-      });
-  return labelled &&
-         !std::binary_search(shape.exclude_nodes.begin(), shape.exclude_nodes.end(), node.name);
 }
 
 int64_t RoomFor(const ShapeEntry& entry, const Node& node) {

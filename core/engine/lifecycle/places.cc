@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/engine/lifecycle/steps.h"
+#include "core/model/taints.h"
 #include "core/model/transitions.h"
 
 namespace berth {
@@ -67,9 +68,8 @@ bool MayRunAgain(const Look& look, uint32_t index) {
   if (!Holds(task) || task.state == TaskState::kLost) return false;
   if (!look.job.groups[GroupOf(look.job, index)].depends_on.empty()) return false;
   const Node& node = look.state.nodes().At(task.node);
-  const JobStatus& status = look.job.status;
-  if (node.status.backoff_until > look.now || Avoids(status.refusals, task.node)) return false;
-  if (Avoids(status.avoided, task.node)) return false;
+  if (node.status.backoff_until > look.now) return false;
+  if (IsKeptOut(look.job.status, task.node)) return false;
   return !Unfit(look, index, task.node, task.devices);
 }
 

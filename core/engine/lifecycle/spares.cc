@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "core/engine/lifecycle/steps.h"
+#include "core/model/taints.h"
 
 namespace berth {
 namespace {
@@ -24,7 +25,7 @@ bool HoldsInReserve(const Task& task) {
 
 bool CanGive(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
-  if (Avoids(look.job.status.avoided, task.node)) return false;
+  if (IsKeptOut(look.job.status, task.node)) return false;
   return (HoldsInReserve(task) || Reserves(task.state)) &&
          IsFitPlace(look, index, task.node, task.devices);
 }

@@ -6,6 +6,7 @@
 #include "absl/container/inlined_vector.h"
 #include "core/engine/engine_cache.h"
 #include "core/engine/search/neighbours.h"
+#include "core/model/taints.h"
 
 namespace berth {
 namespace {
@@ -22,10 +23,6 @@ bool IsAnchor(const Job& job, uint32_t group) {
   return std::any_of(job.groups.begin(), job.groups.end(), [&](const Group& other) {
     return &other != &job.groups[group] && Names(other.near_groups, group);
   });
-}
-
-bool IsKeptOut(const Job& job, NodeId node) {
-  return Avoids(job.status.refusals, node) || Avoids(job.status.avoided, node);
 }
 
 constexpr uint64_t kScannedForALook = 64;  // nodes of the board
@@ -187,7 +184,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   if (!(tasks == 1 ? entry.least : entry.least.Times(tasks)).FitsIn(free)) {
     return std::nullopt;
   }
-  if (look->seeker != nullptr && IsKeptOut(look->seeker->job, id)) return std::nullopt;
+  if (look->seeker != nullptr && IsKeptOut(look->seeker->job.status, id)) return std::nullopt;
   if (look->layout && !AffinityAllows(state_, trees_, look->seeker->job, look->seeker->group, node))
     return std::nullopt;
   if (look->spread.has_value() && !look->spread->May(id)) return std::nullopt;
