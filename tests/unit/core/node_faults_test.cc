@@ -80,7 +80,7 @@ TEST_CASE("a lost node counts once, if it had tasks") {
   }
 }
 
-TEST_CASE("a device that fails under a task counts; an idle one does not") {
+TEST_CASE("a device that fails under a task counts and an idle one does not") {
   TestCluster cluster;
   cluster.AddNodes("n", 1, kNode);
   const JobId job = cluster.Submit("j", Workers(1));
