@@ -49,6 +49,10 @@ absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unkn
 std::string EncodeRequestMix(const RequestMix& mix);
 absl::StatusOr<RequestMix> DecodeRequestMix(absl::string_view value, std::string* unknown);
 
+// The access rules, as the change that makes them out of none.
+std::string EncodeAccessRecord(const AccessChange& rules);
+absl::StatusOr<AccessChange> DecodeAccessRecord(absl::string_view value, std::string* unknown);
+
 struct StoredRun {
   RunId id;
   FinishedRun run;

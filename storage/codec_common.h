@@ -67,6 +67,8 @@ TopologyConstraint GetTopology(const pb::Topology& message, class Reader& reader
 void SetJobSpec(const JobSpec& spec, pb::JobSpec* out);
 JobSpec GetJobSpec(const pb::JobSpec& message, class Reader& reader);
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out);
+void SetAccessChange(const AccessChange& change, pb::AccessChange* out);
+AccessChange GetAccessChange(const pb::AccessChange& message, class Reader& reader);
 CheckpointPlace GetCheckpointPlace(pb::CheckpointPlace place, class Reader& reader);
 PolicyAction GetAction(pb::PolicyAction action, class Reader& reader);
 JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);

@@ -57,6 +57,7 @@ static_assert(kFields<JobRunRecorded> == 1);
 static_assert(kFields<TaskReady> == 2);
 static_assert(kFields<CheckpointRecorded> == 5);
 static_assert(kFields<TaskHung> == 5);
+static_assert(kFields<AccessChanged> == 1);
 
 // One overload per event type, which fills the member of the oneof.
 struct Setter {
@@ -240,6 +241,9 @@ struct Setter {
     m->set_domain(event.domain.value);
     for (NodeId node : event.nodes) m->add_nodes(node.value);
   }
+  void operator()(const AccessChanged& event) const {
+    SetAccessChange(event.change, out->mutable_access_changed());
+  }
   void operator()(const TaskReady& event) const {
     pb::TaskReady* m = out->mutable_task_ready();
     m->set_job(event.task.job.value);
@@ -415,6 +419,8 @@ EventBody GetProgressEvent(const pb::LogEvent& m, Reader& reader) {
                       .step = hung.step(),
                       .over = hung.over()};
     }
+    case pb::LogEvent::kAccessChanged:
+      return AccessChanged{GetAccessChange(m.access_changed(), reader)};
     default:
       return GetTopologyEvent(m, reader);
   }

@@ -27,8 +27,11 @@ class Loader {
     return status;
   }
 
-  // Ids are checked against all records, so they come last.
+  // Ids and access rules are checked against all records, so they come last.
   absl::StatusOr<LoadSummary> Finish() {
+    if (absl::Status status = editor_.LoadAccess(access_); !status.ok()) {
+      return AsDataLoss(status, RecordKind::kMeta, kAccessKey);
+    }
     for (const auto& [node, domains] : domains_) {
       absl::Status status = editor_.LoadNodeDomains(node, domains);
       if (!status.ok()) return AsDataLoss(status, RecordKind::kNode, NodeKey(node));
@@ -78,6 +81,12 @@ class Loader {
       absl::StatusOr<RequestMix> mix = DecodeRequestMix(value, &unknown_);
       if (!mix.ok()) return mix.status();
       return AsDataLoss(editor_.LoadRequestMix(*std::move(mix)), RecordKind::kMeta, key);
+    }
+    if (key == kAccessKey) {
+      absl::StatusOr<AccessChange> access = DecodeAccessRecord(value, &unknown_);
+      if (!access.ok()) return access.status();
+      access_ = *std::move(access);
+      return absl::OkStatus();
     }
     if (absl::StartsWith(key, kRunKeys)) {
       absl::StatusOr<StoredRun> run = DecodeRunRecord(key, value, &unknown_);
@@ -173,6 +182,7 @@ class Loader {
   Preserved* const preserved_;
   std::string unknown_;
   std::vector<std::pair<NodeId, std::vector<HyperNodeId>>> domains_;  // HyperNodes load later
+  AccessChange access_;
   NextIds ids_;
   bool has_ids_ = false;
   LoadSummary summary_;

@@ -241,7 +241,7 @@ std::optional<Batch> TurnRecorder::Finish() {
 }
 
 void TurnRecorder::PutChanged(const Dirty& dirty) {
-  static_assert(kFields<Dirty> == 9, "write the new records");
+  static_assert(kFields<Dirty> == 10, "write the new records");
   std::vector<QueueId> queues;
   std::set_union(dirty.queues.begin(), dirty.queues.end(), dirty.usages.begin(), dirty.usages.end(),
                  std::back_inserter(queues));
@@ -249,6 +249,10 @@ void TurnRecorder::PutChanged(const Dirty& dirty) {
   if (dirty.request_mix) {
     PutValue(RecordKind::kMeta, std::string(kRequestMixKey),
              EncodeRequestMix(state_.request_mix()));
+  }
+  if (dirty.access) {
+    PutValue(RecordKind::kMeta, std::string(kAccessKey),
+             EncodeAccessRecord(state_.access().AsChange()));
   }
   for (RunId id : dirty.runs) PutRun(id);
   for (NodeId id : dirty.nodes) PutNode(id);

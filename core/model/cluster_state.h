@@ -19,6 +19,7 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "core/access/access.h"
 #include "core/base/id_map.h"
 #include "core/model/affinity_index.h"
 #include "core/model/event.h"
@@ -46,6 +47,7 @@ struct Dirty {
   std::vector<JobId> new_jobs;  // write their immutable part as well
   std::vector<RunId> runs;      // kept = write, else delete
   bool request_mix = false;
+  bool access = false;  // the access rules
   bool operator==(const Dirty&) const = default;
   bool empty() const { return *this == Dirty{}; }
 };
@@ -89,6 +91,10 @@ class ClusterState {
   // change.
   const RequestMix& request_mix() const { return request_mix_; }
   uint64_t request_mix_version() const { return request_mix_version_; }
+
+  // Facts: who may do what. Planning does not read them. The version increases with each change.
+  const AccessRules& access() const { return access_; }
+  uint64_t access_version() const { return access_version_; }
 
   // Facts: the finished runs on which predictions rest (JobRunRecorded).
   const RunHistory& run_history() const { return run_history_; }
@@ -194,6 +200,8 @@ class ClusterState {
   Time usage_charged_ = absl::InfinitePast();
   RequestMix request_mix_;
   uint64_t request_mix_version_ = 0;
+  AccessRules access_;
+  uint64_t access_version_ = 0;
   RunHistory run_history_;
 
   Interner interner_;

@@ -444,6 +444,17 @@ absl::Status CheckRuns(const ClusterState& state) {
   return again.SameAs(state.run_history()) ? absl::OkStatus() : Differs("run history");
 }
 
+absl::Status CheckAccess(const ClusterState& state) {
+  const AccessChange rules = state.access().AsChange();
+  AccessRules again;
+  if (!again.Check(rules).ok()) return Differs("access rules");
+  again.Apply(rules);
+  for (const Grant& grant : rules.grant) {
+    if (state.queues().Find(grant.queue) == nullptr) return Differs("queue of a grant");
+  }
+  return again == state.access() ? absl::OkStatus() : Differs("access rules");
+}
+
 absl::Status CheckShapes(const ClusterState& state, const Sums& sums) {
   if (state.interner().shapes().size() != sums.shapes.size()) return Differs("shapes in use");
   return absl::OkStatus();
@@ -501,6 +512,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   status.Update(CheckLists(state, sums));
   status.Update(CheckTopology(state));
   status.Update(CheckRuns(state));
+  status.Update(CheckAccess(state));
   return status;
 }
 

@@ -50,5 +50,6 @@ template EventBody::EventBody(JobRunRecorded);
 template EventBody::EventBody(TaskReady);
 template EventBody::EventBody(CheckpointRecorded);
 template EventBody::EventBody(TaskHung);
+template EventBody::EventBody(AccessChanged);
 
 }  // namespace berth

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/access/access.h"
 #include "core/model/hyper_node.h"
 #include "core/model/ids.h"
 #include "core/model/job.h"
@@ -262,6 +263,11 @@ struct JobRunRecorded {
   JobId job;
 };
 
+// One change of the access rules (core/access/access.h).
+struct AccessChanged {
+  AccessChange change;
+};
+
 using AnyFact =
     std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
                  NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
@@ -269,7 +275,7 @@ using AnyFact =
                  TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
                  TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
                  NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded, TaskReady,
-                 CheckpointRecorded, TaskHung>;
+                 CheckpointRecorded, TaskHung, AccessChanged>;
 
 // One of the facts. Copying, moving and destroying them is compiled once, in event.cc: otherwise it
 // would make up a third of the object code of every file that handles events.

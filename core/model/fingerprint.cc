@@ -136,6 +136,7 @@ uint64_t Fingerprint(const ClusterState& state) {
   state.nodes().ForEach([&](NodeId, const Node& node) { AddNode(h, node); });
   state.jobs().ForEach([&](JobId, const Job& job) { AddJob(h, state, job); });
   state.run_history().ForEach([&](RunId id, const FinishedRun& run) { h.Add(id).Add(run); });
+  h.Add(state.access().AsChange());
   h.Add(state.request_mix()).Add(state.usage_charged()).Add(state.capacity());
   h.Add(state.reservations());
   h.Add(state.planned_ends().size()).Add(state.nominated_jobs().size());

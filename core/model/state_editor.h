@@ -109,6 +109,7 @@ class StateEditor {
   void SetQueueUsage(QueueId id, std::vector<NamedAmount> usage);
   void SetUsageCharged(Time when);
   void SetRequestMix(RequestMix mix);
+  void ChangeAccess(const AccessChange& change);  // AccessRules::Check has accepted it
   // RunHistory::Add.
   void AddRun(RunId id, FinishedRun run);
   void EraseQueue(QueueId id);  // no jobs, no children
@@ -213,6 +214,8 @@ class StateEditor {
   absl::Status LoadQueueLine(QueueId id, int64_t line, int64_t longest);
   void LoadUsageCharged(Time when) { SetUsageCharged(when); }
   absl::Status LoadRequestMix(RequestMix mix);
+  // After the queues. The change that makes the rules out of none.
+  absl::Status LoadAccess(const AccessChange& rules);
   absl::Status LoadHyperNode(HyperNodeId id, HyperNodeSpec spec, uint64_t revision);
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
   // After its HyperNodes. Ascending.

@@ -175,6 +175,12 @@ void StateEditor::SetRequestMix(RequestMix mix) {
   if (facts()) state_.dirty_.request_mix = true;
 }
 
+void StateEditor::ChangeAccess(const AccessChange& change) {
+  state_.access_.Apply(change);
+  ++state_.access_version_;
+  if (facts()) state_.dirty_.access = true;
+}
+
 void StateEditor::AddRun(RunId id, FinishedRun run) {
   const std::vector<RunId> dropped = state_.run_history_.Add(id, std::move(run));
   if (!facts()) return;
@@ -204,6 +210,8 @@ void StateEditor::EraseQueue(QueueId id) {
   KeepForChildren(state_.queues_.At(queue.spec.parent));
   ShareChanged(queue);
   ShareChanged(state_.queues_.At(queue.spec.parent));
+  AccessChange access{.revoke = state_.access_.GrantsAt(id)};
+  if (!access.empty()) ChangeAccess(access);
   state_.queue_names_.erase(queue.spec.name);
   state_.queues_.Erase(id);
   if (facts()) state_.dirty_.queues.push_back(id);

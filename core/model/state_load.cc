@@ -114,6 +114,16 @@ absl::Status StateEditor::LoadRequestMix(RequestMix mix) {
   return absl::OkStatus();
 }
 
+absl::Status StateEditor::LoadAccess(const AccessChange& rules) {
+  for (const Grant& grant : rules.grant) {
+    if (state_.queues_.Find(grant.queue) != nullptr) continue;
+    return Unknown("a grant in queue", grant.queue.value, "no such queue");
+  }
+  if (auto status = AccessRules().Check(rules); !status.ok()) return status;
+  ChangeAccess(rules);
+  return absl::OkStatus();
+}
+
 absl::Status StateEditor::LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
   if (state_.queues_.Find(id) == nullptr)
     return Unknown("usage of queue", id.value, "no such queue");

@@ -66,6 +66,8 @@ EventBody RandomEvents::Next() {
       return ReportEvent();
     case 18:
       return ProgressEvent();
+    case 19:
+      return AccessEvent();
     default:
       return TasksEvent();
   }
@@ -80,6 +82,16 @@ void RandomEvents::SetShares(QueueSpec& spec) {
   spec.order = static_cast<QueueOrder>(Up(2));
   spec.user_fairness = static_cast<UserFairness>(Up(2));
   spec.strategy = static_cast<Strategy>(Up(4));
+}
+
+// Few users, so that some have a role already, or do not have the one that is revoked.
+EventBody RandomEvents::AccessEvent() {
+  const Grant grant{{Subject::Kind::kUser, "u" + std::to_string(Up(4))},
+                    AnyQueue(),
+                    std::string(BuiltInRoles()[static_cast<size_t>(Up(5))].name)};
+  AccessChange change{.enforce = Chance(3)};
+  (Chance(3) ? change.revoke : change.grant).push_back(grant);
+  return AccessChanged{std::move(change)};
 }
 
 EventBody RandomEvents::QueueEvent() {

@@ -35,6 +35,7 @@ class RandomEvents {
   Placement PlaceFor(const Job& job, uint32_t task);
   void SetShares(QueueSpec& spec);
   NodeSpec RandomNode(const std::string& name);
+  EventBody AccessEvent();
   NodeSteered RandomSteering(const Node& node);
   HyperNodeSpec RandomHyperNode(std::string name, std::string kind);
   JobSpec RandomJob(const std::string& name);

@@ -151,6 +151,7 @@ inline ClusterState Reload(const ClusterState& state) {
                                    state.next_hyper_node_id()));
   editor.LoadUsageCharged(state.usage_charged());
   BERTH_CHECK(editor.LoadRequestMix(state.request_mix()).ok());
+  BERTH_CHECK(editor.LoadAccess(state.access().AsChange()).ok());
   editor.FinishLoad();
   BERTH_CHECK(status.ok());
   return loaded;

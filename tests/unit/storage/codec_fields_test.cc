@@ -113,6 +113,9 @@ TEST_CASE("every field of every record is stored") {
   CheckEveryField<StoredRequest>([](const StoredRequest& request) {
     return DecodeRequestRecord(request.id, EncodeRequestRecord(request), nullptr);
   });
+  CheckEveryField<AccessChange>([](const AccessChange& rules) {
+    return DecodeAccessRecord(EncodeAccessRecord(rules), nullptr);
+  });
   CheckEveryField<NextIds>(
       [](const NextIds& ids) { return DecodeNextIds(EncodeNextIds(ids), nullptr); });
 }

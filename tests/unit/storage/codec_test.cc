@@ -263,6 +263,10 @@ TEST_CASE("events keep their values") {
     CHECK(std::get<NodesLeft>(round_trip(left)).nodes == left.nodes);
     const auto mix = std::get<RequestMixChanged>(random.AnyBody(29));
     CHECK(std::get<RequestMixChanged>(round_trip(mix)).mix == mix.mix);
+    const auto access = std::get<AccessChanged>(random.AnyBody(34));
+    CHECK(std::get<AccessChanged>(round_trip(access)).change == access.change);
+    const AccessChange rules = random.AnyAccessChange();
+    CHECK(DecodeAccessRecord(EncodeAccessRecord(rules), nullptr).value() == rules);
     const auto recorded = std::get<JobRunRecorded>(random.AnyBody(30));
     CHECK(std::get<JobRunRecorded>(round_trip(recorded)).job == recorded.job);
   }

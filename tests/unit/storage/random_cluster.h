@@ -77,6 +77,7 @@ class RandomCluster {
         return Reserve();
       case 23:
         if (random_.Below(4) == 0) return SomeMix();
+        if (random_.Below(4) == 0) return SomeAccess();
         return random_.Coin() ? Unnominate()
                               : UsageCharged{absl::Seconds(random_.Below(100)), absl::Minutes(1)};
       case 1:
@@ -139,6 +140,31 @@ class RandomCluster {
       default:
         return QueueOpened{queue->id, random_.Below(4) != 0};
     }
+  }
+
+  // Some are refused: granted already, or not granted.
+  EventBody SomeAccess() {
+    AccessChange change{.enforce = random_.Coin()};
+    const std::string name = absl::StrCat("u", random_.Below(5));
+    const Grant grant{.subject = {.kind = random_.Any(Subject::Kind::kGroup), .name = name},
+                      .queue = Pick(state_.queues())->id,
+                      .role = random_.Coin() ? "viewer" : "ci"};
+    switch (random_.Below(5)) {
+      case 0:
+        change.set_roles = {{.name = "ci", .verbs = {random_.Any(Verb::kGrant)}}};
+        break;
+      case 1:
+        change.refuse = {{.kind = random_.Any(Revocation::Kind::kNode), .name = name}};
+        break;
+      case 2: {
+        const std::vector<Grant> grants = state_.access().SortedGrants();
+        if (!grants.empty()) change.revoke = {grants[random_.Below(grants.size())]};
+        break;
+      }
+      default:
+        change.grant = {grant};
+    }
+    return AccessChanged{std::move(change)};
   }
 
   // Two kinds. There are few names, so members often name nodes that come later or are gone.

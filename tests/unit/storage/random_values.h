@@ -533,10 +533,32 @@ class RandomValues {
                                   static_cast<int64_t>(Uint64()),
                                   static_cast<int64_t>(Uint64()),
                                   Any(CheckpointPlace::kShared)};
-      default:
+      case 33:
         return TaskHung{{job, Uint32()}, Uint32(), AnyDuration(), Int32(), Coin()};
+      default:
+        return AccessChanged{AnyAccessChange()};
     }
   }
+
+  // Not one that rules would accept.
+  AccessChange AnyAccessChange() {
+    return {.enforce = Coin(),
+            .revoke = List([this] { return AnyGrant(); }),
+            .delete_roles = Texts(),
+            .set_roles = List([this] {
+              return CustomRole{.name = Text(),
+                                .verbs = List([this] { return Any(Verb::kGrant); })};
+            }),
+            .grant = List([this] { return AnyGrant(); }),
+            .readmit = List([this] { return AnyRevocation(); }),
+            .refuse = List([this] { return AnyRevocation(); })};
+  }
+  Grant AnyGrant() {
+    return {.subject = {.kind = Any(Subject::Kind::kEveryone), .name = Text()},
+            .queue = QueueId{Uint32()},
+            .role = Text()};
+  }
+  Revocation AnyRevocation() { return {.kind = Any(Revocation::Kind::kSerial), .name = Text()}; }
 
   RunPrediction AnyPrediction() {
     if (Coin()) return {};

@@ -1,0 +1,133 @@
+// Access rules: the record, and the change in an event.
+#include "core/base/fields.h"
+#include "storage/codec.h"
+#include "storage/codec_common.h"
+#include "storage/keys.h"
+
+namespace berth {
+namespace codec {
+namespace {
+
+static_assert(static_cast<int>(Subject::Kind::kGroup) == pb::SUBJECT_GROUP);
+static_assert(static_cast<int>(Subject::Kind::kEveryone) == pb::SUBJECT_EVERYONE);
+static_assert(static_cast<int>(Revocation::Kind::kNode) == pb::REVOKED_NODE);
+static_assert(static_cast<int>(Revocation::Kind::kSerial) == pb::REVOKED_SERIAL);
+
+// Whoever adds a field encodes and decodes it below, and then changes the number.
+static_assert(kFields<Subject> == 2);
+static_assert(kFields<Grant> == 3);
+static_assert(kFields<CustomRole> == 2);
+static_assert(kFields<Revocation> == 2);
+static_assert(kFields<AccessChange> == 7);
+
+template <class Messages>
+void SetGrants(const std::vector<Grant>& grants, Messages* out) {
+  for (const Grant& grant : grants) {
+    pb::AccessGrant* m = out->Add();
+    m->set_subject_kind(static_cast<pb::SubjectKind>(grant.subject.kind));
+    m->set_subject(grant.subject.name);
+    m->set_queue(grant.queue.value);
+    m->set_role(grant.role);
+  }
+}
+
+template <class Messages>
+std::vector<Grant> GetGrants(const Messages& messages, Reader& reader) {
+  std::vector<Grant> grants;
+  for (const pb::AccessGrant& m : messages) {
+    grants.push_back({.subject = {.kind = reader.Enum<Subject::Kind>(
+                                      m.subject_kind(), pb::SubjectKind_IsValid(m.subject_kind()),
+                                      "kind of a grant's subject"),
+                                  .name = m.subject()},
+                      .queue = QueueId{m.queue()},
+                      .role = m.role()});
+  }
+  return grants;
+}
+
+template <class Messages>
+void SetRevocations(const std::vector<Revocation>& revocations, Messages* out) {
+  for (const Revocation& revocation : revocations) {
+    pb::Revocation* m = out->Add();
+    m->set_kind(static_cast<pb::RevocationKind>(revocation.kind));
+    m->set_name(revocation.name);
+  }
+}
+
+template <class Messages>
+std::vector<Revocation> GetRevocations(const Messages& messages, Reader& reader) {
+  std::vector<Revocation> revocations;
+  for (const pb::Revocation& m : messages) {
+    revocations.push_back(
+        {.kind = reader.Enum<Revocation::Kind>(m.kind(), pb::RevocationKind_IsValid(m.kind()),
+                                               "kind of revocation"),
+         .name = m.name()});
+  }
+  return revocations;
+}
+
+CustomRole GetRole(const pb::AccessRole& message, Reader& reader) {
+  CustomRole role{.name = message.name(), .verbs = {}};
+  for (const std::string& name : message.verbs()) {
+    const std::optional<Verb> verb = FindVerb(name);
+    // A role with fewer verbs than were granted is not a role that anybody asked for.
+    if (verb.has_value()) {
+      role.verbs.push_back(*verb);
+    } else {
+      reader.Refuse(absl::StrCat("unknown verb ", name));
+    }
+  }
+  return role;
+}
+
+}  // namespace
+
+void SetAccessChange(const AccessChange& change, pb::AccessChange* out) {
+  out->set_enforce(change.enforce);
+  SetGrants(change.revoke, out->mutable_revoke());
+  for (const std::string& role : change.delete_roles) out->add_delete_roles(role);
+  for (const CustomRole& role : change.set_roles) {
+    pb::AccessRole* m = out->add_set_roles();
+    m->set_name(role.name);
+    for (const Verb verb : role.verbs) m->add_verbs(std::string(NameOf(verb)));
+  }
+  SetGrants(change.grant, out->mutable_grant());
+  SetRevocations(change.readmit, out->mutable_readmit());
+  SetRevocations(change.refuse, out->mutable_refuse());
+}
+
+AccessChange GetAccessChange(const pb::AccessChange& message, Reader& reader) {
+  AccessChange change{
+      .enforce = message.enforce(),
+      .revoke = GetGrants(message.revoke(), reader),
+      .delete_roles = {message.delete_roles().begin(), message.delete_roles().end()},
+      .set_roles = {},
+      .grant = GetGrants(message.grant(), reader),
+      .readmit = GetRevocations(message.readmit(), reader),
+      .refuse = GetRevocations(message.refuse(), reader)};
+  for (const pb::AccessRole& role : message.set_roles()) {
+    change.set_roles.push_back(GetRole(role, reader));
+  }
+  return change;
+}
+
+}  // namespace codec
+
+std::string EncodeAccessRecord(const AccessChange& rules) {
+  codec::pb::AccessChange message;
+  codec::SetAccessChange(rules, &message);
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<AccessChange> DecodeAccessRecord(absl::string_view value, std::string* unknown) {
+  codec::pb::AccessChange message;
+  absl::Status status = codec::ParseMessage(value, &message, unknown);
+  if (!status.ok()) return NameRecord(status, RecordKind::kMeta, kAccessKey);
+  codec::Reader reader;
+  AccessChange rules = codec::GetAccessChange(message, reader);
+  status = codec::Verdict(reader, RecordKind::kMeta, kAccessKey);
+  if (!status.ok()) return status;
+  return rules;
+}
+
+}  // namespace berth
