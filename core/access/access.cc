@@ -325,15 +325,15 @@ bool MayGrant(const AccessRules& rules, const Principal& principal, absl::string
   return rules.RightsAt(principal, path).Contains(given | VerbSet{Verb::kGrant});
 }
 
-Remedy RemedyFor(const AccessRules& rules, Verb verb, QueuePath path) {
+AccessRemedy AccessRemedyFor(const AccessRules& rules, Verb verb, QueuePath path) {
   const auto role = std::find_if(kBuiltIn.begin(), kBuiltIn.end(),
                                  [&](const BuiltInRole& r) { return r.verbs.Has(verb); });
   const bool over_cluster = IsOverCluster(verb) || path.empty();
-  Remedy remedy{
+  AccessRemedy remedy{
       .role = role->name, .queue = over_cluster ? kRootQueue : path.front(), .may_grant = {}};
   const QueuePath where = over_cluster && !path.empty() ? path.last(1) : path;
   const VerbSet given = remedy.queue == kRootQueue ? role->verbs : role->verbs - kClusterVerbs;
-  remedy.may_grant = rules.Holders(given | VerbSet{Verb::kGrant}, where, Remedy::kMost);
+  remedy.may_grant = rules.Holders(given | VerbSet{Verb::kGrant}, where, AccessRemedy::kMost);
   return remedy;
 }
 

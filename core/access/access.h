@@ -169,13 +169,13 @@ bool MayGrant(const AccessRules& rules, const Principal& principal, absl::string
 
 // What would allow a verb that was refused: the smallest built-in role that has it, where to grant
 // it, and who may.
-struct Remedy {
+struct AccessRemedy {
   absl::string_view role;
   QueueId queue;                   // the root: for the cluster
   std::vector<Subject> may_grant;  // at most kMost, sorted; besides admins by configuration
   static constexpr size_t kMost = 5;
 };
-Remedy RemedyFor(const AccessRules& rules, Verb verb, QueuePath path);
+AccessRemedy AccessRemedyFor(const AccessRules& rules, Verb verb, QueuePath path);
 
 }  // namespace berth
 

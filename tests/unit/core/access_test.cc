@@ -232,12 +232,12 @@ TEST_CASE("access: a refusal names the role that would do, where, and who may gr
   const AccessRules rules = Enforced({{User("lead"), kTeam, "queue-admin"},
                                       {GroupNamed("root"), kRootQueue, "admin"},
                                       {User("ops"), kRootQueue, "operator"}});
-  const Remedy submit = RemedyFor(rules, Verb::kSubmitJob, kAtTeamGpu);
+  const AccessRemedy submit = AccessRemedyFor(rules, Verb::kSubmitJob, kAtTeamGpu);
   CHECK(submit.role == "submitter");
   CHECK(submit.queue == kTeamGpu);
   CHECK(submit.may_grant == std::vector<Subject>{User("lead"), GroupNamed("root")});
 
-  const Remedy drain = RemedyFor(rules, Verb::kOperateCluster, kAtTeamGpu);
+  const AccessRemedy drain = AccessRemedyFor(rules, Verb::kOperateCluster, kAtTeamGpu);
   CHECK(drain.role == "operator");
   CHECK(drain.queue == kRootQueue);
   CHECK(drain.may_grant == std::vector<Subject>{GroupNamed("root")});
@@ -259,7 +259,7 @@ TEST_CASE("access: a remedy allows what was refused, and rules that were undone 
                below(2) == 0 ? std::vector<std::string>{"ml"} : std::vector<std::string>{});
     if (!Allowed(rules, caller, verb, path)) {
       const AccessRules before = rules;
-      const Remedy remedy = RemedyFor(rules, verb, path);
+      const AccessRemedy remedy = AccessRemedyFor(rules, verb, path);
       const Grant grant{User(caller.name), remedy.queue, std::string(remedy.role)};
       if (IsOverCluster(verb)) CHECK(remedy.queue == kRootQueue);
       Change(rules, {.grant = {grant}});
