@@ -33,7 +33,7 @@ QueueId RandomEvents::AnyQueue() {
 
 EventBody RandomEvents::Next() {
   world_.now += absl::Milliseconds(Up(3000));
-  switch (Up(24)) {
+  switch (Up(25)) {
     case 0:
       return QueueEvent();
     case 23:
@@ -66,7 +66,7 @@ EventBody RandomEvents::Next() {
       return ReportEvent();
     case 18:
       return ProgressEvent();
-    case 19:
+    case 24:
       return AccessEvent();
     default:
       return TasksEvent();

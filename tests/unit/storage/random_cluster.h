@@ -64,9 +64,11 @@ class RandomCluster {
   EventBody Next() {
     if (state_.queues().size() < 3) return NewQueue();
     if (state_.nodes().size() < 3) return NewNode();
-    switch (random_.Below(26)) {
+    switch (random_.Below(27)) {
       case 0:
         return QueueEvent();
+      case 26:
+        return SomeAccess();
       case 24:
       case 25:
         return TopologyEvent();
@@ -77,7 +79,6 @@ class RandomCluster {
         return Reserve();
       case 23:
         if (random_.Below(4) == 0) return SomeMix();
-        if (random_.Below(4) == 0) return SomeAccess();
         return random_.Coin() ? Unnominate()
                               : UsageCharged{absl::Seconds(random_.Below(100)), absl::Minutes(1)};
       case 1:
@@ -454,6 +455,22 @@ class RandomCluster {
     return event;
   }
 
+  // Of a job that runs, if there is one.
+  EventBody SomeHang() {
+    const Job* job = Pick(state_.jobs());
+    for (int i = 0; i < 50 && job->status.state != JobState::kRunning; ++i) {
+      job = Pick(state_.jobs());
+    }
+    uint32_t task = 0;
+    while (task + 1 < job->tasks.size() && job->tasks[task].state != TaskState::kRunning) ++task;
+    const bool over = random_.Below(8) == 0 ? !Hangs(*job) : Hangs(*job);
+    return TaskHung{{job->id, task},
+                    job->tasks[task].attempt,
+                    absl::Seconds(random_.Count(99)),
+                    -1,
+                    over};
+  }
+
   EventBody TaskEvent() {
     const Job* job = Pick(state_.jobs());
     for (int i = 0; i < 20 && job != nullptr && job->occupying == 0; ++i) job = Pick(state_.jobs());
@@ -470,8 +487,7 @@ class RandomCluster {
                                   random_.Count(1000),
                                   random_.Any(CheckpointPlace::kShared)};
       case 10:
-        return TaskHung{
-            {job->id, task}, attempt, absl::Seconds(random_.Count(99)), -1, random_.Coin()};
+        return SomeHang();
       case 0:
         return TasksStarted{job->id, {task}};
       case 1:
