@@ -61,9 +61,14 @@ void AddSwaps(const Look& look, const Group& spare, Swaps* swaps) {
   const Job& job = look.job;
   const Group& group = job.groups[*spare.spare_of];
   if (RestartsBeside(job, group)) return ReleaseSpares(job, spare, swaps);
-  const TaskList waiting =
+  TaskList waiting =
       TasksWith(group, [&](uint32_t i) { return job.tasks[i].state == TaskState::kPending; });
   if (waiting.empty()) return;
+  // First those that cannot return to where they were. When a node dies, others of the gang often
+  // fail by themselves before it is lost.
+  std::stable_partition(waiting.begin(), waiting.end(), [&](uint32_t i) {
+    return !IsFitPlace(look, i, job.tasks[i].node, job.tasks[i].devices);
+  });
   const TaskList spares = TasksWith(spare, [&](uint32_t i) { return CanGive(look, i); });
   for (size_t i = 0; i < std::min(waiting.size(), spares.size()); ++i) {
     const Task& gives = job.tasks[spares[i]];

@@ -101,6 +101,19 @@ TEST_CASE("a task of a gang whose node is lost takes the place of a spare") {
   CHECK(c.Tasks(c.id) == "RRRP");
 }
 
+// Its peers notice that a node died seconds before the server does, and fail.
+TEST_CASE("the spare goes to the task whose node is lost, not to one that failed before") {
+  Gang c(4);
+  c.Run();
+  const std::string spare = c.NodeOf(3), failed = c.NodeOf(0), lost = c.NodeOf(1);
+  c.Exit(c.id, 0, 1);
+  c.LoseNode(lost);
+  c.RunAgain();
+  CHECK(c.Tasks(c.id) == "RRR.");
+  CHECK(c.NodeOf(1) == spare);
+  CHECK(c.NodeOf(0) == failed);
+}
+
 TEST_CASE("a task that fails takes the place of a spare, which gets the one that it leaves") {
   Gang c(4);
   c.Run();
