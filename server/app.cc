@@ -45,6 +45,7 @@
 #include "server/planning/policy_record.h"
 #include "server/services/acceptor.h"
 #include "server/services/agent_service.h"
+#include "server/services/caller.h"
 #include "server/services/cluster_service.h"
 #include "server/services/explain_service.h"
 #include "server/services/hyper_node_service.h"
@@ -141,6 +142,7 @@ class App::Parts {
   GrantedLease granted_lease_;  // by earlier processes; LeaseOptions::granted_before
   RequestTable requests_;
   TurnEdits edits_;
+  CallerBook callers_;
   Policies policies_, held_policies_;
   std::unique_ptr<GroupCommitter> committer_;
   std::unique_ptr<Loop> loop_;
@@ -188,7 +190,8 @@ App::Parts::Parts(const config::v1::Server& config, Reloader::Read reread,
       history_(DurationFrom(config.history())),
       reloader_(config, Holdable(std::move(reread)),
                 [this](const config::v1::Server& changed) { Adopt(changed); }),
-      health_(std::move(health)) {}
+      health_(std::move(health)),
+      callers_(config.access()) {}
 
 absl::Status App::Parts::Start(const StoreOpener& open_store) {
   if (absl::Status status = StartHttp(); !status.ok()) return status;
@@ -328,6 +331,7 @@ void App::Parts::WireServices() {
       .clock = &SystemClock(),
       .requests = &requests_,
       .edits = &edits_,
+      .callers = &callers_,
       .limits = config_.limits(),
       .run_as = config_.run_as(),
       .defaults = &job_defaults_,

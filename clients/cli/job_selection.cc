@@ -32,6 +32,7 @@ v1::JobFilter FilterOf(const JobSelection& selection, Among among, absl::Time si
   v1::JobFilter filter;
   filter.set_queue(selection.queue);
   filter.set_user(selection.user);
+  filter.set_owner(selection.owner);
   filter.set_node(selection.node);
   if (IsPlainPattern(selection.names)) filter.set_name_pattern(selection.names[0]);
   if (since != absl::InfinitePast()) {
@@ -86,6 +87,7 @@ void AddJobFilters(CLI::App& command, JobSelection* selection) {
   command.add_option("--queue,-q", selection->queue, "only jobs of this queue")
       ->transform(NameOf("queue"));
   command.add_option("--user,-u", selection->user, "only jobs accounted to this user");
+  command.add_option("--owner", selection->owner, "only jobs that this user submitted");
   command.add_option("--node", selection->node, "only jobs with tasks on this node now")
       ->transform(NameOf("node"));
   command
@@ -126,8 +128,8 @@ ExitCode SelectJobs(Session& session, const JobSelection& selection, Among among
   if (!IsMatching(selection)) {
     *chosen = selection.names;
     if (!chosen->empty()) return ExitCode::kOk;
-    session.err() << "berth: no jobs selected: give names, 'PATTERN*', --queue, --user, --node, "
-                     "--state, --label, --since or --all\n";
+    session.err() << "berth: no jobs selected: give names, 'PATTERN*', --queue, --user, --owner, "
+                     "--node, --state, --label, --since or --all\n";
     return ExitCode::kUsage;
   }
   // Exact names next to patterns are used unchanged, unless a filter restricts them.

@@ -23,6 +23,7 @@ struct JobSelection {
   Names names;  // or shell patterns; none: any name
   std::string queue;
   std::string user;
+  std::string owner;
   std::string node;
   std::vector<std::string> states;
   std::vector<std::string> labels;
@@ -31,12 +32,12 @@ struct JobSelection {
   bool yes = false;  // do not ask for confirmation
 
   bool has_filter() const {
-    return !queue.empty() || !user.empty() || !node.empty() || !states.empty() || !labels.empty() ||
-           !since.empty();
+    return !queue.empty() || !user.empty() || !owner.empty() || !node.empty() || !states.empty() ||
+           !labels.empty() || !since.empty();
   }
 };
 
-// --queue, --user, --node, --state, --label, --since.
+// --queue, --user, --owner, --node, --state, --label, --since.
 void AddJobFilters(CLI::App& command, JobSelection* selection);
 
 // The selected jobs that are `among`, newest first, at most `limit`.

@@ -239,6 +239,7 @@ void AddSharing(const v1::Job& job, const Session& session, Page* page) {
   if (spec.preemptible()) page->Add("Preemptible", "yes");
   if (spec.preemption_policy() == v1::NEVER) page->Add("Preempts", "never");
   page->Add("User", spec.user());
+  page->Add("Owner", job.status().owner());
   if (spec.has_deadline()) {
     page->Add("Deadline", HumanTime(true, spec.deadline(), session.io().time_zone));
   }

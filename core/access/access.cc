@@ -70,17 +70,13 @@ std::string TextOf(const Revocation& revocation) {
   return absl::StrCat(NameOf(revocation.kind), " \"", revocation.name, "\"");
 }
 
-// Printable without quotes: what is shown is what is compared.
 absl::Status CheckName(absl::string_view what, absl::string_view name) {
+  if (IsAccessName(name)) return absl::OkStatus();
   if (name.empty()) return absl::InvalidArgumentError(absl::StrCat(what, " has no name"));
   if (name.size() > AccessRules::kMaxName) {
     return absl::InvalidArgumentError(
         absl::StrCat("the name of a ", what, " has at most ", AccessRules::kMaxName, " bytes"));
   }
-  const bool printable = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return c != '"' && c != '\\' && (absl::ascii_isgraph(c) || c == ' ' || c >= 0x80);
-  });
-  if (printable) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the name of a ", what, " has no quotes, backslashes or control characters"));
 }
@@ -195,6 +191,14 @@ class Checker {
 };
 
 }  // namespace
+
+bool IsAccessName(absl::string_view name) {
+  return !name.empty() && name.size() <= AccessRules::kMaxName &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return c != '"' && c != '\\' && byte >= 0x20 && byte != 0x7f;
+         });
+}
 
 std::span<const BuiltInRole> BuiltInRoles() { return kBuiltIn; }
 

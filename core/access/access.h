@@ -30,6 +30,10 @@ namespace berth {
 
 using QueuePath = std::span<const QueueId>;
 
+// Whether a user, a group, a node or a role may have this name: 1 to AccessRules::kMaxName bytes,
+// without control characters, quotes and backslashes, so that it can be shown as it is compared.
+bool IsAccessName(absl::string_view name);
+
 // Who calls, as proved by the connection.
 struct Principal {
   enum class Kind : uint8_t { kUser, kNode };

@@ -121,7 +121,7 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
-  static_assert(kFields<JobSpec> == 33, "return the new field");
+  static_assert(kFields<JobSpec> == 34, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;
@@ -143,6 +143,7 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.topology = *job.topology;
   spec.affinity.assign(job.affinity.begin(), job.affinity.end());
   spec.user = job.user;
+  spec.owner = job.owner;
   spec.checkpoint_interval = job.checkpoint_interval;
   spec.walltime_notice = job.walltime_notice;
   spec.watchdog = job.watchdog;

@@ -101,8 +101,9 @@ void AddHyperNode(Hasher& h, const HyperNode& domain) {
 }
 
 void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
-  static_assert(kFields<Job> == 50);
+  static_assert(kFields<Job> == 51);
   h.Add(job.id).Add(job.name).Add(job.queue).Add(job.priority).Add(job.labels).Add(job.user);
+  h.Add(job.owner);
   h.Add(job.min_available).Add(job.max_retries).Add(job.on_node_loss);
   h.Add(job.preemptible).Add(job.preempts).Add(job.strategy).Add(job.device_strategy);
   h.Add(job.walltime).Add(job.walltime_updated).Add(job.retry_backoff).Add(job.prepare_timeout);

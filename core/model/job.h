@@ -266,7 +266,8 @@ struct JobSpec {
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   TopologyConstraint topology;
   std::vector<AffinityTerm> affinity;
-  std::string user;  // the user it is accounted to; may be empty
+  std::string user;   // the user it is accounted to; may be empty
+  std::string owner;  // the user who submitted it, as the connection proved; may be empty
   // Work lost on eviction: since the last checkpoint. Infinite = it never checkpoints.
   Duration checkpoint_interval = absl::InfiniteDuration();
   // The checkpoint signal is sent this long before the walltime is used up; 0 = it is not.
@@ -483,7 +484,7 @@ struct Job {
   JobStatus status;
 
   std::string name;
-  std::string user;
+  std::string user, owner;
   int32_t max_retries = 0;
   Duration retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
   Duration checkpoint_interval, walltime_notice, watchdog, dump_wait;

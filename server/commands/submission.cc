@@ -124,12 +124,13 @@ absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
 }
 
 Submission::Submission(CheckedSubmission checked, const config::v1::Limits& limits,
-                       const JobDefaults& defaults)
+                       const JobDefaults& defaults, const std::string& owner)
     : checked_(std::move(checked)),
       active_jobs_limit_(limits.active_jobs()),
       active_tasks_limit_(limits.active_tasks()),
       of_queues_(defaults.queue_defaults),
       gangs_(defaults.gangs),
+      owner_(owner),
       position_(order().size()) {
   if (!request().request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request());
   const auto jobs = static_cast<size_t>(request().jobs_size());
@@ -145,6 +146,7 @@ Submission::Submission(CheckedSubmission checked, const config::v1::Limits& limi
     const v1::JobSpec& spec = expanded.groups().empty() ? job.spec() : expanded;
     specs_.push_back(JobSpecFrom(spec, defaults));
     specs_.back().name = job.name();
+    specs_.back().owner = owner;
     colds_.push_back(std::make_shared<const std::string>(EncodeCold(spec)));
     queue_of_.push_back(QueueIndex(QueueNameOf(spec), TasksOf(specs_.back())));
     NoteKinds(specs_.back());
@@ -324,6 +326,15 @@ void Submission::Fill(const ClusterState& state, JobId first,
   }
 }
 
+// Somebody else who uses the same id made another request, although it looks the same. Jobs without
+// an owner, also of older versions, are anybody's.
+absl::Status Submission::CheckRepeats(const ClusterState& state, JobId first) const {
+  const Job* job = state.jobs().Find(first);
+  if (job == nullptr || job->owner.empty() || job->owner == owner_) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat("request_id ", Quoted(request().request_id()),
+                                               " was used by another user; choose a new id"));
+}
+
 absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_job,
                                 v1::SubmitJobsResponse& response) {
   const std::string& request_id = request().request_id();
@@ -331,8 +342,10 @@ absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_
     absl::StatusOr<const std::string*> known = requests.Find(request_id, fingerprint_, turn.now());
     if (!known.ok()) return known.status();
     if (*known != nullptr) {
-      Fill(turn.state(), FirstIdFrom(**known), response);
-      return absl::OkStatus();
+      const JobId first = FirstIdFrom(**known);
+      absl::Status status = CheckRepeats(turn.state(), first);
+      if (status.ok()) Fill(turn.state(), first, response);
+      return status;
     }
   }
   if (absl::Status status = Check(turn.state()); !status.ok()) return status;

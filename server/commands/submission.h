@@ -52,8 +52,9 @@ absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
 
 class Submission {
  public:
+  // `owner`: of the jobs; may be empty.
   Submission(CheckedSubmission checked, const config::v1::Limits& limits,
-             const JobDefaults& defaults);
+             const JobDefaults& defaults, const std::string& owner = {});
 
   // Violations against the state: queues and dependencies (NOT_FOUND, FAILED_PRECONDITION), names
   // in use (ALREADY_EXISTS), limits (RESOURCE_EXHAUSTED). Reader lock or loop thread.
@@ -92,6 +93,7 @@ class Submission {
   JobSpec Take(const ClusterState& state, size_t job, JobId first, QueueId queue,
                ShareCounter* shares);
   absl::Status Emit(Turn& turn, JobId first);
+  absl::Status CheckRepeats(const ClusterState& state, JobId first) const;
   void Fill(const ClusterState& state, JobId first, v1::SubmitJobsResponse& response) const;
 
   const v1::SubmitJobsRequest& request() const { return checked_.request(); }
@@ -103,6 +105,7 @@ class Submission {
   int64_t active_tasks_limit_;
   QueueDefaults of_queues_;
   GangTopology gangs_;
+  std::string owner_;
   std::string fingerprint_;     // if there is a request id
   std::vector<JobSpec> specs_;  // parallel to the request's jobs, like the next two
   std::vector<ColdPart> colds_;

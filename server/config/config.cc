@@ -6,6 +6,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/access/access.h"
+#include "server/access/caller.h"
 #include "server/config/scheduling.h"
 #include "server/convert/values.h"
 #include "server/validation/findings.h"
@@ -13,6 +15,7 @@
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 #include "support/log.h"
+#include "support/pki/certificate.h"
 
 namespace berth {
 namespace {
@@ -32,6 +35,7 @@ void FillTexts(Server& config) {
   Default(config.mutable_http_listen(), kDefaultHttpListen);
   Default(config.mutable_data_directory(), kDefaultDataDirectory);
   Default(config.mutable_log()->mutable_level(), "info");
+  Default(config.mutable_access()->mutable_trust_domain(), kDefaultTrustDomain);
 }
 
 void FillDurations(Server& config) {
@@ -184,6 +188,42 @@ void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings)
   }
 }
 
+void CheckGroups(const FieldPath& path,
+                 const google::protobuf::RepeatedPtrField<std::string>& groups,
+                 Findings& findings) {
+  for (int i = 0; i < groups.size(); ++i) {
+    if (IsAccessName(groups.Get(i))) continue;
+    findings.Invalid({path, "groups", i},
+                     absl::StrCat("must be 1 to ", AccessRules::kMaxName,
+                                  " bytes without quotes, backslashes and control characters"));
+  }
+}
+
+void CheckAccess(const FieldPath& root, const Server& config, Findings& findings) {
+  const config::v1::Access& access = config.access();
+  const FieldPath path(root, "access");
+  if (!ParseSpiffeId(absl::StrCat("spiffe://", access.trust_domain(), "/user/a")).ok()) {
+    findings.Invalid({path, "trust_domain"},
+                     absl::StrCat("must be lower-case letters, digits, '.', '-' and '_', is ",
+                                  Quoted(access.trust_domain())));
+  }
+  for (int i = 0; i < access.certificates_size(); ++i) {
+    const FieldPath rule(path, "certificates", i);
+    CheckEnum({rule, "field"}, access.certificates(i).field(), findings);
+    CheckGroups(rule, access.certificates(i).groups(), findings);
+  }
+  if (!access.has_without_tls()) return;
+  const FieldPath local(path, "without_tls");
+  if (!IsAccessName(access.without_tls().user())) {
+    findings.Invalid({local, "user"}, absl::StrCat("must be a user's name, is ",
+                                                   Quoted(access.without_tls().user())));
+  }
+  CheckGroups(local, access.without_tls().groups(), findings);
+  if (!TlsFilesOf(config.tls()).empty()) {
+    findings.Invalid(local, "has no effect: with tls, every client uses TLS");
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Server> ReadConfig(const std::string& path, ConfigPlaces* places) {
@@ -207,6 +247,7 @@ absl::Status CompleteConfig(Server& config) {
   CheckDurations(root, config, findings);
   CheckLimits(root, config.limits(), findings);
   CheckRunAs(root, config, findings);
+  CheckAccess(root, config, findings);
   CheckQueueDefaults({root, "job_defaults"}, config.job_defaults(), findings);
   if (!(config.silent_brake() > 0 && config.silent_brake() <= 1)) {
     findings.Invalid({root, "silent_brake"},

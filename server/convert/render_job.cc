@@ -308,6 +308,7 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   }
   if (status.state == JobState::kRunning && Hangs(job)) RenderHang(job, out->mutable_hang());
   ToProto(job.submit, out->mutable_submit_time());
+  out->set_owner(job.owner);
   if (status.start != absl::InfinitePast()) ToProto(status.start, out->mutable_start_time());
   if (status.end != absl::InfinitePast()) ToProto(status.end, out->mutable_end_time());
   RenderTallies(job, out);

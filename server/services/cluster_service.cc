@@ -139,7 +139,7 @@ grpc::ServerUnaryReactor* ClusterService::PauseCluster(grpc::CallbackServerConte
     return reactor;
   }
   LogInfo("the cluster is paused: agents get a longer lease",
-          {{"for", absl::FormatDuration(how_long)}, {"by", CallerOf(*context)}});
+          {{"for", absl::FormatDuration(how_long)}, {"by", context_.callers->Describe(*context)}});
   Write(context_, std::move(reply), CommandClass::kEssential, 1,
         [this, how_long](Turn& turn, v1::PauseClusterResponse& out) {
           maintenance_.Begin(turn, how_long);
@@ -155,7 +155,7 @@ grpc::ServerUnaryReactor* ClusterService::ResumeCluster(grpc::CallbackServerCont
                                                         v1::ResumeClusterResponse* response) {
   Reply<v1::ResumeClusterResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  LogInfo("the pause of the cluster has ended", {{"by", CallerOf(*context)}});
+  LogInfo("the pause of the cluster has ended", {{"by", context_.callers->Describe(*context)}});
   Write(context_, std::move(reply), CommandClass::kEssential, 1,
         [this](Turn&, v1::ResumeClusterResponse&) {
           maintenance_.End();

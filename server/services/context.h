@@ -19,6 +19,7 @@
 #include "server/listeners/job_conditions.h"
 #include "server/loop/loop.h"
 #include "server/reads/read_view.h"
+#include "server/services/caller.h"
 #include "server/services/reply.h"
 #include "server/validation/text.h"
 #include "storage/store.h"
@@ -64,7 +65,8 @@ struct ServiceContext {
   Clock* clock = nullptr;
   RequestTable* requests = nullptr;  // loop thread
   TurnEdits* edits = nullptr;        // loop thread
-  config::v1::Limits limits;         // completed
+  const CallerBook* callers = nullptr;
+  config::v1::Limits limits;  // completed
   google::protobuf::RepeatedPtrField<config::v1::RunAs> run_as = {};
   const Live<JobDefaults>* defaults = nullptr;
   // Why nothing is placed now; "" if jobs are placed. Not while the state is being read.

@@ -94,11 +94,11 @@ absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
 class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<ExecBridge> {
  public:
   ExecBridge(const ServiceContext& context, ExecRelay* relay, Executor* executor,
-             ClientIdentity client, ExecReactor* reactor)
+             std::shared_ptr<const Caller> caller, ExecReactor* reactor)
       : context_(context),
         relay_(relay),
         executor_(executor),
-        client_(std::move(client)),
+        caller_(std::move(caller)),
         reactor_(reactor) {}
 
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -204,7 +204,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     v1::JobSpec cold;
     absl::Status status =
         ReadColdPart(*context_.store, JobId{target.open.key().job_uid()}, target.job, &cold);
-    if (status.ok()) status = CheckRunAs(context_.run_as, client_, cold.run_as());
+    if (status.ok()) status = CheckRunAs(context_.run_as, *caller_, cold.run_as());
     if (status.ok()) {
       auto opened = relay_->Open(target.node, std::move(target.open), shared_from_this());
       if (opened.ok()) return Connected(*opened);
@@ -272,7 +272,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   const ServiceContext& context_;
   ExecRelay* const relay_;
   Executor* const executor_;
-  const ClientIdentity client_;
+  const std::shared_ptr<const Caller> caller_;
   v1::ExecRequest request_;    // of the current read
   v1::ExecResponse response_;  // of the current write
 
@@ -293,7 +293,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
 class ExecStream final : public ExecReactor {
  public:
   ExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
-             ClientIdentity client)
+             std::shared_ptr<const Caller> caller)
       : bridge_(std::make_shared<ExecBridge>(context, relay, executor, std::move(client), this)) {
     bridge_->Begin();
   }
@@ -310,7 +310,7 @@ class ExecStream final : public ExecReactor {
 }  // namespace
 
 ExecReactor* StartExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
-                             ClientIdentity client) {
+                             std::shared_ptr<const Caller> caller) {
   return new ExecStream(context, relay, executor, std::move(client));
 }
 

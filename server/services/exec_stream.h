@@ -8,6 +8,8 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <memory>
+
 #include "berth/v1/job.pb.h"
 #include "server/controllers/exec_relay.h"
 #include "server/controllers/executor.h"
@@ -20,7 +22,8 @@ inline constexpr size_t kExecWindow = size_t{256} << 10;
 
 // Ends by itself. The relay and the executor must outlive all streams.
 grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* StartExecStream(
-    const ServiceContext& context, ExecRelay* relay, Executor* executor, ClientIdentity client);
+    const ServiceContext& context, ExecRelay* relay, Executor* executor,
+    std::shared_ptr<const Caller> caller);
 
 }  // namespace berth
 

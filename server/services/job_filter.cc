@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/access/access.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
 #include "server/validation/findings.h"
@@ -27,6 +28,9 @@ void CheckNames(const FieldPath& path, const v1::JobFilter& filter, Findings& fi
   if (!filter.user().empty() && !IsUserName(filter.user())) {
     findings.Invalid({path, "user"},
                      "must be at most 128 letters, digits, '.', '_', '-', '@' and '+'");
+  }
+  if (filter.owner().size() > AccessRules::kMaxName) {
+    findings.Invalid({path, "owner"}, absl::StrCat("at most ", AccessRules::kMaxName, " bytes"));
   }
   if (!IsNamePattern(filter.name_pattern())) {
     findings.Invalid({path, "name_pattern"},
@@ -75,6 +79,7 @@ bool JobMatcher::operator()(const Job& job) const {
   }
   if (!filter_.queue().empty() && !InQueue(job)) return false;
   if (!filter_.user().empty() && job.user != filter_.user()) return false;
+  if (!filter_.owner().empty() && job.owner != filter_.owner()) return false;
   if (job.submit < submitted_after_) return false;
   if (!filter_.name_pattern().empty() && !MatchesPattern(job.name, filter_.name_pattern())) {
     return false;

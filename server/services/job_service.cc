@@ -9,7 +9,6 @@
 #include "server/commands/job_change.h"
 #include "server/commands/submission.h"
 #include "server/convert/values.h"
-#include "server/services/caller.h"
 #include "server/services/cold_part.h"
 #include "server/services/exec_stream.h"
 #include "server/services/job_list.h"
@@ -67,8 +66,8 @@ MaybeEvent LoggedChange(const char* what, const Job& job, const std::string& by,
 }
 
 MaybeEvent Cancel(const Job& job, const v1::CancelJobRequest& request, const std::string& by,
-                  const std::string& common_name) {
-  MaybeEvent event = CancelOf(job, request, common_name);
+                  const std::string& user) {
+  MaybeEvent event = CancelOf(job, request, user);
   if (Changes(event)) {
     LogInfo("job cancelled", {{"job", job.name},
                               {"uid", job.id.value},
@@ -124,12 +123,17 @@ absl::Status DeleteJobIn(Turn& turn, const std::string& name) {
   return turn.Emit(JobDeleted{job->id});
 }
 
-absl::Status CheckUsers(const ServiceContext& context, const grpc::ServerContextBase& call,
+// Nodes own no jobs.
+std::string OwnerBy(const Caller& caller) {
+  return caller.principal.kind == Principal::Kind::kUser ? caller.principal.name : std::string();
+}
+
+absl::Status CheckUsers(const ServiceContext& context, const Caller& caller,
                         const v1::SubmitJobsRequest& request) {
   for (int i = 0; i < request.jobs_size(); ++i) {
     const std::string& user = request.jobs(i).spec().run_as();
     if (user.empty()) continue;
-    const absl::Status status = CheckRunAs(context.run_as, IdentityOf(call), user);
+    const absl::Status status = CheckRunAs(context.run_as, caller, user);
     if (status.ok()) continue;
     return absl::Status(status.code(),
                         absl::StrCat("jobs[", i, "].spec.run_as: ", status.message()));
@@ -144,6 +148,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
                                                  v1::SubmitJobsResponse* response) {
   Reply<v1::SubmitJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const std::shared_ptr<const Caller> caller = context_.callers->Identify(*context);
   ReadView view(*context_.loop);
   absl::StatusOr<CheckedSubmission> checked =
       CheckSubmission(view, *request, context_.LimitsNow(), context_.store->Format());
@@ -151,11 +156,12 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
     reply.Finish(checked.status());
     return reactor;
   }
-  if (absl::Status status = CheckUsers(context_, *context, *request); !status.ok()) {
+  if (absl::Status status = CheckUsers(context_, *caller, *request); !status.ok()) {
     reply.Finish(status);
     return reactor;
   }
-  Submission submission(*std::move(checked), context_.limits, context_.defaults->Get());
+  Submission submission(*std::move(checked), context_.limits, context_.defaults->Get(),
+                        OwnerBy(*caller));
   if (request->dry_run()) {
     reply.Finish(view.Step([&](const ClusterState& state) {
       absl::Status status = submission.Check(state);
@@ -258,8 +264,10 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     return reactor;
   }
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [request, by = CallerOf(*context), who = IdentityOf(*context).common_name](
-                Turn&, const Job& job) { return Cancel(job, *request, by, who); });
+            [request, by = context_.callers->Describe(*context),
+             caller = context_.callers->Identify(*context)](Turn&, const Job& job) {
+              return Cancel(job, *request, by, caller->principal.name);
+            });
   return reactor;
 }
 
@@ -269,7 +277,7 @@ grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* co
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [by = CallerOf(*context)](Turn&, const Job& job) {
+            [by = context_.callers->Describe(*context)](Turn&, const Job& job) {
               return LoggedChange("job suspended", job, by, SuspensionOf(job, true));
             });
   return reactor;
@@ -281,7 +289,7 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   ChangeJob(context_, std::move(reply), request->name(), CommandClass::kNewWork,
-            [by = CallerOf(*context)](Turn&, const Job& job) {
+            [by = context_.callers->Describe(*context)](Turn&, const Job& job) {
               return LoggedChange("job resumed", job, by, SuspensionOf(job, false));
             });
   return reactor;
@@ -305,7 +313,7 @@ grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(
 
 grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* JobService::Exec(
     grpc::CallbackServerContext* context) {
-  return StartExecStream(context_, execs_, executor_, IdentityOf(*context));
+  return StartExecStream(context_, execs_, executor_, context_.callers->Identify(*context));
 }
 
 }  // namespace berth

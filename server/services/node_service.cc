@@ -144,7 +144,8 @@ grpc::ServerUnaryReactor* NodeService::Steer(grpc::CallbackServerContext* contex
     return reactor;
   }
   Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [wish = std::move(wish), name, by = CallerOf(*context)](Turn& turn, v1::Node& out) {
+        [wish = std::move(wish), name, by = context_.callers->Describe(*context)](Turn& turn,
+                                                                                  v1::Node& out) {
           const Node* node = turn.state().FindNode(name);
           if (node == nullptr) return NoSuchNode(name);
           return SteerNode(turn, wish(*node, turn.now()), name, by, out);
@@ -186,7 +187,7 @@ grpc::ServerUnaryReactor* NodeService::DeleteNode(grpc::CallbackServerContext* c
   Reply<v1::DeleteNodeResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request, by = CallerOf(*context)](Turn& turn, v1::DeleteNodeResponse&) {
+        [request, by = context_.callers->Describe(*context)](Turn& turn, v1::DeleteNodeResponse&) {
           return DeleteNodeIn(turn, request->name(), by);
         });
   return reactor;

@@ -1,34 +1,13 @@
 #include "server/services/run_as.h"
 
-#include <grpc/grpc_security_constants.h>
-#include <grpcpp/security/auth_context.h>
-
 #include <algorithm>
-#include <memory>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/validation/text.h"
 
 namespace berth {
 
-ClientIdentity IdentityOf(const grpc::ServerContextBase& context) {
-  ClientIdentity client;
-  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  if (auth == nullptr) return client;
-  // A certificate without any name is still a certificate: what counts is how the client connected.
-  const std::vector<grpc::string_ref> types =
-      auth->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
-  const bool insecure = types.empty() || types[0] == "insecure";
-  client.tls = auth->IsPeerAuthenticated() || !insecure;
-  if (!client.tls) return client;
-  const std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
-  if (names.size() == 1) client.common_name.assign(names[0].data(), names[0].size());
-  return client;
-}
-
-absl::Status CheckRunAs(const RunAsRules& rules, const ClientIdentity& client,
-                        const std::string& user) {
+absl::Status CheckRunAs(const RunAsRules& rules, const Caller& client, const std::string& user) {
   if (user.empty()) return absl::OkStatus();
   for (const config::v1::RunAs& rule : rules) {
     if (rule.user() != user) continue;

@@ -148,6 +148,7 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
              .clock = &world.clock_,
              .requests = &requests,
              .edits = &edits,
+             .callers = &callers,
              .limits = world.config_.limits(),
              .run_as = world.config_.run_as(),
              .defaults = &defaults};

@@ -174,6 +174,7 @@ struct ServerWorld::Process {
   std::unique_ptr<WatchHub> watches;
   std::unique_ptr<MigKeeper> migs;
   std::unique_ptr<Reloader> reloader;
+  CallerBook callers{config::v1::Access()};
   ServiceContext context;
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<QueueService> queues;

@@ -105,6 +105,32 @@ class Tls(unittest.TestCase):
             self.assertEqual(result.returncode, OK, result.stdout + result.stderr)
         self.assertEqual(self.berth("job", "logs", "real").stdout, "hello real\n")
 
+    # ---- Who a client is
+
+    def owner_of(self, job, tls):
+        result = self.berth("submit", "--name", job, "--queue", "owners", "--user", "accounted", "--cpu", "1000",
+                            "--", "true", tls=tls)
+        self.assertEqual(result.returncode, OK, result.stderr)
+        got = json.loads(self.berth("job", "get", job, "-o", "json").stdout)
+        self.assertEqual(got["spec"]["user"], "accounted")
+        return got["status"].get("owner")
+
+    def test_the_certificate_says_who_owns_a_job(self):
+        authority = self.authority
+        authority.issue("ada", names="URI:spiffe://berth/user/ada%40corp.example")
+        authority.issue("two", names="URI:spiffe://berth/user/ada,URI:spiffe://berth/user/root")
+        authority.issue("elsewhere-user", names="URI:spiffe://other/user/root")
+        self.assertEqual(self.berth("queue", "create", "owners").returncode, OK)
+        self.assertEqual(self.owner_of("by-name", authority.files("client")), "client")
+        self.assertEqual(self.owner_of("by-identity", authority.files("ada")), "ada@corp.example")
+        self.assertEqual(self.owner_of("by-other-domain", authority.files("elsewhere-user")), "elsewhere-user")
+        self.assertIsNone(self.owner_of("by-two", authority.files("two")))
+        listed = self.berth("job", "list", "--owner", "ada@corp.example", "-o", "name").stdout.split()
+        self.assertEqual(listed, ["job/by-identity"])
+        self.assertIn("ada@corp.example", self.berth("job", "describe", "by-identity").stdout)
+        self.assertEqual(self.berth("job", "suspend", "by-identity", tls=authority.files("ada")).returncode, OK)
+        self.assertRegex(self.cluster.server.output(), r"job suspended.*by-identity.*ada@corp\.example.* at 127\.0\.0\.1")
+
     # ---- All other clients are refused
 
     def test_cli_is_refused_with_the_reason(self):

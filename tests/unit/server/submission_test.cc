@@ -51,14 +51,15 @@ void Spoil(v1::SubmitJobsRequest& request) {
 
 // Checks the request now; the next turn submits it.
 void Post(World& world, RequestTable& requests, const v1::SubmitJobsRequest& request,
-          Submitted* submitted, JobId first_job = JobId{1}) {
-  REQUIRE(
-      world.loop
-          ->Post([&requests, checked = Checked(world, request), submitted, first_job](Turn& turn) {
-            Submission submission(checked, DefaultLimits(), {});
-            submitted->status = submission.Commit(turn, requests, first_job, submitted->response);
-          })
-          .ok());
+          Submitted* submitted, JobId first_job = JobId{1}, const std::string& owner = "") {
+  REQUIRE(world.loop
+              ->Post([&requests, checked = Checked(world, request), submitted, first_job,
+                      owner](Turn& turn) {
+                Submission submission(checked, DefaultLimits(), {}, owner);
+                submitted->status =
+                    submission.Commit(turn, requests, first_job, submitted->response);
+              })
+              .ok());
 }
 
 // Names of the submitted jobs in the log.
@@ -192,6 +193,30 @@ TEST_CASE("submission: uids continue from the first one of the store's incarnati
   world.Restart();
   CHECK(Fingerprint(world.state()) == live);
   CHECK(CheckConsistency(world.state()).ok());
+}
+
+TEST_CASE("submission: a request id belongs to the user who used it first") {
+  World world;
+  RequestTable requests;
+  v1::SubmitJobsRequest request = Request({"one"});
+  request.set_request_id("mine");
+  Submitted first, again, other, nobody;
+  Post(world, requests, request, &first, JobId{1}, "ada");
+  world.Run();
+  Post(world, requests, request, &again, JobId{1}, "ada");
+  Post(world, requests, request, &other, JobId{1}, "bob");
+  Post(world, requests, request, &nobody, JobId{1});
+  world.Run();
+  REQUIRE(first.status.ok());
+  CHECK(world.state().FindJob("one")->owner == "ada");
+  CHECK(again.status.ok());
+  CHECK(again.response.jobs(0).uid() == first.response.jobs(0).uid());
+  for (const Submitted* refused : {&other, &nobody}) {
+    CHECK(absl::IsAlreadyExists(refused->status));
+    CHECK(refused->status.message() ==
+          "request_id \"mine\" was used by another user; choose a new id");
+    CHECK(refused->response.jobs().empty());
+  }
 }
 
 }  // namespace

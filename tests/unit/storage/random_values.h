@@ -311,6 +311,7 @@ class RandomValues {
                           .all_queues = Coin()};
     });
     spec.user = Text();
+    spec.owner = Text();
     spec.checkpoint_interval = AnyDuration();
     spec.walltime_notice = AnyDuration();
     spec.saves_before_drain = Coin();

@@ -1,0 +1,137 @@
+#include "server/access/caller.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "server/validation/text.h"
+#include "support/pki/certificate.h"
+
+namespace berth {
+namespace {
+
+using config::v1::CertificateRule;
+
+void SetGroups(std::vector<std::string> groups, Principal* principal) {
+  std::sort(groups.begin(), groups.end());
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+  // A group that no rule can name gives nothing.
+  groups.erase(std::remove_if(groups.begin(), groups.end(),
+                              [](const std::string& group) { return !IsAccessName(group); }),
+               groups.end());
+  principal->groups = std::move(groups);
+}
+
+void SetName(absl::string_view name, Caller* caller) {
+  if (IsAccessName(name)) {
+    caller->principal.name = std::string(name);
+  } else {
+    caller->why_unknown = "a certificate with a name that cannot be shown";
+  }
+}
+
+// The identities of Berth's own form and of this trust domain.
+std::vector<SpiffeId> IdentitiesIn(const config::v1::Access& access,
+                                   const CertificateNames& certificate) {
+  std::vector<SpiffeId> ids;
+  for (const std::string& uri : certificate.uris) {
+    absl::StatusOr<SpiffeId> id = ParseSpiffeId(uri);
+    if (id.ok() && id->trust_domain == access.trust_domain()) ids.push_back(*std::move(id));
+  }
+  return ids;
+}
+
+const std::string* OnlyOf(const std::vector<std::string>& values) {
+  return values.size() == 1 ? &values[0] : nullptr;
+}
+
+const std::string* FieldOf(CertificateRule::Field field, const CertificateNames& certificate) {
+  switch (field) {
+    case CertificateRule::COMMON_NAME:
+      return certificate.common_name.empty() ? nullptr : &certificate.common_name;
+    case CertificateRule::EMAIL:
+      return OnlyOf(certificate.emails);
+    case CertificateRule::HOST:
+      return OnlyOf(certificate.hosts);
+    case CertificateRule::URI:
+      return OnlyOf(certificate.uris);
+    default:
+      return nullptr;
+  }
+}
+
+// The user's name in the field, if the certificate has it.
+std::optional<absl::string_view> NameBy(const CertificateRule& rule,
+                                        const CertificateNames& certificate) {
+  const std::string* field = FieldOf(rule.field(), certificate);
+  if (field == nullptr) return std::nullopt;
+  absl::string_view name = *field;
+  if (!absl::ConsumePrefix(&name, rule.prefix()) || !absl::ConsumeSuffix(&name, rule.suffix()) ||
+      name.empty()) {
+    return std::nullopt;
+  }
+  return name;
+}
+
+void ApplyRules(const config::v1::Access& access, const CertificateNames& certificate,
+                Caller* caller) {
+  for (const CertificateRule& rule : access.certificates()) {
+    const std::optional<absl::string_view> name = NameBy(rule, certificate);
+    if (!name.has_value()) continue;
+    SetName(*name, caller);
+    std::vector<std::string> groups(rule.groups().begin(), rule.groups().end());
+    if (rule.groups_from_units()) {
+      groups.insert(groups.end(), certificate.organizational_units.begin(),
+                    certificate.organizational_units.end());
+    }
+    return SetGroups(std::move(groups), &caller->principal);
+  }
+  caller->why_unknown = "a certificate that no entry of access.certificates fits";
+}
+
+}  // namespace
+
+Caller CallerWithoutTls(const config::v1::Access& access) {
+  Caller caller;
+  caller.principal.name = access.without_tls().user();
+  const auto& groups = access.without_tls().groups();
+  SetGroups({groups.begin(), groups.end()}, &caller.principal);
+  if (caller.principal.name.empty()) caller.why_unknown = "a client without TLS";
+  return caller;
+}
+
+Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate) {
+  Caller caller{.principal = {},
+                .why_unknown = {},
+                .tls = true,
+                .common_name = certificate.common_name,
+                .serial = certificate.serial};
+  const std::vector<SpiffeId> ids = IdentitiesIn(access, certificate);
+  if (ids.size() > 1) {
+    caller.why_unknown = "a certificate with several identities";
+  } else if (ids.size() == 1) {
+    SetName(ids[0].name, &caller);
+    const bool is_node = ids[0].kind == SpiffeId::Kind::kNode;
+    caller.principal.kind = is_node ? Principal::Kind::kNode : Principal::Kind::kUser;
+    if (!is_node) SetGroups(certificate.groups, &caller.principal);
+  } else if (!access.certificates().empty()) {
+    ApplyRules(access, certificate, &caller);
+  } else if (certificate.common_name.empty()) {
+    caller.why_unknown = "a certificate without one common name";
+  } else {
+    SetName(certificate.common_name, &caller);
+  }
+  return caller;
+}
+
+std::string TextOf(const Caller& caller) {
+  if (caller.principal.name.empty()) return caller.why_unknown;
+  const bool is_node = caller.principal.kind == Principal::Kind::kNode;
+  return absl::StrCat(is_node ? "node " : "", Quoted(caller.principal.name));
+}
+
+}  // namespace berth

@@ -1,0 +1,33 @@
+// Who a client is: from its certificate, which TLS has verified, and the configuration. Pure.
+#ifndef BERTH_SERVER_ACCESS_CALLER_H_
+#define BERTH_SERVER_ACCESS_CALLER_H_
+
+#include <string>
+
+#include "berth/config/v1/config.pb.h"
+#include "core/access/access.h"
+
+namespace berth {
+
+struct CertificateNames;
+
+struct Caller {
+  Principal principal;      // without a name: nobody
+  std::string why_unknown;  // then the reason, for people
+  bool tls = false;         // with a certificate of the authority
+  std::string common_name;  // of the certificate; empty if it has none, or several
+  std::string serial;       // of the certificate
+};
+
+inline constexpr char kDefaultTrustDomain[] = "berth";
+
+// `access` is completed.
+Caller CallerWithoutTls(const config::v1::Access& access);
+Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate);
+
+// The user in quotes, or "a certificate without ..." and the like.
+std::string TextOf(const Caller& caller);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_ACCESS_CALLER_H_

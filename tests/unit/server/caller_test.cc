@@ -1,0 +1,131 @@
+// Who a client is, by its certificate and the configuration.
+#include "server/access/caller.h"
+
+#include <catch2/catch.hpp>
+
+#include "support/pki/certificate.h"
+
+namespace berth {
+namespace {
+
+using config::v1::CertificateRule;
+using Groups = std::vector<std::string>;
+
+config::v1::Access Default() {
+  config::v1::Access access;
+  access.set_trust_domain(kDefaultTrustDomain);
+  return access;
+}
+
+CertificateRule& AddRule(config::v1::Access& access, CertificateRule::Field field) {
+  CertificateRule* rule = access.add_certificates();
+  rule->set_field(field);
+  return *rule;
+}
+
+CertificateNames Named(const std::string& common_name) {
+  CertificateNames names;
+  names.common_name = common_name;
+  names.serial = "1f";
+  return names;
+}
+
+void CheckUnknown(const Caller& caller, const std::string& why) {
+  CHECK(caller.principal.name.empty());
+  CHECK(caller.principal.groups.empty());
+  CHECK(caller.why_unknown == why);
+  CHECK(TextOf(caller) == why);
+}
+
+TEST_CASE("caller: without TLS it is nobody, or who the configuration says") {
+  config::v1::Access access = Default();
+  CheckUnknown(CallerWithoutTls(access), "a client without TLS");
+  access.mutable_without_tls()->set_user("ada");
+  for (const char* group : {"ops", "ml", "ops"}) access.mutable_without_tls()->add_groups(group);
+  const Caller caller = CallerWithoutTls(access);
+  CHECK(caller.principal == Principal{Principal::Kind::kUser, "ada", {"ml", "ops"}});
+  CHECK_FALSE(caller.tls);
+  CHECK(TextOf(caller) == "\"ada\"");
+}
+
+TEST_CASE("caller: by default the common name is the user") {
+  const Caller caller = CallerFrom(Default(), Named("ada"));
+  CHECK(caller.principal == Principal{Principal::Kind::kUser, "ada", {}});
+  CHECK(caller.tls);
+  CHECK(caller.common_name == "ada");
+  CHECK(caller.serial == "1f");
+  CheckUnknown(CallerFrom(Default(), Named("")), "a certificate without one common name");
+  CheckUnknown(CallerFrom(Default(), Named("a\"b")),
+               "a certificate with a name that cannot be shown");
+  CheckUnknown(CallerFrom(Default(), Named("a\nb")),
+               "a certificate with a name that cannot be shown");
+}
+
+TEST_CASE("caller: an identity of the trust domain goes before everything else") {
+  config::v1::Access access = Default();
+  AddRule(access, CertificateRule::COMMON_NAME);
+  CertificateNames names = Named("somebody");
+  names.uris = {"https://example.org", "spiffe://berth/user/ada%40corp"};
+  names.groups = {"ml", "a\"b", "ml", "domain users"};
+  CHECK(CallerFrom(access, names).principal ==
+        Principal{Principal::Kind::kUser, "ada@corp", {"domain users", "ml"}});
+
+  names.uris = {"spiffe://berth/node/n1"};
+  const Caller node = CallerFrom(access, names);
+  CHECK(node.principal == Principal{Principal::Kind::kNode, "n1", {}});
+  CHECK(TextOf(node) == "node \"n1\"");
+
+  names.uris = {"spiffe://berth/node/n1", "spiffe://berth/user/ada"};
+  CheckUnknown(CallerFrom(access, names), "a certificate with several identities");
+}
+
+TEST_CASE(
+    "caller: identities of other trust domains, and groups without an identity, say nothing") {
+  CertificateNames names = Named("ada");
+  names.uris = {"spiffe://prod/user/root"};
+  names.groups = {"admins"};
+  CHECK(CallerFrom(Default(), names).principal == Principal{Principal::Kind::kUser, "ada", {}});
+}
+
+TEST_CASE("caller: the first rule whose field the certificate has decides") {
+  config::v1::Access access = Default();
+  CertificateRule& mail = AddRule(access, CertificateRule::EMAIL);
+  mail.set_suffix("@corp.example");
+  mail.add_groups("staff");
+  mail.set_groups_from_units(true);
+  CertificateRule& robot = AddRule(access, CertificateRule::COMMON_NAME);
+  robot.set_prefix("robot-");
+  robot.add_groups("robots");
+
+  CertificateNames ada = Named("robot-1");
+  ada.emails = {"ada@corp.example"};
+  ada.organizational_units = {"ml", "staff"};
+  CHECK(CallerFrom(access, ada).principal ==
+        Principal{Principal::Kind::kUser, "ada", {"ml", "staff"}});
+  CHECK(CallerFrom(access, Named("robot-1")).principal ==
+        Principal{Principal::Kind::kUser, "1", {"robots"}});
+
+  const std::string nobody = "a certificate that no entry of access.certificates fits";
+  CheckUnknown(CallerFrom(access, Named("ada")), nobody);
+  CheckUnknown(CallerFrom(access, Named("robot-")), nobody);
+  CertificateNames elsewhere = Named("");
+  elsewhere.emails = {"ada@corp.example.org"};
+  CheckUnknown(CallerFrom(access, elsewhere), nobody);
+  elsewhere.emails = {"ada@corp.example", "root@corp.example"};
+  CheckUnknown(CallerFrom(access, elsewhere), nobody);
+}
+
+TEST_CASE("caller: hosts and URIs") {
+  config::v1::Access access = Default();
+  AddRule(access, CertificateRule::HOST).set_suffix(".people.example");
+  AddRule(access, CertificateRule::URI).set_prefix("urn:user:");
+  CertificateNames names = Named("");
+  names.hosts = {"ada.people.example"};
+  CHECK(CallerFrom(access, names).principal.name == "ada");
+  names.hosts.clear();
+  names.uris = {"urn:user:bob"};
+  CHECK(CallerFrom(access, names).principal.name == "bob");
+}
+
+}  // namespace
+}  // namespace berth
