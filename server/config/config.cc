@@ -209,6 +209,9 @@ void CheckAccess(const FieldPath& root, const Server& config, Findings& findings
   }
   for (int i = 0; i < access.certificates_size(); ++i) {
     const FieldPath rule(path, "certificates", i);
+    if (access.certificates(i).field() == config::v1::CertificateRule::FIELD_UNSPECIFIED) {
+      findings.Invalid({rule, "field"}, "required: the field with the user's name");
+    }
     CheckEnum({rule, "field"}, access.certificates(i).field(), findings);
     CheckGroups(rule, access.certificates(i).groups(), findings);
   }

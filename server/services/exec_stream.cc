@@ -294,7 +294,7 @@ class ExecStream final : public ExecReactor {
  public:
   ExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
              std::shared_ptr<const Caller> caller)
-      : bridge_(std::make_shared<ExecBridge>(context, relay, executor, std::move(client), this)) {
+      : bridge_(std::make_shared<ExecBridge>(context, relay, executor, std::move(caller), this)) {
     bridge_->Begin();
   }
 
@@ -311,7 +311,7 @@ class ExecStream final : public ExecReactor {
 
 ExecReactor* StartExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
                              std::shared_ptr<const Caller> caller) {
-  return new ExecStream(context, relay, executor, std::move(client));
+  return new ExecStream(context, relay, executor, std::move(caller));
 }
 
 }  // namespace berth

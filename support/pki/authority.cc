@@ -193,9 +193,9 @@ absl::Status CheckNames(const SpiffeId& id, const std::vector<std::string>& grou
   if (!again.ok() || !(*again == id) || ToUri(id).size() > kMaxNameBytes) {
     return absl::InvalidArgumentError("a certificate cannot carry this name");
   }
-  if (groups.size() <= kMaxGroups) return absl::OkStatus();
+  if (groups.size() <= kMaxCertificateGroups) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("a certificate carries at most ", kMaxGroups, " groups"));
+      absl::StrCat("a certificate carries at most ", kMaxCertificateGroups, " groups"));
 }
 
 const EVP_MD* DigestFor(const EVP_PKEY* key) {

@@ -103,7 +103,7 @@ absl::Status ReadGroupList(const ASN1_OCTET_STRING* value, CertificateNames* nam
       return BadName("list of groups", "contains something else");
     }
     absl::Status status =
-        AddName("list of groups", group->value.utf8string, kMaxGroups, &names->groups);
+        AddName("list of groups", group->value.utf8string, kMaxCertificateGroups, &names->groups);
     if (!status.ok()) return status;
     if (names->groups.back().empty()) return BadName("list of groups", "has an empty name");
   }

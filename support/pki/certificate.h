@@ -25,8 +25,8 @@ struct CertificateNames {
 };
 
 inline constexpr size_t kMaxNameBytes = 253;
-inline constexpr size_t kMaxNames = 100;    // of each list but groups
-inline constexpr size_t kMaxGroups = 1000;  // a user of a large directory has hundreds
+inline constexpr size_t kMaxNames = 100;               // of each list but groups
+inline constexpr size_t kMaxCertificateGroups = 1000;  // a user of a large directory has hundreds
 inline constexpr size_t kMaxCertificateBytes = size_t{256} << 10;  // PEM
 
 // The extension with the groups of a user: SEQUENCE OF UTF8String. The arc is a UUID

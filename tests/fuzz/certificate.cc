@@ -35,7 +35,7 @@ void CheckCertificate(absl::string_view der) {
   CheckName(names->common_name);
   for (const auto* list : {&names->organizational_units, &names->uris, &names->emails,
                            &names->hosts, &names->groups}) {
-    BERTH_CHECK(list->size() <= (list == &names->groups ? kMaxGroups : kMaxNames));
+    BERTH_CHECK(list->size() <= (list == &names->groups ? kMaxCertificateGroups : kMaxNames));
     for (const std::string& name : *list) CheckName(name);
   }
   for (const std::string& group : names->groups) BERTH_CHECK(!group.empty());

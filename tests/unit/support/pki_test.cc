@@ -304,8 +304,8 @@ TEST_CASE("pki: names that no certificate can carry are not issued") {
   CHECK(refused({"prod", Kind::kUser, std::string(254, 'a')}));
   CHECK(refused(kAda, {""}));
   CHECK(refused(kAda, {"\xff"}));
-  CHECK(refused(kAda, std::vector<std::string>(kMaxGroups + 1, "g")));
-  CHECK_FALSE(refused(kAda, std::vector<std::string>(kMaxGroups, "g")));
+  CHECK(refused(kAda, std::vector<std::string>(kMaxCertificateGroups + 1, "g")));
+  CHECK_FALSE(refused(kAda, std::vector<std::string>(kMaxCertificateGroups, "g")));
   // Longer than a common name may be.
   const std::string host = absl::StrCat(std::string(63, 'n'), ".", std::string(63, 'n'));
   const auto pem = Issue(authority, request, {"prod", Kind::kNode, host});
