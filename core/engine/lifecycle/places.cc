@@ -33,7 +33,11 @@ namespace {
 bool WaitsForUnfit(const Look& look, uint32_t index) {
   const Task& task = look.job.tasks[index];
   if (task.moves) return Unfit(look, index, task.next_node, task.next_devices);
-  return Reserves(task.state) && Unfit(look, index, task.node, task.devices);
+  if (!Reserves(task.state)) return false;
+  // A group that must wait for another again, because that one restarts, starts later than the
+  // rest: it gets its places then.
+  return !GroupOpen(look.job, GroupOf(look.job, index)) ||
+         Unfit(look, index, task.node, task.devices);
 }
 
 // Why a task that no longer moves is told to stop again: as the first time, so that it keeps the

@@ -404,5 +404,30 @@ TEST_CASE("groups start after others run or have completed") {
   CHECK(cluster.StateOf(job) == "Succeeded");
 }
 
+// Found by the simulation: the gang was bound with it, and Apply refused the decision.
+TEST_CASE("a group that waits for another again does not keep places") {
+  TestCluster cluster;
+  cluster.AddNodes("n", 4);
+  JobShape shape{
+      .groups = {{.name = "master", .replicas = 2, .cpu = 40},
+                 {.name = "worker", .cpu = 40, .depends_on = {{0, GroupCondition::kRunning}}}}};
+  shape.max_retries = 3;
+  const JobId job = cluster.Submit("j", shape);
+  cluster.RunAll(job);
+  cluster.PrepareAll(job);
+  cluster.Report(job, 2, ReportState::kRunning);
+  cluster.Settle();
+  REQUIRE(cluster.Tasks(job) == "RRR");
+  cluster.Exit(job, 0, 1);
+  cluster.GoneAll(job);
+  REQUIRE(cluster.StateOf(job) == "Restarting");  // its back-off
+  cluster.Must(TasksNominated{
+      .job = job, .placements = {{.task = 2, .node = cluster.node_id("n4"), .devices = {}}}});
+  cluster.Advance(absl::Seconds(2));
+  cluster.Settle();
+  CHECK(cluster.StateOf(job) == "Binding");
+  CHECK(cluster.Tasks(job) == "BB.");
+}
+
 }  // namespace
 }  // namespace berth
