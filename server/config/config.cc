@@ -188,7 +188,7 @@ void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings)
   }
 }
 
-void CheckGroups(const FieldPath& path,
+void CheckGroupNames(const FieldPath& path,
                  const google::protobuf::RepeatedPtrField<std::string>& groups,
                  Findings& findings) {
   for (int i = 0; i < groups.size(); ++i) {
@@ -213,7 +213,7 @@ void CheckAccess(const FieldPath& root, const Server& config, Findings& findings
       findings.Invalid({rule, "field"}, "required: the field with the user's name");
     }
     CheckEnum({rule, "field"}, access.certificates(i).field(), findings);
-    CheckGroups(rule, access.certificates(i).groups(), findings);
+    CheckGroupNames(rule, access.certificates(i).groups(), findings);
   }
   if (!access.has_without_tls()) return;
   const FieldPath local(path, "without_tls");
@@ -221,7 +221,7 @@ void CheckAccess(const FieldPath& root, const Server& config, Findings& findings
     findings.Invalid({local, "user"}, absl::StrCat("must be a user's name, is ",
                                                    Quoted(access.without_tls().user())));
   }
-  CheckGroups(local, access.without_tls().groups(), findings);
+  CheckGroupNames(local, access.without_tls().groups(), findings);
   if (!TlsFilesOf(config.tls()).empty()) {
     findings.Invalid(local, "has no effect: with tls, every client uses TLS");
   }
