@@ -17,7 +17,7 @@ inline constexpr int kExitUsage = 2;
 // 8.
 inline std::string ManPageOf(const CLI::App& app, const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
-  const int section = name == "berthd" || name == "berth-agent" ? 8 : 1;
+  const int section = name == "berthd" || name == "berth-agent" || name == "berth-authd" ? 8 : 1;
   return ManPage(app, {.name = name,
                        .synopsis = name,
                        .section = section,

@@ -1,8 +1,8 @@
 #include "support/tls.h"
 
-#include <openssl/bio.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #include <cerrno>
 #include <cstring>
@@ -11,9 +11,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "support/pki/openssl.h"
 
 namespace berth {
 namespace {
+
+using grpc::experimental::FileWatcherCertificateProvider;
 
 struct Pem {
   std::string certificate;
@@ -33,27 +36,10 @@ absl::StatusOr<std::string> ReadPem(const std::string& path) {
   return text;
 }
 
-template <auto kFree>
-struct Freer {
-  template <class Thing>
-  void operator()(Thing* thing) const {
-    kFree(thing);
-  }
-};
-using Bio = std::unique_ptr<BIO, Freer<BIO_free>>;
-using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
-
-Bio Reading(const std::string& text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
 std::string Print(const ASN1_TIME* time) {
-  const Bio out(BIO_new(BIO_s_mem()));
+  const pki::OwnedBio out(BIO_new(BIO_s_mem()));
   ASN1_TIME_print(out.get(), time);
-  char* text = nullptr;
-  const auto size = BIO_get_mem_data(out.get(), &text);
-  return {text, static_cast<size_t>(size)};
+  return pki::Written(out.get());
 }
 
 absl::Status CheckDates(const X509* certificate, const std::string& path) {
@@ -69,11 +55,11 @@ absl::Status CheckDates(const X509* certificate, const std::string& path) {
 }
 
 absl::Status CheckPem(const Pem& pem, const TlsFiles& files) {
-  const auto no_password = [](char*, int, int, void*) { return 0; };  // else OpenSSL prompts
-  const Certificate certificate(
-      PEM_read_bio_X509(Reading(pem.certificate).get(), nullptr, nullptr, nullptr));
-  const Certificate ca(PEM_read_bio_X509(Reading(pem.ca).get(), nullptr, nullptr, nullptr));
-  const Key key(PEM_read_bio_PrivateKey(Reading(pem.key).get(), nullptr, no_password, nullptr));
+  const pki::OwnedX509 certificate(
+      PEM_read_bio_X509(pki::Reading(pem.certificate).get(), nullptr, nullptr, nullptr));
+  const pki::OwnedX509 ca(PEM_read_bio_X509(pki::Reading(pem.ca).get(), nullptr, nullptr, nullptr));
+  const pki::OwnedKey key(
+      PEM_read_bio_PrivateKey(pki::Reading(pem.key).get(), nullptr, pki::NoPassword, nullptr));
   for (const auto& [found, path] :
        {std::pair{certificate != nullptr, &files.certificate}, {ca != nullptr, &files.ca}}) {
     if (!found) return absl::InvalidArgumentError(absl::StrCat(*path, " contains no certificate"));
@@ -105,18 +91,36 @@ absl::StatusOr<Pem> ReadFiles(const TlsFiles& files) {
   return pem;
 }
 
+// Reads the files again when they have changed, for new connections. What cannot be read changes
+// nothing.
+std::shared_ptr<FileWatcherCertificateProvider> Watching(const TlsFiles& files) {
+  return std::make_shared<FileWatcherCertificateProvider>(
+      files.key, files.certificate, files.ca,
+      static_cast<unsigned int>(absl::ToInt64Seconds(kTlsReload)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const TlsFiles& files) {
   if (files.empty()) return grpc::InsecureServerCredentials();
-  absl::StatusOr<Pem> pem = ReadFiles(files);
-  if (!pem.ok()) return pem.status();
-  grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = pem->ca;
-  options.pem_key_cert_pairs.push_back({pem->key, pem->certificate});
-  return grpc::SslServerCredentials(options);
+  if (absl::Status status = ReadFiles(files).status(); !status.ok()) return status;
+  grpc::experimental::TlsServerCredentialsOptions options(Watching(files));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeLastingChannelCredentials(
+    const TlsFiles& files) {
+  if (files.empty()) return grpc::InsecureChannelCredentials();
+  if (absl::Status status = ReadFiles(files).status(); !status.ok()) return status;
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(Watching(files));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  return grpc::experimental::TlsCredentials(options);
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(

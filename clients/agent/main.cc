@@ -87,7 +87,7 @@ int RunSimulation(const Flags& flags) {
     return Fail(absl::InvalidArgumentError(
         absl::StrCat(places.Of("server"), "server: ", status.message())));
   }
-  auto credentials = MakeChannelCredentials(ToTlsFiles(config.tls()));
+  auto credentials = MakeLastingChannelCredentials(ToTlsFiles(config.tls()));
   if (!credentials.ok()) return Fail(credentials.status());
   auto simulation = Simulation::Create(config, *credentials);
   if (!simulation.ok()) return Fail(simulation.status());
@@ -165,7 +165,7 @@ int RunAgent(const Flags& flags) {
     devices.declared = config;
     devices.found = FindDevices(flags, memory_declared, &config);
   }
-  auto credentials = MakeChannelCredentials(ToTlsFiles(config.tls()));
+  auto credentials = MakeLastingChannelCredentials(ToTlsFiles(config.tls()));
   if (!credentials.ok()) return Fail(credentials.status());
   const std::string supervisor =
       flags.supervisor.empty() ? Beside("berth-supervisor") : flags.supervisor;

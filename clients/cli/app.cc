@@ -52,6 +52,12 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_option("--tls-ca", client.tls.ca, "PEM file: CA certificates to verify the server with")
       ->envname("BERTH_TLS_CA")
       ->group(global);
+  app.add_option("--auth-socket", options.auth_socket,
+                 "socket of berth-authd, which gives certificates, or \"off\"; default "
+                 "/run/berth/auth.sock if it exists, no TLS files are given and the server is on "
+                 "another machine")
+      ->envname("BERTH_AUTH_SOCKET")
+      ->group(global);
   app.add_option_function<std::string>(
          "--request-timeout",
          [&client](const std::string& text) { client.timeout = DurationFrom(text); },

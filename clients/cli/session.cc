@@ -1,8 +1,11 @@
 #include "clients/cli/session.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clients/cpp/auth_socket.h"
 #include "support/visible.h"
 #include "support/visible_message.h"
 
@@ -17,8 +20,24 @@ TableStyle Session::table_style() const {
   return {options.format == Format::kWide, !options.no_headers, colors(), io_.width};
 }
 
+absl::Status Session::FindCertificate() {
+  if (!options.client.tls.empty() || options.auth_socket == "off") return absl::OkStatus();
+  const bool given = !options.auth_socket.empty();
+  const std::string socket = given ? options.auth_socket : kDefaultAuthSocket;
+  // berthd on loopback mostly runs without TLS.
+  const bool wanted =
+      !IsLoopbackAddress(options.client.server) && access(socket.c_str(), F_OK) == 0;
+  if (!given && !wanted) return absl::OkStatus();
+  const absl::StatusOr<std::string> directory = CertificateDirectory();
+  if (!directory.ok()) return directory.status();
+  absl::StatusOr<TlsFiles> files = CertificateFrom(socket, *directory, Now());
+  if (files.ok()) options.client.tls = *std::move(files);
+  return files.status();
+}
+
 absl::StatusOr<Client*> Session::client() {
   if (client_ == nullptr) {
+    if (absl::Status status = FindCertificate(); !status.ok()) return status;
     ClientOptions wanted = options.client;
     const bool escapes = options.format == Format::kJson || options.format == Format::kYaml;
     if (!escapes) {

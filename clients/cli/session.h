@@ -39,6 +39,9 @@ struct GlobalOptions {
   bool format_given = false;
   bool no_headers = false;
   ColorMode color = ColorMode::kAuto;
+  // Of berth-authd. Empty: the usual one, if it exists and the server is not on loopback; "off":
+  // none.
+  std::string auth_socket;
 };
 
 class Session;
@@ -86,6 +89,9 @@ class Session {
   bool saw_unsynced() const { return client_ != nullptr && client_->saw_unsynced(); }
 
  private:
+  // Without TLS files of its own, a certificate of berth-authd.
+  absl::Status FindCertificate();
+
   CliIo io_;
   bool has_document_ = false;
   std::unique_ptr<Client> client_;

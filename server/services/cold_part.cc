@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/convert/cold.h"
-#include "server/services/job_list.h"
+#include "server/validation/no_such.h"
 #include "storage/codec.h"
 #include "storage/keys.h"
 

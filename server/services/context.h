@@ -21,6 +21,7 @@
 #include "server/reads/read_view.h"
 #include "server/services/caller.h"
 #include "server/services/reply.h"
+#include "server/validation/no_such.h"
 #include "server/validation/text.h"
 #include "storage/store.h"
 #include "support/clock.h"
@@ -50,13 +51,6 @@ class TurnEdits {
   uint64_t revision_ = 0;
   absl::flat_hash_set<std::string> objects_;
 };
-
-inline absl::Status NoSuchNode(absl::string_view name) {
-  return absl::NotFoundError(absl::StrCat("there is no node ", Quoted(name)));
-}
-inline absl::Status NoSuchQueue(absl::string_view name) {
-  return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
-}
 
 // All outlive the services.
 struct ServiceContext {

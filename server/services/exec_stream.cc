@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/services/cold_part.h"
-#include "server/services/job_list.h"
 #include "server/services/log_stream.h"
 #include "server/validation/findings.h"
 #include "server/validation/text.h"

@@ -11,7 +11,7 @@
 #include "core/engine/explain/explain.h"
 #include "server/commands/submission.h"
 #include "server/convert/explain.h"
-#include "server/services/job_list.h"
+#include "server/validation/no_such.h"
 #include "support/log.h"
 
 namespace berth {

@@ -148,10 +148,6 @@ std::string TaskScope(const v1::ListTasksRequest& request) {
 
 }  // namespace
 
-absl::Status NoSuchJob(absl::string_view name) {
-  return absl::NotFoundError(absl::StrCat("there is no job ", Quoted(name)));
-}
-
 absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& request,
                       v1::ListJobsResponse& response) {
   if (absl::Status status = ValidateJobList(request); !status.ok()) return status;

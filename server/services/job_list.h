@@ -15,9 +15,6 @@ absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& reque
 absl::Status ListTasks(ReadView& view, const v1::ListTasksRequest& request,
                        v1::ListTasksResponse& response);
 
-// "there is no job "x""
-absl::Status NoSuchJob(absl::string_view name);
-
 }  // namespace berth
 
 #endif  // BERTH_SERVER_SERVICES_JOB_LIST_H_

@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "server/services/job_list.h"
 #include "server/validation/findings.h"
+#include "server/validation/no_such.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 

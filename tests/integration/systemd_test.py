@@ -57,8 +57,18 @@ class Systemd(unittest.TestCase):
         self.assertEqual(self.service(berthd, "ProtectSystem"), "strict")
         self.assertEqual(self.service(berthd, "NoNewPrivileges"), "yes")
 
-    def test_both_are_restarted_but_not_with_an_invalid_configuration(self):
-        for name in ["berthd", "berth-agent"]:
+    def test_berth_authd_has_no_rights_and_sees_the_users_of_the_machine(self):
+        authd = read("berth-authd.service")
+        user = self.service(authd, "User")
+        self.assertRegex((UNITS / "berth.sysusers").read_text(), rf"(?m)^u {user} ")
+        self.assertEqual(self.service(authd, "RuntimeDirectory"), "berth")  # /run/berth, where its socket is
+        self.assertEqual(self.service(authd, "RuntimeDirectoryMode"), "0755")
+        self.assertEqual(self.service(authd, "CapabilityBoundingSet"), "")
+        self.assertEqual(self.service(authd, "NoNewPrivileges"), "yes")
+        self.assertNotIn(("Service", "PrivateUsers"), authd)  # the kernel would report all others as nobody
+
+    def test_all_are_restarted_but_not_with_an_invalid_configuration(self):
+        for name in ["berthd", "berth-agent", "berth-authd"]:
             unit = read(f"{name}.service")
             self.assertEqual(self.service(unit, "Restart"), "on-failure")
             self.assertEqual(self.service(unit, "RestartPreventExitStatus"), "2")
@@ -77,7 +87,7 @@ class Systemd(unittest.TestCase):
     @unittest.skipIf(shutil.which("systemd-analyze") is None, "systemd-analyze is not installed")
     def test_systemd_accepts_them(self):
         with tempfile.TemporaryDirectory() as home:
-            for name in ["berthd.service", "berth-agent.service"]:  # the programs must exist at the paths in the unit
+            for name in ["berthd.service", "berth-agent.service", "berth-authd.service"]:  # the programs must exist at the paths in the unit
                 text = (UNITS / name).read_text().replace("/usr/bin/", f"{BIN.resolve()}/")
                 unit = pathlib.Path(home, name)
                 unit.write_text(text)

@@ -128,6 +128,54 @@ class Tls(unittest.TestCase):
         self.assertEqual(self.berth("job", "suspend", "by-identity", tls=authority.files("ada")).returncode, OK)
         self.assertRegex(self.cluster.server.output(), r"job suspended.*by-identity.*ada@corp\.example.* at 127\.0\.0\.1")
 
+    # ---- Certificates and authorities change while programs run
+
+    def replace(self, file, text):
+        """As a whole, as an operator should."""
+        new = self.authority.home / f"{file}.new"
+        new.write_bytes(text)
+        new.rename(self.authority.home / file)
+
+    def test_certificates_and_authorities_rotate_while_programs_run(self):
+        authority = self.authority
+        authority.add("ca-2026")
+        authority.issue("rotating-server")
+        authority.issue("rotating-agent", names="DNS:agent")
+        authority.issue("old-user", names="DNS:client")
+        authority.issue("new-user", ca="ca-2026", names="DNS:client")
+        old, new = authority.read("ca.pem"), authority.read("ca-2026.pem")
+        for file in ("server-ca.pem", "agent-ca.pem"):
+            self.replace(file, old)
+        both = lambda name: authority.read(f"{name}.pem") + authority.read(f"{name}.key")
+        for name in ("server", "agent"):
+            self.replace(f"{name}-identity.pem", both(f"rotating-{name}"))
+        files = lambda name: {"certificate": authority.path(f"{name}-identity.pem"),
+                              "key": authority.path(f"{name}-identity.pem"), "ca": authority.path(f"{name}-ca.pem")}
+        cluster = Cluster({"tls": files("server")}).belongs_to(self)
+        cluster.server.start()
+        cluster.add_simulation([{"name": "r1", "cpu": 4, "memory": "8Gi"}], tls=files("agent"))
+        served = lambda user, ca: self.berth("node", "list", "-o", "name", tls=authority.files(user, ca=ca), server=cluster.server.address)
+        wait_until(lambda: "node/r1" in served("old-user", "ca").stdout, 30, "the agent is there")
+        self.assertEqual(served("new-user", "ca").returncode, UNAVAILABLE)
+        # Both authorities, then new certificates, then the new authority alone.
+        for file in ("server-ca.pem", "agent-ca.pem"):
+            self.replace(file, old + new)
+        wait_until(lambda: served("new-user", "ca").returncode == OK, 30, "the new authority counts")
+        self.assertEqual(served("old-user", "ca").returncode, OK)
+        authority.issue("rotating-server", ca="ca-2026")
+        authority.issue("rotating-agent", ca="ca-2026", names="DNS:agent")
+        for name in ("server", "agent"):
+            self.replace(f"{name}-identity.pem", both(f"rotating-{name}"))
+        wait_until(lambda: served("new-user", "ca-2026").returncode == OK, 30, "the server shows its new certificate")
+        for file in ("server-ca.pem", "agent-ca.pem"):
+            self.replace(file, new)
+        wait_until(lambda: served("old-user", "ca-2026").returncode == UNAVAILABLE, 30, "the old authority is gone")
+        # The agent was never restarted, and can connect again.
+        cluster.server.kill()
+        cluster.server.start()
+        wait_until(lambda: '"NODE_READY"' in self.berth("node", "get", "r1", "-o", "json", tls=authority.files("new-user", ca="ca-2026"),
+                                                        server=cluster.server.address).stdout, 60, "the agent returns")
+
     # ---- All other clients are refused
 
     def test_cli_is_refused_with_the_reason(self):
