@@ -136,7 +136,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
 }
 
 std::string ConnectionHint(const TlsFiles& files, absl::string_view error) {
-  if (absl::StrContains(error, "is not in peer certificate")) {
+  if (absl::StrContains(error, "is not in peer certificate") ||
+      absl::StrContains(error, "Hostname Verification Check failed")) {
     return "the server's certificate does not name this host (add it to the subjectAltName)";
   }
   if (absl::StrContains(error, "certificate verify failed")) {

@@ -18,6 +18,7 @@ TEST_CASE("tls: all files are required, or none") {
     CHECK(absl::IsInvalidArgument(refused));
     CHECK(refused.message() == "tls needs all of certificate, key and ca");
     CHECK(absl::IsInvalidArgument(MakeServerCredentials(part).status()));
+    CHECK(absl::IsInvalidArgument(MakeLastingChannelCredentials(part).status()));
   }
 }
 
@@ -31,6 +32,8 @@ TEST_CASE("tls: an unusable file is named") {
 TEST_CASE("tls: a failed connection is explained if the cause is known") {
   CHECK(ConnectionHint(kFiles, "Peer name 10.0.0.1 is not in peer certificate") ==
         "the server's certificate does not name this host (add it to the subjectAltName)");
+  CHECK_THAT(ConnectionHint(kFiles, "Hostname Verification Check failed."),
+             Contains("does not name this host"));
   CHECK(ConnectionHint(kFiles, "SSL routines::certificate verify failed") ==
         "the server's certificate is not signed by the authority in ca.pem, or has expired");
   CHECK(ConnectionHint(kFiles, "SSL routines::wrong version number") ==
