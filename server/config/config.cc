@@ -189,8 +189,8 @@ void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings)
 }
 
 void CheckGroupNames(const FieldPath& path,
-                 const google::protobuf::RepeatedPtrField<std::string>& groups,
-                 Findings& findings) {
+                     const google::protobuf::RepeatedPtrField<std::string>& groups,
+                     Findings& findings) {
   for (int i = 0; i < groups.size(); ++i) {
     if (IsAccessName(groups.Get(i))) continue;
     findings.Invalid({path, "groups", i},

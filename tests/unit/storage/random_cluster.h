@@ -464,11 +464,8 @@ class RandomCluster {
     uint32_t task = 0;
     while (task + 1 < job->tasks.size() && job->tasks[task].state != TaskState::kRunning) ++task;
     const bool over = random_.Below(8) == 0 ? !Hangs(*job) : Hangs(*job);
-    return TaskHung{{job->id, task},
-                    job->tasks[task].attempt,
-                    absl::Seconds(random_.Count(99)),
-                    -1,
-                    over};
+    return TaskHung{
+        {job->id, task}, job->tasks[task].attempt, absl::Seconds(random_.Count(99)), -1, over};
   }
 
   EventBody TaskEvent() {
