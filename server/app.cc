@@ -351,7 +351,7 @@ void App::Parts::WireServices() {
                               .executor = log_executor_.get(),
                               .directory = config_.backup_directory(),
                               .health = health_.get()});
-  agent_service_ = std::make_unique<AgentService>(gateway_.get());
+  agent_service_ = std::make_unique<AgentService>(gateway_.get(), &callers_);
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
   if (http_ != nullptr) {

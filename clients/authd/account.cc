@@ -91,7 +91,7 @@ absl::StatusOr<Account> AccountOf(uid_t uid) {
   for (const gid_t gid : *gids) {
     absl::StatusOr<std::string> name = GroupName(gid);
     if (!name.ok()) return name.status();
-    if (!name->empty()) account.groups.push_back(*std::move(name));
+    if (CanBeInCertificate(*name)) account.groups.push_back(*std::move(name));
   }
   return account;
 }

@@ -13,11 +13,11 @@ namespace berth {
 
 struct Account {
   std::string name;
-  std::vector<std::string>
-      groups;  // by name, in the order of the name service; those without are left out
+  std::vector<std::string> groups;  // in the order of the name service
 };
 
-// May wait for a directory server. NOT_FOUND: nobody has this uid; UNAVAILABLE: the name service
+// May wait for a directory server. Groups without a name that a certificate can carry are left out:
+// no rule could name them. NOT_FOUND: nobody has this uid; UNAVAILABLE: the name service
 // does not answer; RESOURCE_EXHAUSTED: more groups than a certificate carries.
 absl::StatusOr<Account> AccountOf(uid_t uid);
 

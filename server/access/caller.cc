@@ -34,15 +34,26 @@ void SetName(absl::string_view name, Caller* caller) {
   }
 }
 
-// The identities of Berth's own form and of this trust domain.
-std::vector<SpiffeId> IdentitiesIn(const config::v1::Access& access,
-                                   const CertificateNames& certificate) {
+// The identities of Berth's own form, of any trust domain.
+std::vector<SpiffeId> IdentitiesIn(const CertificateNames& certificate) {
   std::vector<SpiffeId> ids;
   for (const std::string& uri : certificate.uris) {
     absl::StatusOr<SpiffeId> id = ParseSpiffeId(uri);
-    if (id.ok() && id->trust_domain == access.trust_domain()) ids.push_back(*std::move(id));
+    if (id.ok()) ids.push_back(*std::move(id));
   }
   return ids;
+}
+
+void TakeIdentity(const SpiffeId& id, const std::string& trust_domain,
+                  const CertificateNames& certificate, Caller* caller) {
+  const bool is_node = id.kind == SpiffeId::Kind::kNode;
+  caller->principal.kind = is_node ? Principal::Kind::kNode : Principal::Kind::kUser;
+  if (id.trust_domain != trust_domain) {
+    caller->why_unknown = absl::StrCat("a certificate of trust domain ", Quoted(id.trust_domain));
+    return;
+  }
+  SetName(id.name, caller);
+  if (!is_node) SetGroups(certificate.groups, &caller->principal);
 }
 
 const std::string* OnlyOf(const std::vector<std::string>& values) {
@@ -110,14 +121,12 @@ Caller CallerFrom(const config::v1::Access& access, const CertificateNames& cert
                 .tls = true,
                 .common_name = certificate.common_name,
                 .serial = certificate.serial};
-  const std::vector<SpiffeId> ids = IdentitiesIn(access, certificate);
+  const std::vector<SpiffeId> ids = IdentitiesIn(certificate);
+  caller.by_identity = !ids.empty();
   if (ids.size() > 1) {
     caller.why_unknown = "a certificate with several identities";
   } else if (ids.size() == 1) {
-    SetName(ids[0].name, &caller);
-    const bool is_node = ids[0].kind == SpiffeId::Kind::kNode;
-    caller.principal.kind = is_node ? Principal::Kind::kNode : Principal::Kind::kUser;
-    if (!is_node) SetGroups(certificate.groups, &caller.principal);
+    TakeIdentity(ids[0], access.trust_domain(), certificate, &caller);
   } else if (!access.certificates().empty()) {
     ApplyRules(access, certificate, &caller);
   } else if (certificate.common_name.empty()) {
@@ -126,6 +135,18 @@ Caller CallerFrom(const config::v1::Access& access, const CertificateNames& cert
     SetName(certificate.common_name, &caller);
   }
   return caller;
+}
+
+absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node) {
+  if (!caller.by_identity) return absl::OkStatus();
+  if (caller.principal.name.empty()) {
+    return absl::PermissionDeniedError(absl::StrCat(caller.why_unknown, " is none of an agent"));
+  }
+  const bool is_node = caller.principal.kind == Principal::Kind::kNode;
+  if (is_node && caller.principal.name == node) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("the certificate is that of ",
+                                                  is_node ? "" : "user ", TextOf(caller),
+                                                  ", and not of node ", Quoted(node)));
 }
 
 std::string TextOf(const Caller& caller) {

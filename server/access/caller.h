@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "berth/config/v1/config.pb.h"
 #include "core/access/access.h"
 
@@ -12,11 +14,12 @@ namespace berth {
 struct CertificateNames;
 
 struct Caller {
-  Principal principal;      // without a name: nobody
-  std::string why_unknown;  // then the reason, for people
-  bool tls = false;         // with a certificate of the authority
-  std::string common_name;  // of the certificate; empty if it has none, or several
-  std::string serial;       // of the certificate
+  Principal principal;       // without a name: nobody
+  std::string why_unknown;   // then the reason, for people
+  bool by_identity = false;  // the certificate has identities of Berth's form
+  bool tls = false;          // with a certificate of the authority
+  std::string common_name;   // of the certificate; empty if it has none, or several
+  std::string serial;        // of the certificate
 };
 
 inline constexpr char kDefaultTrustDomain[] = "berth";
@@ -24,6 +27,10 @@ inline constexpr char kDefaultTrustDomain[] = "berth";
 // `access` is completed.
 Caller CallerWithoutTls(const config::v1::Access& access);
 Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate);
+
+// Whether the caller may connect as the agent of this node. PERMISSION_DENIED: its identity is that
+// of a user, or of another node. Certificates without an identity may be those of agents.
+absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node);
 
 // The user in quotes, or "a certificate without ..." and the like.
 std::string TextOf(const Caller& caller);

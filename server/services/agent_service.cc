@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "support/errors.h"
+#include "support/log.h"
 
 namespace berth {
 namespace {
@@ -120,8 +121,10 @@ class StreamLink final : public AgentLink {
 // One stream. Owned by gRPC; deletes itself when gRPC has finished with it.
 class AgentStream final : public AgentReactor {
  public:
-  AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway)
+  AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway,
+              std::shared_ptr<const Caller> caller)
       : gateway_(gateway),
+        caller_(std::move(caller)),
         link_(std::make_shared<StreamLink>(context, this)),
         session_(gateway->OnConnect(link_)) {
     if (link_->open()) StartRead(&message_);
@@ -129,6 +132,13 @@ class AgentStream final : public AgentReactor {
 
   void OnReadDone(bool ok) override {
     if (!ok) return link_->Close(absl::OkStatus());
+    if (message_.has_hello()) {
+      absl::Status status = MayBeAgentOf(*caller_, message_.hello().node());
+      if (!status.ok()) {
+        LogWarn("an agent is refused", {{"node", message_.hello().node()}, {"error", status}});
+        return link_->Close(std::move(status));
+      }
+    }
     gateway_->OnMessage(session_, std::move(message_));
     message_.Clear();
     if (link_->open()) StartRead(&message_);
@@ -143,6 +153,7 @@ class AgentStream final : public AgentReactor {
 
  private:
   AgentGateway* const gateway_;
+  const std::shared_ptr<const Caller> caller_;
   const std::shared_ptr<StreamLink> link_;
   const SessionId session_;
   v1::AgentMessage message_;
@@ -151,7 +162,7 @@ class AgentStream final : public AgentReactor {
 }  // namespace
 
 AgentReactor* AgentService::Connect(grpc::CallbackServerContext* context) {
-  return new AgentStream(context, gateway_);
+  return new AgentStream(context, gateway_, callers_->Identify(*context));
 }
 
 // Peers that ping more often are cut off. Agents ping every 20 s and clients every 30 s, however

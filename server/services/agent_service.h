@@ -7,20 +7,23 @@
 #include "absl/time/time.h"
 #include "berth/v1/agent.grpc.pb.h"
 #include "server/controllers/agent_gateway.h"
+#include "server/services/caller.h"
 
 namespace berth {
 
 class AgentService final : public v1::AgentService::CallbackService {
  public:
-  // The gateway outlives the service and its streams. Before the gRPC server is shut down, end the
+  // Both outlive the service and its streams. Before the gRPC server is shut down, end the
   // streams with AgentGateway::DisconnectAll.
-  explicit AgentService(AgentGateway* gateway) : gateway_(gateway) {}
+  AgentService(AgentGateway* gateway, const CallerBook* callers)
+      : gateway_(gateway), callers_(callers) {}
 
   grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Connect(
       grpc::CallbackServerContext* context) override;
 
  private:
   AgentGateway* const gateway_;
+  const CallerBook* const callers_;
 };
 
 // Lets gRPC find streams whose peer hangs without closing: it pings after `lease` of silence, and

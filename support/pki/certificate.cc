@@ -192,6 +192,10 @@ absl::string_view SegmentOf(SpiffeId::Kind kind) {
 
 }  // namespace
 
+bool CanBeInCertificate(absl::string_view name) {
+  return !name.empty() && CheckName("name", name).ok();
+}
+
 absl::StatusOr<CertificateNames> ReadCertificateNames(absl::string_view pem) {
   if (pem.size() > kMaxCertificateBytes) {
     return absl::InvalidArgumentError("the certificate is too large");

@@ -33,6 +33,9 @@ inline constexpr size_t kMaxCertificateBytes = size_t{256} << 10;  // PEM
 // (ITU-T X.667), which needs no registration.
 inline constexpr char kGroupsOid[] = "2.25.148017376834311722601014511644182626526";
 
+// UTF-8 without NUL, 1 to kMaxNameBytes.
+bool CanBeInCertificate(absl::string_view name);
+
 // The first certificate in the text. INVALID_ARGUMENT: not a certificate, or names that are not as
 // above. A certificate with a name that cannot be shown or compared identifies nobody.
 absl::StatusOr<CertificateNames> ReadCertificateNames(absl::string_view pem);

@@ -24,6 +24,7 @@ ada:x:5001:
 bob:x:5002:
 ml:x:5100:ada,bob
 domain users:x:5101:ada
+gr\xfcppe:x:5102:ada
 """
 
 
@@ -36,7 +37,7 @@ class Authd(unittest.TestCase):
         home.chmod(0o755)
         shutil.copy(BIN / "berth", home / "berth")
         (home / "passwd").write_text(PASSWD)
-        (home / "group").write_text(GROUP)
+        (home / "group").write_text(GROUP, encoding="latin-1")
         for name in ("ca", "users"):
             cls.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                         "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")

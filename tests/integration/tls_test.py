@@ -120,13 +120,26 @@ class Tls(unittest.TestCase):
         self.assertEqual(self.berth("queue", "create", "owners").returncode, OK)
         self.assertEqual(self.owner_of("by-name", authority.files("client")), "client")
         self.assertEqual(self.owner_of("by-identity", authority.files("ada")), "ada@corp.example")
-        self.assertEqual(self.owner_of("by-other-domain", authority.files("elsewhere-user")), "elsewhere-user")
+        self.assertIsNone(self.owner_of("by-other-domain", authority.files("elsewhere-user")))
         self.assertIsNone(self.owner_of("by-two", authority.files("two")))
         listed = self.berth("job", "list", "--owner", "ada@corp.example", "-o", "name").stdout.split()
         self.assertEqual(listed, ["job/by-identity"])
         self.assertIn("ada@corp.example", self.berth("job", "describe", "by-identity").stdout)
         self.assertEqual(self.berth("job", "suspend", "by-identity", tls=authority.files("ada")).returncode, OK)
         self.assertRegex(self.cluster.server.output(), r"job suspended.*by-identity.*ada@corp\.example.* at 127\.0\.0\.1")
+
+    def test_an_agent_speaks_for_the_node_of_its_identity(self):
+        authority = self.authority
+        authority.issue("node-i1", names="URI:spiffe://berth/node/i1")
+        authority.issue("user-i1", names="URI:spiffe://berth/user/i1")
+        own = self.cluster.add_agent("i1", tls=authority.files("node-i1"))
+        wait_until(lambda: self.nodes().get("i1") == "NODE_READY", 30, "it registers")
+        own.stop()
+        for node, certificate, words in [("i2", "node-i1", "is that of node"), ("i3", "user-i1", "is that of user")]:
+            agent = self.cluster.add_agent(node, tls=authority.files(certificate))
+            wait_until(lambda: words in agent.output(), 30, "the agent is told")
+            agent.stop()
+            self.assertNotIn(node, self.nodes())
 
     # ---- Certificates and authorities change while programs run
 

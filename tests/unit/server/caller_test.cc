@@ -79,10 +79,35 @@ TEST_CASE("caller: an identity of the trust domain goes before everything else")
   CheckUnknown(CallerFrom(access, names), "a certificate with several identities");
 }
 
-TEST_CASE(
-    "caller: identities of other trust domains, and groups without an identity, say nothing") {
+TEST_CASE("caller: an agent speaks for the node of its identity, and users for none") {
+  CertificateNames names = Named("agent");
+  CHECK(MayBeAgentOf(CallerFrom(Default(), names), "n1").ok());
+  CHECK(MayBeAgentOf(CallerWithoutTls(Default()), "n1").ok());
+  names.uris = {"spiffe://berth/node/n1"};
+  CHECK(MayBeAgentOf(CallerFrom(Default(), names), "n1").ok());
+  const absl::Status other = MayBeAgentOf(CallerFrom(Default(), names), "n2");
+  CHECK(absl::IsPermissionDenied(other));
+  CHECK(other.message() == "the certificate is that of node \"n1\", and not of node \"n2\"");
+  names.uris = {"spiffe://berth/user/n1"};
+  CHECK(MayBeAgentOf(CallerFrom(Default(), names), "n1").message() ==
+        "the certificate is that of user \"n1\", and not of node \"n1\"");
+}
+
+TEST_CASE("caller: identities of other trust domains are nobody's here") {
   CertificateNames names = Named("ada");
-  names.uris = {"spiffe://prod/user/root"};
+  for (const char* uri : {"spiffe://prod/user/ada", "spiffe://prod/node/n1"}) {
+    names.uris = {uri};
+    names.groups = {"admins"};
+    const Caller caller = CallerFrom(Default(), names);
+    CheckUnknown(caller, "a certificate of trust domain \"prod\"");
+    CHECK(MayBeAgentOf(caller, "n1").message() ==
+          "a certificate of trust domain \"prod\" is none of an agent");
+  }
+}
+
+TEST_CASE("caller: groups without an identity, and URIs of other forms, say nothing") {
+  CertificateNames names = Named("ada");
+  names.uris = {"spiffe://cluster.local/ns/default/sa/ada", "https://example.org/user/root"};
   names.groups = {"admins"};
   CHECK(CallerFrom(Default(), names).principal == Principal{Principal::Kind::kUser, "ada", {}});
 }

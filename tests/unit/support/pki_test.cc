@@ -316,6 +316,15 @@ TEST_CASE("pki: names that no certificate can carry are not issued") {
   CHECK(ParseSpiffeId(ReadCertificateNames(*pem)->uris[0])->name == host);
 }
 
+TEST_CASE("pki: names that a certificate can carry") {
+  CHECK(CanBeInCertificate("domain users"));
+  CHECK(CanBeInCertificate(std::string(kMaxNameBytes, 'a')));
+  CHECK_FALSE(CanBeInCertificate(""));
+  CHECK_FALSE(CanBeInCertificate("gr\xfcppe"));
+  CHECK_FALSE(CanBeInCertificate(std::string("a\0b", 3)));
+  CHECK_FALSE(CanBeInCertificate(std::string(kMaxNameBytes + 1, 'a')));
+}
+
 TEST_CASE("pki: an identity has one form") {
   for (const char* name :
        {"ada", "ada@corp.example", "a b", "a/b", "\xc3\xa9t\xc3\xa9", "100%", "n1.rack-2_x~"}) {
