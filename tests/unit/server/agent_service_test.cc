@@ -67,7 +67,8 @@ struct TestServer {
   Dispatcher dispatcher{&store, &executor};
   LeaseKeeper leases{&loop, &SystemClock()};
   AgentGateway gateway{&loop, &leases, &dispatcher};
-  AgentService service{&gateway};
+  CallerBook callers{config::v1::Access()};
+  AgentService service{&gateway, &callers};
   LoopThread thread{&loop, &SystemClock(), absl::Milliseconds(1)};
   int port = 0;
   std::unique_ptr<grpc::Server> server;
