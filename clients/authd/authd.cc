@@ -19,9 +19,11 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "clients/authd/account.h"
 #include "support/config_file.h"
 #include "support/log.h"
+#include "support/pki/auth_protocol.h"
 #include "support/pki/certificate.h"
 #include "support/proto_time.h"
 
@@ -33,6 +35,7 @@ constexpr absl::Duration kLongest = absl::Hours(168);
 constexpr absl::Duration kPatience = absl::Seconds(5);  // for a client that says nothing
 constexpr uint32_t kFirstUid = 1000;
 constexpr int kBacklog = 128;
+constexpr absl::Duration kNoDescriptorWait = absl::Milliseconds(50);
 
 absl::Status SystemError(absl::string_view what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat(what, " ", path, ": ", std::strerror(errno)));
@@ -124,7 +127,7 @@ absl::Status CompleteAuthdConfig(auth::v1::Authd* config) {
   if (config->servers().empty()) config->set_servers(config->certificate());
   if (config->trust_domain().empty()) config->set_trust_domain("berth");
   if (!config->has_lifetime()) ToProto(kCertificateLifetime, config->mutable_lifetime());
-  if (config->first_uid() == 0) config->set_first_uid(kFirstUid);
+  if (!config->has_first_uid()) config->set_first_uid(kFirstUid);
   std::vector<std::string> problems;
   const auto check = [&](bool ok, absl::string_view field, absl::string_view problem) {
     if (!ok) problems.push_back(absl::StrCat(field, ": ", problem));
@@ -138,6 +141,7 @@ absl::Status CompleteAuthdConfig(auth::v1::Authd* config) {
   }
   check(ParseSpiffeId(absl::StrCat("spiffe://", config->trust_domain(), "/user/a")).ok(),
         "trust_domain", "must be lower-case letters, digits, '.', '-' and '_'");
+  check(config->first_uid() > 0, "first_uid", "must be at least 1; for root set allow_root");
   const absl::Duration lifetime = DurationFrom(config->lifetime());
   check(lifetime >= kShortest && lifetime <= kLongest, "lifetime", "must be 5m..168h");
   check(config->log().level().empty() || IsLogLevel(config->log().level()), "log.level",
@@ -189,7 +193,10 @@ bool AuthDaemon::Run() {
   while (wanted[1].revents == 0) {
     if (poll(wanted.data(), wanted.size(), -1) < 0 || wanted[0].revents == 0) continue;
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (fd < 0) continue;
+    if (fd < 0) {  // no descriptor is free: calls under way will end
+      absl::SleepFor(kNoDescriptorWait);
+      continue;
+    }
     ucred peer{};
     socklen_t size = sizeof(peer);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {

@@ -23,9 +23,6 @@
 
 namespace berth {
 
-inline constexpr char kAuthSocket[] = "/run/berth/auth.sock";
-inline constexpr size_t kMaxAuthPacket = size_t{128} << 10;
-
 // Fills in the defaults. INVALID_ARGUMENT with the fields that are wrong.
 absl::Status CompleteAuthdConfig(auth::v1::Authd* config);
 

@@ -54,8 +54,8 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
       ->group(global);
   app.add_option("--auth-socket", options.auth_socket,
                  "socket of berth-authd, which gives certificates, or \"off\"; default "
-                 "/run/berth/auth.sock if it exists, no TLS files are given and the server is on "
-                 "another machine")
+                 "/run/berth/auth.sock if it exists and the server is on another machine; not used "
+                 "with --tls-certificate, --tls-key and --tls-ca")
       ->envname("BERTH_AUTH_SOCKET")
       ->group(global);
   app.add_option_function<std::string>(

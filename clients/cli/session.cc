@@ -4,8 +4,10 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "clients/cpp/auth_socket.h"
+#include "support/pki/auth_protocol.h"
 #include "support/visible.h"
 #include "support/visible_message.h"
 
@@ -23,7 +25,7 @@ TableStyle Session::table_style() const {
 absl::Status Session::FindCertificate() {
   if (!options.client.tls.empty() || options.auth_socket == "off") return absl::OkStatus();
   const bool given = !options.auth_socket.empty();
-  const std::string socket = given ? options.auth_socket : kDefaultAuthSocket;
+  const std::string socket = given ? options.auth_socket : kAuthSocket;
   // berthd on loopback mostly runs without TLS.
   const bool wanted =
       !IsLoopbackAddress(options.client.server) && access(socket.c_str(), F_OK) == 0;
@@ -65,7 +67,8 @@ ExitCode Session::Finish(const absl::Status& status) {
           << Visible(violation.description) << "\n";
   }
   if (violations.empty()) err() << "berth: " << Visible(status.message()) << "\n";
-  if (absl::IsUnavailable(status)) {
+  const bool of_server = !absl::StartsWith(status.message(), kAuthdErrors);
+  if (absl::IsUnavailable(status) && of_server) {
     const std::string hint = ConnectionHint(options.client.tls, status.message());
     const std::string& server = options.client.server;
     err() << "berth: " << (hint.empty() ? absl::StrCat("is berthd running at ", server, "?") : hint)

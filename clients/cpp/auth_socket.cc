@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "berth/auth/v1/auth.pb.h"
+#include "support/pki/auth_protocol.h"
 #include "support/pki/authority.h"
 #include "support/pki/certificate.h"
 
@@ -28,7 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxPacket = size_t{256} << 10;
 constexpr absl::Duration kPatience = absl::Seconds(20);  // it may wait for a directory server
 
 absl::Status SystemError(absl::StatusCode code, absl::string_view what, const std::string& path) {
@@ -75,7 +75,7 @@ absl::StatusOr<auth::v1::CertificateAnswer> Order(const std::string& socket,
   order.set_request(request);
   const std::string packet = order.SerializeAsString();
   if (send(fd, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) return BrokenOff(socket);
-  std::vector<char> answered(kMaxPacket);
+  std::vector<char> answered(kMaxAuthPacket);
   const ssize_t size = recv(fd, answered.data(), answered.size(), 0);
   if (size < 0) return BrokenOff(socket);
   auth::v1::CertificateAnswer answer;

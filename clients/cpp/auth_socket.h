@@ -10,7 +10,7 @@
 
 namespace berth {
 
-inline constexpr char kDefaultAuthSocket[] = "/run/berth/auth.sock";
+inline constexpr char kAuthdErrors[] = "berth-authd";  // begins messages about it
 
 // Where a user's certificates are kept: $XDG_RUNTIME_DIR/berth, else ~/.cache/berth.
 // FAILED_PRECONDITION without either.

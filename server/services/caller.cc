@@ -44,7 +44,7 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
   const absl::string_view key =
       pem.size() == 1 ? absl::string_view(pem[0].data(), pem[0].size()) : absl::string_view();
   {
-    absl::MutexLock lock(&mutex_);
+    absl::ReaderMutexLock lock(&mutex_);
     const auto known = by_certificate_.find(key);
     if (known != by_certificate_.end()) return known->second;
   }

@@ -190,7 +190,7 @@ absl::Status SetExtensions(X509* certificate, X509* issuer, const SpiffeId& id,
 // What ReadCertificateNames would refuse is not issued.
 absl::Status CheckNames(const SpiffeId& id, const std::vector<std::string>& groups) {
   const absl::StatusOr<SpiffeId> again = ParseSpiffeId(ToUri(id));
-  if (!again.ok() || !(*again == id) || ToUri(id).size() > kMaxNameBytes) {
+  if (!again.ok() || !(*again == id) || ToUri(id).size() > kMaxUriBytes) {
     return absl::InvalidArgumentError("a certificate cannot carry this name");
   }
   if (groups.size() <= kMaxCertificateGroups) return absl::OkStatus();
@@ -323,6 +323,9 @@ absl::StatusOr<std::string> Authority::Issue(absl::string_view request, const Sp
   if (!status.ok()) return status;
   absl::StatusOr<std::string> pem = Signed(certificate, parts_->key.get());
   if (!pem.ok()) return pem;
+  if (pem->size() > kMaxCertificateBytes) {
+    return absl::InvalidArgumentError("these groups do not fit into a certificate: too many bytes");
+  }
   // What could not be read again would be refused at every connection.
   const absl::StatusOr<CertificateNames> names = ReadCertificateNames(*pem);
   if (!names.ok()) return names.status();

@@ -26,28 +26,30 @@ absl::Status BadName(absl::string_view what, absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat("the certificate's ", what, " ", problem));
 }
 
-absl::Status CheckName(absl::string_view what, absl::string_view name) {
-  if (name.size() > kMaxNameBytes) return BadName(what, "is too long");
+absl::Status CheckName(absl::string_view what, absl::string_view name,
+                       size_t most_bytes = kMaxNameBytes) {
+  if (name.size() > most_bytes) return BadName(what, "is too long");
   if (name.find('\0') != absl::string_view::npos) return BadName(what, "contains NUL");
   if (FirstBadUtf8(name) != absl::string_view::npos) return BadName(what, "is not UTF-8");
   return absl::OkStatus();
 }
 
 // The text in UTF-8, whatever the string's type.
-absl::StatusOr<std::string> TextOf(absl::string_view what, const ASN1_STRING* string) {
+absl::StatusOr<std::string> TextOf(absl::string_view what, const ASN1_STRING* string,
+                                   size_t most_bytes) {
   unsigned char* utf8 = nullptr;
   const int size = ASN1_STRING_to_UTF8(&utf8, string);
   if (size < 0) return OpenSslError(absl::StrCat("the certificate's ", what));
   std::string text(reinterpret_cast<char*>(utf8), static_cast<size_t>(size));
   OPENSSL_free(utf8);
-  if (absl::Status status = CheckName(what, text); !status.ok()) return status;
+  if (absl::Status status = CheckName(what, text, most_bytes); !status.ok()) return status;
   return text;
 }
 
 absl::Status AddName(absl::string_view what, const ASN1_STRING* string, size_t most,
-                     std::vector<std::string>* names) {
+                     std::vector<std::string>* names, size_t most_bytes = kMaxNameBytes) {
   if (names->size() >= most) return BadName(what, absl::StrCat("has more than ", most, " values"));
-  absl::StatusOr<std::string> text = TextOf(what, string);
+  absl::StatusOr<std::string> text = TextOf(what, string, most_bytes);
   if (!text.ok()) return text.status();
   names->push_back(*std::move(text));
   return absl::OkStatus();
@@ -84,7 +86,7 @@ absl::Status ReadAlternativeNames(const X509* certificate, CertificateNames* nam
     const void* value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(found.get(), i), &kind);
     const auto* string = static_cast<const ASN1_STRING*>(value);
     absl::Status status;
-    if (kind == GEN_URI) status = AddName("URI", string, kMaxNames, &names->uris);
+    if (kind == GEN_URI) status = AddName("URI", string, kMaxNames, &names->uris, kMaxUriBytes);
     if (kind == GEN_EMAIL) status = AddName("e-mail address", string, kMaxNames, &names->emails);
     if (kind == GEN_DNS) status = AddName("host name", string, kMaxNames, &names->hosts);
     if (!status.ok()) return status;

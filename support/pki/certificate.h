@@ -13,7 +13,7 @@
 
 namespace berth {
 
-// Names are UTF-8 without NUL, each at most kMaxNameBytes.
+// Names are UTF-8 without NUL, each at most kMaxNameBytes; URIs at most kMaxUriBytes.
 struct CertificateNames {
   std::string common_name;  // of the subject; empty if it has none, or several
   std::vector<std::string> organizational_units;  // of the subject, in order
@@ -25,9 +25,11 @@ struct CertificateNames {
 };
 
 inline constexpr size_t kMaxNameBytes = 253;
-inline constexpr size_t kMaxNames = 100;               // of each list but groups
+inline constexpr size_t kMaxUriBytes = 2048;  // as SPIFFE IDs; a name may triple when it is encoded
+inline constexpr size_t kMaxNames = 100;      // of each list but groups
 inline constexpr size_t kMaxCertificateGroups = 1000;  // a user of a large directory has hundreds
-inline constexpr size_t kMaxCertificateBytes = size_t{256} << 10;  // PEM
+inline constexpr size_t kMaxCertificateBytes = size_t{64}
+                                               << 10;  // PEM; OpenSSL's peers take 100 KB
 
 // The extension with the groups of a user: SEQUENCE OF UTF8String. The arc is a UUID
 // (ITU-T X.667), which needs no registration.

@@ -23,8 +23,8 @@ std::string Pem(absl::string_view type, absl::string_view der) {
   return absl::StrCat(text, "-----END ", type, "-----\n");
 }
 
-void CheckName(const std::string& name) {
-  BERTH_CHECK(name.size() <= kMaxNameBytes);
+void CheckName(const std::string& name, size_t most_bytes = kMaxNameBytes) {
+  BERTH_CHECK(name.size() <= most_bytes);
   BERTH_CHECK(name.find('\0') == std::string::npos);
   BERTH_CHECK(FirstBadUtf8(name) == absl::string_view::npos);
 }
@@ -36,7 +36,9 @@ void CheckCertificate(absl::string_view der) {
   for (const auto* list : {&names->organizational_units, &names->uris, &names->emails,
                            &names->hosts, &names->groups}) {
     BERTH_CHECK(list->size() <= (list == &names->groups ? kMaxCertificateGroups : kMaxNames));
-    for (const std::string& name : *list) CheckName(name);
+    for (const std::string& name : *list) {
+      CheckName(name, list == &names->uris ? kMaxUriBytes : kMaxNameBytes);
+    }
   }
   for (const std::string& group : names->groups) BERTH_CHECK(!group.empty());
   BERTH_CHECK(!names->serial.empty());

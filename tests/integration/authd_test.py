@@ -128,6 +128,7 @@ class Authd(unittest.TestCase):
             result = self.berth(5001, "queue", "list")
             self.assertEqual(result.returncode, 5)
             self.assertIn("berth-authd at", result.stderr)
+            self.assertNotIn("is berthd running", result.stderr)
         finally:
             self.authd.start()
             wait_until(self.socket.exists, 20, "berth-authd listens")

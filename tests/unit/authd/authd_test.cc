@@ -15,6 +15,7 @@
 #include "clients/authd/account.h"
 #include "clients/cpp/auth_socket.h"
 #include "support/log.h"
+#include "support/pki/auth_protocol.h"
 #include "support/pki/certificate.h"
 #include "support/proto_time.h"
 #include "tests/unit/storage/temp_directory.h"
@@ -172,7 +173,7 @@ TEST_CASE("authd: a directory that others can use is refused") {
 TEST_CASE("authd: root and system users get none by default") {
   Site site;
   site.config().set_allow_root(false);
-  site.config().set_first_uid(geteuid() == 0 ? 0 : geteuid() + 1);
+  site.config().set_first_uid(geteuid() + 1);
   site.Start();
   const absl::Status refused = site.Get().status();
   CHECK(absl::IsPermissionDenied(refused));
@@ -258,6 +259,8 @@ TEST_CASE("authd: configurations that cannot work are refused") {
              Contains("trust_domain: "));
   CHECK_THAT(problem([](auth::v1::Authd& c) { c.mutable_lifetime()->set_seconds(1); }),
              Contains("lifetime: must be 5m..168h"));
+  CHECK_THAT(problem([](auth::v1::Authd& c) { c.set_first_uid(0); }),
+             Contains("first_uid: must be at least 1"));
   CHECK_THAT(problem([](auth::v1::Authd& c) { c.mutable_log()->set_level("loud"); }),
              Contains("log.level: "));
   Site site;

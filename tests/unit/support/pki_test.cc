@@ -280,8 +280,9 @@ TEST_CASE("pki: a certificate with names that cannot be compared identifies nobo
   CHECK_THAT(refusal(groups + "DER:30:02:0c:00"), Contains("empty name"));
   CHECK_THAT(refusal(groups + "DER:30:03:0c:01:00"), Contains("contains NUL"));
   CHECK_THAT(refusal(groups + "DER:30:03:0c:01:ff"), Contains("list of groups"));
-  CHECK_THAT(refusal(absl::StrCat("subjectAltName=URI:spiffe://a/user/", std::string(254, 'b'))),
-             Contains("too long"));
+  CHECK_THAT(
+      refusal(absl::StrCat("subjectAltName=URI:spiffe://a/user/", std::string(kMaxUriBytes, 'b'))),
+      Contains("too long"));
   CHECK_FALSE(ReadCertificateNames("").ok());
   CHECK_FALSE(ReadCertificateNames(std::string(kMaxCertificateBytes + 1, 'a')).ok());
 }
@@ -306,6 +307,14 @@ TEST_CASE("pki: names that no certificate can carry are not issued") {
   CHECK(refused(kAda, {"\xff"}));
   CHECK(refused(kAda, std::vector<std::string>(kMaxCertificateGroups + 1, "g")));
   CHECK_FALSE(refused(kAda, std::vector<std::string>(kMaxCertificateGroups, "g")));
+  CHECK(Issue(authority, request, kAda,
+              std::vector<std::string>(kMaxCertificateGroups, std::string(kMaxNameBytes, 'g')))
+            .status()
+            .message() == "these groups do not fit into a certificate: too many bytes");
+  // As long as a name may be, of characters that are encoded.
+  const SpiffeId longest{"prod", Kind::kUser, std::string(kMaxNameBytes, '@')};
+  CHECK(ParseSpiffeId(ReadCertificateNames(Issue(authority, request, longest).value())->uris.at(0))
+            .value() == longest);
   // Longer than a common name may be.
   const std::string host = absl::StrCat(std::string(63, 'n'), ".", std::string(63, 'n'));
   const auto pem = Issue(authority, request, {"prod", Kind::kNode, host});

@@ -1,0 +1,18 @@
+// What berth-authd and its clients agree on, besides the messages (proto/berth/auth/v1).
+#ifndef BERTH_SUPPORT_PKI_AUTH_PROTOCOL_H_
+#define BERTH_SUPPORT_PKI_AUTH_PROTOCOL_H_
+
+#include <cstddef>
+
+#include "support/pki/certificate.h"
+
+namespace berth {
+
+inline constexpr char kAuthSocket[] = "/run/berth/auth.sock";
+// Of a message: a certificate, the authority of servers, and less than that besides. The kernel
+// takes packets of this size by default (net.core.wmem_default).
+inline constexpr size_t kMaxAuthPacket = 2 * kMaxCertificateBytes + (size_t{16} << 10);
+
+}  // namespace berth
+
+#endif  // BERTH_SUPPORT_PKI_AUTH_PROTOCOL_H_
