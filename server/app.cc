@@ -44,6 +44,7 @@
 #include "server/metrics/metrics.h"
 #include "server/planning/policy_record.h"
 #include "server/services/acceptor.h"
+#include "server/services/access_service.h"
 #include "server/services/agent_service.h"
 #include "server/services/caller.h"
 #include "server/services/cluster_service.h"
@@ -51,6 +52,7 @@
 #include "server/services/hyper_node_service.h"
 #include "server/services/job_service.h"
 #include "server/services/node_service.h"
+#include "server/services/open_streams.h"
 #include "server/services/queue_service.h"
 #include "server/services/watch_service.h"
 #include "server/validation/lifecycle.h"
@@ -67,7 +69,8 @@ namespace {
 // Limits of the gRPC server besides those of the configuration.
 constexpr size_t kGrpcMemoryBytes = size_t{1} << 30;
 constexpr int kStreamsPerConnection = 10'000;
-constexpr absl::Duration kLoopSilence = absl::Seconds(30);  // /healthz fails after this time
+constexpr absl::Duration kLoopSilence = absl::Seconds(30);   // /healthz fails after this time
+constexpr absl::Duration kRecheckPeriod = absl::Seconds(5);  // certificates of streams expire
 constexpr absl::Duration kTrimPeriod = absl::Minutes(10);
 constexpr absl::Duration kSignOfLife = absl::Seconds(1);
 constexpr absl::Duration kFarewell = absl::Milliseconds(250);  // see StopCalls
@@ -118,6 +121,7 @@ class App::Parts {
   void WireServices();
   void Adopt(const config::v1::Server& config);
   void MaintainLog();
+  void WarnWithoutRules() const;
   absl::Status Listen();
   void RunLoop();
   HttpAnswer Health() const;
@@ -165,6 +169,7 @@ class App::Parts {
   RefusedStarts refused_starts_;
   EventLog event_log_;
   std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<OpenStreams> streams_;
   ServiceContext context_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<QueueService> queue_service_;
@@ -174,6 +179,7 @@ class App::Parts {
   std::unique_ptr<AgentService> agent_service_;
   std::unique_ptr<ExplainService> explain_service_;
   std::unique_ptr<HyperNodeService> hyper_node_service_;
+  std::unique_ptr<AccessService> access_service_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LoopThread> loop_thread_;
@@ -191,7 +197,7 @@ App::Parts::Parts(const config::v1::Server& config, Reloader::Read reread,
       reloader_(config, Holdable(std::move(reread)),
                 [this](const config::v1::Server& changed) { Adopt(changed); }),
       health_(std::move(health)),
-      callers_(config.access()) {}
+      callers_(config.access(), config.tls().ca()) {}
 
 absl::Status App::Parts::Start(const StoreOpener& open_store) {
   if (absl::Status status = StartHttp(); !status.ok()) return status;
@@ -199,6 +205,7 @@ absl::Status App::Parts::Start(const StoreOpener& open_store) {
   Wire();
   if (absl::Status status = MakeDefaultQueue(*loop_); !status.ok()) return status;
   RunLoop();
+  WarnWithoutRules();
   if (absl::Status status = Listen(); !status.ok()) return status;
   ready_ = true;
   return absl::OkStatus();
@@ -325,6 +332,8 @@ void App::Parts::Wire() {
 }
 
 void App::Parts::WireServices() {
+  streams_ = std::make_unique<OpenStreams>(loop_.get(), read_executor_.get());
+  loop_->AddListener(streams_.get());
   context_ = {
       .loop = loop_.get(),
       .store = store_.get(),
@@ -332,6 +341,7 @@ void App::Parts::WireServices() {
       .requests = &requests_,
       .edits = &edits_,
       .callers = &callers_,
+      .streams = streams_.get(),
       .limits = config_.limits(),
       .run_as = config_.run_as(),
       .defaults = &job_defaults_,
@@ -344,16 +354,19 @@ void App::Parts::WireServices() {
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);
   node_service_ = std::make_unique<NodeService>(&context_);
-  watch_service_ = std::make_unique<WatchService>(watches_.get());
+  watch_service_ = std::make_unique<WatchService>(&context_, watches_.get(), streams_.get());
   cluster_service_ = std::make_unique<ClusterService>(
       &context_, start_, &reloader_, maintenance_.get(),
       ClusterService::Backups{.store = store_.get(),
                               .executor = log_executor_.get(),
                               .directory = config_.backup_directory(),
                               .health = health_.get()});
-  agent_service_ = std::make_unique<AgentService>(gateway_.get(), &callers_);
+  agent_service_ = std::make_unique<AgentService>(
+      gateway_.get(),
+      AgentDoor{.callers = &callers_, .loop = loop_.get(), .streams = streams_.get()});
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
+  access_service_ = std::make_unique<AccessService>(&context_);
   if (http_ != nullptr) {
     http_->SetHandler(
         "/metrics",
@@ -385,6 +398,7 @@ void App::Parts::RunLoop() {
   loop_thread_->AddPeriodic(MigKeeper::kTick, [this] { migs_->Tick(); });
   loop_thread_->AddPeriodic(EndedKeeper::kTick, [this] { ended_->Tick(); });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
+  loop_thread_->AddPeriodic(kRecheckPeriod, [this] { streams_->Recheck(); });
   loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { MaintainLog(); }); });
   Housekeeping();
   loop_thread_->Start();
@@ -401,6 +415,17 @@ void App::Parts::MaintainLog() {
   if (renewed.ok() && *renewed) loop_->Replan();
   const absl::Status trimmed = TrimHistory(*store_, now, history);
   if (!trimmed.ok()) LogWarn("the log history cannot be trimmed", {{"error", trimmed}});
+}
+
+void App::Parts::WarnWithoutRules() const {
+  const bool enforced =
+      loop_->Read([](const ClusterState& state, uint64_t) { return state.access().enforced(); });
+  if (enforced) return;
+  LogWarn(
+      "NO ACCESS RULES: every client that can connect may do everything; write rules with "
+      "`berth access init`",
+      {{"clients",
+        config_.tls().ca().empty() ? "all users of this machine" : "all with a certificate"}});
 }
 
 absl::Status App::Parts::Listen() {
@@ -427,7 +452,7 @@ absl::Status App::Parts::Listen() {
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
            cluster_service_.get(), agent_service_.get(), explain_service_.get(),
-           hyper_node_service_.get()}) {
+           hyper_node_service_.get(), access_service_.get()}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();

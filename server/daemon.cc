@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "server/access/table.h"
 #include "server/app.h"
 #include "server/config/config.h"
 #include "server/convert/values.h"
@@ -32,6 +33,7 @@ struct Flags {
   std::string log_level;
   std::string fsck;
   std::string restore;
+  bool access_table = false;
 };
 
 int Fail(const absl::Status& status) {
@@ -156,6 +158,8 @@ void AddOptions(CLI::App& cli, Flags* flags) {
                  "check the backup in DIR, copy it to the directory of the store, which must be "
                  "missing or empty, and exit")
       ->type_name("DIR");
+  cli.add_flag("--access-table", flags->access_table,
+               "print which right each method of the API needs, and exit");
   cli.set_version_flag("--version", std::string("berthd ") + kBerthVersion);
 }
 
@@ -166,6 +170,10 @@ int RunDaemon(int argc, char** argv) {
   CLI::App cli("berthd: the control plane of a Berth cluster");
   AddOptions(cli, &flags);
   if (const auto code = ParseCommandLine(cli, argc, argv); code.has_value()) return *code;
+  if (flags.access_table) {
+    std::cout << AccessTable();
+    return 0;
+  }
   if (!flags.restore.empty()) return RestoreStore(flags);
   return flags.fsck.empty() ? Serve(flags) : CheckStore(flags.fsck);
 }

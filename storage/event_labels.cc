@@ -18,7 +18,10 @@ struct Before {
   LabelsBefore out = {};
 
   void operator()(const QueueDeleted& event) {
-    if (const Queue* queue = state.queues().Find(event.id)) out.name = queue->spec.name;
+    const Queue* queue = state.queues().Find(event.id);
+    if (queue == nullptr) return;
+    out.name = queue->spec.name;
+    out.seen_in = queue->spec.parent;
   }
   void operator()(const NodeDeleted& event) {
     if (const Node* node = state.nodes().Find(event.id)) out.name = node->spec.name;
@@ -28,7 +31,11 @@ struct Before {
     if (domain != nullptr) out.name = domain->spec.name;
   }
   void operator()(const JobDeleted& event) {
-    if (const Job* job = state.jobs().Find(event.id)) out.name = job->name;
+    const Job* job = state.jobs().Find(event.id);
+    if (job == nullptr) return;
+    out.name = job->name;
+    out.seen_in = job->queue;
+    out.owner = job->owner;
   }
   void operator()(const NodeRegistered& event) { TasksOn(event.id); }
   void operator()(const NodeSilenced& event) { TasksOn(event.id); }
@@ -57,7 +64,10 @@ struct Labeler {
   void operator()(const QueueCreated& event) { LabelQueue(event.id); }
   void operator()(const QueueUpdated& event) { LabelQueue(event.id); }
   void operator()(const QueueOpened& event) { LabelQueue(event.id); }
-  void operator()(const QueueDeleted&) { out->set_queue_name(before.name); }
+  void operator()(const QueueDeleted&) {
+    out->set_queue_name(before.name);
+    out->set_seen_in(before.seen_in.value);
+  }
 
   void operator()(const NodeRegistered& event) { LabelNode(event.id); }
   void operator()(const NodeSilenced& event) { LabelNode(event.id); }
@@ -76,7 +86,11 @@ struct Labeler {
   void operator()(const JobCancelled& event) { LabelJob(event.id); }
   void operator()(const JobSuspended& event) { LabelJob(event.id); }
   void operator()(const JobStatusChanged& event) { LabelJob(event.job); }
-  void operator()(const JobDeleted&) { out->set_job_name(before.name); }
+  void operator()(const JobDeleted&) {
+    out->set_job_name(before.name);
+    out->set_seen_in(before.seen_in.value);
+    out->set_owner(before.owner);
+  }
 
   void operator()(const TaskReported& event) {
     LabelTask(NameJob(event.task.job), event.task.task);

@@ -20,6 +20,8 @@ namespace berth {
 // on a node.
 struct LabelsBefore {
   std::string name;
+  QueueId seen_in;    // LogEvent.seen_in
+  std::string owner;  // of a deleted job
   std::vector<std::pair<TaskKey, TaskState>> tasks;  // in key order
 };
 LabelsBefore LookBefore(const ClusterState& state, const EventBody& event);

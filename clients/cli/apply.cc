@@ -213,6 +213,7 @@ absl::StatusOr<v1::SubmitJobsResponse> Submit(Session& session, const Manifests&
   v1::SubmitJobsRequest request;
   request.set_dry_run(options.dry_run);
   request.set_request_id(options.request_id);
+  request.set_on_behalf_of(options.on_behalf_of);
   for (const Manifest* job : jobs) *request.add_jobs() = job->job;
   return (*client)->Submit(request);
 }

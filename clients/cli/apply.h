@@ -34,6 +34,7 @@ struct SubmitOptions {
   bool dry_run = false;          // nothing is stored; prints where a single job would run
   bool print_manifests = false;  // with dry_run: prints the accepted manifests instead
   std::string request_id;
+  std::string on_behalf_of;  // the user who owns the jobs; default: the caller
 };
 // Submits the jobs of all manifests, in one call for each thousand. Adds the names of the submitted
 // jobs to `names`.

@@ -26,6 +26,7 @@ const std::map<std::string, Formats>& All() {
   static const Formats none, json = {F::kJson}, events = {F::kTable, F::kJson}, text = {F::kTable},
                              names = {F::kTable, F::kName},
                              values = {F::kTable, F::kJson, F::kYaml},
+                             who = {F::kTable, F::kJson, F::kYaml, F::kName},
                              all = {F::kTable, F::kWide, F::kJson, F::kYaml, F::kName};
   static const auto* commands = new std::map<std::string, Formats>{{"apply", names},
                                                                    {"submit", all},
@@ -84,7 +85,18 @@ const std::map<std::string, Formats>& All() {
                                                                    {"cluster finalize", values},
                                                                    {"cluster backup", all},
                                                                    {"cluster pause", values},
-                                                                   {"cluster resume", text}};
+                                                                   {"cluster resume", text},
+                                                                   {"whoami", who},
+                                                                   {"access list", values},
+                                                                   {"access roles", values},
+                                                                   {"access check", values},
+                                                                   {"access grant", text},
+                                                                   {"access revoke", text},
+                                                                   {"access init", text},
+                                                                   {"access set-role", text},
+                                                                   {"access delete-role", text},
+                                                                   {"access refuse", text},
+                                                                   {"access readmit", text}};
   return *commands;
 }
 

@@ -86,6 +86,8 @@ void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
       ->check(kIsDuration);
   submit->add_option("--request-id", arguments->options.request_id,
                      "the same id never submits twice; default: a random id");
+  submit->add_option("--on-behalf-of", arguments->options.on_behalf_of,
+                     "the user who shall own the jobs; needs job.submitFor");
   submit->add_option("--ignore", arguments->ignored, kIgnoreHelp)
       ->delimiter(',')
       ->allow_extra_args(false);

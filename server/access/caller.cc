@@ -46,6 +46,7 @@ std::vector<SpiffeId> IdentitiesIn(const CertificateNames& certificate) {
 
 void TakeIdentity(const SpiffeId& id, const std::string& trust_domain,
                   const CertificateNames& certificate, Caller* caller) {
+  caller->proof = Proof::kIdentity;
   const bool is_node = id.kind == SpiffeId::Kind::kNode;
   caller->principal.kind = is_node ? Principal::Kind::kNode : Principal::Kind::kUser;
   if (id.trust_domain != trust_domain) {
@@ -93,6 +94,7 @@ void ApplyRules(const config::v1::Access& access, const CertificateNames& certif
   for (const CertificateRule& rule : access.certificates()) {
     const std::optional<absl::string_view> name = NameBy(rule, certificate);
     if (!name.has_value()) continue;
+    caller->proof = Proof::kRule;
     SetName(*name, caller);
     std::vector<std::string> groups(rule.groups().begin(), rule.groups().end());
     if (rule.groups_from_units()) {
@@ -104,41 +106,93 @@ void ApplyRules(const config::v1::Access& access, const CertificateNames& certif
   caller->why_unknown = "a certificate that no entry of access.certificates fits";
 }
 
+void FindUser(const config::v1::Access& access, const CertificateNames& certificate,
+              const std::vector<SpiffeId>& ids, Caller* caller) {
+  if (ids.size() > 1) {
+    caller->why_unknown = "a certificate with several identities";
+  } else if (ids.size() == 1) {
+    TakeIdentity(ids[0], access.trust_domain(), certificate, caller);
+  } else if (caller->of_users) {
+    caller->why_unknown = "a certificate of the users' authority without the identity of a user";
+  } else if (!access.certificates().empty()) {
+    ApplyRules(access, certificate, caller);
+  } else if (certificate.common_name.empty()) {
+    caller->why_unknown = "a certificate without one common name";
+  } else {
+    caller->proof = Proof::kCommonName;
+    SetName(certificate.common_name, caller);
+  }
+  if (!caller->of_users || caller->principal.kind == Principal::Kind::kUser) return;
+  caller->principal = {};
+  caller->why_unknown = "a certificate of the users' authority with the identity of a node";
+}
+
 }  // namespace
+
+bool IsAdministrator(const config::v1::Administrators& administrators, const Principal& principal) {
+  if (principal.kind != Principal::Kind::kUser || principal.name.empty()) return false;
+  const auto has = [](const auto& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return has(administrators.users(), principal.name) ||
+         std::any_of(principal.groups.begin(), principal.groups.end(),
+                     [&](const auto& group) { return has(administrators.groups(), group); });
+}
+
+absl::string_view NameOf(Proof proof) {
+  switch (proof) {
+    case Proof::kNone:
+      return "none";
+    case Proof::kLocal:
+      return "a local connection without TLS";
+    case Proof::kIdentity:
+      return "the identity in the certificate";
+    case Proof::kRule:
+      return "the certificate, by access.certificates";
+    case Proof::kCommonName:
+      return "the common name of the certificate";
+  }
+  return "";
+}
 
 Caller CallerWithoutTls(const config::v1::Access& access) {
   Caller caller;
   caller.principal.name = access.without_tls().user();
   const auto& groups = access.without_tls().groups();
   SetGroups({groups.begin(), groups.end()}, &caller.principal);
-  if (caller.principal.name.empty()) caller.why_unknown = "a client without TLS";
+  if (caller.principal.name.empty()) {
+    caller.why_unknown = "a client without TLS";
+  } else {
+    caller.proof = Proof::kLocal;
+  }
+  caller.administrator = IsAdministrator(access.administrators(), caller.principal);
   return caller;
 }
 
-Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate) {
+Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate,
+                  bool of_users) {
   Caller caller{.principal = {},
                 .why_unknown = {},
+                .of_users = of_users,
                 .tls = true,
-                .common_name = certificate.common_name,
-                .serial = certificate.serial};
+                .common_name = of_users ? std::string() : certificate.common_name,
+                .serial = certificate.serial,
+                .expires = certificate.not_after};
   const std::vector<SpiffeId> ids = IdentitiesIn(certificate);
   caller.by_identity = !ids.empty();
-  if (ids.size() > 1) {
-    caller.why_unknown = "a certificate with several identities";
-  } else if (ids.size() == 1) {
-    TakeIdentity(ids[0], access.trust_domain(), certificate, &caller);
-  } else if (!access.certificates().empty()) {
-    ApplyRules(access, certificate, &caller);
-  } else if (certificate.common_name.empty()) {
-    caller.why_unknown = "a certificate without one common name";
-  } else {
-    SetName(certificate.common_name, &caller);
-  }
+  FindUser(access, certificate, ids, &caller);
+  caller.administrator = IsAdministrator(access.administrators(), caller.principal);
   return caller;
 }
 
-absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node) {
-  if (!caller.by_identity) return absl::OkStatus();
+absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node, bool identities) {
+  const bool may_be_any = !caller.by_identity && !caller.of_users && !identities;
+  if (may_be_any) return absl::OkStatus();
+  if (!caller.by_identity && !caller.of_users) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "agents need the identity of their node in the certificate (access.nodeIdentities), ",
+        "here that of ", Quoted(node)));
+  }
   if (caller.principal.name.empty()) {
     return absl::PermissionDeniedError(absl::StrCat(caller.why_unknown, " is none of an agent"));
   }

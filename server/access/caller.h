@@ -2,10 +2,12 @@
 #ifndef BERTH_SERVER_ACCESS_CALLER_H_
 #define BERTH_SERVER_ACCESS_CALLER_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
 #include "core/access/access.h"
 
@@ -13,24 +15,36 @@ namespace berth {
 
 struct CertificateNames;
 
+// How a caller proved who it is.
+enum class Proof : uint8_t { kNone, kLocal, kIdentity, kRule, kCommonName };
+absl::string_view NameOf(Proof proof);  // for people
+
 struct Caller {
-  Principal principal;       // without a name: nobody
-  std::string why_unknown;   // then the reason, for people
-  bool by_identity = false;  // the certificate has identities of Berth's form
-  bool tls = false;          // with a certificate of the authority
-  std::string common_name;   // of the certificate; empty if it has none, or several
-  std::string serial;        // of the certificate
+  Principal principal;      // without a name: nobody
+  std::string why_unknown;  // then the reason, for people
+  Proof proof = Proof::kNone;
+  bool administrator = false;  // by the configuration: may do everything
+  bool by_identity = false;    // the certificate has identities of Berth's form
+  bool of_users = false;       // the authority of users signed it: no agent, and no common name
+  bool tls = false;            // with a certificate of the authority
+  std::string common_name;     // of the certificate; empty if it has none, or several
+  std::string serial;          // of the certificate
+  absl::Time expires = absl::InfiniteFuture();  // the certificate
 };
 
 inline constexpr char kDefaultTrustDomain[] = "berth";
 
-// `access` is completed.
+// `access` is completed. `of_users`: access.user_authorities has signed the certificate.
 Caller CallerWithoutTls(const config::v1::Access& access);
-Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate);
+Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate,
+                  bool of_users);
+
+bool IsAdministrator(const config::v1::Administrators& administrators, const Principal& principal);
 
 // Whether the caller may connect as the agent of this node. PERMISSION_DENIED: its identity is that
-// of a user, or of another node. Certificates without an identity may be those of agents.
-absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node);
+// of a user, or of another node. Certificates without an identity may be those of agents, unless
+// `identities` are required (access.node_identities).
+absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node, bool identities);
 
 // The user in quotes, or "a certificate without ..." and the like.
 std::string TextOf(const Caller& caller);

@@ -1,6 +1,7 @@
 #include "server/access/permit.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,7 +25,8 @@ std::string SubjectText(const Subject& subject) {
 }
 
 std::string WhoMayGrant(const std::vector<Subject>& subjects) {
-  if (subjects.empty()) return "; an administrator of the configuration may grant it";
+  if (subjects.empty())
+    return "; an administrator of the configuration (access.administrators) may grant it";
   return absl::StrCat(", which ",
                       absl::StrJoin(subjects, " and ",
                                     [](std::string* out, const Subject& subject) {
@@ -33,21 +35,25 @@ std::string WhoMayGrant(const std::vector<Subject>& subjects) {
                       " may grant");
 }
 
-absl::Status Refuse(const ClusterState& state, const Caller& caller, Verb verb, QueuePath path,
+absl::Status Refuse(const ClusterState& state, const Caller& caller, Verb verb, QueueId queue,
                     absl::string_view act) {
-  const AccessRemedy remedy = AccessRemedyFor(state.access(), verb, path);
-  const std::string where =
-      remedy.queue == kRootQueue
-          ? "for the cluster"
-          : absl::StrCat("in queue ", Quoted(state.queues().At(remedy.queue).spec.name));
-  return absl::PermissionDeniedError(absl::StrCat(TextOf(caller), " may not ", act, " (",
-                                                  NameOf(verb), "): role ", remedy.role, " ", where,
-                                                  " allows it", WhoMayGrant(remedy.may_grant)));
+  return absl::PermissionDeniedError(absl::StrCat(
+      TextOf(caller), " may not ", act, " (", NameOf(verb), "): ", RemedyText(state, verb, queue)));
 }
 
 bool Owns(const Caller& caller, const Job& job) {
   return caller.principal.kind == Principal::Kind::kUser && !job.owner.empty() &&
          caller.principal.name == job.owner;
+}
+
+constexpr VerbSet kAllVerbs = [] {
+  VerbSet all;
+  for (size_t i = 0; i < kVerbs; ++i) all.Add(static_cast<Verb>(i));
+  return all;
+}();
+
+absl::string_view WhatOf(const Caller& caller) {
+  return caller.principal.kind == Principal::Kind::kNode ? "node" : "user";
 }
 
 }  // namespace
@@ -58,34 +64,90 @@ PathToRoot PathOf(const ClusterState& state, QueueId queue) {
   return path;
 }
 
-absl::Status PermitOnCluster(const ClusterState& state, const Caller& caller, Verb verb,
-                             absl::string_view act) {
-  const QueuePath path(&kRootQueue, 1);
-  if (Allowed(state.access(), caller.principal, verb, path)) return absl::OkStatus();
-  return Refuse(state, caller, verb, path, act);
+VerbSet Rights::At(const ClusterState& state, QueueId queue) {
+  const bool all = !state.access().enforced() || caller_->administrator;
+  if (all) return caller_->principal.kind == Principal::Kind::kUser ? kAllVerbs : VerbSet();
+  if (version_ != state.access_version()) {
+    known_.clear();
+    version_ = state.access_version();
+  }
+  const auto [entry, added] = known_.try_emplace(queue);
+  if (added) {
+    entry->second = state.access().RightsAt(caller_->principal, PathOf(state, queue));
+  }
+  return entry->second;
 }
 
-absl::Status PermitOnQueue(const ClusterState& state, const Caller& caller, Verb verb,
-                           const Queue& queue, absl::string_view act) {
-  const PathToRoot path = PathOf(state, queue.id);
-  if (Allowed(state.access(), caller.principal, verb, path)) return absl::OkStatus();
-  return Refuse(state, caller, verb, path, act);
+bool Rights::OnJob(const ClusterState& state, Verb verb, const Job& job) {
+  return (kOwnerVerbs.Has(verb) && Owns(*caller_, job)) || At(state, job.queue).Has(verb);
 }
 
-absl::Status PermitOnJob(const ClusterState& state, const Caller& caller, Verb verb, const Job& job,
-                         absl::string_view act) {
-  if (MayOnJob(state, caller, verb, job)) return absl::OkStatus();
-  if (!MayOnJob(state, caller, Verb::kListJobs, job)) return NoSuchJob(job.name);
-  return Refuse(state, caller, verb, PathOf(state, job.queue), act);
+bool Rights::SeesAll(const ClusterState& state) {
+  constexpr VerbSet kToSee = {Verb::kReadCluster, Verb::kReadQueue, Verb::kListJobs};
+  return At(state, kRootQueue).Contains(kToSee);
 }
 
-bool MayOnQueue(const ClusterState& state, const Caller& caller, Verb verb, QueueId queue) {
-  return Allowed(state.access(), caller.principal, verb, PathOf(state, queue));
+absl::Status CheckNotRevoked(const ClusterState& state, const Caller& caller,
+                             absl::string_view node) {
+  const AccessRules& rules = state.access();
+  if (rules.IsRefused(caller.principal, caller.serial)) {
+    return absl::PermissionDeniedError(absl::StrCat("the certificate of ", WhatOf(caller), " ",
+                                                    Quoted(caller.principal.name), " is revoked"));
+  }
+  const Principal agent{Principal::Kind::kNode, std::string(node), {}};
+  if (node.empty() || !rules.IsRefused(agent, "")) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("node ", Quoted(node), " is revoked"));
 }
 
-bool MayOnJob(const ClusterState& state, const Caller& caller, Verb verb, const Job& job) {
-  return Allowed(state.access(), caller.principal, verb, PathOf(state, job.queue),
-                 Owns(caller, job));
+absl::Status Admit(const ClusterState& state, Rights& rights, Rpc rpc, absl::Time now) {
+  const Caller& caller = rights.caller();
+  if (now > caller.expires) {
+    return absl::UnauthenticatedError("the certificate has expired; connect again with a new one");
+  }
+  if (absl::Status status = CheckNotRevoked(state, caller); !status.ok()) return status;
+  if (caller.principal.kind == Principal::Kind::kNode) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(TextOf(caller), " may connect as an agent, and nothing else"));
+  }
+  const RpcNeed need = NeedOf(rpc);
+  const bool nobody = state.access().enforced() && caller.principal.name.empty();
+  if (nobody && need.over != Over::kAnyone) {
+    return absl::UnauthenticatedError(absl::StrCat(
+        caller.why_unknown, " identifies nobody, and access rules are enforced (berth whoami)"));
+  }
+  if (need.over != Over::kCluster) return absl::OkStatus();
+  return PermitVerb(state, rights, need.verb, kRootQueue, need.act);
+}
+
+absl::Status PermitOnQueue(const ClusterState& state, Rights& rights, Rpc rpc, const Queue& queue) {
+  const RpcNeed need = NeedOf(rpc);
+  if (rights.OnQueue(state, need.verb, queue.id)) return absl::OkStatus();
+  return Refuse(state, rights.caller(), need.verb, queue.id,
+                absl::StrCat(need.act, " queue ", Quoted(queue.spec.name)));
+}
+
+absl::Status PermitOnJob(const ClusterState& state, Rights& rights, Rpc rpc, const Job& job) {
+  const RpcNeed need = NeedOf(rpc);
+  if (rights.OnJob(state, need.verb, job)) return absl::OkStatus();
+  if (!rights.OnJob(state, Verb::kListJobs, job)) return NoSuchJob(job.name);
+  return Refuse(state, rights.caller(), need.verb, job.queue,
+                absl::StrCat(need.act, " job ", Quoted(job.name)));
+}
+
+absl::Status PermitVerb(const ClusterState& state, Rights& rights, Verb verb, QueueId queue,
+                        absl::string_view act) {
+  if (rights.OnQueue(state, verb, queue)) return absl::OkStatus();
+  return Refuse(state, rights.caller(), verb, queue, act);
+}
+
+std::string RemedyText(const ClusterState& state, Verb verb, QueueId queue) {
+  const AccessRemedy remedy = AccessRemedyFor(state.access(), verb, PathOf(state, queue));
+  const std::string where =
+      remedy.queue == kRootQueue
+          ? "for the cluster"
+          : absl::StrCat("in queue ", Quoted(state.queues().At(remedy.queue).spec.name));
+  return absl::StrCat("role ", remedy.role, " ", where, " allows it",
+                      WhoMayGrant(remedy.may_grant));
 }
 
 }  // namespace berth

@@ -28,13 +28,15 @@ enum class Over : uint8_t {
   kCluster,
   kQueue,    // that the request names, or its parent for a new or deleted one
   kJob,      // the queue of the job that the request names; its owner needs no grant
-  kRows,     // nothing by itself: the answer contains only what the caller has the verb for
+  kRows,     // nothing by itself: rows of the answer, entries of the request, for which one has it
+  kAnyone,   // no verb: the answer is about the caller
   kOwnNode,  // a node's certificate, for that node; no grant gives it
 };
 
 struct RpcNeed {
-  Verb verb;
+  Verb verb;  // nothing with kAnyone and kOwnNode
   Over over;
+  absl::string_view act;  // for people, before the target: "cancel", "list nodes"
 };
 RpcNeed NeedOf(Rpc rpc);
 

@@ -112,12 +112,12 @@ std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
 absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
                                                   const v1::SubmitJobsRequest& request,
                                                   const config::v1::Limits& limits,
-                                                  uint32_t store_format) {
+                                                  uint32_t store_format, Rights* rights) {
   Findings findings;
   CallDependencies dependencies = CheckSubmit(request, limits, store_format, findings);
   if (findings.ok()) return CheckedSubmission(request, std::move(dependencies));
   view.Step([&](const ClusterState& state) {
-    CheckJobsAgainst(state, request, dependencies, findings);
+    CheckJobsAgainst(state, rights, request, dependencies, findings);
     return 0;
   });
   return findings.ToStatus();
@@ -238,9 +238,9 @@ absl::Status Submission::CheckBounds(const ClusterState& state) const {
   return state.interner().CanAddKinds({kinds_.begin(), kinds_.end()});
 }
 
-absl::Status Submission::Check(const ClusterState& state) const {
+absl::Status Submission::Check(const ClusterState& state, Rights* rights) const {
   Findings findings;
-  CheckJobsAgainst(state, request(), checked_.dependencies(), findings);
+  CheckJobsAgainst(state, rights, request(), checked_.dependencies(), findings);
   if (!findings.ok()) return findings.ToStatus();
   if (absl::Status status = CheckNames(state); !status.ok()) return status;
   return CheckBounds(state);
@@ -336,7 +336,7 @@ absl::Status Submission::CheckRepeats(const ClusterState& state, JobId first) co
 }
 
 absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_job,
-                                v1::SubmitJobsResponse& response) {
+                                v1::SubmitJobsResponse& response, Rights* rights) {
   const std::string& request_id = request().request_id();
   if (!request_id.empty()) {
     absl::StatusOr<const std::string*> known = requests.Find(request_id, fingerprint_, turn.now());
@@ -348,7 +348,7 @@ absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_
       return status;
     }
   }
-  if (absl::Status status = Check(turn.state()); !status.ok()) return status;
+  if (absl::Status status = Check(turn.state(), rights); !status.ok()) return status;
   const JobId first = std::max(turn.state().next_job_id(), first_job);
   if (absl::Status status = Emit(turn, first); !status.ok()) return status;
   Fill(turn.state(), first, response);

@@ -24,6 +24,8 @@
 
 namespace berth {
 
+class Rights;
+
 // A request that is valid by itself; only CheckSubmission makes one. The request outlives it.
 class CheckedSubmission {
  public:
@@ -34,7 +36,7 @@ class CheckedSubmission {
   friend absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
                                                            const v1::SubmitJobsRequest& request,
                                                            const config::v1::Limits& limits,
-                                                           uint32_t store_format);
+                                                           uint32_t store_format, Rights* rights);
   CheckedSubmission(const v1::SubmitJobsRequest& request, CallDependencies dependencies)
       : request_(&request), dependencies_(std::move(dependencies)) {}
 
@@ -44,11 +46,12 @@ class CheckedSubmission {
 
 // Returns the checked submission, or all violations: those of the request by itself and, if there
 // are any, those against the state too, so that the client sees everything at once. A request that
-// is valid by itself is checked against the state in Submission::Check.
+// is valid by itself is checked against the state in Submission::Check. `rights`: as in
+// CheckJobsAgainst.
 absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
                                                   const v1::SubmitJobsRequest& request,
                                                   const config::v1::Limits& limits,
-                                                  uint32_t store_format);
+                                                  uint32_t store_format, Rights* rights = nullptr);
 
 class Submission {
  public:
@@ -58,13 +61,13 @@ class Submission {
 
   // Violations against the state: queues and dependencies (NOT_FOUND, FAILED_PRECONDITION), names
   // in use (ALREADY_EXISTS), limits (RESOURCE_EXHAUSTED). Reader lock or loop thread.
-  absl::Status Check(const ClusterState& state) const;
+  absl::Status Check(const ClusterState& state, Rights* rights = nullptr) const;
 
   // All jobs or none: on any error nothing has changed. Loop thread, once. A repeated request id
   // gets its first response. INTERNAL if Apply refuses what Check accepted. Uids are the state's
   // next ones, but at least `first_job` (FirstJobOf of the store).
   absl::Status Commit(Turn& turn, RequestTable& requests, JobId first_job,
-                      v1::SubmitJobsResponse& response);
+                      v1::SubmitJobsResponse& response, Rights* rights = nullptr);
 
   // Instead of Commit, for a submission that Check accepted: the response it would get, without
   // uids and without generated names. Reader lock or loop thread, once.

@@ -167,6 +167,17 @@ void CheckPaths(const FieldPath& root, const Server& config, Findings& findings)
   check({tls, "ca"}, config.tls().ca());
 }
 
+void CheckAccessNames(const FieldPath& path, absl::string_view field,
+                      const google::protobuf::RepeatedPtrField<std::string>& names,
+                      Findings& findings) {
+  for (int i = 0; i < names.size(); ++i) {
+    if (IsAccessName(names.Get(i))) continue;
+    findings.Invalid({path, field, i},
+                     absl::StrCat("must be 1 to ", AccessRules::kMaxName,
+                                  " bytes without quotes, backslashes and control characters"));
+  }
+}
+
 void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings) {
   for (int i = 0; i < config.run_as_size(); ++i) {
     const config::v1::RunAs& rule = config.run_as(i);
@@ -175,8 +186,8 @@ void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings)
       findings.Invalid({path, "user"},
                        absl::StrCat("must be a user's name, is ", Quoted(rule.user())));
     }
-    if (rule.certificates().empty() && !rule.without_tls()) {
-      findings.Invalid(path, "names no client: set certificates or without_tls");
+    if (rule.certificates().empty() && rule.owners().empty() && !rule.without_tls()) {
+      findings.Invalid(path, "names no client: set owners, certificates or without_tls");
     }
     if (rule.without_tls() && !TlsFilesOf(config.tls()).empty()) {
       findings.Invalid({path, "without_tls"}, "has no effect: with tls, every client uses TLS");
@@ -185,17 +196,7 @@ void CheckRunAs(const FieldPath& root, const Server& config, Findings& findings)
       if (rule.certificates(c).empty())
         findings.Invalid({path, "certificates", c}, "must not be empty");
     }
-  }
-}
-
-void CheckGroupNames(const FieldPath& path,
-                     const google::protobuf::RepeatedPtrField<std::string>& groups,
-                     Findings& findings) {
-  for (int i = 0; i < groups.size(); ++i) {
-    if (IsAccessName(groups.Get(i))) continue;
-    findings.Invalid({path, "groups", i},
-                     absl::StrCat("must be 1 to ", AccessRules::kMaxName,
-                                  " bytes without quotes, backslashes and control characters"));
+    CheckAccessNames(path, "owners", rule.owners(), findings);
   }
 }
 
@@ -213,7 +214,19 @@ void CheckAccess(const FieldPath& root, const Server& config, Findings& findings
       findings.Invalid({rule, "field"}, "required: the field with the user's name");
     }
     CheckEnum({rule, "field"}, access.certificates(i).field(), findings);
-    CheckGroupNames(rule, access.certificates(i).groups(), findings);
+    CheckAccessNames(rule, "groups", access.certificates(i).groups(), findings);
+  }
+  const FieldPath administrators(path, "administrators");
+  CheckAccessNames(administrators, "users", access.administrators().users(), findings);
+  CheckAccessNames(administrators, "groups", access.administrators().groups(), findings);
+  const bool tls = !TlsFilesOf(config.tls()).empty();
+  if (!access.user_authorities().empty()) {
+    const absl::Status file = CheckAbsolutePath(access.user_authorities());
+    if (!file.ok()) findings.Invalid({path, "user_authorities"}, std::string(file.message()));
+    if (!tls) findings.Invalid({path, "user_authorities"}, "has no effect without tls");
+  }
+  if (access.node_identities() && !tls) {
+    findings.Invalid({path, "node_identities"}, "has no effect without tls");
   }
   if (!access.has_without_tls()) return;
   const FieldPath local(path, "without_tls");
@@ -221,8 +234,8 @@ void CheckAccess(const FieldPath& root, const Server& config, Findings& findings
     findings.Invalid({local, "user"}, absl::StrCat("must be a user's name, is ",
                                                    Quoted(access.without_tls().user())));
   }
-  CheckGroupNames(local, access.without_tls().groups(), findings);
-  if (!TlsFilesOf(config.tls()).empty()) {
+  CheckAccessNames(local, "groups", access.without_tls().groups(), findings);
+  if (tls) {
     findings.Invalid(local, "has no effect: with tls, every client uses TLS");
   }
 }

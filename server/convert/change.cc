@@ -174,8 +174,12 @@ ChangeFilter::ChangeFilter(const v1::WatchRequest& request)
       hyper_nodes_(request.hyper_nodes()),
       names_(request.jobs().begin(), request.jobs().end()) {}
 
-void RenderChanges(const LogTurn& turn, const ChangeFilter& filter, Out* out) {
-  for (const LogEvent& event : turn.events()) RenderEvent(turn, event, filter, out);
+void RenderChanges(const LogTurn& turn, const ChangeFilter& filter, Out* out,
+                   std::vector<const LogEvent*>* from) {
+  for (const LogEvent& event : turn.events()) {
+    RenderEvent(turn, event, filter, out);
+    if (from != nullptr) from->resize(static_cast<size_t>(out->size()), &event);
+  }
 }
 
 }  // namespace berth

@@ -5,6 +5,7 @@
 #define BERTH_SERVER_CONVERT_CHANGE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "berth/store/v1/store.pb.h"
@@ -29,9 +30,11 @@ class ChangeFilter {
   absl::flat_hash_set<std::string> names_;
 };
 
-// Appends the events that pass `filter`, in order.
+// Appends the events that pass `filter`, in order. `from`: for each, the event of the turn; may be
+// null.
 void RenderChanges(const store::v1::LogTurn& turn, const ChangeFilter& filter,
-                   google::protobuf::RepeatedPtrField<v1::ChangeEvent>* out);
+                   google::protobuf::RepeatedPtrField<v1::ChangeEvent>* out,
+                   std::vector<const store::v1::LogEvent*>* from = nullptr);
 
 }  // namespace berth
 

@@ -32,9 +32,10 @@ WatchHub::WatchHub(const Store* store, Executor* executor, uint64_t durable, Wat
                    Clock* clock)
     : store_(store), executor_(executor), options_(options), clock_(clock), latest_(durable) {}
 
-void WatchHub::Add(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink) {
-  executor_->Run([this, id, request, sink = std::move(sink)]() mutable {
-    Start(id, request, std::move(sink));
+void WatchHub::Add(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink,
+                   WatchSight sight) {
+  executor_->Run([this, id, request, sink = std::move(sink), sight = std::move(sight)]() mutable {
+    Start(id, request, std::move(sink), std::move(sight));
   });
 }
 
@@ -47,9 +48,8 @@ void WatchHub::Written(WatcherId watcher) {
   });
 }
 
-void WatchHub::Remove(WatcherId watcher) {
-  executor_->Run(
-      [this, watcher] { End(watcher, absl::CancelledError("the client disconnected")); });
+void WatchHub::Remove(WatcherId watcher, const absl::Status& status) {
+  executor_->Run([this, watcher, status] { End(watcher, status); });
 }
 
 void WatchHub::Stop() {
@@ -66,8 +66,8 @@ void WatchHub::OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vecto
   executor_->Run([this, revision, turn = std::move(turn)] { Push(revision, *turn); });
 }
 
-void WatchHub::Start(WatcherId id, const v1::WatchRequest& request,
-                     std::shared_ptr<WatchSink> sink) {
+void WatchHub::Start(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink,
+                     WatchSight sight) {
   if (stopped_) return sink->Finish(absl::UnavailableError("the server is stopping"));
   if (watchers_.size() >= options_.watchers) CutSlow();
   if (watchers_.size() >= options_.watchers) {
@@ -85,7 +85,8 @@ void WatchHub::Start(WatcherId id, const v1::WatchRequest& request,
     return sink->Finish(absl::OutOfRangeError(
         absl::StrCat("revision ", from, " does not exist yet; the latest is ", latest_)));
   }
-  Watcher& watcher = watchers_.try_emplace(id, request, std::move(sink)).first->second;
+  Watcher& watcher =
+      watchers_.try_emplace(id, request, std::move(sink), std::move(sight)).first->second;
   watcher.position = from != 0 ? from : latest_;
   watcher.told = watcher.position;
   count_.store(watchers_.size());
@@ -165,7 +166,12 @@ absl::StatusOr<std::optional<v1::WatchResponse>> WatchHub::NextAnswer(Watcher& w
   while (answer.events().empty() && watcher.position < latest_) {
     absl::StatusOr<Turn> turn = TurnAfter(watcher);
     if (!turn.ok()) return turn.status();
-    RenderChanges(**turn, watcher.filter, answer.mutable_events());
+    std::vector<const store::v1::LogEvent*> from;
+    RenderChanges(**turn, watcher.filter, answer.mutable_events(), &from);
+    if (watcher.sight != nullptr) {
+      absl::Status seen = watcher.sight(answer.mutable_events(), from);
+      if (!seen.ok()) return seen;
+    }
     answer.set_revision(++watcher.position);
   }
   const bool progress = watcher.position - watcher.told >= options_.progress_revisions;

@@ -12,9 +12,12 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -36,6 +39,12 @@ struct WatchOptions {
   uint64_t progress_revisions = 1000;    // a watcher without events gets its progress this often
   absl::Duration patience = absl::Minutes(1);
 };
+
+// Takes out of a turn's events what the watcher may not see. `from`: for each, the event of the
+// log. Anything but OK ends the watch. On the hub's executor.
+using WatchSight =
+    std::function<absl::Status(google::protobuf::RepeatedPtrField<v1::ChangeEvent>* events,
+                               const std::vector<const store::v1::LogEvent*>& from)>;
 
 // The receiving end of one watcher. Called from the hub's executor, one call at a time.
 class WatchSink {
@@ -63,10 +72,14 @@ class WatchHub final : public DurableListener {
   // Begins with a response that carries the first position and no events. Refusals come as Finish:
   // RESOURCE_EXHAUSTED above the limit, OUT_OF_RANGE for a revision that has aged out or not
   // happened.
-  void Add(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink);
+  void Add(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink,
+           WatchSight sight = {});
   void Written(WatcherId watcher);
   // The watcher went away: Finish follows, with CANCELLED, unless it was called before.
-  void Remove(WatcherId watcher);
+  void Remove(WatcherId watcher) {
+    Remove(watcher, absl::CancelledError("the client disconnected"));
+  }
+  void Remove(WatcherId watcher, const absl::Status& status);
   // Finishes all watchers and accepts no more.
   void Stop();
 
@@ -84,10 +97,11 @@ class WatchHub final : public DurableListener {
     Turn turn;
   };
   struct Watcher {
-    Watcher(const v1::WatchRequest& request, std::shared_ptr<WatchSink> to)
-        : filter(request), sink(std::move(to)) {}
+    Watcher(const v1::WatchRequest& request, std::shared_ptr<WatchSink> to, WatchSight what)
+        : filter(request), sink(std::move(to)), sight(std::move(what)) {}
     ChangeFilter filter;
     std::shared_ptr<WatchSink> sink;
+    WatchSight sight;
     uint64_t position = 0;  // the last revision examined
     uint64_t told = 0;      // the last revision in a response
     bool sending = false;
@@ -98,7 +112,8 @@ class WatchHub final : public DurableListener {
   using Watchers = std::map<WatcherId, Watcher>;
 
   // On the executor:
-  void Start(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink);
+  void Start(WatcherId id, const v1::WatchRequest& request, std::shared_ptr<WatchSink> sink,
+             WatchSight sight);
   void Push(uint64_t revision, const std::string& turn);
   void Advance(WatcherId id);
   // The next response with content, or nullopt if there is none now.

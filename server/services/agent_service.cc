@@ -121,10 +121,10 @@ class StreamLink final : public AgentLink {
 // One stream. Owned by gRPC; deletes itself when gRPC has finished with it.
 class AgentStream final : public AgentReactor {
  public:
-  AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway,
-              std::shared_ptr<const Caller> caller)
+  AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway, const AgentDoor& door)
       : gateway_(gateway),
-        caller_(std::move(caller)),
+        door_(door),
+        caller_(door.callers->Identify(*context)),
         link_(std::make_shared<StreamLink>(context, this)),
         session_(gateway->OnConnect(link_)) {
     if (link_->open()) StartRead(&message_);
@@ -132,8 +132,9 @@ class AgentStream final : public AgentReactor {
 
   void OnReadDone(bool ok) override {
     if (!ok) return link_->Close(absl::OkStatus());
+    if (!link_->open()) return;  // cut off
     if (message_.has_hello()) {
-      absl::Status status = MayBeAgentOf(*caller_, message_.hello().node());
+      absl::Status status = Enter(message_.hello().node());
       if (!status.ok()) {
         LogWarn("an agent is refused", {{"node", message_.hello().node()}, {"error", status}});
         return link_->Close(std::move(status));
@@ -152,17 +153,31 @@ class AgentStream final : public AgentReactor {
   }
 
  private:
+  // Whether the agent may speak for the node; it is cut off once it may not any more.
+  absl::Status Enter(const std::string& node) {
+    absl::Status status = MayBeAgentOf(*caller_, node, door_.callers->access().node_identities());
+    if (!status.ok()) return status;
+    const auto may = [caller = caller_, node](const ClusterState& state) {
+      return CheckNotRevoked(state, *caller, node);
+    };
+    entry_ = door_.streams->Add(
+        may, [link = link_](const absl::Status& revoked) { link->Close(revoked); });
+    return door_.loop->Read([&](const ClusterState& state, uint64_t) { return may(state); });
+  }
+
   AgentGateway* const gateway_;
+  const AgentDoor door_;
   const std::shared_ptr<const Caller> caller_;
   const std::shared_ptr<StreamLink> link_;
   const SessionId session_;
+  std::unique_ptr<OpenStreams::Entry> entry_;
   v1::AgentMessage message_;
 };
 
 }  // namespace
 
 AgentReactor* AgentService::Connect(grpc::CallbackServerContext* context) {
-  return new AgentStream(context, gateway_, callers_->Identify(*context));
+  return new AgentStream(context, gateway_, door_);
 }
 
 // Peers that ping more often are cut off. Agents ping every 20 s and clients every 30 s, however

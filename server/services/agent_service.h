@@ -8,22 +8,29 @@
 #include "berth/v1/agent.grpc.pb.h"
 #include "server/controllers/agent_gateway.h"
 #include "server/services/caller.h"
+#include "server/services/open_streams.h"
 
 namespace berth {
 
+// Who may come in, and stay. All outlive the service and its streams.
+struct AgentDoor {
+  const CallerBook* callers = nullptr;
+  Loop* loop = nullptr;
+  OpenStreams* streams = nullptr;
+};
+
 class AgentService final : public v1::AgentService::CallbackService {
  public:
-  // Both outlive the service and its streams. Before the gRPC server is shut down, end the
+  // The gateway outlives the service and its streams. Before the gRPC server is shut down, end the
   // streams with AgentGateway::DisconnectAll.
-  AgentService(AgentGateway* gateway, const CallerBook* callers)
-      : gateway_(gateway), callers_(callers) {}
+  AgentService(AgentGateway* gateway, const AgentDoor& door) : gateway_(gateway), door_(door) {}
 
   grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* Connect(
       grpc::CallbackServerContext* context) override;
 
  private:
   AgentGateway* const gateway_;
-  const CallerBook* const callers_;
+  const AgentDoor door_;
 };
 
 // Lets gRPC find streams whose peer hangs without closing: it pings after `lease` of silence, and

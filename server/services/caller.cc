@@ -3,13 +3,18 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
 
+#include <fstream>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "support/log.h"
 #include "support/pki/certificate.h"
+#include "support/pki/issuer.h"
+#include "support/tls.h"
 
 namespace berth {
 namespace {
@@ -21,20 +26,45 @@ bool UsesTls(const grpc::AuthContext& auth) {
   return auth.IsPeerAuthenticated() || (!types.empty() && types[0] != "insecure");
 }
 
-Caller CallerBy(const config::v1::Access& access, const std::string& certificate) {
-  const absl::StatusOr<CertificateNames> names = ReadCertificateNames(certificate);
-  if (names.ok()) return CallerFrom(access, *names);
-  Caller caller;
-  caller.tls = true;
-  caller.why_unknown = std::string(names.status().message());
-  return caller;
+std::string PropertyOf(const grpc::AuthContext& auth, const char* name) {
+  const std::vector<grpc::string_ref> values = auth.FindPropertyValues(name);
+  return values.size() == 1 ? std::string(values[0].data(), values[0].size()) : std::string();
+}
+
+std::string ContentsOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace
 
-CallerBook::CallerBook(config::v1::Access access)
+CallerBook::CallerBook(config::v1::Access access, std::string authorities, Clock* clock)
     : access_(std::move(access)),
+      authorities_(std::move(authorities)),
+      clock_(clock),
       without_tls_(std::make_shared<const Caller>(CallerWithoutTls(access_))) {}
+
+absl::StatusOr<bool> CallerBook::IsOfUsers(const std::string& certificate,
+                                           const std::string& chain) const {
+  if (access_.user_authorities().empty()) return false;
+  return IsIssuedThrough(certificate, chain, ContentsOf(authorities_),
+                         ContentsOf(access_.user_authorities()));
+}
+
+// A certificate whose path cannot be followed counts as one of the users' authority.
+Caller CallerBook::FindOut(const std::string& certificate, const std::string& chain) const {
+  const absl::StatusOr<bool> of_users = IsOfUsers(certificate, chain);
+  if (!of_users.ok()) {
+    LogWarn("cannot tell which authority signed a certificate", {{"error", of_users.status()}});
+  }
+  const absl::StatusOr<CertificateNames> names = ReadCertificateNames(certificate);
+  if (names.ok()) return CallerFrom(access_, *names, of_users.value_or(true));
+  Caller caller;
+  caller.tls = true;
+  caller.of_users = of_users.value_or(true);
+  caller.why_unknown = std::string(names.status().message());
+  return caller;
+}
 
 std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase& call) const {
   const std::shared_ptr<const grpc::AuthContext> auth = call.auth_context();
@@ -43,28 +73,33 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
       auth->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   const absl::string_view key =
       pem.size() == 1 ? absl::string_view(pem[0].data(), pem[0].size()) : absl::string_view();
+  // What was found out changes only with the files of the authorities.
+  const bool lasts = access_.user_authorities().empty();
+  const absl::Duration now = lasts ? absl::ZeroDuration() : clock_->Steady();
   {
     absl::ReaderMutexLock lock(&mutex_);
     const auto known = by_certificate_.find(key);
-    if (known != by_certificate_.end()) return known->second;
+    if (known != by_certificate_.end() && (lasts || now - known->second.found < kTlsReload)) {
+      return known->second.caller;
+    }
   }
   std::string certificate(key);
-  auto caller = std::make_shared<const Caller>(CallerBy(access_, certificate));
+  auto caller = std::make_shared<const Caller>(
+      FindOut(certificate, PropertyOf(*auth, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME)));
   absl::MutexLock lock(&mutex_);
   if (by_certificate_.size() >= kMaxCertificates) by_certificate_.clear();
-  by_certificate_.emplace(std::move(certificate), caller);
+  by_certificate_.insert_or_assign(std::move(certificate), Known{caller, now});
   return caller;
 }
 
-std::string CallerBook::Describe(const grpc::ServerContextBase& call) const {
+Call CallerBook::CallOf(Rpc rpc, const grpc::ServerContextBase& call) const {
   // gRPC writes "ipv4:127.0.0.1:41234" and "ipv6:%5B::1%5D:41234".
-  const std::string peer = absl::StrReplaceAll(call.peer(), {{"%5B", "["}, {"%5D", "]"}});
+  std::string peer = call.peer();
   absl::string_view address = peer;
-  if (!absl::ConsumePrefix(&address, "ipv4:")) absl::ConsumePrefix(&address, "ipv6:");
-  const std::shared_ptr<const Caller> caller = Identify(call);
-  const bool anybody = !caller->tls && caller->principal.name.empty();
-  if (anybody) return std::string(address);
-  return absl::StrCat(TextOf(*caller), " at ", address);
+  const bool v4 = absl::ConsumePrefix(&address, "ipv4:");
+  if (v4) return {rpc, Identify(call), std::string(address)};
+  absl::ConsumePrefix(&address, "ipv6:");
+  return {rpc, Identify(call), absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}})};
 }
 
 }  // namespace berth

@@ -1,4 +1,4 @@
-// CallerBook: who makes a call, found out once per certificate. Thread-safe.
+// CallerBook: who makes a call, found out once per certificate and kTlsReload. Thread-safe.
 #ifndef BERTH_SERVER_SERVICES_CALLER_H_
 #define BERTH_SERVER_SERVICES_CALLER_H_
 
@@ -10,30 +10,47 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
+#include "server/access/call.h"
 #include "server/access/caller.h"
+#include "support/clock.h"
 
 namespace berth {
 
 class CallerBook {
  public:
-  // `access` is completed.
-  explicit CallerBook(config::v1::Access access);
+  // `access` is completed. `authorities`: the PEM file of tls.ca; empty without TLS.
+  explicit CallerBook(config::v1::Access access, std::string authorities = {},
+                      Clock* clock = &SystemClock());
 
   std::shared_ptr<const Caller> Identify(const grpc::ServerContextBase& call) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // For the log: `"alice" at 10.0.0.7:41234`. Safe to print.
-  std::string Describe(const grpc::ServerContextBase& call) const;
+  Call CallOf(Rpc rpc, const grpc::ServerContextBase& call) const;
+
+  const config::v1::Access& access() const { return access_; }
+  // Without TLS: clients are users of this machine.
+  bool IsLocal() const { return authorities_.empty(); }
 
   static constexpr size_t kMaxCertificates = 10'000;  // beyond, all are forgotten
 
  private:
+  struct Known {
+    std::shared_ptr<const Caller> caller;
+    absl::Duration found;  // steady time
+  };
+
+  Caller FindOut(const std::string& certificate, const std::string& chain) const;
+  absl::StatusOr<bool> IsOfUsers(const std::string& certificate, const std::string& chain) const;
+
   const config::v1::Access access_;
+  const std::string authorities_;
+  Clock* const clock_;
   const std::shared_ptr<const Caller> without_tls_;
   mutable absl::Mutex mutex_;
-  mutable absl::flat_hash_map<std::string, std::shared_ptr<const Caller>> by_certificate_
-      ABSL_GUARDED_BY(mutex_);  // PEM
+  mutable absl::flat_hash_map<std::string, Known> by_certificate_ ABSL_GUARDED_BY(mutex_);  // PEM
 };
 
 }  // namespace berth

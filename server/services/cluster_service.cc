@@ -78,6 +78,12 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
                                                          v1::ClusterInfo* response) {
   Reply<v1::ClusterInfo> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const Call call = context_.CallOf(Rpc::kClusterServiceGetClusterInfo, *context);
+  ReadView view(*context_.loop);
+  if (absl::Status status = AdmitIn(context_, view, call); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
   v1::ClusterInfo& info = *response;
   info.set_version(kBerthVersion);
   info.set_cluster_id(context_.store->ClusterId());
@@ -91,7 +97,6 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
   FillProblems(info);
   v1::ClusterPause pause;
   if (maintenance_.Describe(context_.clock->Now(), &pause)) *info.mutable_pause() = pause;
-  ReadView view(*context_.loop);
   const NodeTotals totals = SumNodes(view, SystemClock().Now());
   view.Step([&](const ClusterState& state) {
     FillCounts(state, info);
@@ -115,6 +120,12 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
 }
 
 void ClusterService::FillProblems(v1::ClusterInfo& info) const {
+  const bool open = context_.loop->Read(
+      [](const ClusterState& state, uint64_t) { return !state.access().enforced(); });
+  if (open && !context_.callers->IsLocal()) {
+    info.add_problems(
+        "no access rules: every client with a certificate may do everything (berth access init)");
+  }
   const std::string waits = maintenance_.RestoreHoldText();
   if (!waits.empty()) info.add_problems(waits);
   if (backups_.health == nullptr) return;
@@ -132,16 +143,17 @@ grpc::ServerUnaryReactor* ClusterService::PauseCluster(grpc::CallbackServerConte
                                                        v1::PauseClusterResponse* response) {
   Reply<v1::PauseClusterResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
+  Call call = context_.CallOf(Rpc::kClusterServicePauseCluster, *context);
   const absl::Duration how_long =
       request->has_duration() ? DurationFrom(request->duration()) : maintenance_.DefaultLength();
   if (absl::Status status = maintenance_.Check(how_long); !status.ok()) {
     reply.Finish(status);
     return reactor;
   }
-  LogInfo("the cluster is paused: agents get a longer lease",
-          {{"for", absl::FormatDuration(how_long)}, {"by", context_.callers->Describe(*context)}});
-  Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [this, how_long](Turn& turn, v1::PauseClusterResponse& out) {
+  Write(context_, call, std::move(reply), CommandClass::kEssential, 1,
+        [this, how_long, by = TextOf(call)](Turn& turn, Rights&, v1::PauseClusterResponse& out) {
+          LogInfo("the cluster is paused: agents get a longer lease",
+                  {{"for", absl::FormatDuration(how_long)}, {"by", by}});
           maintenance_.Begin(turn, how_long);
           ToProto(context_.clock->Now() + how_long, out.mutable_pause()->mutable_end());
           ToProto(how_long, out.mutable_pause()->mutable_left());
@@ -155,9 +167,10 @@ grpc::ServerUnaryReactor* ClusterService::ResumeCluster(grpc::CallbackServerCont
                                                         v1::ResumeClusterResponse* response) {
   Reply<v1::ResumeClusterResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  LogInfo("the pause of the cluster has ended", {{"by", context_.callers->Describe(*context)}});
-  Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [this](Turn&, v1::ResumeClusterResponse&) {
+  const Call call = context_.CallOf(Rpc::kClusterServiceResumeCluster, *context);
+  Write(context_, call, std::move(reply), CommandClass::kEssential, 1,
+        [this, by = TextOf(call)](Turn&, Rights&, v1::ResumeClusterResponse&) {
+          LogInfo("the pause of the cluster has ended", {{"by", by}});
           maintenance_.End();
           return absl::OkStatus();
         });
@@ -169,6 +182,11 @@ grpc::ServerUnaryReactor* ClusterService::ReloadConfig(grpc::CallbackServerConte
                                                        v1::ReloadConfigResponse* response) {
   Reply<v1::ReloadConfigResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const Call call = context_.CallOf(Rpc::kClusterServiceReloadConfig, *context);
+  if (absl::Status status = AdmitNow(context_, call); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
   const absl::StatusOr<std::vector<ConfigChange>> changes = reloader_.Reload(request->dry_run());
   if (changes.ok()) {
     for (const ConfigChange& change : *changes) {
@@ -188,6 +206,11 @@ grpc::ServerUnaryReactor* ClusterService::FinalizeUpgrade(grpc::CallbackServerCo
                                                           v1::FinalizeUpgradeResponse* response) {
   Reply<v1::FinalizeUpgradeResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const Call call = context_.CallOf(Rpc::kClusterServiceFinalizeUpgrade, *context);
+  if (absl::Status status = AdmitNow(context_, call); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
   const uint32_t before = context_.store->Format();
   response->set_format_before(before);
   response->set_format(kStoreFormat);
@@ -195,8 +218,8 @@ grpc::ServerUnaryReactor* ClusterService::FinalizeUpgrade(grpc::CallbackServerCo
     reply.Finish(absl::OkStatus());
     return reactor;
   }
-  Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [](Turn& turn, v1::FinalizeUpgradeResponse&) {
+  Write(context_, call, std::move(reply), CommandClass::kEssential, 1,
+        [](Turn& turn, Rights&, v1::FinalizeUpgradeResponse&) {
           turn.UseNewestFormat();
           return absl::OkStatus();
         });
@@ -208,6 +231,11 @@ grpc::ServerUnaryReactor* ClusterService::Backup(grpc::CallbackServerContext* co
                                                  v1::BackupResponse* response) {
   Reply<v1::BackupResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const Call call = context_.CallOf(Rpc::kClusterServiceBackup, *context);
+  if (absl::Status status = AdmitNow(context_, call); !status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
   const std::string name =
       request->name().empty()
           ? absl::FormatTime("%Y%m%dT%H%M%SZ", context_.clock->Now(), absl::UTCTimeZone())

@@ -11,6 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "berth/config/v1/config.pb.h"
+#include "server/access/call.h"
+#include "server/access/permit.h"
+#include "server/access/shown.h"
 #include "server/commands/request_table.h"
 #include "server/config/live.h"
 #include "server/controllers/progress_book.h"
@@ -20,7 +23,9 @@
 #include "server/loop/loop.h"
 #include "server/reads/read_view.h"
 #include "server/services/caller.h"
+#include "server/services/open_streams.h"
 #include "server/services/reply.h"
+#include "server/services/run_as.h"
 #include "server/validation/no_such.h"
 #include "server/validation/text.h"
 #include "storage/store.h"
@@ -60,6 +65,7 @@ struct ServiceContext {
   RequestTable* requests = nullptr;  // loop thread
   TurnEdits* edits = nullptr;        // loop thread
   const CallerBook* callers = nullptr;
+  OpenStreams* streams = nullptr;
   config::v1::Limits limits;  // completed
   google::protobuf::RepeatedPtrField<config::v1::RunAs> run_as = {};
   const Live<JobDefaults>* defaults = nullptr;
@@ -75,11 +81,23 @@ struct ServiceContext {
 
   const ProgressBook* progress = nullptr;  // null: nothing is known
 
-  // The job as it is now, with its conditions.
-  void Render(const ClusterState& state, const Job& job, Time now, v1::Job* out) const {
+  // server/services/run_as.h
+  absl::Status CheckRunAs(const Caller& client, const std::string& owner,
+                          const std::string& user) const {
+    return berth::CheckRunAs(run_as, callers->access().run_as_owner(), client, owner, user);
+  }
+
+  Call CallOf(Rpc rpc, const grpc::CallbackServerContext& context) const {
+    return callers->CallOf(rpc, context);
+  }
+
+  // The job as it is now, with its conditions, as far as the caller may see it.
+  void Render(const ClusterState& state, Rights& rights, const Job& job, Time now,
+              v1::Job* out) const {
     RenderJob(state, job, now, out);
     RenderConditions(state, job, frequent_restarts(job.id, now), out->mutable_status());
     if (progress != nullptr) progress->Render(state, job, out->mutable_status());
+    Show(state, rights, job, out);
   }
 
   // Adds to jobs that were not considered why no job is placed.
@@ -99,17 +117,44 @@ struct ServiceContext {
   }
 };
 
-// A write: `change` runs on the loop thread and fills the response. If it returns OK, the call is
-// answered once the turn is durable. Otherwise it is answered at once, but not before the data that
-// it saw is durable. `change` must not fail after it emitted an event.
+// Whether the call is admitted (server/access/permit.h), for handlers that need to know it first.
+inline absl::Status AdmitIn(const ServiceContext& context, ReadView& view, const Call& call) {
+  Rights rights(call.caller);
+  return view.Step([&](const ClusterState& state) {
+    return Admit(state, rights, call.rpc, context.clock->Now());
+  });
+}
+inline absl::Status AdmitNow(const ServiceContext& context, const Call& call) {
+  ReadView view(*context.loop);
+  return AdmitIn(context, view, call);
+}
+
+// Whether the caller may still do what the method does with the job, for streams. It outlives the
+// call. A job that was deleted ends no stream.
+inline OpenStreams::May MayStill(const ServiceContext& context, const Call& call, JobId job) {
+  return [clock = context.clock, call, job](const ClusterState& state) {
+    Rights rights(call.caller);
+    absl::Status status = Admit(state, rights, call.rpc, clock->Now());
+    const Job* found = state.jobs().Find(job);
+    if (!status.ok() || found == nullptr) return status;
+    return PermitOnJob(state, rights, call.rpc, *found);
+  };
+}
+
+// A write of a caller who is admitted: `change(turn, rights, response)` runs on the loop thread and
+// fills the response. If it returns OK, the call is answered once the turn is durable. Otherwise it
+// is answered at once, but not before the data that it saw is durable. `change` must not fail after
+// it emitted an event. It asks for rights that Admit does not ask for.
 template <class Response, class Change>
-void Write(const ServiceContext& context, Reply<Response> reply, CommandClass command_class,
-           size_t weight, Change change) {
+void Write(const ServiceContext& context, Call call, Reply<Response> reply,
+           CommandClass command_class, size_t weight, Change change) {
   // The reply is shared with this frame in case the command is refused and dropped.
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
   const absl::Status posted = context.loop->Post(
-      [shared, change = std::move(change)](Turn& turn) mutable {
-        absl::Status status = change(turn, shared->response());
+      [shared, call = std::move(call), change = std::move(change)](Turn& turn) mutable {
+        Rights rights(call.caller);
+        absl::Status status = Admit(turn.state(), rights, call.rpc, turn.now());
+        if (status.ok()) status = change(turn, rights, shared->response());
         turn.OnDurable([shared = std::move(shared), status] { shared->Finish(status); });
       },
       command_class, weight);
@@ -126,33 +171,43 @@ void AnswerSeen(Loop& loop, uint64_t revision, Reply<Response> reply, const absl
   loop.WhenDurable(revision, std::move(answer), patience);
 }
 
-// A query: `ask` runs on the loop thread, fills the response and changes nothing.
+// A query: `ask(turn, rights, response)` runs on the loop thread, fills the response and changes
+// nothing.
 template <class Response, class Question>
-void Ask(const ServiceContext& context, Reply<Response> reply, size_t weight, Question ask) {
+void Ask(const ServiceContext& context, Call call, Reply<Response> reply, size_t weight,
+         Question ask) {
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
   const absl::Status posted = context.loop->Post(
-      [shared, ask = std::move(ask), loop = context.loop](Turn& turn) mutable {
-        const absl::Status status = ask(turn, shared->response());
+      [shared, call = std::move(call), ask = std::move(ask),
+       loop = context.loop](Turn& turn) mutable {
+        Rights rights(call.caller);
+        absl::Status status = Admit(turn.state(), rights, call.rpc, turn.now());
+        if (status.ok()) status = ask(turn, rights, shared->response());
         AnswerSeen(*loop, turn.seen(), std::move(*shared), status);
       },
       CommandClass::kNewWork, weight);
   if (!posted.ok()) shared->Finish(posted);
 }
 
-// A read in one step: `look` gets the state under the reader lock and fills the response.
+// A read in one step: look(state, rights, response) runs under the reader lock.
 template <class Response, class Look>
-void ReadOnce(const ServiceContext& context, Reply<Response> reply, Look look) {
+void ReadOnce(const ServiceContext& context, const Call& call, Reply<Response> reply, Look look) {
   ReadView view(*context.loop);
-  absl::Status status =
-      view.Step([&](const ClusterState& state) { return look(state, reply.response()); });
+  Rights rights(call.caller);
+  absl::Status status = view.Step([&](const ClusterState& state) {
+    absl::Status admitted = Admit(state, rights, call.rpc, context.clock->Now());
+    return admitted.ok() ? look(state, rights, reply.response()) : admitted;
+  });
   AnswerSeen(*context.loop, view.revision(), std::move(reply), status);
 }
 
-// A read in several steps: `list` fills the response through the view.
+// A read in several steps: list(view, rights) fills the response through the view.
 template <class Response, class List>
-void AnswerList(const ServiceContext& context, Reply<Response> reply, List list) {
+void AnswerList(const ServiceContext& context, const Call& call, Reply<Response> reply, List list) {
   ReadView view(*context.loop);
-  absl::Status status = list(view);
+  absl::Status status = AdmitIn(context, view, call);
+  Rights rights(call.caller);
+  if (status.ok()) status = list(view, rights);
   AnswerSeen(*context.loop, view.revision(), std::move(reply), status);
 }
 

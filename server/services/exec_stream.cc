@@ -92,12 +92,12 @@ absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
 // until OnDone.
 class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<ExecBridge> {
  public:
-  ExecBridge(const ServiceContext& context, ExecRelay* relay, Executor* executor,
-             std::shared_ptr<const Caller> caller, ExecReactor* reactor)
+  ExecBridge(const ServiceContext& context, ExecRelay* relay, Executor* executor, Call call,
+             ExecReactor* reactor)
       : context_(context),
         relay_(relay),
         executor_(executor),
-        caller_(std::move(caller)),
+        call_(std::move(call)),
         reactor_(reactor) {}
 
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -132,6 +132,12 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   void OnCancel() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (!ended_.has_value()) End(absl::CancelledError("the client disconnected"));
+  }
+
+  // The caller may not go on.
+  void Revoke(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (!ended_.has_value()) End(status);
   }
 
   void OnOutput(v1::ExecOutput output) override ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -186,9 +192,20 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   // Looks the task up here, but reads the user that it runs as on the executor: that may touch the
   // disk.
   void Open(const v1::ExecRequest::Open& open) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const auto find = [&](const ClusterState& state) -> absl::StatusOr<ExecTarget> {
+      Rights rights(call_.caller);
+      absl::Status may = MayUseJob(state, rights, call_.rpc, open.job(), context_.clock->Now());
+      if (!may.ok()) return may;
+      return FindTarget(state, open);
+    };
     ReadView view(*context_.loop);
-    absl::StatusOr<ExecTarget> target =
-        view.Step([&](const ClusterState& state) { return FindTarget(state, open); });
+    absl::StatusOr<ExecTarget> target = view.Step(find);
+    if (target.ok()) {
+      const auto may = MayStill(context_, call_, JobId{target->open.key().job_uid()});
+      Watch(may);
+      const absl::Status still = view.Step([&](const ClusterState& state) { return may(state); });
+      if (!still.ok()) target = still;
+    }
     if (!target.ok()) {
       absl::MutexLock lock(&mutex_);
       if (!ended_.has_value()) End(target.status());
@@ -199,11 +216,22 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     });
   }
 
+  // Ends the session when the caller loses the right to it.
+  void Watch(OpenStreams::May may) ABSL_LOCKS_EXCLUDED(mutex_) {
+    auto entry = context_.streams->Add(std::move(may),
+                                       [weak = weak_from_this()](const absl::Status& status) {
+                                         if (const auto self = weak.lock(); self != nullptr)
+                                           self->Revoke(status);
+                                       });
+    absl::MutexLock lock(&mutex_);
+    entry_ = std::move(entry);
+  }
+
   void Connect(ExecTarget target) ABSL_LOCKS_EXCLUDED(mutex_) {
     v1::JobSpec cold;
     absl::Status status =
         ReadColdPart(*context_.store, JobId{target.open.key().job_uid()}, target.job, &cold);
-    if (status.ok()) status = CheckRunAs(context_.run_as, *caller_, cold.run_as());
+    if (status.ok()) status = context_.CheckRunAs(*call_.caller, OwnerBy(call_), cold.run_as());
     if (status.ok()) {
       auto opened = relay_->Open(target.node, std::move(target.open), shared_from_this());
       if (opened.ok()) return Connected(*opened);
@@ -271,7 +299,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   const ServiceContext& context_;
   ExecRelay* const relay_;
   Executor* const executor_;
-  const std::shared_ptr<const Caller> caller_;
+  const Call call_;
   v1::ExecRequest request_;    // of the current read
   v1::ExecResponse response_;  // of the current write
 
@@ -285,15 +313,15 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // input that the command has not consumed
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<v1::ExecResponse> queue_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<OpenStreams::Entry> entry_ ABSL_GUARDED_BY(mutex_);
   std::optional<ExecRelay::RequestId> opened_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
 class ExecStream final : public ExecReactor {
  public:
-  ExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
-             std::shared_ptr<const Caller> caller)
-      : bridge_(std::make_shared<ExecBridge>(context, relay, executor, std::move(caller), this)) {
+  ExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor, Call call)
+      : bridge_(std::make_shared<ExecBridge>(context, relay, executor, std::move(call), this)) {
     bridge_->Begin();
   }
 
@@ -309,8 +337,8 @@ class ExecStream final : public ExecReactor {
 }  // namespace
 
 ExecReactor* StartExecStream(const ServiceContext& context, ExecRelay* relay, Executor* executor,
-                             std::shared_ptr<const Caller> caller) {
-  return new ExecStream(context, relay, executor, std::move(caller));
+                             Call call) {
+  return new ExecStream(context, relay, executor, std::move(call));
 }
 
 }  // namespace berth

@@ -22,8 +22,7 @@ inline constexpr size_t kExecWindow = size_t{256} << 10;
 
 // Ends by itself. The relay and the executor must outlive all streams.
 grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* StartExecStream(
-    const ServiceContext& context, ExecRelay* relay, Executor* executor,
-    std::shared_ptr<const Caller> caller);
+    const ServiceContext& context, ExecRelay* relay, Executor* executor, Call call);
 
 }  // namespace berth
 

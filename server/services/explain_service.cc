@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/engine/explain/dry_run.h"
 #include "core/engine/explain/explain.h"
+#include "server/access/permit_submit.h"
 #include "server/commands/submission.h"
 #include "server/convert/explain.h"
 #include "server/validation/no_such.h"
@@ -35,8 +36,11 @@ absl::Status AsFieldsOfJob(const absl::Status& status) {
 }
 
 // Refuses as SubmitJobs does, or plans the job as if it had just been submitted.
-absl::Status PlanNow(Turn& turn, Submission& submission, v1::PlanJobResponse& response) {
-  if (absl::Status status = submission.Check(turn.state()); !status.ok()) {
+absl::Status PlanNow(Turn& turn, Rights& rights, const v1::SubmitJobsRequest& submit,
+                     Submission& submission, v1::PlanJobResponse& response) {
+  absl::Status permitted = PermitSubmit(turn.state(), rights, Rpc::kExplainServicePlanJob, submit);
+  if (!permitted.ok()) return permitted;
+  if (absl::Status status = submission.Check(turn.state(), &rights); !status.ok()) {
     return AsFieldsOfJob(status);
   }
   const JobSpec spec = submission.TakeOnly(turn.state());
@@ -47,22 +51,32 @@ absl::Status PlanNow(Turn& turn, Submission& submission, v1::PlanJobResponse& re
                                             "; this is a bug in berthd"));
   }
   RenderPlan(turn.state(), spec, *plan, &response);
+  Show(turn.state(), rights, spec.queue, &response);
   return absl::OkStatus();
 }
 
-absl::Status ExplainByName(Turn& turn, const std::string& name, v1::ExplainJobResponse& response) {
+absl::Status ExplainByName(Turn& turn, Rights& rights, const std::string& name,
+                           v1::ExplainJobResponse& response) {
   const Job* found = turn.state().FindJob(name);
   if (found == nullptr) return NoSuchJob(name);
+  absl::Status permitted =
+      PermitOnJob(turn.state(), rights, Rpc::kExplainServiceExplainJob, *found);
+  if (!permitted.ok()) return permitted;
   const JobId id = found->id;
   const Explanation explanation = Explain(turn.Trial(), turn.policies(), id, turn.now());
-  RenderExplanation(turn.state(), turn.state().jobs().At(id), explanation, &response);
+  const Job& job = turn.state().jobs().At(id);
+  RenderExplanation(turn.state(), job, explanation, &response);
+  Show(turn.state(), rights, job, &response);
   return absl::OkStatus();
 }
 
-absl::Status EstimateByName(Turn& turn, const std::string& name,
+absl::Status EstimateByName(Turn& turn, Rights& rights, const std::string& name,
                             v1::EstimateJobResponse& response) {
   const Job* found = turn.state().FindJob(name);
   if (found == nullptr) return NoSuchJob(name);
+  absl::Status permitted =
+      PermitOnJob(turn.state(), rights, Rpc::kExplainServiceEstimateJob, *found);
+  if (!permitted.ok()) return permitted;
   RenderEstimate(EstimateStart(turn.Trial(), turn.policies(), found->id, turn.now()), &response);
   return absl::OkStatus();
 }
@@ -74,9 +88,9 @@ grpc::ServerUnaryReactor* ExplainService::ExplainJob(grpc::CallbackServerContext
                                                      v1::ExplainJobResponse* response) {
   Reply<v1::ExplainJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Ask(context_, std::move(reply), kExplainWeight,
-      [request](Turn& turn, v1::ExplainJobResponse& answer) {
-        return ExplainByName(turn, request->job(), answer);
+  Ask(context_, context_.CallOf(Rpc::kExplainServiceExplainJob, *context), std::move(reply),
+      kExplainWeight, [request](Turn& turn, Rights& rights, v1::ExplainJobResponse& answer) {
+        return ExplainByName(turn, rights, request->job(), answer);
       });
   return reactor;
 }
@@ -88,18 +102,29 @@ grpc::ServerUnaryReactor* ExplainService::PlanJob(grpc::CallbackServerContext* c
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   auto submit = std::make_unique<v1::SubmitJobsRequest>();  // the submission points to it
   *submit->add_jobs() = request->job();
+  const Call call = context_.CallOf(Rpc::kExplainServicePlanJob, *context);
+  Rights rights(call.caller);
   ReadView view(*context_.loop);
+  absl::Status permitted = AdmitIn(context_, view, call);
+  if (permitted.ok()) {
+    permitted = view.Step(
+        [&](const ClusterState& state) { return PermitSubmit(state, rights, call.rpc, *submit); });
+  }
+  if (!permitted.ok()) {
+    reply.Finish(permitted);
+    return reactor;
+  }
   absl::StatusOr<CheckedSubmission> checked =
-      CheckSubmission(view, *submit, context_.LimitsNow(), context_.store->Format());
+      CheckSubmission(view, *submit, context_.LimitsNow(), context_.store->Format(), &rights);
   if (!checked.ok()) {
     reply.Finish(AsFieldsOfJob(checked.status()));
     return reactor;
   }
   Submission submission(*std::move(checked), context_.limits, context_.defaults->Get());
-  Ask(context_, std::move(reply), kQuestionWeight,
+  Ask(context_, call, std::move(reply), kQuestionWeight,
       [submit = std::move(submit), submission = std::move(submission)](
-          Turn& turn, v1::PlanJobResponse& answer) mutable {
-        return PlanNow(turn, submission, answer);
+          Turn& turn, Rights& now, v1::PlanJobResponse& answer) mutable {
+        return PlanNow(turn, now, *submit, submission, answer);
       });
   return reactor;
 }
@@ -109,9 +134,9 @@ grpc::ServerUnaryReactor* ExplainService::EstimateJob(grpc::CallbackServerContex
                                                       v1::EstimateJobResponse* response) {
   Reply<v1::EstimateJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Ask(context_, std::move(reply), kQuestionWeight,
-      [request](Turn& turn, v1::EstimateJobResponse& answer) {
-        return EstimateByName(turn, request->job(), answer);
+  Ask(context_, context_.CallOf(Rpc::kExplainServiceEstimateJob, *context), std::move(reply),
+      kQuestionWeight, [request](Turn& turn, Rights& rights, v1::EstimateJobResponse& answer) {
+        return EstimateByName(turn, rights, request->job(), answer);
       });
   return reactor;
 }

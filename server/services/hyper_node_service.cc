@@ -205,16 +205,14 @@ absl::Status ListHyperNodesIn(ReadView& view, const v1::ListHyperNodesRequest& r
   absl::StatusOr<Page> page = ReadPage(wanted, request.page_token(), scope);
   if (!page.ok()) return page.status();
   const auto size = static_cast<size_t>(page->size);
-  NamedRows<HyperNodeId> rows =
-      FirstByName<HyperNodeId>(view, page->after, size + 1, HyperNodesOf,
-                               [&](const HyperNode& domain) -> std::optional<std::string> {
-                                 const HyperNodeSpec& spec = domain.spec;
-                                 if (!request.kind().empty() && request.kind() != spec.kind)
-                                   return std::nullopt;
-                                 if (!request.source().empty() && request.source() != spec.source)
-                                   return std::nullopt;
-                                 return SortKey(spec);
-                               });
+  NamedRows<HyperNodeId> rows = FirstByName<HyperNodeId>(
+      view, page->after, size + 1, HyperNodesOf,
+      [&](const ClusterState&, const HyperNode& domain) -> std::optional<std::string> {
+        const HyperNodeSpec& spec = domain.spec;
+        if (!request.kind().empty() && request.kind() != spec.kind) return std::nullopt;
+        if (!request.source().empty() && request.source() != spec.source) return std::nullopt;
+        return SortKey(spec);
+      });
   if (rows.size() > size) {
     rows.pop_back();
     response.set_next_page_token(PageToken(rows.back().first, scope));
@@ -256,8 +254,9 @@ grpc::ServerUnaryReactor* HyperNodeService::CreateHyperNode(
     reply.Finish(status);
     return reactor;
   }
-  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request, this](Turn& turn, v1::HyperNode& out) {
+  Write(context_, context_.CallOf(Rpc::kHyperNodeServiceCreateHyperNode, *context),
+        std::move(reply), CommandClass::kNewWork, 1,
+        [request, this](Turn& turn, Rights&, v1::HyperNode& out) {
           return CreateHyperNodeIn(turn, context_, *request, out);
         });
   return reactor;
@@ -268,8 +267,9 @@ grpc::ServerUnaryReactor* HyperNodeService::GetHyperNode(grpc::CallbackServerCon
                                                          v1::HyperNode* response) {
   Reply<v1::HyperNode> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  AnswerList(context_, std::move(reply),
-             [&](ReadView& view) { return Get(view, request->name(), *response); });
+  AnswerList(context_, context_.CallOf(Rpc::kHyperNodeServiceGetHyperNode, *context),
+             std::move(reply),
+             [&](ReadView& view, Rights&) { return Get(view, request->name(), *response); });
   return reactor;
 }
 
@@ -278,8 +278,9 @@ grpc::ServerUnaryReactor* HyperNodeService::ListHyperNodes(grpc::CallbackServerC
                                                            v1::ListHyperNodesResponse* response) {
   Reply<v1::ListHyperNodesResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  AnswerList(context_, std::move(reply),
-             [&](ReadView& view) { return ListHyperNodesIn(view, *request, *response); });
+  AnswerList(context_, context_.CallOf(Rpc::kHyperNodeServiceListHyperNodes, *context),
+             std::move(reply),
+             [&](ReadView& view, Rights&) { return ListHyperNodesIn(view, *request, *response); });
   return reactor;
 }
 
@@ -292,8 +293,9 @@ grpc::ServerUnaryReactor* HyperNodeService::UpdateHyperNode(
     reply.Finish(status);
     return reactor;
   }
-  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request, this](Turn& turn, v1::HyperNode& out) {
+  Write(context_, context_.CallOf(Rpc::kHyperNodeServiceUpdateHyperNode, *context),
+        std::move(reply), CommandClass::kNewWork, 1,
+        [request, this](Turn& turn, Rights&, v1::HyperNode& out) {
           return UpdateHyperNodeIn(turn, context_, *request, out);
         });
   return reactor;
@@ -304,8 +306,9 @@ grpc::ServerUnaryReactor* HyperNodeService::DeleteHyperNode(
     v1::DeleteHyperNodeResponse* response) {
   Reply<v1::DeleteHyperNodeResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request, this](Turn& turn, v1::DeleteHyperNodeResponse&) {
+  Write(context_, context_.CallOf(Rpc::kHyperNodeServiceDeleteHyperNode, *context),
+        std::move(reply), CommandClass::kNewWork, 1,
+        [request, this](Turn& turn, Rights&, v1::DeleteHyperNodeResponse&) {
           return DeleteHyperNodeIn(turn, context_, *request);
         });
   return reactor;
@@ -322,8 +325,9 @@ grpc::ServerUnaryReactor* HyperNodeService::ApplyHyperNodes(
   }
   const auto weight =
       static_cast<size_t>(1 + request->hyper_nodes_size() + request->delete_names_size());
-  Write(context_, std::move(reply), CommandClass::kNewWork, weight,
-        [request, this](Turn& turn, v1::ApplyHyperNodesResponse& out) {
+  Write(context_, context_.CallOf(Rpc::kHyperNodeServiceApplyHyperNodes, *context),
+        std::move(reply), CommandClass::kNewWork, weight,
+        [request, this](Turn& turn, Rights&, v1::ApplyHyperNodesResponse& out) {
           return ApplyAll(turn, context_, *request, out);
         });
   return reactor;

@@ -64,12 +64,31 @@ std::set<JobId> JobsOn(const Node& node) {
 
 enum class Progress { kMore, kPageFull, kAtEnd, kNoNode, kNoQueue };
 
+// A filter that asks for a node asks what runs there.
+absl::Status PermitNode(const ClusterState& state, Rights& rights, const std::string& node) {
+  if (node.empty()) return absl::OkStatus();
+  return PermitVerb(state, rights, Verb::kReadCluster, kRootQueue, "list what runs on nodes");
+}
+
+// Somebody who may do nothing in a queue does not learn whether it exists.
+const Queue* FindQueueFor(const ClusterState& state, Rights& rights, const std::string& name) {
+  const Queue* queue = state.FindQueue(name);
+  return queue == nullptr || rights.At(state, queue->id).empty() ? nullptr : queue;
+}
+
+// Labels are not listed of jobs that the caller may not read: a filter must not tell them either.
+bool MayMatch(const ClusterState& state, Rights& rights, const v1::JobFilter& filter,
+              const Job& job) {
+  return rights.OnJob(state, filter.labels().empty() ? Verb::kListJobs : Verb::kReadJob, job);
+}
+
 // One step: examines some jobs and renders those that match.
-Progress AddJobs(const ClusterState& state, Time now, const v1::ListJobsRequest& request,
-                 int page_size, Cursor& cursor, v1::ListJobsResponse& response) {
+Progress AddJobs(const ClusterState& state, Rights& rights, Time now,
+                 const v1::ListJobsRequest& request, int page_size, Cursor& cursor,
+                 v1::ListJobsResponse& response) {
   const v1::JobFilter& filter = request.filter();
   std::set<JobId> on_node;
-  if (!filter.queue().empty() && state.FindQueue(filter.queue()) == nullptr)
+  if (!filter.queue().empty() && FindQueueFor(state, rights, filter.queue()) == nullptr)
     return Progress::kNoQueue;
   if (!filter.node().empty()) {
     const Node* node = state.FindNode(filter.node());
@@ -85,8 +104,10 @@ Progress AddJobs(const ClusterState& state, Time now, const v1::ListJobsRequest&
     if (response.jobs_size() == page_size) return Progress::kPageFull;
     cursor.See(*id);
     const Job& job = state.jobs().At(*id);
-    if (!matches(job)) continue;
-    RenderJob(state, job, now, response.add_jobs());
+    if (!matches(job) || !MayMatch(state, rights, filter, job)) continue;
+    v1::Job* rendered = response.add_jobs();
+    RenderJob(state, job, now, rendered);
+    Show(state, rights, job, rendered);
     ++rendered;
   }
   return Progress::kMore;
@@ -98,36 +119,45 @@ static_assert(kMaxTasksPerJob <= 1 << kTaskBits);
 
 uint64_t KeyOfTask(TaskKey key) { return (key.job.value << kTaskBits) + key.task + 1; }
 
-std::vector<TaskKey> TasksOn(const Node& node, const Job* job, uint64_t after) {
+std::vector<TaskKey> TasksOn(const ClusterState& state, Rights& rights, const Node& node,
+                             const Job* job, uint64_t after) {
   std::vector<TaskKey> tasks;
   for (const TaskKey& key : node.tasks) {
     if (job != nullptr && key.job != job->id) continue;
+    if (!rights.OnJob(state, Verb::kListJobs, state.jobs().At(key.job))) continue;
     if (KeyOfTask(key) > after) tasks.push_back(key);
   }
   std::sort(tasks.begin(), tasks.end());
   return tasks;
 }
 
+void AddTask(const ClusterState& state, Rights& rights, const Job& job, uint32_t index,
+             v1::ListTasksResponse& response) {
+  v1::Task* rendered = response.add_tasks();
+  RenderTask(state, job, index, rendered);
+  Show(state, rights, job, rendered);
+}
+
 // A node has at most 4,096 tasks, and a page holds at most kMaxPageSize.
-void AddTasksOn(const ClusterState& state, const Node& node, const Job* job, const Page& page,
-                const std::string& scope, v1::ListTasksResponse& response) {
-  const std::vector<TaskKey> tasks = TasksOn(node, job, PageKeyId(page.after));
+void AddTasksOn(const ClusterState& state, Rights& rights, const Node& node, const Job* job,
+                const Page& page, const std::string& scope, v1::ListTasksResponse& response) {
+  const std::vector<TaskKey> tasks = TasksOn(state, rights, node, job, PageKeyId(page.after));
   const size_t end = std::min(tasks.size(), static_cast<size_t>(page.size));
   for (size_t i = 0; i < end; ++i) {
-    RenderTask(state, state.jobs().At(tasks[i].job), tasks[i].task, response.add_tasks());
+    AddTask(state, rights, state.jobs().At(tasks[i].job), tasks[i].task, response);
   }
   if (end < tasks.size()) {
     response.set_next_page_token(PageToken(PageKey(KeyOfTask(tasks[end - 1])), scope));
   }
 }
 
-void AddTasksOf(const ClusterState& state, const Job& job, const Page& page,
+void AddTasksOf(const ClusterState& state, Rights& rights, const Job& job, const Page& page,
                 const std::string& scope, v1::ListTasksResponse& response) {
   const uint64_t first = PageKeyId(page.after);  // tasks already listed
   const uint64_t end =
       std::min<uint64_t>(job.tasks.size(), first + static_cast<uint64_t>(page.size));
   for (uint64_t i = first; i < end; ++i) {
-    RenderTask(state, job, static_cast<uint32_t>(i), response.add_tasks());
+    AddTask(state, rights, job, static_cast<uint32_t>(i), response);
   }
   if (end < job.tasks.size()) response.set_next_page_token(PageToken(PageKey(end), scope));
 }
@@ -148,9 +178,13 @@ std::string TaskScope(const v1::ListTasksRequest& request) {
 
 }  // namespace
 
-absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& request,
+absl::Status ListJobs(ReadView& view, Rights& rights, Time now, const v1::ListJobsRequest& request,
                       v1::ListJobsResponse& response) {
   if (absl::Status status = ValidateJobList(request); !status.ok()) return status;
+  const absl::Status permitted = view.Step([&](const ClusterState& state) {
+    return PermitNode(state, rights, request.filter().node());
+  });
+  if (!permitted.ok()) return permitted;
   const bool newest_first = request.order() == v1::ListJobsRequest::NEWEST_FIRST;
   const std::string scope = FingerprintOf(newest_first ? "jobs/newest" : "jobs", request.filter());
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
@@ -159,7 +193,7 @@ absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& reque
   Progress progress = Progress::kMore;
   while (progress == Progress::kMore && cursor.looked_at() < kMaxRowsPerCall) {
     progress = view.Step([&](const ClusterState& state) {
-      return AddJobs(state, now, request, page->size, cursor, response);
+      return AddJobs(state, rights, now, request, page->size, cursor, response);
     });
   }
   if (progress == Progress::kNoQueue) return NoSuchQueue(request.filter().queue());
@@ -170,22 +204,25 @@ absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& reque
   return absl::OkStatus();
 }
 
-absl::Status ListTasks(ReadView& view, const v1::ListTasksRequest& request,
+absl::Status ListTasks(ReadView& view, Rights& rights, const v1::ListTasksRequest& request,
                        v1::ListTasksResponse& response) {
   if (absl::Status status = CheckTaskList(request); !status.ok()) return status;
   const std::string scope = TaskScope(request);
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
   if (!page.ok()) return page.status();
   return view.Step([&](const ClusterState& state) {
+    absl::Status permitted = PermitNode(state, rights, request.node());
+    if (!permitted.ok()) return permitted;
     const Job* job = request.job().empty() ? nullptr : state.FindJob(request.job());
+    if (job != nullptr && !rights.OnJob(state, Verb::kListJobs, *job)) job = nullptr;
     if (job == nullptr && !request.job().empty()) return NoSuchJob(request.job());
     if (request.node().empty()) {
-      AddTasksOf(state, *job, *page, scope, response);
+      AddTasksOf(state, rights, *job, *page, scope, response);
       return absl::OkStatus();
     }
     const Node* node = state.FindNode(request.node());
     if (node == nullptr) return NoSuchNode(request.node());
-    AddTasksOn(state, *node, job, *page, scope, response);
+    AddTasksOn(state, rights, *node, job, *page, scope, response);
     return absl::OkStatus();
   });
 }

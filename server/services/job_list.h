@@ -4,15 +4,17 @@
 
 #include "absl/status/status.h"
 #include "berth/v1/job.pb.h"
+#include "server/access/permit.h"
 #include "server/reads/read_view.h"
 
 namespace berth {
 
 // Fill the response through the view; the caller responds when the view is durable.
-// INVALID_ARGUMENT for an invalid page or filter; NOT_FOUND.
-absl::Status ListJobs(ReadView& view, Time now, const v1::ListJobsRequest& request,
+// INVALID_ARGUMENT for an invalid page or filter; NOT_FOUND; PERMISSION_DENIED for a node in the
+// filter. Only of jobs that the caller may list, and of these what it may see.
+absl::Status ListJobs(ReadView& view, Rights& rights, Time now, const v1::ListJobsRequest& request,
                       v1::ListJobsResponse& response);
-absl::Status ListTasks(ReadView& view, const v1::ListTasksRequest& request,
+absl::Status ListTasks(ReadView& view, Rights& rights, const v1::ListTasksRequest& request,
                        v1::ListTasksResponse& response);
 
 }  // namespace berth

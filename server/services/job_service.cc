@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/access/permit_submit.h"
 #include "server/commands/job_change.h"
 #include "server/commands/submission.h"
 #include "server/convert/values.h"
@@ -35,13 +36,15 @@ std::string JobObject(const Job& job) { return absl::StrCat("job ", Quoted(job.n
 // A write to one job; the response is the job afterwards. change(turn, job) returns the event to
 // emit, or nullopt if there is nothing to change.
 template <class Change>
-void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string name,
-               CommandClass command_class, Change change) {
-  Write(context, std::move(reply), command_class, 1,
-        [name = std::move(name), change = std::move(change), edits = context.edits](
-            Turn& turn, v1::Job& response) -> absl::Status {
+void ChangeJob(const ServiceContext& context, const Call& call, Reply<v1::Job> reply,
+               std::string name, CommandClass command_class, Change change) {
+  Write(context, call, std::move(reply), command_class, 1,
+        [name = std::move(name), change = std::move(change), edits = context.edits, rpc = call.rpc](
+            Turn& turn, Rights& rights, v1::Job& response) -> absl::Status {
           const Job* job = turn.state().FindJob(name);
           if (job == nullptr) return NoSuchJob(name);
+          absl::Status permitted = PermitOnJob(turn.state(), rights, rpc, *job);
+          if (!permitted.ok()) return permitted;
           const JobId id = job->id;
           absl::StatusOr<std::optional<EventBody>> event = change(turn, *job);
           if (!event.ok()) return event.status();
@@ -51,7 +54,9 @@ void ChangeJob(const ServiceContext& context, Reply<v1::Job> reply, std::string 
             if (!status.ok()) return status;
             edits->Note(turn, JobObject(turn.state().jobs().At(id)));
           }
-          RenderJob(turn.state(), turn.state().jobs().At(id), turn.now(), &response);
+          const Job& now = turn.state().jobs().At(id);
+          RenderJob(turn.state(), now, turn.now(), &response);
+          Show(turn.state(), rights, now, &response);
           if (changed) response.set_etag(absl::StrCat(turn.revision()));
           return absl::OkStatus();
         });
@@ -107,33 +112,40 @@ MaybeEvent JobUpdateOf(const TurnEdits& edits, const Turn& turn, const Job& job,
   return std::optional<EventBody>(std::move(update));
 }
 
-absl::Status DeleteJobIn(Turn& turn, const std::string& name) {
+// Dependents that the caller may not list are not named.
+absl::Status HasDependents(const ClusterState& state, Rights& rights, JobId first) {
+  const Job& job = state.jobs().At(first);
+  const bool listed = rights.OnJob(state, Verb::kListJobs, job);
+  return absl::FailedPreconditionError(
+      absl::StrCat(listed ? absl::StrCat("job ", Quoted(job.name)) : "a job",
+                   " depends on its outcome and has not started"));
+}
+
+absl::Status DeleteJobIn(Turn& turn, Rights& rights, const std::string& name) {
   const Job* job = turn.state().FindJob(name);
   if (job == nullptr) return NoSuchJob(name);
+  absl::Status permitted = PermitOnJob(turn.state(), rights, Rpc::kJobServiceDeleteJob, *job);
+  if (!permitted.ok()) return permitted;
   if (!Ended(job->status.state)) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", Quoted(name), " has not ended; cancel it first"));
   }
   const std::vector<JobId> dependents = turn.state().Dependents(job->id);
-  if (!dependents.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", Quoted(turn.state().jobs().At(dependents[0]).name),
-                     " depends on its outcome and has not started"));
-  }
+  if (!dependents.empty()) return HasDependents(turn.state(), rights, dependents[0]);
   return turn.Emit(JobDeleted{job->id});
 }
 
-// Nodes own no jobs.
-std::string OwnerBy(const Caller& caller) {
-  return caller.principal.kind == Principal::Kind::kUser ? caller.principal.name : std::string();
+std::string OwnerOf(const Call& call, const v1::SubmitJobsRequest& request) {
+  return request.on_behalf_of().empty() ? OwnerBy(call) : request.on_behalf_of();
 }
 
-absl::Status CheckUsers(const ServiceContext& context, const Caller& caller,
+absl::Status CheckUsers(const ServiceContext& context, const Call& call,
                         const v1::SubmitJobsRequest& request) {
+  const std::string owner = OwnerOf(call, request);
   for (int i = 0; i < request.jobs_size(); ++i) {
     const std::string& user = request.jobs(i).spec().run_as();
     if (user.empty()) continue;
-    const absl::Status status = CheckRunAs(context.run_as, caller, user);
+    const absl::Status status = context.CheckRunAs(*call.caller, owner, user);
     if (status.ok()) continue;
     return absl::Status(status.code(),
                         absl::StrCat("jobs[", i, "].spec.run_as: ", status.message()));
@@ -148,23 +160,35 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
                                                  v1::SubmitJobsResponse* response) {
   Reply<v1::SubmitJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  const std::shared_ptr<const Caller> caller = context_.callers->Identify(*context);
+  const Call call = context_.CallOf(Rpc::kJobServiceSubmitJobs, *context);
+  Rights rights(call.caller);
   ReadView view(*context_.loop);
+  // Before anything that is said about the request.
+  absl::Status permitted = AdmitIn(context_, view, call);
+  if (permitted.ok()) permitted = ValidateOnBehalfOf(*request);
+  if (permitted.ok()) {
+    permitted = view.Step(
+        [&](const ClusterState& state) { return PermitSubmit(state, rights, call.rpc, *request); });
+  }
+  if (!permitted.ok()) {
+    reply.Finish(permitted);
+    return reactor;
+  }
   absl::StatusOr<CheckedSubmission> checked =
-      CheckSubmission(view, *request, context_.LimitsNow(), context_.store->Format());
+      CheckSubmission(view, *request, context_.LimitsNow(), context_.store->Format(), &rights);
   if (!checked.ok()) {
     reply.Finish(checked.status());
     return reactor;
   }
-  if (absl::Status status = CheckUsers(context_, *caller, *request); !status.ok()) {
+  if (absl::Status status = CheckUsers(context_, call, *request); !status.ok()) {
     reply.Finish(status);
     return reactor;
   }
   Submission submission(*std::move(checked), context_.limits, context_.defaults->Get(),
-                        OwnerBy(*caller));
+                        OwnerOf(call, *request));
   if (request->dry_run()) {
     reply.Finish(view.Step([&](const ClusterState& state) {
-      absl::Status status = submission.Check(state);
+      absl::Status status = submission.Check(state, &rights);
       if (status.ok()) submission.Preview(state, *response);
       return status;
     }));
@@ -172,11 +196,12 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   }
   const auto weight = static_cast<size_t>(request->jobs_size());
   RequestTable* requests = context_.requests;
-  Write(context_, std::move(reply), CommandClass::kNewWork, weight,
-        [submission = std::move(submission), requests,
+  Write(context_, call, std::move(reply), CommandClass::kNewWork, weight,
+        [submission = std::move(submission), requests, request, rpc = call.rpc,
          first_job = FirstJobOf(context_.store->Incarnation())](
-            Turn& turn, v1::SubmitJobsResponse& answer) mutable {
-          absl::Status status = submission.Commit(turn, *requests, first_job, answer);
+            Turn& turn, Rights& now, v1::SubmitJobsResponse& answer) mutable {
+          absl::Status status = PermitSubmit(turn.state(), now, rpc, *request);
+          if (status.ok()) status = submission.Commit(turn, *requests, first_job, answer, &now);
           if (status.ok()) LogSubmitted(answer);
           return status;
         });
@@ -188,12 +213,21 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const std::string waits = context_.hold_reason();
+  const Call call = context_.CallOf(Rpc::kJobServiceGetJob, *context);
+  Rights rights(call.caller);
   ReadView view(*context_.loop);
+  bool reads = false;
   const absl::Status found = view.Step([&](const ClusterState& state) {
+    const Time now = context_.clock->Now();
+    absl::Status status = Admit(state, rights, call.rpc, now);
+    if (!status.ok()) return status;
     const Job* job = state.FindJob(request->name());
     if (job == nullptr) return NoSuchJob(request->name());
-    context_.Render(state, *job, context_.clock->Now(), response);
+    status = PermitOnJob(state, rights, call.rpc, *job);
+    if (!status.ok()) return status;
+    context_.Render(state, rights, *job, now, response);
     context_.AddHoldReason(waits, response);
+    reads = rights.OnJob(state, Verb::kReadJob, *job);
     return absl::OkStatus();
   });
   if (!found.ok()) {
@@ -203,8 +237,9 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   // The cold part exists once the job is durable; until then it is left out. Reading it may touch
   // the disk, so it does not run on the thread that reports durability.
   const absl::Duration patience = reply.patience();
-  auto answer = [this, reply = std::move(reply)](absl::Status durable) mutable {
+  auto answer = [this, reads, reply = std::move(reply)](absl::Status durable) mutable {
     if (!reply.ShouldAnswer(durable)) return reply.Finish(durable);
+    if (!reads) return reply.Finish(absl::OkStatus());
     executor_->Run([this, synced = durable.ok(), reply = std::move(reply)]() mutable {
       const absl::Status status = AddColdPart(*context_.store, reply.response());
       reply.Finish(!synced && absl::IsNotFound(status) ? absl::OkStatus() : status);
@@ -219,9 +254,10 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                                                v1::ListJobsResponse* response) {
   Reply<v1::ListJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  AnswerList(context_, std::move(reply), [&](ReadView& view) {
+  const Call call = context_.CallOf(Rpc::kJobServiceListJobs, *context);
+  AnswerList(context_, call, std::move(reply), [&](ReadView& view, Rights& rights) {
     const std::string waits = context_.hold_reason();
-    absl::Status listed = berth::ListJobs(view, context_.clock->Now(), *request, *response);
+    absl::Status listed = berth::ListJobs(view, rights, context_.clock->Now(), *request, *response);
     for (v1::Job& job : *response->mutable_jobs()) context_.AddHoldReason(waits, &job);
     return listed;
   });
@@ -233,8 +269,10 @@ grpc::ServerUnaryReactor* JobService::ListTasks(grpc::CallbackServerContext* con
                                                 v1::ListTasksResponse* response) {
   Reply<v1::ListTasksResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  AnswerList(context_, std::move(reply),
-             [&](ReadView& view) { return berth::ListTasks(view, *request, *response); });
+  AnswerList(context_, context_.CallOf(Rpc::kJobServiceListTasks, *context), std::move(reply),
+             [&](ReadView& view, Rights& rights) {
+               return berth::ListTasks(view, rights, *request, *response);
+             });
   return reactor;
 }
 
@@ -247,7 +285,8 @@ grpc::ServerUnaryReactor* JobService::UpdateJob(grpc::CallbackServerContext* con
     reply.Finish(status);
     return reactor;
   }
-  ChangeJob(context_, std::move(reply), request->job().name(), CommandClass::kNewWork,
+  const Call call = context_.CallOf(Rpc::kJobServiceUpdateJob, *context);
+  ChangeJob(context_, call, std::move(reply), request->job().name(), CommandClass::kNewWork,
             [request, edits = context_.edits](Turn& turn, const Job& job) {
               return JobUpdateOf(*edits, turn, job, *request);
             });
@@ -263,10 +302,10 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     reply.Finish(status);
     return reactor;
   }
-  ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [request, by = context_.callers->Describe(*context),
-             caller = context_.callers->Identify(*context)](Turn&, const Job& job) {
-              return Cancel(job, *request, by, caller->principal.name);
+  const Call call = context_.CallOf(Rpc::kJobServiceCancelJob, *context);
+  ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kEssential,
+            [request, call](Turn&, const Job& job) {
+              return Cancel(job, *request, TextOf(call), call.caller->principal.name);
             });
   return reactor;
 }
@@ -276,8 +315,9 @@ grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* co
                                                  v1::Job* response) {
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  ChangeJob(context_, std::move(reply), request->name(), CommandClass::kEssential,
-            [by = context_.callers->Describe(*context)](Turn&, const Job& job) {
+  const Call call = context_.CallOf(Rpc::kJobServiceSuspendJob, *context);
+  ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kEssential,
+            [by = TextOf(call)](Turn&, const Job& job) {
               return LoggedChange("job suspended", job, by, SuspensionOf(job, true));
             });
   return reactor;
@@ -288,8 +328,9 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
                                                 v1::Job* response) {
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  ChangeJob(context_, std::move(reply), request->name(), CommandClass::kNewWork,
-            [by = context_.callers->Describe(*context)](Turn&, const Job& job) {
+  const Call call = context_.CallOf(Rpc::kJobServiceResumeJob, *context);
+  ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kNewWork,
+            [by = TextOf(call)](Turn&, const Job& job) {
               return LoggedChange("job resumed", job, by, SuspensionOf(job, false));
             });
   return reactor;
@@ -300,20 +341,23 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
                                                 v1::DeleteJobResponse* response) {
   Reply<v1::DeleteJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(
-      context_, std::move(reply), CommandClass::kEssential, 1,
-      [request](Turn& turn, v1::DeleteJobResponse&) { return DeleteJobIn(turn, request->name()); });
+  Write(context_, context_.CallOf(Rpc::kJobServiceDeleteJob, *context), std::move(reply),
+        CommandClass::kEssential, 1, [request](Turn& turn, Rights& rights, v1::DeleteJobResponse&) {
+          return DeleteJobIn(turn, rights, request->name());
+        });
   return reactor;
 }
 
 grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(
-    grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
-  return StartLogStream(context_, logs_, *request);
+    grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) {
+  return StartLogStream(context_, logs_, context_.CallOf(Rpc::kJobServiceReadLogs, *context),
+                        *request);
 }
 
 grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* JobService::Exec(
     grpc::CallbackServerContext* context) {
-  return StartExecStream(context_, execs_, executor_, context_.callers->Identify(*context));
+  return StartExecStream(context_, execs_, executor_,
+                         context_.CallOf(Rpc::kJobServiceExec, *context));
 }
 
 }  // namespace berth

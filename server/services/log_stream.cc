@@ -114,6 +114,10 @@ class LogStream final : public LogReactor {
   LogStream(LogRelay* relay, uint32_t attempt)
       : pump_(std::make_shared<LogPump>(relay, this, attempt)) {}
   const std::shared_ptr<LogPump>& pump() const { return pump_; }
+  void EndWith(OpenStreams* streams, OpenStreams::May may) {
+    entry_ = streams->Add(std::move(may),
+                          [pump = pump_](const absl::Status& status) { pump->Abandon(status); });
+  }
 
   void OnWriteDone(bool ok) override { pump_->OnWritten(ok); }
   void OnCancel() override { pump_->Abandon(absl::CancelledError("the client disconnected")); }
@@ -121,6 +125,7 @@ class LogStream final : public LogReactor {
 
  private:
   const std::shared_ptr<LogPump> pump_;
+  std::unique_ptr<OpenStreams::Entry> entry_;
 };
 
 absl::Status ValidateReadLogs(const v1::ReadLogsRequest& request) {
@@ -165,6 +170,14 @@ absl::Status CheckNode(const ClusterState& state, NodeId id) {
 
 }  // namespace
 
+absl::Status MayUseJob(const ClusterState& state, Rights& rights, Rpc rpc, const std::string& job,
+                       Time now) {
+  absl::Status status = Admit(state, rights, rpc, now);
+  if (!status.ok()) return status;
+  const Job* found = state.FindJob(job);
+  return found == nullptr ? NoSuchJob(job) : PermitOnJob(state, rights, rpc, *found);
+}
+
 absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogsRequest& request) {
   if (absl::Status status = ValidateReadLogs(request); !status.ok()) return status;
   const Job* job = state.FindJob(request.job());
@@ -196,13 +209,24 @@ absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogs
                     .times = request.times()};
 }
 
-LogReactor* StartLogStream(const ServiceContext& context, LogRelay* relay,
+LogReactor* StartLogStream(const ServiceContext& context, LogRelay* relay, const Call& call,
                            const v1::ReadLogsRequest& request) {
+  const auto find = [&](const ClusterState& state) -> absl::StatusOr<LogRequest> {
+    Rights rights(call.caller);
+    absl::Status may = MayUseJob(state, rights, call.rpc, request.job(), context.clock->Now());
+    if (!may.ok()) return may;
+    return FindLog(state, request);
+  };
   ReadView view(*context.loop);
-  const absl::StatusOr<LogRequest> log =
-      view.Step([&](const ClusterState& state) { return FindLog(state, request); });
+  absl::StatusOr<LogRequest> log = view.Step(find);
   auto* stream = new LogStream(relay, log.ok() ? log->attempt : 0);
   const std::shared_ptr<LogPump> pump = stream->pump();
+  if (log.ok()) {
+    stream->EndWith(context.streams, MayStill(context, call, log->task.job));
+    const auto may = MayStill(context, call, log->task.job);
+    const absl::Status still = view.Step([&](const ClusterState& state) { return may(state); });
+    if (!still.ok()) log = still;
+  }
   if (!log.ok()) {
     pump->Abandon(log.status());
     return stream;

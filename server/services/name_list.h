@@ -19,8 +19,8 @@ namespace berth {
 template <class IdType>
 using NamedRows = std::vector<std::pair<std::string, IdType>>;
 
-// The first `count` rows with name > after, by name. map_of(state): the IdMap; name_of(value): its
-// name, or nullopt to skip it.
+// The first `count` rows with name > after, by name. map_of(state): the IdMap; name_of(state,
+// value): its name, or nullopt to skip it.
 template <class IdType, class MapOf, class NameOf>
 NamedRows<IdType> FirstByName(ReadView& view, const std::string& after, size_t count, MapOf map_of,
                               NameOf name_of) {
@@ -33,7 +33,7 @@ NamedRows<IdType> FirstByName(ReadView& view, const std::string& after, size_t c
         const std::optional<IdType> id = map.NextFrom(next);
         if (!id.has_value()) return false;
         next = IdType{id->value + 1};
-        std::optional<std::string> name = name_of(map.At(*id));
+        std::optional<std::string> name = name_of(state, map.At(*id));
         if (!name.has_value() || *name <= after) continue;
         if (heap.size() == count && *name >= heap.front().first) continue;
         heap.emplace_back(*std::move(name), *id);

@@ -53,12 +53,12 @@ absl::Status ListNodesIn(ReadView& view, const v1::ListNodesRequest& request,
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
   if (!page.ok()) return page.status();
   const auto size = static_cast<size_t>(page->size);
-  NamedRows<NodeId> rows = FirstByName<NodeId>(view, page->after, size + 1, NodesOf,
-                                               [&](const Node& node) -> std::optional<std::string> {
-                                                 if (!Matches(node, request.filter()))
-                                                   return std::nullopt;
-                                                 return node.spec.name;
-                                               });
+  NamedRows<NodeId> rows =
+      FirstByName<NodeId>(view, page->after, size + 1, NodesOf,
+                          [&](const ClusterState&, const Node& node) -> std::optional<std::string> {
+                            if (!Matches(node, request.filter())) return std::nullopt;
+                            return node.spec.name;
+                          });
   if (rows.size() > size) {
     rows.pop_back();
     response.set_next_page_token(PageToken(rows.back().first, scope));
@@ -115,12 +115,14 @@ grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* cont
                                                v1::Node* response) {
   Reply<v1::Node> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  ReadOnce(context_, std::move(reply), [&](const ClusterState& state, v1::Node& out) {
-    const Node* node = state.FindNode(request->name());
-    if (node == nullptr) return NoSuchNode(request->name());
-    RenderNode(state, *node, true, &out);
-    return absl::OkStatus();
-  });
+  const Call call = context_.CallOf(Rpc::kNodeServiceGetNode, *context);
+  ReadOnce(context_, call, std::move(reply),
+           [&](const ClusterState& state, Rights&, v1::Node& out) {
+             const Node* node = state.FindNode(request->name());
+             if (node == nullptr) return NoSuchNode(request->name());
+             RenderNode(state, *node, true, &out);
+             return absl::OkStatus();
+           });
   return reactor;
 }
 
@@ -129,12 +131,12 @@ grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* co
                                                  v1::ListNodesResponse* response) {
   Reply<v1::ListNodesResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  AnswerList(context_, std::move(reply),
-             [&](ReadView& view) { return ListNodesIn(view, *request, *response); });
+  AnswerList(context_, context_.CallOf(Rpc::kNodeServiceListNodes, *context), std::move(reply),
+             [&](ReadView& view, Rights&) { return ListNodesIn(view, *request, *response); });
   return reactor;
 }
 
-grpc::ServerUnaryReactor* NodeService::Steer(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* NodeService::Steer(Rpc rpc, grpc::CallbackServerContext* context,
                                              v1::Node* response, const std::string& name,
                                              const std::string& reason, Wish wish) {
   Reply<v1::Node> reply(context, response);
@@ -143,9 +145,9 @@ grpc::ServerUnaryReactor* NodeService::Steer(grpc::CallbackServerContext* contex
     reply.Finish(status);
     return reactor;
   }
-  Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [wish = std::move(wish), name, by = context_.callers->Describe(*context)](Turn& turn,
-                                                                                  v1::Node& out) {
+  const Call call = context_.CallOf(rpc, *context);
+  Write(context_, call, std::move(reply), CommandClass::kEssential, 1,
+        [wish = std::move(wish), name, by = TextOf(call)](Turn& turn, Rights&, v1::Node& out) {
           const Node* node = turn.state().FindNode(name);
           if (node == nullptr) return NoSuchNode(name);
           return SteerNode(turn, wish(*node, turn.now()), name, by, out);
@@ -156,14 +158,14 @@ grpc::ServerUnaryReactor* NodeService::Steer(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* NodeService::CordonNode(grpc::CallbackServerContext* context,
                                                   const v1::CordonNodeRequest* request,
                                                   v1::Node* response) {
-  return Steer(context, response, request->name(), request->reason(),
+  return Steer(Rpc::kNodeServiceCordonNode, context, response, request->name(), request->reason(),
                [request](const Node& node, Time) { return CordonOf(node, request->reason()); });
 }
 
 grpc::ServerUnaryReactor* NodeService::UncordonNode(grpc::CallbackServerContext* context,
                                                     const v1::UncordonNodeRequest* request,
                                                     v1::Node* response) {
-  return Steer(context, response, request->name(), "",
+  return Steer(Rpc::kNodeServiceUncordonNode, context, response, request->name(), "",
                [](const Node& node, Time) { return NodeSteered{.id = node.id, .repaired = true}; });
 }
 
@@ -177,7 +179,7 @@ grpc::ServerUnaryReactor* NodeService::DrainNode(grpc::CallbackServerContext* co
     reply.Finish(status);
     return reactor;
   }
-  return Steer(context, response, request->name(), request->reason(),
+  return Steer(Rpc::kNodeServiceDrainNode, context, response, request->name(), request->reason(),
                [request](const Node& node, Time now) { return DrainOf(node, *request, now); });
 }
 
@@ -186,8 +188,9 @@ grpc::ServerUnaryReactor* NodeService::DeleteNode(grpc::CallbackServerContext* c
                                                   v1::DeleteNodeResponse* response) {
   Reply<v1::DeleteNodeResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request, by = context_.callers->Describe(*context)](Turn& turn, v1::DeleteNodeResponse&) {
+  const Call call = context_.CallOf(Rpc::kNodeServiceDeleteNode, *context);
+  Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
+        [request, by = TextOf(call)](Turn& turn, Rights&, v1::DeleteNodeResponse&) {
           return DeleteNodeIn(turn, request->name(), by);
         });
   return reactor;

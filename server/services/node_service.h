@@ -39,7 +39,7 @@ class NodeService final : public v1::NodeService::CallbackService {
  private:
   // What the operator wants for the node as it is.
   using Wish = std::function<absl::StatusOr<NodeSteered>(const Node& node, Time now)>;
-  grpc::ServerUnaryReactor* Steer(grpc::CallbackServerContext* context, v1::Node* response,
+  grpc::ServerUnaryReactor* Steer(Rpc rpc, grpc::CallbackServerContext* context, v1::Node* response,
                                   const std::string& name, const std::string& reason, Wish wish);
 
   const ServiceContext& context_;

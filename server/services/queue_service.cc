@@ -1,5 +1,7 @@
 #include "server/services/queue_service.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,8 +39,41 @@ void RenderChanged(const Turn& turn, QueueId id, v1::Queue& response) {
   response.set_etag(absl::StrCat(turn.revision()));
 }
 
-absl::Status CreateQueueIn(Turn& turn, RequestTable& requests,
+// Fields that a queue's parent hands out.
+constexpr std::array<absl::string_view, 10> kHandedOut = {
+    "spec.limit",     "spec.deserved",    "spec.guarantee", "spec.weight",
+    "spec.priority",  "spec.reclaimable", "spec.max_jobs",  "spec.max_running_jobs",
+    "spec.max_tasks", "spec.surplus_only"};
+
+bool ChangesHandedOut(const google::protobuf::FieldMask& mask) {
+  return std::any_of(mask.paths().begin(), mask.paths().end(), [](const std::string& path) {
+    return std::find(kHandedOut.begin(), kHandedOut.end(), path) != kHandedOut.end();
+  });
+}
+
+// At the queue, and for what its parent hands out at the parent, too.
+absl::Status PermitUpdate(const ClusterState& state, Rights& rights, const Queue& queue,
+                          const google::protobuf::FieldMask& mask) {
+  constexpr Rpc kRpc = Rpc::kQueueServiceUpdateQueue;
+  absl::Status status = PermitOnQueue(state, rights, kRpc, queue);
+  if (!status.ok() || !ChangesHandedOut(mask)) return status;
+  return PermitVerb(state, rights, NeedOf(kRpc).verb, queue.spec.parent,
+                    absl::StrCat("change what the parent of queue ", Quoted(queue.spec.name),
+                                 " hands out to it"));
+}
+
+// The name of a parent that does not exist is refused later.
+absl::Status PermitCreate(const ClusterState& state, Rights& rights, const v1::Queue& queue) {
+  const std::string& parent = queue.spec().parent();
+  const Queue* found = parent.empty() ? nullptr : state.FindQueue(parent);
+  return PermitOnQueue(state, rights, Rpc::kQueueServiceCreateQueue,
+                       found != nullptr ? *found : state.queues().At(kRootQueue));
+}
+
+absl::Status CreateQueueIn(Turn& turn, Rights& rights, RequestTable& requests,
                            const v1::CreateQueueRequest& request, v1::Queue& response) {
+  absl::Status permitted = PermitCreate(turn.state(), rights, request.queue());
+  if (!permitted.ok()) return permitted;
   const std::string fingerprint = BodyOf(request);
   if (!request.request_id().empty()) {
     absl::StatusOr<const std::string*> known =
@@ -67,10 +102,12 @@ absl::Status CreateQueueIn(Turn& turn, RequestTable& requests,
   return absl::OkStatus();
 }
 
-absl::Status UpdateQueueIn(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRequest& request,
-                           v1::Queue& response) {
+absl::Status UpdateQueueIn(Turn& turn, Rights& rights, TurnEdits& edits,
+                           const v1::UpdateQueueRequest& request, v1::Queue& response) {
   const Queue* queue = turn.state().FindQueue(request.queue().name());
   if (queue == nullptr) return NoSuchQueue(request.queue().name());
+  absl::Status permitted = PermitUpdate(turn.state(), rights, *queue, request.update_mask());
+  if (!permitted.ok()) return permitted;
   if (queue->id == kRootQueue) return RootIsImmutable("changed");
   const std::string object = QueueObject(queue->spec.name);
   absl::Status current = edits.CheckEtag(turn, object, queue->revision, request.queue().etag());
@@ -96,10 +133,14 @@ absl::Status UpdateQueueIn(Turn& turn, TurnEdits& edits, const v1::UpdateQueueRe
   return absl::OkStatus();
 }
 
-absl::Status DeleteQueueIn(Turn& turn, const TurnEdits& edits,
+absl::Status DeleteQueueIn(Turn& turn, Rights& rights, const TurnEdits& edits,
                            const v1::DeleteQueueRequest& request) {
   const Queue* queue = turn.state().FindQueue(request.name());
   if (queue == nullptr) return NoSuchQueue(request.name());
+  const Queue& parent = turn.state().queues().At(queue->spec.parent);
+  absl::Status permitted =
+      PermitOnQueue(turn.state(), rights, Rpc::kQueueServiceDeleteQueue, parent);
+  if (!permitted.ok()) return permitted;
   if (queue->id == kRootQueue) return RootIsImmutable("deleted");
   absl::Status current =
       edits.CheckEtag(turn, QueueObject(queue->spec.name), queue->revision, request.etag());
@@ -109,10 +150,13 @@ absl::Status DeleteQueueIn(Turn& turn, const TurnEdits& edits,
   return turn.Emit(QueueDeleted{queue->id});
 }
 
-absl::Status OpenOrClose(Turn& turn, TurnEdits& edits, const std::string& name, bool open,
-                         v1::Queue& response) {
+absl::Status OpenOrClose(Turn& turn, Rights& rights, TurnEdits& edits, const std::string& name,
+                         bool open, v1::Queue& response) {
   const Queue* queue = turn.state().FindQueue(name);
   if (queue == nullptr) return NoSuchQueue(name);
+  const Rpc rpc = open ? Rpc::kQueueServiceOpenQueue : Rpc::kQueueServiceCloseQueue;
+  absl::Status permitted = PermitOnQueue(turn.state(), rights, rpc, *queue);
+  if (!permitted.ok()) return permitted;
   const QueueId id = queue->id;
   if (queue->open == open) {
     RenderQueue(turn.state(), *queue, &response);
@@ -125,15 +169,17 @@ absl::Status OpenOrClose(Turn& turn, TurnEdits& edits, const std::string& name, 
   return absl::OkStatus();
 }
 
-absl::Status ListQueuesIn(ReadView& view, const v1::ListQueuesRequest& request,
+absl::Status ListQueuesIn(ReadView& view, Rights& rights, const v1::ListQueuesRequest& request,
                           v1::ListQueuesResponse& response) {
   const std::string scope = FingerprintOf("queues", v1::ListQueuesRequest());
   absl::StatusOr<Page> page = ReadPage(request.page_size(), request.page_token(), scope);
   if (!page.ok()) return page.status();
   const auto size = static_cast<size_t>(page->size);
   NamedRows<QueueId> rows = FirstByName<QueueId>(
-      view, page->after, size + 1, QueuesOf, [](const Queue& queue) -> std::optional<std::string> {
+      view, page->after, size + 1, QueuesOf,
+      [&](const ClusterState& state, const Queue& queue) -> std::optional<std::string> {
         if (queue.id == kRootQueue) return std::nullopt;  // available with GetQueue
+        if (!rights.OnQueue(state, Verb::kReadQueue, queue.id)) return std::nullopt;
         return queue.spec.name;
       });
   if (rows.size() > size) {
@@ -146,12 +192,26 @@ absl::Status ListQueuesIn(ReadView& view, const v1::ListQueuesRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status ListShares(const Turn& turn, const std::string& name,
+// Only of queues that the caller may read.
+void KeepReadable(const ClusterState& state, Rights& rights,
+                  v1::ListQueueSharesResponse* response) {
+  auto* shares = response->mutable_shares();
+  const auto hidden = [&](const v1::QueueShares& of) {
+    const Queue* queue = state.FindQueue(of.queue());
+    return queue == nullptr || !rights.OnQueue(state, Verb::kReadQueue, queue->id);
+  };
+  shares->erase(std::remove_if(shares->begin(), shares->end(), hidden), shares->end());
+}
+
+absl::Status ListShares(const Turn& turn, Rights& rights, const std::string& name,
                         v1::ListQueueSharesResponse& response) {
   const ClusterState& state = turn.state();
   const Queue* top = name.empty() ? &state.queues().At(kRootQueue) : state.FindQueue(name);
   if (top == nullptr) return NoSuchQueue(name);
-  return RenderShares(state, turn.policies().fair_share(), *top, !name.empty(), &response);
+  absl::Status status =
+      RenderShares(state, turn.policies().fair_share(), *top, !name.empty(), &response);
+  if (status.ok() && !rights.SeesAll(state)) KeepReadable(state, rights, &response);
+  return status;
 }
 
 }  // namespace
@@ -165,9 +225,10 @@ grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext*
     reply.Finish(status);
     return reactor;
   }
-  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request, requests = context_.requests](Turn& turn, v1::Queue& queue) {
-          return CreateQueueIn(turn, *requests, *request, queue);
+  const Call call = context_.CallOf(Rpc::kQueueServiceCreateQueue, *context);
+  Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
+        [request, requests = context_.requests](Turn& turn, Rights& rights, v1::Queue& queue) {
+          return CreateQueueIn(turn, rights, *requests, *request, queue);
         });
   return reactor;
 }
@@ -177,13 +238,17 @@ grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* co
                                                  v1::Queue* response) {
   Reply<v1::Queue> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  ReadOnce(context_, std::move(reply), [&](const ClusterState& state, v1::Queue& out) {
-    const Queue* queue = state.FindQueue(request->name());
-    if (queue == nullptr) return NoSuchQueue(request->name());
-    RenderQueue(state, *queue, &out);
-    RenderConditions(context_.starts_refused(queue->id), out.mutable_status());
-    return absl::OkStatus();
-  });
+  const Call call = context_.CallOf(Rpc::kQueueServiceGetQueue, *context);
+  ReadOnce(context_, call, std::move(reply),
+           [&](const ClusterState& state, Rights& rights, v1::Queue& out) {
+             const Queue* queue = state.FindQueue(request->name());
+             if (queue == nullptr) return NoSuchQueue(request->name());
+             absl::Status permitted = PermitOnQueue(state, rights, call.rpc, *queue);
+             if (!permitted.ok()) return permitted;
+             RenderQueue(state, *queue, &out);
+             RenderConditions(context_.starts_refused(queue->id), out.mutable_status());
+             return absl::OkStatus();
+           });
   return reactor;
 }
 
@@ -192,8 +257,10 @@ grpc::ServerUnaryReactor* QueueService::ListQueues(grpc::CallbackServerContext* 
                                                    v1::ListQueuesResponse* response) {
   Reply<v1::ListQueuesResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  AnswerList(context_, std::move(reply),
-             [&](ReadView& view) { return ListQueuesIn(view, *request, *response); });
+  AnswerList(context_, context_.CallOf(Rpc::kQueueServiceListQueues, *context), std::move(reply),
+             [&](ReadView& view, Rights& rights) {
+               return ListQueuesIn(view, rights, *request, *response);
+             });
   return reactor;
 }
 
@@ -206,9 +273,10 @@ grpc::ServerUnaryReactor* QueueService::UpdateQueue(grpc::CallbackServerContext*
     reply.Finish(status);
     return reactor;
   }
-  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request, edits = context_.edits](Turn& turn, v1::Queue& queue) {
-          return UpdateQueueIn(turn, *edits, *request, queue);
+  const Call call = context_.CallOf(Rpc::kQueueServiceUpdateQueue, *context);
+  Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
+        [request, edits = context_.edits](Turn& turn, Rights& rights, v1::Queue& queue) {
+          return UpdateQueueIn(turn, rights, *edits, *request, queue);
         });
   return reactor;
 }
@@ -218,19 +286,20 @@ grpc::ServerUnaryReactor* QueueService::DeleteQueue(grpc::CallbackServerContext*
                                                     v1::DeleteQueueResponse* response) {
   Reply<v1::DeleteQueueResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, std::move(reply), CommandClass::kNewWork, 1,
-        [request, edits = context_.edits](Turn& turn, v1::DeleteQueueResponse&) {
-          return DeleteQueueIn(turn, *edits, *request);
+  const Call call = context_.CallOf(Rpc::kQueueServiceDeleteQueue, *context);
+  Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
+        [request, edits = context_.edits](Turn& turn, Rights& rights, v1::DeleteQueueResponse&) {
+          return DeleteQueueIn(turn, rights, *edits, *request);
         });
   return reactor;
 }
 
-grpc::ServerUnaryReactor* QueueService::SetOpen(Reply<v1::Queue> reply, const std::string& name,
-                                                bool open) {
+grpc::ServerUnaryReactor* QueueService::SetOpen(Call call, Reply<v1::Queue> reply,
+                                                const std::string& name, bool open) {
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, std::move(reply), CommandClass::kEssential, 1,
-        [name, open, edits = context_.edits](Turn& turn, v1::Queue& queue) {
-          return OpenOrClose(turn, *edits, name, open, queue);
+  Write(context_, std::move(call), std::move(reply), CommandClass::kEssential, 1,
+        [name, open, edits = context_.edits](Turn& turn, Rights& rights, v1::Queue& queue) {
+          return OpenOrClose(turn, rights, *edits, name, open, queue);
         });
   return reactor;
 }
@@ -238,13 +307,15 @@ grpc::ServerUnaryReactor* QueueService::SetOpen(Reply<v1::Queue> reply, const st
 grpc::ServerUnaryReactor* QueueService::OpenQueue(grpc::CallbackServerContext* context,
                                                   const v1::OpenQueueRequest* request,
                                                   v1::Queue* response) {
-  return SetOpen(Reply<v1::Queue>(context, response), request->name(), true);
+  return SetOpen(context_.CallOf(Rpc::kQueueServiceOpenQueue, *context),
+                 Reply<v1::Queue>(context, response), request->name(), true);
 }
 
 grpc::ServerUnaryReactor* QueueService::CloseQueue(grpc::CallbackServerContext* context,
                                                    const v1::CloseQueueRequest* request,
                                                    v1::Queue* response) {
-  return SetOpen(Reply<v1::Queue>(context, response), request->name(), false);
+  return SetOpen(context_.CallOf(Rpc::kQueueServiceCloseQueue, *context),
+                 Reply<v1::Queue>(context, response), request->name(), false);
 }
 
 // Runs on the loop thread, because the policies are there.
@@ -253,9 +324,9 @@ grpc::ServerUnaryReactor* QueueService::ListQueueShares(grpc::CallbackServerCont
                                                         v1::ListQueueSharesResponse* response) {
   Reply<v1::ListQueueSharesResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Ask(context_, std::move(reply), kSharesWeight,
-      [request](Turn& turn, v1::ListQueueSharesResponse& answer) {
-        return ListShares(turn, request->queue(), answer);
+  Ask(context_, context_.CallOf(Rpc::kQueueServiceListQueueShares, *context), std::move(reply),
+      kSharesWeight, [request](Turn& turn, Rights& rights, v1::ListQueueSharesResponse& answer) {
+        return ListShares(turn, rights, request->queue(), answer);
       });
   return reactor;
 }

@@ -39,7 +39,8 @@ class QueueService final : public v1::QueueService::CallbackService {
                                             v1::ListQueueSharesResponse* response) override;
 
  private:
-  grpc::ServerUnaryReactor* SetOpen(Reply<v1::Queue> reply, const std::string& name, bool open);
+  grpc::ServerUnaryReactor* SetOpen(Call call, Reply<v1::Queue> reply, const std::string& name,
+                                    bool open);
 
   const ServiceContext& context_;
 };

@@ -7,20 +7,32 @@
 
 namespace berth {
 
-absl::Status CheckRunAs(const RunAsRules& rules, const Caller& client, const std::string& user) {
-  if (user.empty()) return absl::OkStatus();
+namespace {
+
+bool Has(const google::protobuf::RepeatedPtrField<std::string>& names, const std::string& name) {
+  return !name.empty() && std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string WhoAsks(const Caller& client, const std::string& owner) {
+  if (!owner.empty()) return Quoted(owner);
+  if (!client.tls) return "a client without TLS";
+  return client.common_name.empty() ? "a certificate without one common name"
+                                    : Quoted(client.common_name);
+}
+
+}  // namespace
+
+absl::Status CheckRunAs(const RunAsRules& rules, bool as_owner, const Caller& client,
+                        const std::string& owner, const std::string& user) {
+  if (user.empty() || (as_owner && user == owner)) return absl::OkStatus();
   for (const config::v1::RunAs& rule : rules) {
     if (rule.user() != user) continue;
-    const auto& names = rule.certificates();
-    const bool named = client.tls && !client.common_name.empty() &&
-                       std::find(names.begin(), names.end(), client.common_name) != names.end();
-    if (named || (!client.tls && rule.without_tls())) return absl::OkStatus();
+    const bool named = client.tls && Has(rule.certificates(), client.common_name);
+    const bool local = !client.tls && rule.without_tls();
+    if (named || local || Has(rule.owners(), owner)) return absl::OkStatus();
   }
-  const std::string who = !client.tls                  ? "a client without TLS"
-                          : client.common_name.empty() ? "a certificate without one common name"
-                                                       : Quoted(client.common_name);
-  return absl::PermissionDeniedError(
-      absl::StrCat("run_as ", Quoted(user), " is not allowed for ", who, " (the server's runAs)"));
+  return absl::PermissionDeniedError(absl::StrCat("run_as ", Quoted(user), " is not allowed for ",
+                                                  WhoAsks(client, owner), " (the server's runAs)"));
 }
 
 }  // namespace berth

@@ -12,8 +12,11 @@ namespace berth {
 
 using RunAsRules = google::protobuf::RepeatedPtrField<config::v1::RunAs>;
 
-// PERMISSION_DENIED unless a rule names both exactly. OK for an empty user, which requests nothing.
-absl::Status CheckRunAs(const RunAsRules& rules, const Caller& client, const std::string& user);
+// `owner`: of the job, or who wants to enter it. PERMISSION_DENIED unless a rule names the user,
+// and the client or the owner, exactly; or both are the same and `as_owner` (access.run_as_owner).
+// OK for an empty user, which requests nothing.
+absl::Status CheckRunAs(const RunAsRules& rules, bool as_owner, const Caller& client,
+                        const std::string& owner, const std::string& user);
 
 }  // namespace berth
 

@@ -32,6 +32,46 @@ absl::Status Validate(const v1::WatchRequest& request) {
   return findings.ToStatus();
 }
 
+// What a watch needs as a whole: then it is refused at once, and not only silent.
+absl::Status MayWatch(const ClusterState& state, Rights& rights, const v1::WatchRequest& request,
+                      Time now) {
+  absl::Status status = Admit(state, rights, Rpc::kWatchServiceWatch, now);
+  if (!status.ok() || (!request.nodes() && !request.hyper_nodes())) return status;
+  return PermitVerb(state, rights, Verb::kReadCluster, kRootQueue, "watch nodes");
+}
+
+using Events = google::protobuf::RepeatedPtrField<v1::ChangeEvent>;
+
+// One step under the reader lock.
+void ShowSome(const ClusterState& state, Rights& rights,
+              const std::vector<const store::v1::LogEvent*>& from, int begin, int end,
+              Events* events, int* kept) {
+  for (int i = begin; i < end; ++i) {
+    if (!Show(state, rights, *from[static_cast<size_t>(i)], events->Mutable(i))) continue;
+    if (*kept != i) events->SwapElements(*kept, i);
+    ++*kept;
+  }
+}
+
+// Who may see all of it is looked up first: most watchers do.
+absl::Status ShowTo(Loop& loop, Rights& rights, const std::vector<const store::v1::LogEvent*>& from,
+                    Events* events) {
+  const auto reads_all = [&](const ClusterState& state, uint64_t) {
+    return rights.SeesAll(state) && rights.OnCluster(state, Verb::kReadJob);
+  };
+  if (events->empty() || loop.Read(reads_all)) return absl::OkStatus();
+  int kept = 0;
+  for (int begin = 0; begin < events->size(); begin += static_cast<int>(kMaxRowsPerStep)) {
+    const int end = std::min(events->size(), begin + static_cast<int>(kMaxRowsPerStep));
+    loop.Read([&](const ClusterState& state, uint64_t) {
+      ShowSome(state, rights, from, begin, end, events, &kept);
+      return 0;
+    });
+  }
+  events->DeleteSubrange(kept, events->size() - kept);
+  return absl::OkStatus();
+}
+
 class Stream;
 
 // The hub's end of a stream. The stream lives until OnDone, which comes only after Finish. The hub
@@ -53,6 +93,12 @@ class Stream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
       : hub_(hub), context_(context), id_(hub->NewId()) {}
 
   WatchHub::WatcherId id() const { return id_; }
+  // The stream ends when `may` says so.
+  void EndWith(OpenStreams* streams, OpenStreams::May may) {
+    entry_ = streams->Add(std::move(may), [hub = hub_, id = id_](const absl::Status& status) {
+      hub->Remove(id, status);
+    });
+  }
   void Write(v1::WatchResponse response) {
     message_ = std::move(response);
     StartWrite(&message_);
@@ -74,6 +120,7 @@ class Stream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
   WatchHub* const hub_;
   grpc::CallbackServerContext* const context_;
   const WatchHub::WatcherId id_;
+  std::unique_ptr<OpenStreams::Entry> entry_;
   v1::WatchResponse message_;  // of the current write
 };
 
@@ -86,11 +133,25 @@ void StreamSink::Cut(const absl::Status& status) { stream_->Cut(status); }
 grpc::ServerWriteReactor<v1::WatchResponse>* WatchService::Watch(
     grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
   auto* stream = new Stream(hub_, context);
-  if (absl::Status status = Validate(*request); !status.ok()) {
+  const Call call = context_.CallOf(Rpc::kWatchServiceWatch, *context);
+  const auto may = [request = *request, caller = call.caller,
+                    clock = context_.clock](const ClusterState& state) {
+    Rights rights(caller);
+    return MayWatch(state, rights, request, clock->Now());
+  };
+  stream->EndWith(streams_, may);
+  absl::Status status =
+      context_.loop->Read([&](const ClusterState& state, uint64_t) { return may(state); });
+  if (status.ok()) status = Validate(*request);
+  if (!status.ok()) {
     stream->Finish(ToGrpcStatus(status));
-  } else {
-    hub_->Add(stream->id(), *request, std::make_shared<StreamSink>(stream));
+    return stream;
   }
+  auto rights = std::make_shared<Rights>(call.caller);
+  hub_->Add(stream->id(), *request, std::make_shared<StreamSink>(stream),
+            [rights, loop = context_.loop](Events* events, const auto& from) {
+              return ShowTo(*loop, *rights, from, events);
+            });
   return stream;
 }
 

@@ -6,6 +6,8 @@
 
 #include "berth/v1/watch.grpc.pb.h"
 #include "server/listeners/watch_hub.h"
+#include "server/services/context.h"
+#include "server/services/open_streams.h"
 
 namespace berth {
 
@@ -13,13 +15,16 @@ class WatchService final : public v1::WatchService::CallbackService {
  public:
   // The hub outlives the service and its streams. Call WatchHub::Stop before the gRPC server is
   // shut down.
-  explicit WatchService(WatchHub* hub) : hub_(hub) {}
+  WatchService(const ServiceContext* context, WatchHub* hub, OpenStreams* streams)
+      : context_(*context), hub_(hub), streams_(streams) {}
 
   grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context,
                                                      const v1::WatchRequest* request) override;
 
  private:
+  const ServiceContext& context_;
   WatchHub* const hub_;
+  OpenStreams* const streams_;
 };
 
 }  // namespace berth

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/access/permit.h"
 #include "server/convert/job.h"
 #include "server/validation/text.h"
 
@@ -14,29 +15,31 @@ namespace {
 constexpr size_t kQueuesNamed = 8;
 
 // "; queues that accept jobs: research, vision"
-std::string DescribeLeafQueues(const ClusterState& state) {
+std::string DescribeLeafQueues(const ClusterState& state, Rights* rights) {
   std::vector<std::string> names;
   bool more = false;
   for (auto id = state.queues().NextFrom(QueueId{kRootQueue.value + 1}); id.has_value() && !more;
        id = state.queues().NextFrom(QueueId{id->value + 1})) {
     const Queue& queue = state.queues().At(*id);
     if (!queue.children.empty()) continue;
+    if (rights != nullptr && !rights->OnQueue(state, Verb::kSubmitJob, *id)) continue;
     more = names.size() == kQueuesNamed;
     if (!more) names.push_back(queue.spec.name);
   }
+  if (names.empty() && rights != nullptr && !rights->SeesAll(state)) return "";
   if (names.empty()) return "; there are no queues: create one with `berth queue create NAME`";
   return absl::StrCat("; queues that accept jobs: ", absl::StrJoin(names, ", "),
                       more ? " and others" : "");
 }
 
-void CheckQueue(const ClusterState& state, const FieldPath& path, const v1::JobSpec& spec,
-                Findings& findings) {
+void CheckQueue(const ClusterState& state, Rights* rights, const FieldPath& path,
+                const v1::JobSpec& spec, Findings& findings) {
   const std::string name = QueueNameOf(spec);
   const Queue* queue = state.FindQueue(name);
   if (queue == nullptr || queue->id == kRootQueue) {
     findings.Missing(
         path, absl::StrCat(spec.queue().empty() ? "none is set, and " : "", "there is no queue ",
-                           Quoted(name), DescribeLeafQueues(state)));
+                           Quoted(name), DescribeLeafQueues(state, rights)));
   } else if (!queue->children.empty()) {
     const Queue& child = state.queues().At(queue->children[0]);
     findings.Invalid(path, absl::StrCat(Quoted(name), " has children, such as ",
@@ -46,13 +49,19 @@ void CheckQueue(const ClusterState& state, const FieldPath& path, const v1::JobS
   }
 }
 
-void CheckKnownDependencies(const ClusterState& state, const v1::SubmitJobsRequest& request,
+bool Exists(const ClusterState& state, Rights* rights, const std::string& name) {
+  const Job* job = state.FindJob(name);
+  return job != nullptr && (rights == nullptr || rights->OnJob(state, Verb::kListJobs, *job));
+}
+
+void CheckKnownDependencies(const ClusterState& state, Rights* rights,
+                            const v1::SubmitJobsRequest& request,
                             const CallDependencies& dependencies, Findings& findings) {
   const FieldPath root;
   for (const CallDependencies::Edge& edge : dependencies.edges) {
     if (edge.on != CallDependencies::kInCluster) continue;
     const std::string& name = request.jobs(edge.job).spec().dependencies(edge.entry).job();
-    if (state.FindJob(name) != nullptr) continue;
+    if (Exists(state, rights, name)) continue;
     const FieldPath job(root, "jobs", edge.job);
     const FieldPath spec(job, "spec");
     const FieldPath entry(spec, "dependencies", edge.entry);
@@ -63,8 +72,9 @@ void CheckKnownDependencies(const ClusterState& state, const v1::SubmitJobsReque
 
 }  // namespace
 
-void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& request,
-                      const CallDependencies& dependencies, Findings& findings) {
+void CheckJobsAgainst(const ClusterState& state, Rights* rights,
+                      const v1::SubmitJobsRequest& request, const CallDependencies& dependencies,
+                      Findings& findings) {
   const FieldPath root;
   const std::string* good = nullptr;  // the last queue name that passed
   for (int i = 0; i < request.jobs_size(); ++i) {
@@ -74,10 +84,10 @@ void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& re
     const FieldPath job(root, "jobs", i);
     const FieldPath spec(job, "spec");
     const size_t before = findings.size();
-    CheckQueue(state, {spec, "queue"}, request.jobs(i).spec(), findings);
+    CheckQueue(state, rights, {spec, "queue"}, request.jobs(i).spec(), findings);
     if (findings.size() == before) good = &name;
   }
-  CheckKnownDependencies(state, request, dependencies, findings);
+  CheckKnownDependencies(state, rights, request, dependencies, findings);
 }
 
 }  // namespace berth

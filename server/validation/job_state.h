@@ -9,11 +9,16 @@
 
 namespace berth {
 
-// Queues that do not exist or have children, and dependencies on jobs that do not exist, are
-// invalid; closed queues are refused. `dependencies`: those that CheckSubmit found in the request.
-// Reader lock or loop thread. Cheap if consecutive jobs name the same queue.
-void CheckJobsAgainst(const ClusterState& state, const v1::SubmitJobsRequest& request,
-                      const CallDependencies& dependencies, Findings& findings);
+class Rights;
+
+// `rights`: jobs that the caller may not list do not exist for it, and only queues that it may
+// submit to are named; nullptr: it sees all. Queues that do not exist or have children, and
+// dependencies on jobs that do not exist, are invalid; closed queues are refused. `dependencies`:
+// those that CheckSubmit found in the request. Reader lock or loop thread. Cheap if consecutive
+// jobs name the same queue.
+void CheckJobsAgainst(const ClusterState& state, Rights* rights,
+                      const v1::SubmitJobsRequest& request, const CallDependencies& dependencies,
+                      Findings& findings);
 
 }  // namespace berth
 

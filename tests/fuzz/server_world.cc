@@ -143,12 +143,15 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
             PolicyRecordFrom(config));
         defaults.Set(JobDefaultsFrom(config));
       });
+  streams = std::make_unique<OpenStreams>(loop.get(), &executor);
+  loop->AddListener(streams.get());
   context = {.loop = loop.get(),
              .store = &world.store_,
              .clock = &world.clock_,
              .requests = &requests,
              .edits = &edits,
              .callers = &callers,
+             .streams = streams.get(),
              .limits = world.config_.limits(),
              .run_as = world.config_.run_as(),
              .defaults = &defaults};

@@ -175,6 +175,7 @@ struct ServerWorld::Process {
   std::unique_ptr<MigKeeper> migs;
   std::unique_ptr<Reloader> reloader;
   CallerBook callers{config::v1::Access()};
+  std::unique_ptr<OpenStreams> streams;
   ServiceContext context;
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<QueueService> queues;

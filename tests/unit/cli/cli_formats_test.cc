@@ -61,6 +61,17 @@ std::multimap<std::string, Words> Lines(const Files& files) {
       {"queue update", {"queue", "update", "x", "--weight", "2"}},
       {"hypernode apply", {"hypernode", "apply", "-f", files.hyper_node.path()}},
       {"topology import", {"topology", "import", "--from", "slurm-conf", files.slurm.path()}},
+      {"whoami", {"whoami"}},
+      {"access list", {"access", "list"}},
+      {"access roles", {"access", "roles"}},
+      {"access check", {"access", "check", "job.list"}},
+      {"access grant", {"access", "grant", "viewer", "--user", "x"}},
+      {"access revoke", {"access", "revoke", "viewer", "--everyone"}},
+      {"access init", {"access", "init"}},
+      {"access set-role", {"access", "set-role", "x", "job.list"}},
+      {"access delete-role", {"access", "delete-role", "x"}},
+      {"access refuse", {"access", "refuse", "--node", "x"}},
+      {"access readmit", {"access", "readmit", "--serial", "1f"}},
   };
   for (const char* alone :
        {"job list", "job history", "job watch", "queue list", "queue shares", "node list",
@@ -136,6 +147,12 @@ void Answers(Script& script) {
   script.Answer("DeleteHyperNode", v1::DeleteHyperNodeResponse());
   script.Answer("ApplyHyperNodes", Filled<v1::ApplyHyperNodesResponse>());
   script.Answer("GetClusterInfo", Filled<v1::ClusterInfo>());
+  v1::WhoAmIResponse who = Filled<v1::WhoAmIResponse>();
+  who.set_enforced(false);
+  script.Answer("WhoAmI", who);
+  script.Answer("GetAccess", Filled<v1::AccessRules>());
+  script.Answer("ChangeAccess", v1::ChangeAccessResponse());
+  script.Answer("CheckAccess", Filled<v1::CheckAccessResponse>());
   script.Answer("ReloadConfig", Filled<v1::ReloadConfigResponse>());
   script.Answer("FinalizeUpgrade", Filled<v1::FinalizeUpgradeResponse>());
   script.Answer("Backup", Filled<v1::BackupResponse>());

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "berth/v1/access.grpc.pb.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
@@ -216,6 +217,18 @@ class FakeHyperNodes : public v1::HyperNodeService::Service {
   Script& script_;
 };
 
+class FakeAccess : public v1::AccessService::Service {
+ public:
+  explicit FakeAccess(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(WhoAmI, WhoAmIRequest, WhoAmIResponse);
+  BERTH_FAKE_UNARY(GetAccess, GetAccessRequest, AccessRules);
+  BERTH_FAKE_UNARY(ChangeAccess, ChangeAccessRequest, ChangeAccessResponse);
+  BERTH_FAKE_UNARY(CheckAccess, CheckAccessRequest, CheckAccessResponse);
+
+ private:
+  Script& script_;
+};
+
 class FakeServer {
  public:
   // On a free port, or on the port of an earlier server.
@@ -224,7 +237,7 @@ class FakeServer {
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
                              &port_);
     for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_, &hyper_nodes_}) {
+             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_, &hyper_nodes_, &access_}) {
       builder.RegisterService(service);
     }
     server_ = builder.BuildAndStart();
@@ -240,6 +253,7 @@ class FakeServer {
   FakeQueues queues_{script};
   FakeNodes nodes_{script};
   FakeCluster cluster_{script};
+  FakeAccess access_{script};
   FakeWatch watch_{script};
   FakeExplain explain_{script};
   FakeHyperNodes hyper_nodes_{script};

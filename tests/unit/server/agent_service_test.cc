@@ -68,7 +68,8 @@ struct TestServer {
   LeaseKeeper leases{&loop, &SystemClock()};
   AgentGateway gateway{&loop, &leases, &dispatcher};
   CallerBook callers{config::v1::Access()};
-  AgentService service{&gateway, &callers};
+  OpenStreams streams{&loop, &executor};
+  AgentService service{&gateway, {.callers = &callers, .loop = &loop, .streams = &streams}};
   LoopThread thread{&loop, &SystemClock(), absl::Milliseconds(1)};
   int port = 0;
   std::unique_ptr<grpc::Server> server;

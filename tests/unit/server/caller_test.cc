@@ -49,15 +49,15 @@ TEST_CASE("caller: without TLS it is nobody, or who the configuration says") {
 }
 
 TEST_CASE("caller: by default the common name is the user") {
-  const Caller caller = CallerFrom(Default(), Named("ada"));
+  const Caller caller = CallerFrom(Default(), Named("ada"), false);
   CHECK(caller.principal == Principal{Principal::Kind::kUser, "ada", {}});
   CHECK(caller.tls);
   CHECK(caller.common_name == "ada");
   CHECK(caller.serial == "1f");
-  CheckUnknown(CallerFrom(Default(), Named("")), "a certificate without one common name");
-  CheckUnknown(CallerFrom(Default(), Named("a\"b")),
+  CheckUnknown(CallerFrom(Default(), Named(""), false), "a certificate without one common name");
+  CheckUnknown(CallerFrom(Default(), Named("a\"b"), false),
                "a certificate with a name that cannot be shown");
-  CheckUnknown(CallerFrom(Default(), Named("a\nb")),
+  CheckUnknown(CallerFrom(Default(), Named("a\nb"), false),
                "a certificate with a name that cannot be shown");
 }
 
@@ -67,29 +67,29 @@ TEST_CASE("caller: an identity of the trust domain goes before everything else")
   CertificateNames names = Named("somebody");
   names.uris = {"https://example.org", "spiffe://berth/user/ada%40corp"};
   names.groups = {"ml", "a\"b", "ml", "domain users"};
-  CHECK(CallerFrom(access, names).principal ==
+  CHECK(CallerFrom(access, names, false).principal ==
         Principal{Principal::Kind::kUser, "ada@corp", {"domain users", "ml"}});
 
   names.uris = {"spiffe://berth/node/n1"};
-  const Caller node = CallerFrom(access, names);
+  const Caller node = CallerFrom(access, names, false);
   CHECK(node.principal == Principal{Principal::Kind::kNode, "n1", {}});
   CHECK(TextOf(node) == "node \"n1\"");
 
   names.uris = {"spiffe://berth/node/n1", "spiffe://berth/user/ada"};
-  CheckUnknown(CallerFrom(access, names), "a certificate with several identities");
+  CheckUnknown(CallerFrom(access, names, false), "a certificate with several identities");
 }
 
 TEST_CASE("caller: an agent speaks for the node of its identity, and users for none") {
   CertificateNames names = Named("agent");
-  CHECK(MayBeAgentOf(CallerFrom(Default(), names), "n1").ok());
-  CHECK(MayBeAgentOf(CallerWithoutTls(Default()), "n1").ok());
+  CHECK(MayBeAgentOf(CallerFrom(Default(), names, false), "n1", false).ok());
+  CHECK(MayBeAgentOf(CallerWithoutTls(Default()), "n1", false).ok());
   names.uris = {"spiffe://berth/node/n1"};
-  CHECK(MayBeAgentOf(CallerFrom(Default(), names), "n1").ok());
-  const absl::Status other = MayBeAgentOf(CallerFrom(Default(), names), "n2");
+  CHECK(MayBeAgentOf(CallerFrom(Default(), names, false), "n1", false).ok());
+  const absl::Status other = MayBeAgentOf(CallerFrom(Default(), names, false), "n2", false);
   CHECK(absl::IsPermissionDenied(other));
   CHECK(other.message() == "the certificate is that of node \"n1\", and not of node \"n2\"");
   names.uris = {"spiffe://berth/user/n1"};
-  CHECK(MayBeAgentOf(CallerFrom(Default(), names), "n1").message() ==
+  CHECK(MayBeAgentOf(CallerFrom(Default(), names, false), "n1", false).message() ==
         "the certificate is that of user \"n1\", and not of node \"n1\"");
 }
 
@@ -98,9 +98,9 @@ TEST_CASE("caller: identities of other trust domains are nobody's here") {
   for (const char* uri : {"spiffe://prod/user/ada", "spiffe://prod/node/n1"}) {
     names.uris = {uri};
     names.groups = {"admins"};
-    const Caller caller = CallerFrom(Default(), names);
+    const Caller caller = CallerFrom(Default(), names, false);
     CheckUnknown(caller, "a certificate of trust domain \"prod\"");
-    CHECK(MayBeAgentOf(caller, "n1").message() ==
+    CHECK(MayBeAgentOf(caller, "n1", false).message() ==
           "a certificate of trust domain \"prod\" is none of an agent");
   }
 }
@@ -109,7 +109,8 @@ TEST_CASE("caller: groups without an identity, and URIs of other forms, say noth
   CertificateNames names = Named("ada");
   names.uris = {"spiffe://cluster.local/ns/default/sa/ada", "https://example.org/user/root"};
   names.groups = {"admins"};
-  CHECK(CallerFrom(Default(), names).principal == Principal{Principal::Kind::kUser, "ada", {}});
+  CHECK(CallerFrom(Default(), names, false).principal ==
+        Principal{Principal::Kind::kUser, "ada", {}});
 }
 
 TEST_CASE("caller: the first rule whose field the certificate has decides") {
@@ -125,19 +126,19 @@ TEST_CASE("caller: the first rule whose field the certificate has decides") {
   CertificateNames ada = Named("robot-1");
   ada.emails = {"ada@corp.example"};
   ada.organizational_units = {"ml", "staff"};
-  CHECK(CallerFrom(access, ada).principal ==
+  CHECK(CallerFrom(access, ada, false).principal ==
         Principal{Principal::Kind::kUser, "ada", {"ml", "staff"}});
-  CHECK(CallerFrom(access, Named("robot-1")).principal ==
+  CHECK(CallerFrom(access, Named("robot-1"), false).principal ==
         Principal{Principal::Kind::kUser, "1", {"robots"}});
 
   const std::string nobody = "a certificate that no entry of access.certificates fits";
-  CheckUnknown(CallerFrom(access, Named("ada")), nobody);
-  CheckUnknown(CallerFrom(access, Named("robot-")), nobody);
+  CheckUnknown(CallerFrom(access, Named("ada"), false), nobody);
+  CheckUnknown(CallerFrom(access, Named("robot-"), false), nobody);
   CertificateNames elsewhere = Named("");
   elsewhere.emails = {"ada@corp.example.org"};
-  CheckUnknown(CallerFrom(access, elsewhere), nobody);
+  CheckUnknown(CallerFrom(access, elsewhere, false), nobody);
   elsewhere.emails = {"ada@corp.example", "root@corp.example"};
-  CheckUnknown(CallerFrom(access, elsewhere), nobody);
+  CheckUnknown(CallerFrom(access, elsewhere, false), nobody);
 }
 
 TEST_CASE("caller: hosts and URIs") {
@@ -146,10 +147,61 @@ TEST_CASE("caller: hosts and URIs") {
   AddRule(access, CertificateRule::URI).set_prefix("urn:user:");
   CertificateNames names = Named("");
   names.hosts = {"ada.people.example"};
-  CHECK(CallerFrom(access, names).principal.name == "ada");
+  CHECK(CallerFrom(access, names, false).principal.name == "ada");
   names.hosts.clear();
   names.uris = {"urn:user:bob"};
-  CHECK(CallerFrom(access, names).principal.name == "bob");
+  CHECK(CallerFrom(access, names, false).principal.name == "bob");
+}
+
+TEST_CASE("caller: the authority of users makes users, and nothing else") {
+  config::v1::Access access = Default();
+  AddRule(access, CertificateRule::COMMON_NAME);
+  CertificateNames names = Named("agent");
+  const Caller bare = CallerFrom(access, names, true);
+  CheckUnknown(bare, "a certificate of the users' authority without the identity of a user");
+  CHECK(bare.common_name.empty());  // no rule of runAs fits it
+  CHECK(MayBeAgentOf(bare, "n1", false).message() ==
+        "a certificate of the users' authority without the identity of a user is none of an agent");
+
+  names.uris = {"spiffe://berth/node/n1"};
+  const Caller node = CallerFrom(access, names, true);
+  CheckUnknown(node, "a certificate of the users' authority with the identity of a node");
+  CHECK(node.principal.kind == Principal::Kind::kUser);
+  CHECK(absl::IsPermissionDenied(MayBeAgentOf(node, "n1", false)));
+
+  names.uris = {"spiffe://berth/user/ada"};
+  CHECK(CallerFrom(access, names, true).principal.name == "ada");
+  CHECK(absl::IsPermissionDenied(MayBeAgentOf(CallerFrom(access, names, true), "n1", false)));
+}
+
+TEST_CASE("caller: with nodeIdentities an agent needs the identity of its node") {
+  CertificateNames names = Named("agent");
+  CHECK(MayBeAgentOf(CallerFrom(Default(), names, false), "n1", true).message() ==
+        "agents need the identity of their node in the certificate (access.nodeIdentities), here "
+        "that of \"n1\"");
+  names.uris = {"spiffe://berth/node/n1"};
+  CHECK(MayBeAgentOf(CallerFrom(Default(), names, false), "n1", true).ok());
+}
+
+TEST_CASE("caller: administrators are named whole, as users or by a group") {
+  config::v1::Access access = Default();
+  access.mutable_administrators()->add_users("root");
+  access.mutable_administrators()->add_groups("wheel");
+  const auto is_one = [&](const std::string& user, const Groups& groups) {
+    CertificateNames names = Named("x");
+    names.uris = {ToUri({"berth", SpiffeId::Kind::kUser, user})};
+    names.groups = groups;
+    return CallerFrom(access, names, false).administrator;
+  };
+  CHECK(is_one("root", {}));
+  CHECK(is_one("ada", {"ml", "wheel"}));
+  CHECK_FALSE(is_one("roo", {}));
+  CHECK_FALSE(is_one("root2", {"wheels"}));
+  CertificateNames node = Named("root");
+  node.uris = {"spiffe://berth/node/root"};
+  CHECK_FALSE(CallerFrom(access, node, false).administrator);
+  access.mutable_without_tls()->set_user("root");
+  CHECK(CallerWithoutTls(access).administrator);
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST_CASE("only dependencies on jobs of the cluster are looked up in the state")
   const CallDependencies dependencies =
       CheckSubmit(request, DefaultLimits(), kStoreFormat, findings);
   REQUIRE(findings.ok());
-  CheckJobsAgainst(empty, request, dependencies, findings);
+  CheckJobsAgainst(empty, nullptr, request, dependencies, findings);
   const std::vector<std::string> lines = Lines(findings);
   REQUIRE(lines.size() == 3);  // the queue, twice
   CHECK(lines[2] ==

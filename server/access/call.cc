@@ -1,0 +1,18 @@
+#include "server/access/call.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace berth {
+
+std::string TextOf(const Call& call) {
+  const bool anybody = !call.caller->tls && call.caller->principal.name.empty();
+  if (anybody) return call.address;
+  return absl::StrCat(TextOf(*call.caller), " at ", call.address);
+}
+
+std::string OwnerBy(const Call& call) {
+  const Principal& principal = call.caller->principal;
+  return principal.kind == Principal::Kind::kUser ? principal.name : std::string();
+}
+
+}  // namespace berth

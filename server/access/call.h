@@ -1,0 +1,26 @@
+// Call: one call of the API, and who makes it.
+#ifndef BERTH_SERVER_ACCESS_CALL_H_
+#define BERTH_SERVER_ACCESS_CALL_H_
+
+#include <memory>
+#include <string>
+
+#include "server/access/caller.h"
+#include "server/access/rpcs.h"
+
+namespace berth {
+
+struct Call {
+  Rpc rpc;
+  std::shared_ptr<const Caller> caller;  // never null
+  std::string address;                   // of the client: "10.0.0.7:41234"
+};
+
+// For the log: `"alice" at 10.0.0.7:41234`. Safe to print.
+std::string TextOf(const Call& call);
+// Who owns the jobs that the call submits; nodes and unknown callers own none.
+std::string OwnerBy(const Call& call);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_ACCESS_CALL_H_

@@ -1,0 +1,494 @@
+// Every method, called as every role, as the owner and not, inside and outside of the subtree where
+// the role was granted: through real TLS, what is allowed and what is refused.
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/access/access.h"
+#include "server/access/rpcs.h"
+#include "tests/unit/server/service_access_world.h"
+#include "tests/unit/server/validation_samples.h"
+
+namespace berth::testing {
+namespace {
+
+// What a call is about.
+struct Place {
+  const char* name;
+  const char* queue;
+  const char* parent;
+  const char* job;
+  const char* kept;  // a job that nobody cancels
+};
+constexpr Place kInside = {"inside", "team-a", "team", "train", "kept"};
+constexpr Place kOutside = {"outside", "other", "", "theirs", "kept-theirs"};
+
+template <class Stub, class Request, class Response>
+absl::Status Send(std::unique_ptr<Stub>& stub,
+                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                  const Request& request) {
+  Response response;
+  return Call(*stub, method, request, &response);
+}
+
+template <class Stub, class Request, class Response>
+absl::Status SendNamed(std::unique_ptr<Stub>& stub,
+                       grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                    Response*),
+                       const std::string& name) {
+  Request request;
+  request.set_name(name);
+  return Send(stub, method, request);
+}
+
+v1::HyperNode Rack() {
+  v1::HyperNode rack;
+  rack.set_name("rack-1");
+  rack.mutable_spec()->set_kind("rack");
+  rack.mutable_spec()->set_tier(1);
+  return rack;
+}
+
+absl::Status TryWatch(Door& door) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  auto stream = door.watch->Watch(&context, v1::WatchRequest());
+  v1::WatchResponse first;
+  if (stream->Read(&first)) {
+    context.TryCancel();
+    stream->Finish();
+    return absl::OkStatus();
+  }
+  return FromGrpcStatus(stream->Finish());
+}
+
+absl::Status TryLogs(Door& door, const Place& at) {
+  grpc::ClientContext context;
+  v1::ReadLogsRequest request;
+  request.set_job(at.job);
+  auto stream = door.jobs->ReadLogs(&context, request);
+  v1::ReadLogsResponse response;
+  while (stream->Read(&response)) {
+  }
+  return FromGrpcStatus(stream->Finish());
+}
+
+absl::Status TryExec(Door& door, const Place& at) {
+  grpc::ClientContext context;
+  auto stream = door.jobs->Exec(&context);
+  v1::ExecRequest open;
+  open.mutable_open()->set_job(at.job);
+  open.mutable_open()->add_command("true");
+  stream->Write(open);
+  v1::ExecResponse response;
+  while (stream->Read(&response)) {
+  }
+  return FromGrpcStatus(stream->Finish());
+}
+
+// The server answers a good Hello, and closes the stream after others.
+absl::Status TryConnect(Door& door, const std::string& node) {
+  grpc::ClientContext context;
+  auto stream = door.agents->Connect(&context);
+  v1::AgentMessage message;
+  message.mutable_hello()->set_node(node);
+  message.mutable_hello()->set_agent_id("a");
+  message.mutable_hello()->set_boot_id("b");
+  message.mutable_hello()->mutable_inventory()->set_cpu_millis(1000);
+  stream->Write(message);
+  v1::ServerMessage answer;
+  if (stream->Read(&answer)) {
+    context.TryCancel();
+    stream->Finish();
+    return absl::OkStatus();
+  }
+  return FromGrpcStatus(stream->Finish());
+}
+
+absl::Status TrySubmit(Door& door, const Place& at) {
+  v1::SubmitJobsRequest request;
+  request.set_dry_run(true);
+  *request.add_jobs() = SmallJob("new", at.queue);
+  return Send(door.jobs, &v1::JobService::Stub::SubmitJobs, request);
+}
+
+absl::Status TryPlan(Door& door, const Place& at) {
+  v1::PlanJobRequest request;
+  *request.mutable_job() = SmallJob("new", at.queue);
+  return Send(door.explain, &v1::ExplainService::Stub::PlanJob, request);
+}
+
+absl::Status TryUpdateJob(Door& door, const Place& at) {
+  v1::UpdateJobRequest request;
+  request.mutable_job()->set_name(at.job);
+  request.mutable_job()->mutable_spec()->set_priority(1);
+  request.mutable_update_mask()->add_paths("spec.priority");
+  return Send(door.jobs, &v1::JobService::Stub::UpdateJob, request);
+}
+
+absl::Status TryCreateQueue(Door& door, const Place& at) {
+  v1::CreateQueueRequest request;
+  request.mutable_queue()->set_name(at.queue);  // exists already
+  request.mutable_queue()->mutable_spec()->set_parent(at.parent);
+  return Send(door.queues, &v1::QueueService::Stub::CreateQueue, request);
+}
+
+absl::Status TryUpdateQueue(Door& door, const Place& at) {
+  v1::UpdateQueueRequest request;
+  request.mutable_queue()->set_name(at.queue);
+  (*request.mutable_queue()->mutable_spec()->mutable_labels())["a"] = "b";
+  request.mutable_update_mask()->add_paths("spec.labels");
+  return Send(door.queues, &v1::QueueService::Stub::UpdateQueue, request);
+}
+
+absl::Status TryShares(Door& door, const Place& at) {
+  v1::ListQueueSharesRequest request;
+  request.set_queue(at.queue);
+  return Send(door.queues, &v1::QueueService::Stub::ListQueueShares, request);
+}
+
+absl::Status TryHyperNode(Door& door, Rpc rpc) {
+  v1::CreateHyperNodeRequest create;
+  *create.mutable_hyper_node() = Rack();
+  v1::UpdateHyperNodeRequest update;
+  *update.mutable_hyper_node() = Rack();
+  v1::ApplyHyperNodesRequest apply;
+  *apply.add_hyper_nodes() = Rack();
+  apply.set_validate_only(true);
+  using Stub = v1::HyperNodeService::Stub;
+  if (rpc == Rpc::kHyperNodeServiceCreateHyperNode)
+    return Send(door.hyper_nodes, &Stub::CreateHyperNode, create);
+  if (rpc == Rpc::kHyperNodeServiceUpdateHyperNode)
+    return Send(door.hyper_nodes, &Stub::UpdateHyperNode, update);
+  return Send(door.hyper_nodes, &Stub::ApplyHyperNodes, apply);
+}
+
+absl::Status TryFinalize(Door& door) {
+  v1::FinalizeUpgradeRequest request;
+  request.set_dry_run(true);
+  return Send(door.cluster, &v1::ClusterService::Stub::FinalizeUpgrade, request);
+}
+
+absl::Status TryReload(Door& door) {
+  v1::ReloadConfigRequest request;
+  request.set_dry_run(true);
+  return Send(door.cluster, &v1::ClusterService::Stub::ReloadConfig, request);
+}
+
+absl::Status TryChangeAccess(Door& door, const Place& at) {
+  v1::ChangeAccessRequest request;
+  request.set_validate_only(true);
+  v1::AccessGrant* grant = request.add_grant();
+  grant->mutable_subject()->set_user("somebody");
+  grant->set_role("submitter");
+  grant->set_queue(at.queue);
+  return Send(door.access, &v1::AccessService::Stub::ChangeAccess, request);
+}
+
+absl::Status TryCheckAccess(Door& door, const Place& at) {
+  v1::CheckAccessRequest request;
+  request.set_user("somebody");
+  request.set_queue(at.queue);
+  request.set_verb("job.read");
+  return Send(door.access, &v1::AccessService::Stub::CheckAccess, request);
+}
+
+absl::Status TryExplain(Door& door, const Place& at, bool estimate) {
+  v1::ExplainJobRequest explain;
+  explain.set_job(at.job);
+  v1::EstimateJobRequest when;
+  when.set_job(at.job);
+  return estimate ? Send(door.explain, &v1::ExplainService::Stub::EstimateJob, when)
+                  : Send(door.explain, &v1::ExplainService::Stub::ExplainJob, explain);
+}
+
+absl::Status TryListTasks(Door& door, const Place& at) {
+  v1::ListTasksRequest request;
+  request.set_job(at.job);
+  return Send(door.jobs, &v1::JobService::Stub::ListTasks, request);
+}
+
+// Without a default: a method that nobody tries does not compile.
+absl::Status Try(Door& d, Rpc rpc, const Place& at) {
+  using Jobs = v1::JobService::Stub;
+  using Queues = v1::QueueService::Stub;
+  using Nodes = v1::NodeService::Stub;
+  using Cluster = v1::ClusterService::Stub;
+  switch (rpc) {
+    case Rpc::kAgentServiceConnect:
+      return TryConnect(d, "n1");
+    case Rpc::kClusterServiceGetClusterInfo:
+      return Send(d.cluster, &Cluster::GetClusterInfo, v1::GetClusterInfoRequest());
+    case Rpc::kClusterServicePauseCluster:
+      return Send(d.cluster, &Cluster::PauseCluster, v1::PauseClusterRequest());
+    case Rpc::kClusterServiceResumeCluster:
+      return Send(d.cluster, &Cluster::ResumeCluster, v1::ResumeClusterRequest());
+    case Rpc::kClusterServiceBackup:
+      return SendNamed(d.cluster, &Cluster::Backup, "b");
+    case Rpc::kClusterServiceReloadConfig:
+      return TryReload(d);
+    case Rpc::kClusterServiceFinalizeUpgrade:
+      return TryFinalize(d);
+    case Rpc::kNodeServiceGetNode:
+      return SendNamed(d.nodes, &Nodes::GetNode, "n9");
+    case Rpc::kNodeServiceListNodes:
+      return Send(d.nodes, &Nodes::ListNodes, v1::ListNodesRequest());
+    case Rpc::kNodeServiceCordonNode:
+      return SendNamed(d.nodes, &Nodes::CordonNode, "n9");
+    case Rpc::kNodeServiceUncordonNode:
+      return SendNamed(d.nodes, &Nodes::UncordonNode, "n9");
+    case Rpc::kNodeServiceDrainNode:
+      return SendNamed(d.nodes, &Nodes::DrainNode, "n9");
+    case Rpc::kNodeServiceDeleteNode:
+      return SendNamed(d.nodes, &Nodes::DeleteNode, "n9");
+    case Rpc::kHyperNodeServiceGetHyperNode:
+      return SendNamed(d.hyper_nodes, &v1::HyperNodeService::Stub::GetHyperNode, "none");
+    case Rpc::kHyperNodeServiceListHyperNodes:
+      return Send(d.hyper_nodes, &v1::HyperNodeService::Stub::ListHyperNodes,
+                  v1::ListHyperNodesRequest());
+    case Rpc::kHyperNodeServiceDeleteHyperNode:
+      return SendNamed(d.hyper_nodes, &v1::HyperNodeService::Stub::DeleteHyperNode, "none");
+    case Rpc::kHyperNodeServiceCreateHyperNode:
+    case Rpc::kHyperNodeServiceUpdateHyperNode:
+    case Rpc::kHyperNodeServiceApplyHyperNodes:
+      return TryHyperNode(d, rpc);
+    case Rpc::kQueueServiceGetQueue:
+      return SendNamed(d.queues, &Queues::GetQueue, at.queue);
+    case Rpc::kQueueServiceListQueues:
+      return Send(d.queues, &Queues::ListQueues, v1::ListQueuesRequest());
+    case Rpc::kQueueServiceListQueueShares:
+      return TryShares(d, at);
+    case Rpc::kQueueServiceCreateQueue:
+      return TryCreateQueue(d, at);
+    case Rpc::kQueueServiceUpdateQueue:
+      return TryUpdateQueue(d, at);
+    case Rpc::kQueueServiceDeleteQueue:
+      return SendNamed(d.queues, &Queues::DeleteQueue, at.queue);  // it has jobs
+    case Rpc::kQueueServiceOpenQueue:
+      return SendNamed(d.queues, &Queues::OpenQueue, at.queue);
+    case Rpc::kQueueServiceCloseQueue:
+      return SendNamed(d.queues, &Queues::CloseQueue, at.queue);
+    case Rpc::kJobServiceSubmitJobs:
+      return TrySubmit(d, at);
+    case Rpc::kJobServiceGetJob:
+      return SendNamed(d.jobs, &Jobs::GetJob, at.job);
+    case Rpc::kJobServiceListJobs:
+      return Send(d.jobs, &Jobs::ListJobs, v1::ListJobsRequest());
+    case Rpc::kJobServiceListTasks:
+      return TryListTasks(d, at);
+    case Rpc::kJobServiceUpdateJob:
+      return TryUpdateJob(d, at);
+    case Rpc::kJobServiceCancelJob:
+      return SendNamed(d.jobs, &Jobs::CancelJob, at.job);
+    case Rpc::kJobServiceSuspendJob:
+      return SendNamed(d.jobs, &Jobs::SuspendJob, at.job);
+    case Rpc::kJobServiceResumeJob:
+      return SendNamed(d.jobs, &Jobs::ResumeJob, at.job);
+    case Rpc::kJobServiceDeleteJob:
+      return SendNamed(d.jobs, &Jobs::DeleteJob, at.kept);
+    case Rpc::kJobServiceReadLogs:
+      return TryLogs(d, at);
+    case Rpc::kJobServiceExec:
+      return TryExec(d, at);
+    case Rpc::kExplainServiceExplainJob:
+      return TryExplain(d, at, false);
+    case Rpc::kExplainServiceEstimateJob:
+      return TryExplain(d, at, true);
+    case Rpc::kExplainServicePlanJob:
+      return TryPlan(d, at);
+    case Rpc::kExplainServiceWhatIf:
+      return Send(d.explain, &v1::ExplainService::Stub::WhatIf, v1::WhatIfRequest());
+    case Rpc::kWatchServiceWatch:
+      return TryWatch(d);
+    case Rpc::kAccessServiceWhoAmI:
+      return Send(d.access, &v1::AccessService::Stub::WhoAmI, v1::WhoAmIRequest());
+    case Rpc::kAccessServiceGetAccess:
+      return Send(d.access, &v1::AccessService::Stub::GetAccess, v1::GetAccessRequest());
+    case Rpc::kAccessServiceChangeAccess:
+      return TryChangeAccess(d, at);
+    case Rpc::kAccessServiceCheckAccess:
+      return TryCheckAccess(d, at);
+  }
+  return absl::InternalError("a method");
+}
+
+// Who calls, and what the rules give them.
+struct Who {
+  std::string name;
+  VerbSet inside, cluster;  // verbs at kInside's queue, and at the root
+  bool owner = false;       // of the job inside
+};
+
+const VerbSet& VerbsOf(absl::string_view role) {
+  for (const BuiltInRole& one : BuiltInRoles()) {
+    if (one.name == role) return one.verbs;
+  }
+  FAIL("no role " << role);
+  return BuiltInRoles()[0].verbs;
+}
+
+enum class Answer { kAllowed, kDenied, kNoSuchJob };
+
+Answer AnswerOf(const absl::Status& status, const Place& at) {
+  if (absl::IsPermissionDenied(status)) return Answer::kDenied;
+  const bool no_such = absl::IsNotFound(status) &&
+                       absl::StrContains(status.message(), absl::StrCat("\"", at.job, "\""));
+  const bool no_such_kept = absl::IsNotFound(status) &&
+                            absl::StrContains(status.message(), absl::StrCat("\"", at.kept, "\""));
+  return no_such || no_such_kept ? Answer::kNoSuchJob : Answer::kAllowed;
+}
+
+// From the table of methods and the verbs alone.
+Answer Expected(const Who& who, Rpc rpc, bool inside) {
+  const RpcNeed need = NeedOf(rpc);
+  const auto allowed_if = [](bool allowed) { return allowed ? Answer::kAllowed : Answer::kDenied; };
+  const VerbSet here = inside ? who.inside | who.cluster : who.cluster;
+  const VerbSet mine = inside && who.owner ? here | kOwnerVerbs : here;
+  switch (rpc) {  // rows of which the call names one
+    case Rpc::kJobServiceListTasks:
+      return mine.Has(Verb::kListJobs) ? Answer::kAllowed : Answer::kNoSuchJob;
+    case Rpc::kAccessServiceChangeAccess:
+      return allowed_if(
+          here.Contains((VerbsOf("submitter") - kClusterVerbs) | VerbSet{Verb::kGrant}));
+    case Rpc::kAccessServiceCheckAccess:
+      return allowed_if(here.Has(Verb::kGrant));
+    case Rpc::kExplainServiceWhatIf:
+      return Answer::kAllowed;  // UNIMPLEMENTED for all
+    default:
+      break;
+  }
+  switch (need.over) {
+    case Over::kCluster:
+      return allowed_if(who.cluster.Has(need.verb));
+    case Over::kQueue:
+      return allowed_if(here.Has(need.verb));
+    case Over::kJob:
+      if (mine.Has(need.verb)) return Answer::kAllowed;
+      return mine.Has(Verb::kListJobs) ? Answer::kDenied : Answer::kNoSuchJob;
+    case Over::kRows:
+    case Over::kAnyone:
+      return Answer::kAllowed;
+    case Over::kOwnNode:
+      return Answer::kDenied;
+  }
+  return Answer::kDenied;
+}
+
+void CheckAll(Door& door, const Who& who) {
+  for (size_t i = 0; i < kRpcs; ++i) {
+    const auto rpc = static_cast<Rpc>(i);
+    for (const Place& at : {kInside, kOutside}) {
+      const absl::Status status = Try(door, rpc, at);
+      INFO(who.name << " calls " << NameOf(rpc) << " " << at.name << ": " << status);
+      CHECK(AnswerOf(status, at) == Expected(who, rpc, at.queue == kInside.queue));
+      CHECK_FALSE(absl::IsUnauthenticated(status));
+      CHECK_FALSE(absl::IsUnavailable(status));
+    }
+  }
+}
+
+class Matrix : public AccessWorld {
+ public:
+  Matrix() {
+    Grant("owner", "submitter", "team-a");
+    Grant("stranger", "submitter", "other");
+    Submit(*User("owner"), kInside.kept, "team-a");
+    Submit(*User("stranger"), kOutside.kept, "other");
+    Revoke("owner", "submitter", "team-a");
+    Revoke("stranger", "submitter", "other");
+  }
+};
+
+TEST_CASE("access matrix: roles granted for a subtree") {
+  Matrix world;
+  for (const BuiltInRole& role : BuiltInRoles()) {
+    const std::string user = absl::StrCat("team-", role.name);
+    world.Grant(user, std::string(role.name), "team");
+    CheckAll(*world.User(user), {user, role.verbs - kClusterVerbs, {}});
+  }
+}
+
+TEST_CASE("access matrix: roles granted for the cluster, to a user, a group and everyone") {
+  Matrix world;
+  for (const BuiltInRole& role : BuiltInRoles()) {
+    const std::string user = absl::StrCat("cluster-", role.name);
+    world.Grant(user, std::string(role.name), "");
+    CheckAll(*world.User(user), {user, {}, role.verbs});
+  }
+  v1::ChangeAccessRequest change;
+  v1::AccessGrant* grant = change.add_grant();
+  grant->mutable_subject()->set_group("ops");
+  grant->set_role("operator");
+  grant = change.add_grant();
+  grant->mutable_subject()->set_everyone(true);
+  grant->set_role("viewer");
+  REQUIRE(world.Change(world.root(), change).ok());
+  CheckAll(*world.User("eve", {"ops"}), {"eve of ops", {}, VerbsOf("operator")});
+  CheckAll(*world.User("anybody"), {"anybody", {}, VerbsOf("viewer")});
+}
+
+TEST_CASE("access matrix: owners, users without rights, custom roles, administrators") {
+  Matrix world;
+  CheckAll(*world.User("nothing"), {"nothing", {}, {}});
+  CheckAll(*world.User("owner"), {"owner", {}, {}, true});
+  v1::ChangeAccessRequest change;
+  v1::AccessRole* role = change.add_set_roles();
+  role->set_name("logs");
+  role->add_verbs("job.list");
+  role->add_verbs("job.logs");
+  v1::AccessGrant* grant = change.add_grant();
+  grant->mutable_subject()->set_user("reader");
+  grant->set_role("logs");
+  grant->set_queue("team");
+  REQUIRE(world.Change(world.root(), change).ok());
+  CheckAll(*world.User("reader"), {"reader", {Verb::kListJobs, Verb::kReadLogs}, {}});
+  CheckAll(world.root(), {"root", {}, VerbsOf("admin")});
+}
+
+TEST_CASE("access matrix: nobody, nodes and the revoked are let in nowhere") {
+  Matrix world;
+  world.Grant("bad", "admin", "");
+  v1::ChangeAccessRequest change;
+  change.add_refuse()->set_user("bad");
+  change.add_refuse()->set_node("n2");
+  REQUIRE(world.Change(world.root(), change).ok());
+  const auto nobody = world.Nobody(), node = world.Node("n1"), bad = world.User("bad");
+  const auto forged = world.OfUsersAuthority({"berth", SpiffeId::Kind::kNode, "n1"});
+  for (size_t i = 0; i < kRpcs; ++i) {
+    const auto rpc = static_cast<Rpc>(i);
+    INFO(NameOf(rpc));
+    const bool unbuilt = rpc == Rpc::kExplainServiceWhatIf;
+    const bool whoami = rpc == Rpc::kAccessServiceWhoAmI;
+    const bool agent = rpc == Rpc::kAgentServiceConnect;
+    if (unbuilt) continue;
+    for (Door* unknown : {nobody.get(), forged.get()}) {
+      const absl::Status status = Try(*unknown, rpc, kInside);
+      INFO(status);
+      CHECK((whoami  ? status.ok()
+             : agent ? absl::IsPermissionDenied(status)
+                     : absl::IsUnauthenticated(status)));
+    }
+    CHECK(absl::IsPermissionDenied(Try(*bad, rpc, kInside)));
+    CHECK((agent ? Try(*node, rpc, kInside).ok()
+                 : absl::IsPermissionDenied(Try(*node, rpc, kInside))));
+  }
+  CHECK(absl::IsPermissionDenied(TryConnect(*node, "n3")));
+  CHECK(absl::IsPermissionDenied(TryConnect(*world.Node("n2"), "n2")));
+}
+
+TEST_CASE("access matrix: without rules everything is allowed to users, and nothing to agents") {
+  AccessWorld world(false);
+  const auto ada = world.User("ada"), node = world.Node("n1");
+  for (size_t i = 0; i < kRpcs; ++i) {
+    const auto rpc = static_cast<Rpc>(i);
+    INFO(NameOf(rpc));
+    const bool agent = rpc == Rpc::kAgentServiceConnect;
+    CHECK(absl::IsPermissionDenied(Try(*ada, rpc, kInside)) == agent);
+    if (rpc == Rpc::kExplainServiceWhatIf) continue;
+    CHECK(absl::IsPermissionDenied(Try(*node, rpc, kInside)) != agent);
+  }
+}
+
+}  // namespace
+}  // namespace berth::testing
