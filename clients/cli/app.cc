@@ -58,6 +58,10 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
                  "with --tls-certificate, --tls-key and --tls-ca")
       ->envname("BERTH_AUTH_SOCKET")
       ->group(global);
+  app.add_option("--auth", options.auth,
+                 "https URL of berth-authd on another machine, for berth login")
+      ->envname("BERTH_AUTH")
+      ->group(global);
   app.add_option_function<std::string>(
          "--request-timeout",
          [&client](const std::string& text) { client.timeout = DurationFrom(text); },
@@ -152,6 +156,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
   AddNodeCommands(app, session);
   AddHyperNodeCommands(app, session);
   AddClusterCommands(app, session);
+  AddLoginCommands(app, session);
   AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);
   AddManCommand(app, session);

@@ -23,6 +23,7 @@ void AddQueueCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
 void AddHyperNodeCommands(CLI::App& app, Session& session);  // and topology
 void AddClusterCommands(CLI::App& app, Session& session);
+void AddLoginCommands(CLI::App& app, Session& session);  // and logout
 // apply and submit; `command` is what follows "--".
 void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);
 

@@ -7,10 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "support/pki/auth_protocol.h"
 
 namespace berth::oidc {
 
-inline constexpr size_t kMaxTokenBytes = size_t{16} << 10;
 inline constexpr size_t kMaxKeyIdBytes = 256;
 
 // Signatures by a private key. Everything else is refused: "none", and HS256 and its like, for

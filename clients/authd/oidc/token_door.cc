@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "support/log.h"
+#include "support/pki/auth_protocol.h"
 
 namespace berth::oidc {
 namespace {
@@ -47,9 +48,9 @@ absl::StatusOr<std::unique_ptr<TokenDoor>> TokenDoor::Open(
   if (!certificate.ok()) return certificate.status();
   std::unique_ptr<TokenDoor> door(new TokenDoor(config, std::move(issuer), make_fetch, clock));
   HttpsServer::Routes routes;
-  routes["/v1/login"] = {
+  routes[kLoginPath] = {
       "GET", [door = door.get()](const std::string&, const std::string&) { return door->Offer(); }};
-  routes["/v1/certificate"] = {
+  routes[kCertificatePath] = {
       "POST", [door = door.get()](const std::string& body, const std::string& peer) {
         return door->Exchange(body, peer);
       }};
