@@ -30,6 +30,8 @@ class TokenExchange {
 
   // `config` is completed (oidc_config.h); `clock` must outlive this.
   TokenExchange(auth::v1::Oidc config, const MakeFetch& make_fetch, Clock& clock);
+  TokenExchange(const TokenExchange&) = delete;
+  TokenExchange& operator=(const TokenExchange&) = delete;
 
   // INVALID_ARGUMENT and PERMISSION_DENIED: it gives no certificate; UNAVAILABLE: try again. The
   // messages are for the holder of the token and do not contain it.

@@ -19,7 +19,10 @@ namespace berth::oidc {
 namespace {
 
 constexpr size_t kLeastRsaBits = 2048, kMostRsaBits = 8192;
-constexpr size_t kMostExponentChars = 12;  // base64 of 8 bytes; a longer one makes checks slow
+// Of base64.
+constexpr size_t kMostModulusChars = kMostRsaBits / 6 + 4;
+constexpr size_t kMostExponentChars = 12;
+constexpr size_t kMostPointChars = 88;  // of P-521
 
 struct KeyFreer {
   void operator()(cjose_jwk_t* key) const { cjose_jwk_release(key); }
@@ -62,12 +65,17 @@ bool IsForSignatures(const json_t* jwk) {
   return false;
 }
 
-// A large key makes checks slow, before libcjose has seen it.
+bool IsBase64UrlAt(const json_t* jwk, const char* name, size_t most_chars) {
+  const std::optional<std::string> text = TextAt(jwk, name);
+  return text.has_value() && text->size() <= most_chars && IsBase64Url(*text);
+}
+
+// What libcjose can take. Large numbers would make checks slow.
 bool IsSane(const json_t* jwk, absl::string_view type) {
-  if (type == "EC") return TextAt(jwk, "x").has_value() && TextAt(jwk, "y").has_value();
-  const std::optional<std::string> modulus = TextAt(jwk, "n"), exponent = TextAt(jwk, "e");
-  return modulus.has_value() && exponent.has_value() && modulus->size() * 6 <= kMostRsaBits + 24 &&
-         exponent->size() <= kMostExponentChars;
+  if (type == "EC") {
+    return IsBase64UrlAt(jwk, "x", kMostPointChars) && IsBase64UrlAt(jwk, "y", kMostPointChars);
+  }
+  return IsBase64UrlAt(jwk, "n", kMostModulusChars) && IsBase64UrlAt(jwk, "e", kMostExponentChars);
 }
 
 }  // namespace

@@ -21,12 +21,6 @@ constexpr std::array<absl::string_view, 9> kAlgorithms = {
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"};
 constexpr size_t kMaxShownBytes = 32;  // of an algorithm in a message
 
-bool IsBase64Url(absl::string_view part) {
-  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
-  });
-}
-
 OwnedJson DecodedObject(absl::string_view part) {
   std::string text;
   if (!absl::WebSafeBase64Unescape(part, &text)) return nullptr;
@@ -64,6 +58,12 @@ absl::StatusOr<std::string> KeyIdOf(const json_t* header) {
 }
 
 }  // namespace
+
+bool IsBase64Url(absl::string_view text) {
+  return !text.empty() && text.size() % 4 != 1 && std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+  });
+}
 
 bool IsTokenAlgorithm(absl::string_view name) {
   return std::find(kAlgorithms.begin(), kAlgorithms.end(), name) != kAlgorithms.end();

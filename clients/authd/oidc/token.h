@@ -17,6 +17,10 @@ inline constexpr size_t kMaxKeyIdBytes = 256;
 // which a public key could be taken as the secret.
 bool IsTokenAlgorithm(absl::string_view name);
 
+// Bytes in base64url without padding (RFC 4648, 5). libcjose must get no other text: for some it
+// calls abort().
+bool IsBase64Url(absl::string_view text);
+
 // What the token says before its signature is checked: only to choose the key.
 struct TokenHint {
   std::string algorithm;

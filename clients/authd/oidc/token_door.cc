@@ -63,7 +63,10 @@ absl::StatusOr<std::unique_ptr<TokenDoor>> TokenDoor::Open(
 
 TokenDoor::TokenDoor(const auth::v1::Oidc& config, std::shared_ptr<const CertificateIssuer> issuer,
                      const TokenExchange::MakeFetch& make_fetch, Clock& clock)
-    : config_(config), issuer_(std::move(issuer)), exchange_(config, make_fetch, clock) {}
+    : config_(config),
+      issuer_(std::move(issuer)),
+      exchange_(config, make_fetch, clock),
+      clock_(clock) {}
 
 HttpsReply TokenDoor::Offer() const {
   auth::v1::LoginOffer offer;
@@ -86,8 +89,22 @@ HttpsReply TokenDoor::Offer() const {
 HttpsReply TokenDoor::Exchange(const std::string& body, const std::string& peer) {
   const absl::StatusOr<auth::v1::CertificateAnswer> answer = Certify(body, peer);
   if (answer.ok()) return {200, JsonOf(*answer)};
-  LogWarn("no certificate", {{"peer", peer}, {"error", answer.status()}});
+  LogRefusal(answer.status(), peer);
   return RefusalReply(answer.status());
+}
+
+void TokenDoor::LogRefusal(const absl::Status& status, const std::string& peer) {
+  absl::MutexLock lock(&mutex_);
+  if (clock_.Steady() - minute_ >= absl::Minutes(1)) {
+    if (refusals_ > kLoggedRefusals) {
+      LogWarn("further refusals", {{"count", refusals_ - kLoggedRefusals}});
+    }
+    minute_ = clock_.Steady();
+    refusals_ = 0;
+  }
+  if (++refusals_ <= kLoggedRefusals) {
+    LogWarn("no certificate", {{"peer", peer}, {"error", status}});
+  }
 }
 
 absl::StatusOr<auth::v1::CertificateAnswer> TokenDoor::Certify(const std::string& body,

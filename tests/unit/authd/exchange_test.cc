@@ -278,6 +278,28 @@ TEST_CASE("What is not a signed JWT is refused", "[tokens]") {
              Contains("signature is not valid"));
 }
 
+TEST_CASE("Text that is not base64url does not reach the library", "[tokens]") {
+  World world;
+  const std::string token = world.Token();
+  const std::string start = token.substr(0, token.rfind('.') + 1);
+  for (const char* signature :
+       {"A", "AAAAA", "A=", "AA==", "AAA=", "A+AA", "A/AA", "=", "====", " "}) {
+    CAPTURE(signature);
+    CHECK_THAT(world.RefusalOf(absl::StrCat(start, signature)), Contains("signed JWT"));
+  }
+  CHECK_THAT(world.RefusalOf(absl::StrCat(start, "AA")), Contains("signature is not valid"));
+  for (const char* text : {"A", "AAAAA", "AQ=", "AQ==", "A*AB", ""}) {
+    CAPTURE(text);
+    const std::string n(342, 'A');
+    for (const std::string& key :
+         {absl::StrCat(R"({"kty":"RSA","kid":"k","e":"AQAB","n":")", n, text, "=\"}"),
+          absl::StrCat(R"({"kty":"RSA","kid":"k","n":")", n, R"(","e":")", text, "\"}"),
+          absl::StrCat(R"({"kty":"EC","crv":"P-256","kid":"k","x":"AQAB","y":")", text, "\"}")}) {
+      CHECK(KeySet::Parse(absl::StrCat(R"({"keys":[)", key, "]}")).value().size() == 0);
+    }
+  }
+}
+
 TEST_CASE("The claim of the user is a text, and a possible name", "[tokens]") {
   World world;
   CHECK_THAT(world.Refusal({{"name", ""}}), Contains("has no claim \"name\" (userClaim)"));
