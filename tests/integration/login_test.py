@@ -216,6 +216,30 @@ class Login(unittest.TestCase):
         self.assertIn(f"the token is signed with a key that the issuer {self.issuer} did not have", result.stderr)
         self.assertNotIn("is berthd running", result.stderr)
 
+    def test_both_doors_of_one_program(self):
+        """The first one, of setUpClass, has no socket."""
+        port, path = free_port(), self.home / "auth.sock"
+        config = json.loads((self.home / "authd.yaml").read_text())
+        config["listen"], config["oidc"]["listen"] = str(path), f"127.0.0.1:{port}"
+        program = Program("berth-authd", [str(BIN / "berth-authd"), "--config", str(write_yaml(self.home / "both.yaml", config))],
+                          self.home / "both.log")
+        program.start()
+        self.addCleanup(program.stop)
+        wait_until(lambda: self.ask(f"https://localhost:{port}/v1/login"), 20, "berth-authd listens")
+        self.assertTrue(path.is_socket())
+        result = self.berth("both", "queue", "list", BERTH_AUTH_SOCKET=str(path))
+        if os.geteuid() == 0:
+            self.assertIn("berth-authd: root gets no certificate", result.stderr)
+        result = self.berth("both", "login", token=self.token_of_ci(repository="org/train"), BERTH_AUTH=f"https://localhost:{port}/")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(program.stop(), 0)
+        self.assertFalse(path.exists())
+        broken = {**config, "oidc": {**config["oidc"], "key": f"{self.home}/users.key"}}
+        result = subprocess.run([str(BIN / "berth-authd"), "--config", str(write_yaml(self.home / "broken.yaml", broken))],
+                                capture_output=True, text=True, timeout=20)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("users.key: The certificate and the given key do not match", result.stderr)
+
     def test_the_server_is_verified(self):
         for more, words in [({"BERTH_AUTH_CA": f"{self.home}/others.pem"}, "certificate"), ({"BERTH_AUTH_CA": ""}, "certificate"),
                             ({"BERTH_AUTH": f"https://localhost.localdomain:{self.port}"}, "")]:

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "clients/authd/oidc/json.h"
+#include "clients/authd/oidc/token.h"
 #include "core/access/access.h"
 #include "support/pki/certificate.h"
 #include "support/proto_time.h"
@@ -81,7 +82,7 @@ absl::Status CheckAudience(const std::vector<std::string>& audiences, const Toke
   for (const std::string& audience : audiences) {
     const auto& allowed = rule.audiences();
     if (std::find(allowed.begin(), allowed.end(), audience) != allowed.end()) continue;
-    return Refused(absl::StrCat("is for the audience ", Quoted(audience), ", not for ",
+    return Refused(absl::StrCat("is for the audience ", QuotedBriefly(audience), ", not for ",
                                 absl::StrJoin(allowed, " or ", [](std::string* out, const auto& a) {
                                   absl::StrAppend(out, Quoted(a));
                                 })));

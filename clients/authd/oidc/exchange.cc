@@ -6,12 +6,6 @@
 #include "support/fetch/https_client.h"
 
 namespace berth::oidc {
-namespace {
-
-constexpr size_t kMaxShownIssuer = 200;
-
-}  // namespace
-
 Fetch FetchFor(const auth::v1::TokenRule& rule) {
   return [trust = HttpsTrust{.file = rule.ca_file(), .pem = ""}](
              const std::string& url, size_t most_bytes) -> absl::StatusOr<std::string> {
@@ -41,9 +35,8 @@ absl::StatusOr<TokenHolder> TokenExchange::HolderOfToken(absl::string_view token
   if (!hint.ok()) return hint.status();
   const auto issuer = issuers_.find(hint->issuer);
   if (issuer == issuers_.end()) {
-    return absl::PermissionDeniedError(absl::StrCat("the token's issuer \"",
-                                                    hint->issuer.substr(0, kMaxShownIssuer),
-                                                    "\" is not one that berth-authd trusts"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "the token's issuer ", QuotedBriefly(hint->issuer), " is not one that berth-authd trusts"));
   }
   const absl::StatusOr<std::shared_ptr<const KeySet>> keys = issuer->second.keys->For(*hint);
   if (!keys.ok()) return keys.status();

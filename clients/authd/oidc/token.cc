@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "clients/authd/oidc/json.h"
+#include "support/utf8.h"
 
 namespace berth::oidc {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 // Those of libcjose, which has no EdDSA.
 constexpr std::array<absl::string_view, 9> kAlgorithms = {
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"};
-constexpr size_t kMaxShownBytes = 32;  // of an algorithm in a message
+constexpr size_t kMaxShownBytes = 200;
 
 OwnedJson DecodedObject(absl::string_view part) {
   std::string text;
@@ -30,9 +31,9 @@ OwnedJson DecodedObject(absl::string_view part) {
 absl::Status CheckAlgorithm(const std::optional<std::string>& name) {
   if (!name.has_value()) return absl::InvalidArgumentError("the token names no algorithm");
   if (IsTokenAlgorithm(*name)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the token's algorithm \"", name->substr(0, kMaxShownBytes),
-                   "\" is not accepted; accepted are ", absl::StrJoin(kAlgorithms, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat("the token's algorithm ", QuotedBriefly(*name),
+                                                 " is not accepted; accepted are ",
+                                                 absl::StrJoin(kAlgorithms, ", ")));
 }
 
 absl::Status CheckHeader(const json_t* header) {
@@ -63,6 +64,10 @@ bool IsBase64Url(absl::string_view text) {
   return !text.empty() && text.size() % 4 != 1 && std::all_of(text.begin(), text.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
   });
+}
+
+std::string QuotedBriefly(absl::string_view text) {
+  return absl::StrCat("\"", SanitizedUtf8(text, kMaxShownBytes), "\"");
 }
 
 bool IsTokenAlgorithm(absl::string_view name) {

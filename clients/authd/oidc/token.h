@@ -21,6 +21,9 @@ bool IsTokenAlgorithm(absl::string_view name);
 // calls abort().
 bool IsBase64Url(absl::string_view text);
 
+// In quotes, for a message; only the beginning of a long text.
+std::string QuotedBriefly(absl::string_view text);
+
 // What the token says before its signature is checked: only to choose the key.
 struct TokenHint {
   std::string algorithm;

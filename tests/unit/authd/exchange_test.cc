@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "clients/authd/authd_config.h"
 #include "support/log.h"
+#include "support/utf8.h"
 #include "support/yaml_proto.h"
 #include "tests/unit/authd/signed_tokens.h"
 
@@ -200,6 +201,17 @@ TEST_CASE("Only the named issuers count, compared whole", "[tokens]") {
   CHECK_THAT(world.Refusal({{"iss", ""}}), Contains("names no issuer"));
   CHECK_THAT(world.Refusal({{"iss", "[\"https://sso.example\"]"}}), Contains("names no issuer"));
   CHECK(world.issuer.fetches == 0);
+}
+
+TEST_CASE("Messages have no more of a token than its beginning, in whole characters", "[tokens]") {
+  World world;
+  std::string text = "x";
+  for (int i = 0; i < 1000; ++i) text += "\xc3\xa4";
+  for (const char* claim : {"iss", "aud"}) {
+    const std::string refusal = world.Refusal({{claim, absl::StrCat("\"", text, "\"")}});
+    CHECK(refusal.size() < 400);
+    CHECK(FirstBadUtf8(refusal) == absl::string_view::npos);
+  }
 }
 
 TEST_CASE("A public key is no secret, and no signature is none", "[tokens]") {
