@@ -1,7 +1,9 @@
 // Tokens: which ones prove a user, and what refuses the others.
 #include "clients/authd/oidc/exchange.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_replace.h"
@@ -442,6 +444,31 @@ TEST_CASE("While the issuer is away its keys serve for an hour", "[keys]") {
   world.issuer.down = false;
   world.clock.passed += absl::Seconds(20);
   CHECK(world.User() == "ada");
+}
+
+TEST_CASE("Many tokens at once are one question at the issuer", "[keys]") {
+  World world;
+  const std::vector<std::string> tokens = {world.Token(), Ec().Sign("ES256", world.Claims()),
+                                           SigningKey::Ec("unknown").Sign("ES256", world.Claims())};
+  std::atomic<int> good = 0, bad = 0, unknown = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 100;) {
+        const bool ours = (round + i) % 3 != 2;
+        const absl::Status status =
+            world.Try(tokens[static_cast<size_t>((round + i) % 3)]).status();
+        if (ours && absl::IsUnavailable(status)) continue;  // the first keys are being fetched
+        ++(status.ok() ? good : absl::IsUnavailable(status) ? unknown : bad);
+        ++round;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(good + unknown == 800);
+  CHECK(unknown == 266);
+  CHECK(bad == 0);
+  CHECK(world.issuer.fetches == 1);
 }
 
 TEST_CASE("A document of somebody else gives no keys", "[keys]") {
