@@ -10,42 +10,27 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "clients/authd/account.h"
-#include "support/config_file.h"
 #include "support/log.h"
 #include "support/pki/auth_protocol.h"
-#include "support/pki/certificate.h"
 #include "support/proto_time.h"
 
 namespace berth {
 namespace {
 
-constexpr absl::Duration kShortest = absl::Minutes(5);
-constexpr absl::Duration kLongest = absl::Hours(168);
 constexpr absl::Duration kPatience = absl::Seconds(5);  // for a client that says nothing
-constexpr uint32_t kFirstUid = 1000;
 constexpr int kBacklog = 128;
 constexpr absl::Duration kNoDescriptorWait = absl::Milliseconds(50);
 
 absl::Status SystemError(absl::string_view what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat(what, " ", path, ": ", std::strerror(errno)));
-}
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", strerror(errno)));
-  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 // A socket without anybody behind it is left over from a crash.
@@ -122,46 +107,8 @@ absl::StatusOr<std::string> ReceiveRequest(int fd) {
 
 }  // namespace
 
-absl::Status CompleteAuthdConfig(auth::v1::Authd* config) {
-  if (config->listen().empty()) config->set_listen(kAuthSocket);
-  if (config->servers().empty()) config->set_servers(config->certificate());
-  if (config->trust_domain().empty()) config->set_trust_domain("berth");
-  if (!config->has_lifetime()) ToProto(kCertificateLifetime, config->mutable_lifetime());
-  if (!config->has_first_uid()) config->set_first_uid(kFirstUid);
-  std::vector<std::string> problems;
-  const auto check = [&](bool ok, absl::string_view field, absl::string_view problem) {
-    if (!ok) problems.push_back(absl::StrCat(field, ": ", problem));
-  };
-  check(CheckAbsolutePath(config->listen()).ok(), "listen", "must be an absolute path");
-  for (const auto& [field, path] : {std::pair{"certificate", &config->certificate()},
-                                    {"key", &config->key()},
-                                    {"servers", &config->servers()}}) {
-    check(!path->empty(), field, "required: a PEM file");
-    check(CheckAbsolutePath(*path).ok(), field, "must be an absolute path");
-  }
-  check(ParseSpiffeId(absl::StrCat("spiffe://", config->trust_domain(), "/user/a")).ok(),
-        "trust_domain", "must be lower-case letters, digits, '.', '-' and '_'");
-  check(config->first_uid() > 0, "first_uid", "must be at least 1; for root set allow_root");
-  const absl::Duration lifetime = DurationFrom(config->lifetime());
-  check(lifetime >= kShortest && lifetime <= kLongest, "lifetime", "must be 5m..168h");
-  check(config->log().level().empty() || IsLogLevel(config->log().level()), "log.level",
-        "must be trace, debug, info, warn or error");
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
-}
-
-absl::StatusOr<std::unique_ptr<AuthDaemon>> AuthDaemon::Create(const auth::v1::Authd& config) {
-  const absl::StatusOr<std::string> certificate = ReadText(config.certificate());
-  if (!certificate.ok()) return certificate.status();
-  const absl::StatusOr<std::string> key = ReadText(config.key());
-  if (!key.ok()) return key.status();
-  absl::StatusOr<std::string> servers = ReadText(config.servers());
-  if (!servers.ok()) return servers.status();
-  if (absl::Status read = ReadCertificateNames(*servers).status(); !read.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(config.servers(), ": ", read.message()));
-  }
-  absl::StatusOr<Authority> authority = Authority::Open(*certificate, *key, absl::Now());
-  if (!authority.ok()) return authority.status();
+absl::StatusOr<std::unique_ptr<AuthDaemon>> AuthDaemon::Create(
+    const auth::v1::Authd& config, std::shared_ptr<const CertificateIssuer> issuer) {
   const absl::StatusOr<int> listener = ListenAt(config.listen());
   if (!listener.ok()) return listener.status();
   const int stop = eventfd(0, EFD_CLOEXEC);
@@ -169,15 +116,13 @@ absl::StatusOr<std::unique_ptr<AuthDaemon>> AuthDaemon::Create(const auth::v1::A
     close(*listener);
     return SystemError("cannot make an", "eventfd");
   }
-  return std::unique_ptr<AuthDaemon>(
-      new AuthDaemon(config, *std::move(authority), *std::move(servers), *listener, stop));
+  return std::unique_ptr<AuthDaemon>(new AuthDaemon(config, std::move(issuer), *listener, stop));
 }
 
-AuthDaemon::AuthDaemon(const auth::v1::Authd& config, Authority authority, std::string servers,
-                       int listener, int stop)
+AuthDaemon::AuthDaemon(const auth::v1::Authd& config,
+                       std::shared_ptr<const CertificateIssuer> issuer, int listener, int stop)
     : config_(config),
-      authority_(std::move(authority)),
-      servers_(std::move(servers)),
+      issuer_(std::move(issuer)),
       overflow_uid_(OverflowUid()),
       listener_(listener),
       stop_(stop) {}
@@ -255,7 +200,7 @@ auth::v1::CertificateAnswer AuthDaemon::Answer(int fd, uid_t uid, pid_t pid) con
   }
   auth::v1::CertificateAnswer answer;
   answer.set_certificate(*std::move(certificate));
-  answer.set_servers(servers_);
+  answer.set_servers(issuer_->servers());
   return answer;
 }
 
@@ -274,21 +219,17 @@ absl::StatusOr<std::string> AuthDaemon::Certify(const std::string& request, uid_
   }
   const absl::StatusOr<Account> account = AccountOf(uid);
   if (!account.ok()) return account.status();
-  const SpiffeId id{
-      .trust_domain = config_.trust_domain(), .kind = SpiffeId::Kind::kUser, .name = account->name};
-  absl::StatusOr<std::string> certificate =
-      authority_.Issue(request, id, account->groups, DurationFrom(config_.lifetime()), absl::Now());
-  if (!certificate.ok()) return certificate;
-  const absl::StatusOr<CertificateNames> names = ReadCertificateNames(*certificate);
-  if (!names.ok()) return names.status();
+  absl::StatusOr<IssuedCertificate> issued =
+      issuer_->Issue(request, account->name, account->groups, DurationFrom(config_.lifetime()));
+  if (!issued.ok()) return issued.status();
   LogInfo("certificate",
           {{"user", account->name},
            {"uid", uid},
            {"pid", pid},
            {"groups", account->groups.size()},
-           {"serial", names->serial},
-           {"until", absl::FormatTime(absl::RFC3339_sec, names->not_after, absl::UTCTimeZone())}});
-  return certificate;
+           {"serial", issued->serial},
+           {"until", absl::FormatTime(absl::RFC3339_sec, issued->end, absl::UTCTimeZone())}});
+  return std::move(issued->pem);
 }
 
 }  // namespace berth

@@ -19,18 +19,15 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "berth/auth/v1/auth.pb.h"
-#include "support/pki/authority.h"
+#include "clients/authd/issuing.h"
 
 namespace berth {
 
-// Fills in the defaults. INVALID_ARGUMENT with the fields that are wrong.
-absl::Status CompleteAuthdConfig(auth::v1::Authd* config);
-
 class AuthDaemon {
  public:
-  // Reads the authority and listens. `config` is completed. INVALID_ARGUMENT: the files;
-  // UNAVAILABLE: the socket, naming it.
-  static absl::StatusOr<std::unique_ptr<AuthDaemon>> Create(const auth::v1::Authd& config);
+  // Listens. `config` is completed (authd_config.h). UNAVAILABLE: the socket, naming it.
+  static absl::StatusOr<std::unique_ptr<AuthDaemon>> Create(
+      const auth::v1::Authd& config, std::shared_ptr<const CertificateIssuer> issuer);
   // After Run has returned true, or if it was never called. Removes the socket.
   ~AuthDaemon();
 
@@ -45,8 +42,8 @@ class AuthDaemon {
   static constexpr int kMaxCallsOfUser = 4;
 
  private:
-  AuthDaemon(const auth::v1::Authd& config, Authority authority, std::string servers, int listener,
-             int stop);
+  AuthDaemon(const auth::v1::Authd& config, std::shared_ptr<const CertificateIssuer> issuer,
+             int listener, int stop);
 
   // On a thread of its own.
   void Serve(int fd, uid_t uid, pid_t pid);
@@ -57,8 +54,7 @@ class AuthDaemon {
   void End(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const auth::v1::Authd config_;
-  const Authority authority_;
-  const std::string servers_;  // PEM
+  const std::shared_ptr<const CertificateIssuer> issuer_;
   const uid_t overflow_uid_;
   const int listener_;
   const int stop_;  // an eventfd

@@ -7,6 +7,10 @@
 #include <thread>
 
 #include "clients/authd/authd.h"
+#include "clients/authd/authd_config.h"
+#include "clients/authd/issuing.h"
+#include "clients/authd/oidc/token_door.h"
+#include "support/clock.h"
 #include "support/command_line.h"
 #include "support/config_file.h"
 #include "support/log.h"
@@ -18,6 +22,46 @@ namespace {
 int Fail(const absl::Status& status) {
   std::cerr << "berth-authd: " << status.message() << "\n";
   return absl::IsInvalidArgument(status) ? kExitUsage : 1;
+}
+
+struct Doors {
+  std::unique_ptr<AuthDaemon> socket;       // null: none
+  std::unique_ptr<oidc::TokenDoor> tokens;  // null: none
+};
+
+absl::StatusOr<Doors> OpenDoors(const auth::v1::Authd& config) {
+  const absl::StatusOr<std::shared_ptr<const CertificateIssuer>> issuer =
+      CertificateIssuer::Open(config);
+  if (!issuer.ok()) return issuer.status();
+  Doors doors;
+  if (config.listen() != kNoSocket) {
+    absl::StatusOr<std::unique_ptr<AuthDaemon>> socket = AuthDaemon::Create(config, *issuer);
+    if (!socket.ok()) return socket.status();
+    doors.socket = *std::move(socket);
+  }
+  if (config.has_oidc()) {
+    absl::StatusOr<std::unique_ptr<oidc::TokenDoor>> tokens =
+        oidc::TokenDoor::Open(config.oidc(), *issuer, &oidc::FetchFor, SystemClock());
+    if (!tokens.ok()) return tokens.status();
+    doors.tokens = *std::move(tokens);
+  }
+  return doors;
+}
+
+// False: threads of the socket still wait for a directory server.
+bool RunUntilSignal(const sigset_t& signals, Doors& doors) {
+  int number = 0;
+  if (doors.socket == nullptr) {
+    sigwait(&signals, &number);
+    return true;
+  }
+  std::thread stopper([&] {
+    sigwait(&signals, &number);
+    doors.socket->Stop();
+  });
+  const bool ended = doors.socket->Run();
+  stopper.join();
+  return ended;
 }
 
 int Serve(const std::string& path) {
@@ -37,20 +81,17 @@ int Serve(const std::string& path) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts
-  absl::StatusOr<std::unique_ptr<AuthDaemon>> daemon = AuthDaemon::Create(config);
-  if (!daemon.ok()) return Fail(daemon.status());
+  signal(SIGPIPE, SIG_IGN);                       // a client that has left
+  absl::StatusOr<Doors> doors = OpenDoors(config);
+  if (!doors.ok()) return Fail(Located(doors.status(), places));
   if (geteuid() == 0) LogWarn("berth-authd runs as root, and needs no rights of root");
-  LogInfo("berth-authd is ready",
-          {{"listen", config.listen()}, {"trust_domain", config.trust_domain()}});
-  std::thread stopper([&] {
-    int signal = 0;
-    sigwait(&signals, &signal);
-    (*daemon)->Stop();
-  });
-  const bool ended = (*daemon)->Run();
-  stopper.join();
+  LogInfo("berth-authd is ready", {{"listen", config.listen()},
+                                   {"oidc", config.oidc().listen()},
+                                   {"trust_domain", config.trust_domain()}});
+  const bool ended = RunUntilSignal(signals, *doors);
   LogInfo("berth-authd has stopped");
   FlushLog();
+  doors->tokens.reset();
   if (!ended) {  // threads wait for a directory server
     unlink(config.listen().c_str());
     _exit(0);
@@ -61,8 +102,9 @@ int Serve(const std::string& path) {
 int Main(int argc, char** argv) {
   std::string config = "/etc/berth/authd.yaml";
   CLI::App app(
-      "Gives users of this machine certificates for Berth: berth asks it by itself. Who a user is, "
-      "the kernel and the machine's name services say.",
+      "Gives users certificates for Berth. Users of this machine: berth asks it by itself, and the "
+      "kernel and the machine's name services say who a user is. People elsewhere and CI: over "
+      "HTTPS, for tokens of trusted OpenID Connect issuers.",
       "berth-authd");
   app.set_version_flag("--version", kBerthVersion);
   app.add_option("--config", config,

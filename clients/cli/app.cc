@@ -58,6 +58,10 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
                  "with --tls-certificate, --tls-key and --tls-ca")
       ->envname("BERTH_AUTH_SOCKET")
       ->group(global);
+  app.add_option("--auth", options.auth,
+                 "https URL of berth-authd on another machine, for berth login")
+      ->envname("BERTH_AUTH")
+      ->group(global);
   app.add_option_function<std::string>(
          "--request-timeout",
          [&client](const std::string& text) { client.timeout = DurationFrom(text); },
@@ -153,6 +157,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
   AddHyperNodeCommands(app, session);
   AddClusterCommands(app, session);
   AddAccessCommands(app, session);
+  AddLoginCommands(app, session);
   AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);
   AddManCommand(app, session);

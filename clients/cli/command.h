@@ -24,6 +24,7 @@ void AddNodeCommands(CLI::App& app, Session& session);
 void AddHyperNodeCommands(CLI::App& app, Session& session);  // and topology
 void AddClusterCommands(CLI::App& app, Session& session);
 void AddAccessCommands(CLI::App& app, Session& session);  // and whoami
+void AddLoginCommands(CLI::App& app, Session& session);  // and logout
 // apply and submit; `command` is what follows "--".
 void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);
 

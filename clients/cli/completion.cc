@@ -80,7 +80,7 @@ std::string NounOfValue(const CLI::App& place, const CLI::Option& option) {
 bool TakesFile(const CLI::Option& option) {
   if (option.get_positional()) return option.get_name() == "FILE";
   for (const char* name : {"--file", "--tls-certificate", "--tls-key", "--tls-ca", "--auth-socket",
-                           "--ports", "--output-directory"}) {
+                           "--auth-ca", "--token-file", "--ports", "--output-directory"}) {
     if (option.check_name(name)) return true;
   }
   return option.check_name("--directory");

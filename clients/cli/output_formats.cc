@@ -32,6 +32,8 @@ const std::map<std::string, Formats>& All() {
                                                                    {"submit", all},
                                                                    {"exec", none},
                                                                    {"version", none},
+                                                                   {"login", none},
+                                                                   {"logout", none},
                                                                    {"man", none},
                                                                    {"completion bash", none},
                                                                    {"completion zsh", none},

@@ -7,6 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "clients/cpp/auth_socket.h"
+#include "clients/cpp/kept_certificate.h"
+#include "clients/login/login.h"
 #include "support/pki/auth_protocol.h"
 #include "support/visible.h"
 #include "support/visible_message.h"
@@ -22,19 +24,44 @@ TableStyle Session::table_style() const {
   return {options.format == Format::kWide, !options.no_headers, colors(), io_.width};
 }
 
-absl::Status Session::FindCertificate() {
-  if (!options.client.tls.empty() || options.auth_socket == "off") return absl::OkStatus();
-  const bool given = !options.auth_socket.empty();
-  const std::string socket = given ? options.auth_socket : kAuthSocket;
-  // berthd on loopback mostly runs without TLS.
-  const bool wanted =
-      !IsLoopbackAddress(options.client.server) && access(socket.c_str(), F_OK) == 0;
-  if (!given && !wanted) return absl::OkStatus();
+absl::Status Session::TakeFromSocket(const std::string& socket) {
   const absl::StatusOr<std::string> directory = CertificateDirectory();
   if (!directory.ok()) return directory.status();
   absl::StatusOr<TlsFiles> files = CertificateFrom(socket, *directory, Now());
   if (files.ok()) options.client.tls = *std::move(files);
   return files.status();
+}
+
+absl::StatusOr<bool> Session::TakeLogin() {
+  const absl::StatusOr<std::string> directory = CertificateDirectory();
+  if (!directory.ok()) return false;
+  const TlsFiles files = LoginFiles(*directory);
+  if (access(files.certificate.c_str(), F_OK) != 0) return false;
+  if (absl::Status status = PrepareCertificateDirectory(*directory); !status.ok()) return status;
+  const absl::Time end = LookAtCertificate(files).end;
+  if (Now() >= end) {
+    return absl::FailedPreconditionError(
+        "your login has ended; run berth login again, or berth logout");
+  }
+  options.client.tls = files;
+  return true;
+}
+
+absl::Status Session::FindCertificate() {
+  if (!options.client.tls.empty()) return absl::OkStatus();
+  const bool off = options.auth_socket == "off";
+  if (!off && !options.auth_socket.empty()) return TakeFromSocket(options.auth_socket);
+  // berthd on loopback mostly runs without TLS.
+  const bool local = IsLoopbackAddress(options.client.server);
+  if (local && options.auth.empty()) return absl::OkStatus();
+  const absl::StatusOr<bool> logged_in = TakeLogin();
+  const bool socket = !off && !local && access(kAuthSocket, F_OK) == 0;
+  if (logged_in.ok() && *logged_in) return absl::OkStatus();
+  if (socket) return TakeFromSocket(kAuthSocket);
+  if (logged_in.ok() && !local && !options.auth.empty()) {
+    return absl::FailedPreconditionError("you are not logged in; run berth login");
+  }
+  return logged_in.status();
 }
 
 absl::StatusOr<Client*> Session::client() {

@@ -42,6 +42,9 @@ struct GlobalOptions {
   // Of berth-authd. Empty: the usual one, if it exists and the server is not on loopback; "off":
   // none.
   std::string auth_socket;
+  // Of berth-authd on another machine. A login is used unless the server is on loopback; with this
+  // also then.
+  std::string auth;
 };
 
 class Session;
@@ -89,8 +92,12 @@ class Session {
   bool saw_unsynced() const { return client_ != nullptr && client_->saw_unsynced(); }
 
  private:
-  // Without TLS files of its own, a certificate of berth-authd.
+  // Without TLS files of its own, a certificate of berth-authd: of a socket that was named, of
+  // berth login, or of this machine's socket.
   absl::Status FindCertificate();
+  absl::Status TakeFromSocket(const std::string& socket);
+  // True: the login counts. False: nobody has logged in.
+  absl::StatusOr<bool> TakeLogin();
 
   CliIo io_;
   bool has_document_ = false;

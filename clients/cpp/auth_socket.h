@@ -6,15 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "clients/cpp/kept_certificate.h"
 #include "support/tls.h"
 
 namespace berth {
 
 inline constexpr char kAuthdErrors[] = "berth-authd";  // begins messages about it
-
-// Where a user's certificates are kept: $XDG_RUNTIME_DIR/berth, else ~/.cache/berth.
-// FAILED_PRECONDITION without either.
-absl::StatusOr<std::string> CertificateDirectory();
 
 // The files of a certificate for the calling user. One in `directory` is used again until two
 // thirds of its life are over, and as long as it is valid if berth-authd does not answer. The

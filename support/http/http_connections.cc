@@ -13,7 +13,8 @@ absl::Duration Now() { return SystemClock().Steady(); }
 
 }  // namespace
 
-HttpConnections::HttpConnections() : watcher_([this] { Watch(); }) {}
+HttpConnections::HttpConnections(const HttpLimits& limits)
+    : limits_(limits), watcher_([this] { Watch(); }) {}
 
 HttpConnections::~HttpConnections() {
   {
@@ -26,7 +27,7 @@ HttpConnections::~HttpConnections() {
 
 void HttpConnections::Opened(int fd) {
   absl::MutexLock lock(&mutex_);
-  connections_[fd] = {.number = next_number_++, .deadline = Now() + kHttpRequestTime};
+  connections_[fd] = {.number = next_number_++, .deadline = Now() + limits_.request_time};
   ++open_;
   ShutOldest();
   changed_.Signal();
@@ -42,7 +43,7 @@ void HttpConnections::Answered(int fd, size_t bytes) {
   absl::MutexLock lock(&mutex_);
   const auto found = connections_.find(fd);
   if (found == connections_.end() || found->second.shut) return;
-  found->second.deadline = Now() + kHttpAnswerTime;
+  found->second.deadline = Now() + limits_.answer_time;
   found->second.answer_bytes = bytes;
   answer_bytes_ += bytes;
   ShutOldest();
@@ -79,7 +80,7 @@ void HttpConnections::ShutLate() {
 }
 
 void HttpConnections::ShutOldest() {
-  while (open_ > kHttpConnections || (open_ > 1 && answer_bytes_ > kHttpAnswerBytes)) {
+  while (open_ > limits_.connections || (open_ > 1 && answer_bytes_ > limits_.answer_bytes)) {
     Connections::value_type* oldest = nullptr;
     for (auto& connection : connections_) {
       if (connection.second.shut) continue;

@@ -1,8 +1,9 @@
 // HttpConnections: the open connections of an HttpServer. Each has a deadline that the client
 // cannot extend by sending or reading. A separate thread shuts connections that exceed it.
 //
-// If there are more than kHttpConnections, or clients have not read more than kHttpAnswerBytes of
-// responses, the oldest connection is shut. The newest one stays: it may be the only honest client.
+// If there are more than HttpLimits::connections, or clients have not read more than answer_bytes
+// of responses, the oldest connection is shut. The newest one stays: it may be the only honest
+// client.
 #ifndef BERTH_SUPPORT_HTTP_HTTP_CONNECTIONS_H_
 #define BERTH_SUPPORT_HTTP_HTTP_CONNECTIONS_H_
 
@@ -22,11 +23,18 @@ inline constexpr size_t kHttpAnswerBytes = size_t{64} << 20;          // unread 
 inline constexpr absl::Duration kHttpRequestTime = absl::Seconds(2);  // for the whole request
 inline constexpr absl::Duration kHttpAnswerTime = absl::Seconds(10);  // for reading the response
 
+struct HttpLimits {
+  size_t connections = kHttpConnections;
+  size_t answer_bytes = kHttpAnswerBytes;
+  absl::Duration request_time = kHttpRequestTime;
+  absl::Duration answer_time = kHttpAnswerTime;
+};
+
 // Thread-safe. A connection is identified by its socket, which stays open from Opened until Closed
 // returns.
 class HttpConnections {
  public:
-  HttpConnections();
+  explicit HttpConnections(const HttpLimits& limits = {});
   ~HttpConnections();
   HttpConnections(const HttpConnections&) = delete;
   HttpConnections& operator=(const HttpConnections&) = delete;
@@ -51,6 +59,7 @@ class HttpConnections {
   void ShutOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shut(Connections::value_type& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const HttpLimits limits_;
   absl::Mutex mutex_;
   absl::CondVar changed_;  // a deadline, or stopping_
   Connections connections_ ABSL_GUARDED_BY(mutex_);

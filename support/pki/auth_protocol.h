@@ -13,6 +13,11 @@ inline constexpr char kAuthSocket[] = "/run/berth/auth.sock";
 // takes packets of this size by default (net.core.wmem_default).
 inline constexpr size_t kMaxAuthPacket = 2 * kMaxCertificateBytes + (size_t{16} << 10);
 
+inline constexpr size_t kMaxTokenBytes = size_t{16} << 10;
+// Paths of the HTTPS server.
+inline constexpr char kLoginPath[] = "/v1/login";
+inline constexpr char kCertificatePath[] = "/v1/certificate";
+
 }  // namespace berth
 
 #endif  // BERTH_SUPPORT_PKI_AUTH_PROTOCOL_H_

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "clients/authd/account.h"
+#include "clients/authd/authd_config.h"
 #include "clients/cpp/auth_socket.h"
 #include "support/log.h"
 #include "support/pki/auth_protocol.h"
@@ -33,6 +34,12 @@ std::string ReadText(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// The status of a second daemon.
+absl::Status OpenedAt(const auth::v1::Authd& config) {
+  const auto issuer = CertificateIssuer::Open(config);
+  return issuer.ok() ? AuthDaemon::Create(config, *issuer).status() : issuer.status();
+}
+
 // A daemon that serves the user of the test, even root.
 class Site {
  public:
@@ -51,7 +58,10 @@ class Site {
   auth::v1::Authd& config() { return config_; }
   void Start() {
     REQUIRE(CompleteAuthdConfig(&config_).ok());
-    absl::StatusOr<std::unique_ptr<AuthDaemon>> daemon = AuthDaemon::Create(config_);
+    const auto issuer = CertificateIssuer::Open(config_);
+    INFO(issuer.status().ToString());
+    REQUIRE(issuer.ok());
+    absl::StatusOr<std::unique_ptr<AuthDaemon>> daemon = AuthDaemon::Create(config_, *issuer);
     INFO(daemon.status().ToString());
     REQUIRE(daemon.ok());
     daemon_ = *std::move(daemon);
@@ -221,7 +231,7 @@ TEST_CASE("authd: one user cannot take all of its calls") {
 TEST_CASE("authd: a socket that is in use is left alone, one of a crash is replaced") {
   Site site;
   site.Start();
-  const absl::Status second = AuthDaemon::Create(site.config()).status();
+  const absl::Status second = OpenedAt(site.config());
   CHECK(absl::IsUnavailable(second));
   CHECK_THAT(std::string(second.message()), Contains("is in use"));
   site.MustGet();
@@ -238,8 +248,7 @@ TEST_CASE("authd: a socket that is in use is left alone, one of a crash is repla
   site.Stop();
 
   WriteText(site.socket(), "");
-  CHECK_THAT(std::string(AuthDaemon::Create(site.config()).status().message()),
-             Contains("is no socket"));
+  CHECK_THAT(std::string(OpenedAt(site.config()).message()), Contains("is no socket"));
 }
 
 TEST_CASE("authd: configurations that cannot work are refused") {
@@ -266,11 +275,9 @@ TEST_CASE("authd: configurations that cannot work are refused") {
   Site site;
   site.config().set_key(site / "ca.pem");
   REQUIRE(CompleteAuthdConfig(&site.config()).ok());
-  CHECK_THAT(std::string(AuthDaemon::Create(site.config()).status().message()),
-             Contains("not a private key"));
+  CHECK_THAT(std::string(OpenedAt(site.config()).message()), Contains("not a private key"));
   site.config().set_key(site / "no.key");
-  CHECK_THAT(std::string(AuthDaemon::Create(site.config()).status().message()),
-             Contains("cannot read"));
+  CHECK_THAT(std::string(OpenedAt(site.config()).message()), Contains("cannot read"));
 }
 
 TEST_CASE("authd: uids without an account have no name") {

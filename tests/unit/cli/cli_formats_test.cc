@@ -50,6 +50,8 @@ std::multimap<std::string, Words> Lines(const Files& files) {
       {"submit", {"submit", "--name", "a", "--array", "0-2", "train"}},
       {"exec", {"exec", "x", "true"}},
       {"version", {"version"}},
+      {"login", {"login"}},
+      {"logout", {"logout"}},
       {"man", {"man"}},
       {"completion bash", {"completion", "bash"}},
       {"completion zsh", {"completion", "zsh"}},

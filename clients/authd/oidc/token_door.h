@@ -1,0 +1,54 @@
+// TokenDoor: certificates over HTTPS, for holders of tokens (proto/berth/auth/v1).
+#ifndef BERTH_CLIENTS_AUTHD_OIDC_TOKEN_DOOR_H_
+#define BERTH_CLIENTS_AUTHD_OIDC_TOKEN_DOOR_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "berth/auth/v1/auth.pb.h"
+#include "clients/authd/issuing.h"
+#include "clients/authd/oidc/exchange.h"
+#include "clients/authd/oidc/https_server.h"
+#include "support/clock.h"
+
+namespace berth::oidc {
+
+inline constexpr int kLoggedRefusals = 100;  // a minute: strangers shall not fill a disk
+
+class TokenDoor {
+ public:
+  // Listens. `config` is completed (authd_config.h). INVALID_ARGUMENT: a file; UNAVAILABLE: the
+  // address.
+  static absl::StatusOr<std::unique_ptr<TokenDoor>> Open(
+      const auth::v1::Oidc& config, std::shared_ptr<const CertificateIssuer> issuer,
+      const TokenExchange::MakeFetch& make_fetch, Clock& clock);
+
+  int port() const { return server_->port(); }
+
+ private:
+  TokenDoor(const auth::v1::Oidc& config, std::shared_ptr<const CertificateIssuer> issuer,
+            const TokenExchange::MakeFetch& make_fetch, Clock& clock);
+
+  HttpsReply Offer() const;
+  HttpsReply Exchange(const std::string& body, const std::string& peer);
+  absl::StatusOr<auth::v1::CertificateAnswer> Certify(const std::string& body,
+                                                      const std::string& peer);
+  void LogRefusal(const absl::Status& status, const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const auth::v1::Oidc config_;
+  const std::shared_ptr<const CertificateIssuer> issuer_;
+  TokenExchange exchange_;
+  Clock& clock_;
+  absl::Mutex mutex_;
+  absl::Duration minute_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();  // began at
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;                                   // in this minute
+  std::unique_ptr<HttpsServer> server_;  // last: its threads use the others
+};
+
+}  // namespace berth::oidc
+
+#endif  // BERTH_CLIENTS_AUTHD_OIDC_TOKEN_DOOR_H_
