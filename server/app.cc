@@ -16,6 +16,7 @@
 #include "berth/config/v1/config.pb.h"
 #include "core/base/check.h"
 #include "core/engine/policies.h"
+#include "server/audit/audit.h"
 #include "server/commands/default_queue.h"
 #include "server/config/config.h"
 #include "server/config/live.h"
@@ -45,6 +46,7 @@
 #include "server/planning/policy_record.h"
 #include "server/services/acceptor.h"
 #include "server/services/agent_service.h"
+#include "server/services/audit_service.h"
 #include "server/services/caller.h"
 #include "server/services/cluster_service.h"
 #include "server/services/explain_service.h"
@@ -54,6 +56,7 @@
 #include "server/services/queue_service.h"
 #include "server/services/watch_service.h"
 #include "server/validation/lifecycle.h"
+#include "storage/files.h"
 #include "storage/preserved.h"
 #include "storage/store_health.h"
 #include "support/http/http_server.h"
@@ -89,6 +92,11 @@ LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, GrantedLease gra
       .restore_hold = std::max(DurationFrom(config.lease()), DurationFrom(config.stop_lease())) +
                       kForeignPatienceMargin,
       .granted_before = granted_before};
+}
+
+AuditLimits AuditLimitsFrom(const config::v1::Server& config) {
+  return {.retention = DurationFrom(config.audit().retention()),
+          .max_bytes = static_cast<uint64_t>(config.audit().max_bytes())};
 }
 
 }  // namespace
@@ -148,7 +156,7 @@ class App::Parts {
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<LeaseKeeper> leases_;
   std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_,
-      log_executor_;
+      log_executor_, audit_executor_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<MigKeeper> migs_;
   std::unique_ptr<EndedKeeper> ended_;
@@ -160,6 +168,7 @@ class App::Parts {
   std::unique_ptr<LogRelay> logs_;
   std::unique_ptr<ExecRelay> execs_;
   std::unique_ptr<WatchHub> watches_;
+  std::unique_ptr<Audit> audit_;
   ProgressCounter progress_;
   RestartWatch restarts_;
   RefusedStarts refused_starts_;
@@ -174,6 +183,7 @@ class App::Parts {
   std::unique_ptr<AgentService> agent_service_;
   std::unique_ptr<ExplainService> explain_service_;
   std::unique_ptr<HyperNodeService> hyper_node_service_;
+  std::unique_ptr<AuditService> audit_service_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LoopThread> loop_thread_;
@@ -254,7 +264,8 @@ absl::Status App::Parts::Load(const StoreOpener& open_store) {
                 .committer = committer_.get(),
                 .policies = &policies_,
                 .policy_record = PolicyRecordFrom(config_),
-                .preserved = &preserved_};
+                .preserved = &preserved_,
+                .store_format = [store = store_.get()] { return store->Format(); }};
   if (granted_lease_.restored) {
     const config::v1::Server held = WithoutPlacing(config_);
     held_policies_ = Policies::Create(PolicyConfigFrom(held)).value();
@@ -274,6 +285,7 @@ void App::Parts::Wire() {
   watch_executor_ = std::make_unique<ThreadExecutor>();
   read_executor_ = std::make_unique<ThreadExecutor>();
   log_executor_ = std::make_unique<ThreadExecutor>();
+  audit_executor_ = std::make_unique<ThreadExecutor>();
   dispatcher_ = std::make_unique<Dispatcher>(store_.get(), dispatch_executor_.get(), clock);
   const AgentGatewayOptions agents{
       .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
@@ -312,6 +324,11 @@ void App::Parts::Wire() {
   loop_->AddObserver(&refused_starts_);
   migs_ = std::make_unique<MigKeeper>(loop_.get(), gateway_.get());
   ended_ = std::make_unique<EndedKeeper>(loop_.get(), limits.active_tasks());
+  // A store without files, as in tests, has no audit either.
+  audit_ = std::make_unique<Audit>(
+      health_ != nullptr ? absl::StrCat(config_.data_directory(), "/", kAuditName) : "",
+      AuditLimitsFrom(config_), store_.get(), audit_executor_.get(), clock);
+  if (audit_->writes()) loop_->AddListener(audit_->listener());
   loop_->AddListener(watches_.get());
   loop_->AddListener(&progress_);
   loop_->AddListener(&restarts_);
@@ -354,6 +371,7 @@ void App::Parts::WireServices() {
   agent_service_ = std::make_unique<AgentService>(gateway_.get(), &callers_);
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
+  audit_service_ = std::make_unique<AuditService>(audit_.get());
   if (http_ != nullptr) {
     http_->SetHandler(
         "/metrics",
@@ -385,6 +403,7 @@ void App::Parts::RunLoop() {
   loop_thread_->AddPeriodic(MigKeeper::kTick, [this] { migs_->Tick(); });
   loop_thread_->AddPeriodic(EndedKeeper::kTick, [this] { ended_->Tick(); });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
+  loop_thread_->AddPeriodic(Audit::kTick, [this] { audit_->Tick(); });
   loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { MaintainLog(); }); });
   Housekeeping();
   loop_thread_->Start();
@@ -427,7 +446,7 @@ absl::Status App::Parts::Listen() {
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
            cluster_service_.get(), agent_service_.get(), explain_service_.get(),
-           hyper_node_service_.get()}) {
+           hyper_node_service_.get(), audit_service_.get()}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();
@@ -528,6 +547,7 @@ void App::Parts::Stop() {
   watch_executor_.reset();
   read_executor_.reset();
   log_executor_.reset();
+  audit_executor_.reset();
   server_.reset();
 }
 

@@ -152,6 +152,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
   AddNodeCommands(app, session);
   AddHyperNodeCommands(app, session);
   AddClusterCommands(app, session);
+  AddAuditCommand(app, session);
   AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);
   AddManCommand(app, session);

@@ -24,7 +24,7 @@ using Formats = std::vector<Format>;
 const std::map<std::string, Formats>& All() {
   using F = Format;
   static const Formats none, json = {F::kJson}, events = {F::kTable, F::kJson}, text = {F::kTable},
-                             names = {F::kTable, F::kName},
+                             names = {F::kTable, F::kName}, audit = {F::kTable, F::kWide, F::kJson},
                              values = {F::kTable, F::kJson, F::kYaml},
                              all = {F::kTable, F::kWide, F::kJson, F::kYaml, F::kName};
   static const auto* commands = new std::map<std::string, Formats>{{"apply", names},
@@ -79,6 +79,7 @@ const std::map<std::string, Formats>& All() {
                                                                    {"topology show", all},
                                                                    {"topology describe", all},
                                                                    {"topology import", all},
+                                                                   {"audit", audit},
                                                                    {"cluster info", all},
                                                                    {"cluster reload", values},
                                                                    {"cluster finalize", values},

@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "berth/v1/audit.grpc.pb.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
@@ -181,7 +182,8 @@ class Client {
              std::unique_ptr<v1::ClusterService::StubInterface>,
              std::unique_ptr<v1::WatchService::StubInterface>,
              std::unique_ptr<v1::ExplainService::StubInterface>,
-             std::unique_ptr<v1::HyperNodeService::StubInterface>>
+             std::unique_ptr<v1::HyperNodeService::StubInterface>,
+             std::unique_ptr<v1::AuditService::StubInterface>>
       stubs_;
 };
 

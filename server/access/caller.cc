@@ -137,6 +137,19 @@ Caller CallerFrom(const config::v1::Access& access, const CertificateNames& cert
   return caller;
 }
 
+Actor ActorOf(const Caller& caller, absl::string_view address) {
+  Actor actor{.kind = caller.principal.kind,
+              .name = caller.principal.name,
+              .serial = caller.serial,
+              .address = std::string(address)};
+  if (!caller.tls) {
+    actor.door = Door::kWithoutTls;
+  } else if (!caller.principal.name.empty()) {
+    actor.door = caller.by_identity ? Door::kIdentity : Door::kCertificate;
+  }
+  return actor;
+}
+
 absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node) {
   if (!caller.by_identity) return absl::OkStatus();
   if (caller.principal.name.empty()) {

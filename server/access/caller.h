@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "berth/config/v1/config.pb.h"
 #include "core/access/access.h"
+#include "core/access/actor.h"
 
 namespace berth {
 
@@ -27,6 +28,9 @@ inline constexpr char kDefaultTrustDomain[] = "berth";
 // `access` is completed.
 Caller CallerWithoutTls(const config::v1::Access& access);
 Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate);
+
+// For the log and the audit; the caller adds the method and the request id. `address`: of the peer.
+Actor ActorOf(const Caller& caller, absl::string_view address);
 
 // Whether the caller may connect as the agent of this node. PERMISSION_DENIED: its identity is that
 // of a user, or of another node. Certificates without an identity may be those of agents.

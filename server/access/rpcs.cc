@@ -26,6 +26,9 @@ RpcNeed NeedOf(Rpc rpc) {
     case Rpc::kHyperNodeServiceGetHyperNode:
     case Rpc::kHyperNodeServiceListHyperNodes:
       return {Verb::kReadCluster, Over::kCluster};
+    case Rpc::kAuditServiceListAudit:
+    case Rpc::kAuditServiceVerifyAudit:
+      return {Verb::kReadAudit, Over::kCluster};
     case Rpc::kNodeServiceCordonNode:
     case Rpc::kNodeServiceUncordonNode:
     case Rpc::kNodeServiceDrainNode:

@@ -30,6 +30,14 @@ Caller CallerBy(const config::v1::Access& access, const std::string& certificate
   return caller;
 }
 
+// gRPC writes "ipv4:127.0.0.1:41234" and "ipv6:%5B::1%5D:41234".
+std::string AddressOf(const grpc::ServerContextBase& call) {
+  const std::string peer = absl::StrReplaceAll(call.peer(), {{"%5B", "["}, {"%5D", "]"}});
+  absl::string_view address = peer;
+  if (!absl::ConsumePrefix(&address, "ipv4:")) absl::ConsumePrefix(&address, "ipv6:");
+  return std::string(address);
+}
+
 }  // namespace
 
 CallerBook::CallerBook(config::v1::Access access)
@@ -56,14 +64,15 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
   return caller;
 }
 
+Actor CallerBook::ActorOf(const grpc::ServerContextBase& call) const {
+  return berth::ActorOf(*Identify(call), AddressOf(call));
+}
+
 std::string CallerBook::Describe(const grpc::ServerContextBase& call) const {
-  // gRPC writes "ipv4:127.0.0.1:41234" and "ipv6:%5B::1%5D:41234".
-  const std::string peer = absl::StrReplaceAll(call.peer(), {{"%5B", "["}, {"%5D", "]"}});
-  absl::string_view address = peer;
-  if (!absl::ConsumePrefix(&address, "ipv4:")) absl::ConsumePrefix(&address, "ipv6:");
+  const std::string address = AddressOf(call);
   const std::shared_ptr<const Caller> caller = Identify(call);
   const bool anybody = !caller->tls && caller->principal.name.empty();
-  if (anybody) return std::string(address);
+  if (anybody) return address;
   return absl::StrCat(TextOf(*caller), " at ", address);
 }
 

@@ -23,6 +23,8 @@ class CallerBook {
 
   std::shared_ptr<const Caller> Identify(const grpc::ServerContextBase& call) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Who calls, for the log of changes.
+  Actor ActorOf(const grpc::ServerContextBase& call) const;
   // For the log: `"alice" at 10.0.0.7:41234`. Safe to print.
   std::string Describe(const grpc::ServerContextBase& call) const;
 

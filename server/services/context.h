@@ -108,7 +108,9 @@ void Write(const ServiceContext& context, Reply<Response> reply, CommandClass co
   // The reply is shared with this frame in case the command is refused and dropped.
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
   const absl::Status posted = context.loop->Post(
-      [shared, change = std::move(change)](Turn& turn) mutable {
+      [shared, actor = context.callers->ActorOf(shared->call()),
+       change = std::move(change)](Turn& turn) mutable {
+        turn.By(std::move(actor));
         absl::Status status = change(turn, shared->response());
         turn.OnDurable([shared = std::move(shared), status] { shared->Finish(status); });
       },

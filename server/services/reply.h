@@ -41,6 +41,7 @@ class Reply {
 
   grpc::ServerUnaryReactor* reactor() const { return reactor_; }
   Response& response() const { return *response_; }
+  const grpc::ServerContextBase& call() const { return *context_; }
 
   // How long the caller waits for the disk before it accepts unsynced data (support/unsynced.h).
   absl::Duration patience() const {

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "berth/v1/audit.grpc.pb.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
@@ -216,6 +217,16 @@ class FakeHyperNodes : public v1::HyperNodeService::Service {
   Script& script_;
 };
 
+class FakeAudit : public v1::AuditService::Service {
+ public:
+  explicit FakeAudit(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(ListAudit, ListAuditRequest, ListAuditResponse);
+  BERTH_FAKE_UNARY(VerifyAudit, VerifyAuditRequest, VerifyAuditResponse);
+
+ private:
+  Script& script_;
+};
+
 class FakeServer {
  public:
   // On a free port, or on the port of an earlier server.
@@ -224,7 +235,7 @@ class FakeServer {
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
                              &port_);
     for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_, &hyper_nodes_}) {
+             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_, &hyper_nodes_, &audit_}) {
       builder.RegisterService(service);
     }
     server_ = builder.BuildAndStart();
@@ -243,6 +254,7 @@ class FakeServer {
   FakeWatch watch_{script};
   FakeExplain explain_{script};
   FakeHyperNodes hyper_nodes_{script};
+  FakeAudit audit_{script};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
