@@ -27,17 +27,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::string_view kMagic = "BERTHCH1";
-constexpr absl::string_view kExtension = ".chain";
 constexpr size_t kHeaderBytes = 8 + 8 + 8 + sizeof(ChainHash);
 constexpr size_t kLengthBytes = 4;
 constexpr size_t kNameDigits = 20;
 
-std::string ChainFileName(uint64_t first) { return absl::StrFormat("%020d%s", first, kExtension); }
+std::string ChainFileName(uint64_t first) {
+  return absl::StrFormat("%020d%s", first, kChainExtension);
+}
 
 std::optional<uint64_t> ChainFileSequence(absl::string_view name) {
   uint64_t first = 0;
-  const bool ours = name.size() == kNameDigits + kExtension.size() &&
-                    absl::EndsWith(name, kExtension) &&
+  const bool ours = name.size() == kNameDigits + sizeof(kChainExtension) - 1 &&
+                    absl::EndsWith(name, kChainExtension) &&
                     absl::SimpleAtoi(name.substr(0, kNameDigits), &first) && first > 0;
   return ours ? std::optional<uint64_t>(first) : std::nullopt;
 }
@@ -157,12 +158,13 @@ absl::Status ChainFiles::List() {
 // The end of the last entry that fits the one before it, and what the chain is there. So a changed
 // entry in the middle stays where it is, for Verify to name.
 struct ChainFiles::End {
-  uint64_t bytes = 0;  // 0: not even the header is complete
+  uint64_t bytes = 0;     // 0: not even the header is complete
+  uint64_t complete = 0;  // the end of the last complete entry, whether it fits or not
   uint64_t sequence = 0;
   ChainHash hash{};
 
   static End Of(const File& file, absl::string_view content) {
-    End end{.bytes = 0, .sequence = file.first - 1, .hash = {}};
+    End end{.bytes = 0, .complete = 0, .sequence = file.first - 1, .hash = {}};
     const std::optional<Header> header = Header::Parse(content);
     if (!header.has_value()) return end;
     end.bytes = kHeaderBytes;
@@ -171,10 +173,13 @@ struct ChainFiles::End {
     ChainHash before = header->before;
     for (uint64_t sequence = file.first; const auto entry = TakeEntry(&rest); ++sequence) {
       if (NextChainHash(before, sequence, entry->turn) == entry->hash) {
-        end = {content.size() - rest.size(), sequence, entry->hash};
+        end.bytes = content.size() - rest.size();
+        end.sequence = sequence;
+        end.hash = entry->hash;
       }
       before = entry->hash;
     }
+    end.complete = content.size() - rest.size();
     return end;
   }
 };
@@ -200,9 +205,9 @@ absl::Status ChainFiles::Continue(const End& end) {
   absl::MutexLock lock(&mutex_);
   hash_ = end.hash;
   last_ = end.sequence;
-  if (options_.read_only) return absl::OkStatus();
   File& file = files_.back();
-  file.bytes = end.bytes;
+  file.bytes = options_.read_only ? end.complete : end.bytes;
+  if (options_.read_only) return absl::OkStatus();
   descriptor_ = open(file.path.c_str(), O_WRONLY | O_CLOEXEC);
   return descriptor_ < 0 ? LastError(file.path) : absl::OkStatus();
 }

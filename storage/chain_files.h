@@ -27,13 +27,15 @@ struct ChainSummary {
   ChainHash head{};  // hash of the last entry; before the first one zeros
 };
 
+inline constexpr char kChainExtension[] = ".chain";
+
 class ChainFiles {
  public:
   struct Options {
     std::string directory;                      // created if its parent exists
     uint64_t file_bytes = uint64_t{8} << 20;    // an entry beyond begins a new file,
     absl::Duration file_age = absl::Hours(24);  // and so does one this long after the file's first
-    bool read_only = false;                     // changes nothing: for checks
+    bool read_only = false;  // for checks: changes nothing, and leaves out an incomplete end
   };
   static constexpr size_t kMaxEntry = size_t{1} << 20;  // bytes
 

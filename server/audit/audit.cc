@@ -38,6 +38,7 @@ bool Matches(const AuditFilter& filter, const v1::AuditEntry& entry) {
 Audit::Audit(const std::string& directory, AuditLimits limits, const Store* store,
              Executor* executor, Clock* clock)
     : writes_(!directory.empty()),
+      store_(store),
       executor_(executor),
       clock_(clock),
       commands_(ChainDirectory(directory, "commands"), limits),
@@ -53,9 +54,9 @@ void Audit::Tick() {
   });
 }
 
-void Audit::WriteAll() {
+void Audit::WriteAll(uint64_t durable) {
   const absl::Time now = clock_->Now();
-  absl::Status status = trail_.Write();
+  absl::Status status = trail_.Write(durable);
   status.Update(refused_.Write());
   status.Update(commands_.Tidy(now, status.ok() ? trail_.done() : 0));
   status.Update(refusals_.Tidy(now));
@@ -71,7 +72,8 @@ void Audit::Complain(const absl::Status& status) {
 
 void Audit::Ask(bool refused, Query call) {
   executor_->Run([this, refused, call = std::move(call)] {
-    if (writes_) WriteAll();
+    // The caller may have the answer to a command of which the listener is not told yet.
+    if (writes_) WriteAll(store_->LastSequence());
     call(refused ? refusals_ : commands_);
   });
 }

@@ -50,10 +50,11 @@ class Audit {
 
  private:
   // On the executor.
-  void WriteAll();
+  void WriteAll(uint64_t durable = 0);
   void Complain(const absl::Status& status);
 
   const bool writes_;
+  const Store* const store_;
   Executor* const executor_;
   Clock* const clock_;
   AuditChain commands_, refusals_;

@@ -56,7 +56,8 @@ absl::Status AuditChain::Tidy(absl::Time now, uint64_t revision) {
   if (absl::Status opened = Open(); !opened.ok()) return opened;
   absl::Status status = files_->Sync();
   const absl::Duration since = now - trimmed_;
-  if (since >= absl::ZeroDuration() && since < kTrimEvery) return status;
+  const bool recent = since >= absl::ZeroDuration() && since < kTrimEvery;
+  if (recent && files_->bytes() <= limits_.max_bytes) return status;
   trimmed_ = now;
   status.Update(files_->Trim(now - limits_.retention, limits_.max_bytes));
   if (status.ok() && revision > 0) status = NoteRevision(revision);

@@ -13,7 +13,12 @@ namespace berth {
 
 CommandTrail::CommandTrail(const Store* store, AuditChain* chain, Executor* executor, Clock* clock,
                            uint64_t durable)
-    : store_(store), chain_(chain), executor_(executor), clock_(clock), target_(durable) {}
+    : store_(store),
+      chain_(chain),
+      executor_(executor),
+      clock_(clock),
+      started_(durable),
+      target_(durable) {}
 
 void CommandTrail::OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vector<Event>>,
                                  std::shared_ptr<const std::string> turn) {
@@ -26,13 +31,13 @@ void CommandTrail::OnTurnDurable(uint64_t revision, std::shared_ptr<const std::v
   executor_->Run([this] { Write().IgnoreError(); });
 }
 
-absl::Status CommandTrail::Write() {
+absl::Status CommandTrail::Write(uint64_t durable) {
   std::deque<Waiting> waiting;
   uint64_t target = 0;
   {
     absl::MutexLock lock(&mutex_);
     waiting.swap(waiting_);
-    target = target_;
+    target = std::max(target_, durable);
     scheduled_ = false;
   }
   absl::Status status = Begin(target);
@@ -41,7 +46,8 @@ absl::Status CommandTrail::Write() {
   return status;
 }
 
-// Continues after the last entry. A chain that is ahead of the store is of another life of it.
+// Continues after the last entry. If that is from after the store's last batch, the store was
+// restored, and what it does from now on is new.
 absl::Status CommandTrail::Begin(uint64_t target) {
   if (begun_) return absl::OkStatus();
   const absl::StatusOr<v1::AuditEntry> last = chain_->Last();
@@ -49,12 +55,15 @@ absl::Status CommandTrail::Begin(uint64_t target) {
   fresh_ = last->sequence() == 0;
   again_ = last->revision();
   parts_ = fresh_ ? 0 : last->part() + 1;
-  done_ = std::max(again_ == 0 ? 0 : again_ - 1, std::min(chain_->Noted(), target));
-  if (again_ > target) {
-    LogWarn("the audit is ahead of the store, which was restored; it continues with what follows",
-            {{"audited", again_}, {"revision", target}});
-    done_ = target;
+  if (!std::exchange(looked_, true) && again_ > started_) {
+    LogInfo("the audit has entries from after the restored backup, and continues after them",
+            {{"audited", again_}, {"revision", started_}});
+    foreign_ = last->sequence();
   }
+  const bool foreign = foreign_ > 0 && last->sequence() == foreign_;
+  if (foreign) again_ = 0;
+  done_ = again_ == 0 ? 0 : again_ - 1;
+  done_ = foreign ? started_ : std::max(done_, std::min(chain_->Noted(), target));
   begun_ = true;
   return absl::OkStatus();
 }

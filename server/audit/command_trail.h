@@ -30,9 +30,9 @@ class CommandTrail final : public DurableListener {
   void OnTurnDurable(uint64_t revision, std::shared_ptr<const std::vector<Event>> events,
                      std::shared_ptr<const std::string> turn) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // On the executor. Writes what is durable and not written yet. An error is that of the last
-  // attempt, which the next one repeats.
-  absl::Status Write() ABSL_LOCKS_EXCLUDED(mutex_);
+  // On the executor. Writes what it was told to be durable, and everything up to `durable`, that is
+  // not written yet. An error is that of the last attempt, which the next one repeats.
+  absl::Status Write(uint64_t durable = 0) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // On the executor: all commands up to this batch have their entries.
   uint64_t done() const { return done_; }
@@ -56,6 +56,7 @@ class CommandTrail final : public DurableListener {
   AuditChain* const chain_;
   Executor* const executor_;
   Clock* const clock_;
+  const uint64_t started_;  // the store's last batch then
 
   absl::Mutex mutex_;
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
@@ -63,11 +64,12 @@ class CommandTrail final : public DurableListener {
   bool scheduled_ ABSL_GUARDED_BY(mutex_) = false;
 
   // The executor's thread.
-  bool begun_ = false;
-  uint64_t done_ = 0;   // batches up to here are written
-  uint64_t again_ = 0;  // this batch may be written in part,
-  uint32_t parts_ = 0;  // by so many entries
-  bool fresh_ = false;  // the chain was empty when this process began
+  bool begun_ = false, looked_ = false;
+  uint64_t foreign_ = 0;  // the chain's last entry, if that is of a store before a restore
+  uint64_t done_ = 0;     // batches up to here are written
+  uint64_t again_ = 0;    // this batch may be written in part,
+  uint32_t parts_ = 0;    // by so many entries
+  bool fresh_ = false;    // the chain was empty when this process began
 };
 
 }  // namespace berth

@@ -61,6 +61,7 @@ std::multimap<std::string, Words> Lines(const Files& files) {
       {"queue update", {"queue", "update", "x", "--weight", "2"}},
       {"hypernode apply", {"hypernode", "apply", "-f", files.hyper_node.path()}},
       {"topology import", {"topology", "import", "--from", "slurm-conf", files.slurm.path()}},
+      {"audit", {"audit"}},
   };
   for (const char* alone :
        {"job list", "job history", "job watch", "queue list", "queue shares", "node list",

@@ -63,6 +63,7 @@ struct AuditWorld {
     world.loop->AddListener(audit->listener());
   }
   void Restart() {
+    executor.Drop();  // calls of a crashed process never run
     world.Restart();
     Open();
   }
@@ -185,8 +186,6 @@ TEST_CASE("audit: what was not written before a crash is read from the log") {
   for (int i = 0; i < 3 * static_cast<int>(CommandTrail::kWaiting); ++i) {
     world.Do(CreateQueues({"b" + std::to_string(i)}, "bob"));
   }
-  // The executor's calls of the crashed process never run.
-  world.executor.Drop();
   world.Restart();
   world.Do(CreateQueues({"c"}, "carol"));
   const std::vector<std::string> lines = world.Lines();
@@ -227,7 +226,6 @@ TEST_CASE("audit: a part of the log that aged out unwritten is reported as a gap
   world.executor.RunAll();
   for (const char* name : {"b", "c", "d"}) world.Do(CreateQueues({name}, "bob"));
   REQUIRE(world.world.store.TrimLog(world.world.store.LastSequence() - 1).ok());
-  world.executor.Drop();
   world.Restart();
   const std::vector<std::string> lines = world.Lines();
   REQUIRE(lines.size() == 3);
@@ -247,6 +245,22 @@ TEST_CASE("audit: a log that aged out after it was written is no gap") {
   world.Restart();
   world.Do(CreateQueues({"f"}, "ada"));
   CHECK(world.Lines() == std::vector<std::string>{"ada: queue a created", "ada: queue f created"});
+}
+
+TEST_CASE("audit: it continues with what a restored store does") {
+  AuditWorld world;
+  for (const char* name : {"a", "b", "c"}) world.Do(CreateQueues({name}, "ada"));
+  CHECK(world.Lines().size() == 3);
+  // The same files beside a store that has not come as far.
+  AuditWorld restored;
+  restored.audit.reset();
+  fs::copy(world.directory / "audit", restored.directory / "audit", fs::copy_options::recursive);
+  restored.Restart();
+  for (const char* name : {"x", "y", "z"}) restored.Do(CreateQueues({name}, "bob"));
+  CHECK(restored.Lines() == std::vector<std::string>{"ada: queue a created", "ada: queue b created",
+                                                     "ada: queue c created", "bob: queue x created",
+                                                     "bob: queue y created",
+                                                     "bob: queue z created"});
 }
 
 TEST_CASE("audit: a store of an older format has no entries of commands") {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "berth/v1/agent.pb.h"
+#include "berth/v1/audit.pb.h"
 #include "berth/v1/cluster.pb.h"
 #include "berth/v1/explain.pb.h"
 #include "berth/v1/hypernode.pb.h"
@@ -23,10 +24,11 @@ TEST_CASE("permit: the rows are those of the protos") {
   std::set<std::string> rows, methods;
   for (size_t i = 0; i < kRpcs; ++i) rows.insert(std::string(NameOf(static_cast<Rpc>(i))));
   for (const google::protobuf::FileDescriptor* file :
-       {v1::AgentMessage::descriptor()->file(), v1::ClusterInfo::descriptor()->file(),
-        v1::ExplainJobRequest::descriptor()->file(), v1::HyperNode::descriptor()->file(),
-        v1::Job::descriptor()->file(), v1::Node::descriptor()->file(),
-        v1::Queue::descriptor()->file(), v1::WatchRequest::descriptor()->file()}) {
+       {v1::AgentMessage::descriptor()->file(), v1::AuditEntry::descriptor()->file(),
+        v1::ClusterInfo::descriptor()->file(), v1::ExplainJobRequest::descriptor()->file(),
+        v1::HyperNode::descriptor()->file(), v1::Job::descriptor()->file(),
+        v1::Node::descriptor()->file(), v1::Queue::descriptor()->file(),
+        v1::WatchRequest::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) {
         methods.insert(

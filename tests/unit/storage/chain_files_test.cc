@@ -121,6 +121,11 @@ TEST_CASE("chain files: an incomplete end is cut off and kept aside") {
     place.files.reset();
     const std::string whole = ReadAll(path);
     WriteFile(path, whole.substr(0, whole.size() - lost));
+    place.options.read_only = true;
+    place.files = place.Reopen();
+    CHECK(place.files->Verify().value().entries == 1);
+    CHECK(place.Count(".cut") == 0);
+    place.options.read_only = false;
     place.files = place.Reopen();
     CHECK(place.All() == std::vector<std::string>{"1 first"});
     CHECK(place.Count(".cut") == 1);
@@ -180,6 +185,23 @@ TEST_CASE("chain files: a restart keeps a changed entry in the middle, for Verif
   const absl::Status found = place.files->Verify().status();
   CHECK(std::string(found.message()) ==
         "entry 2 was changed (00000000000000000001.chain); 1 entries before it are unchanged");
+}
+
+TEST_CASE("chain files: a changed last entry is named by a check, and a restart cuts it off") {
+  Place place;
+  REQUIRE(place.files->Append(kStart, {"first", "second"}).ok());
+  const std::string path = place.OnlyFile();
+  place.files.reset();
+  std::string content = ReadAll(path);
+  content.replace(content.find("second"), 6, "Second");
+  WriteFile(path, content);
+  place.options.read_only = true;
+  place.files = place.Reopen();
+  CHECK(absl::IsDataLoss(place.files->Verify().status()));
+  place.options.read_only = false;
+  place.files = place.Reopen();
+  CHECK(place.files->last_sequence() == 1);
+  CHECK(place.Count(".cut") == 1);
 }
 
 TEST_CASE("chain files: a deleted file in the middle is noticed") {
