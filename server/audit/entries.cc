@@ -18,7 +18,7 @@ struct AuditWords {
   const char* action = "changed";
 };
 
-const char* SuspensionOf(absl::string_view body) {
+const char* SuspensionWord(absl::string_view body) {
   store::v1::JobSuspended suspended;
   const bool parsed = suspended.ParseFromArray(body.data(), static_cast<int>(body.size()));
   if (!parsed) return "changed";
@@ -34,7 +34,7 @@ AuditWords JobWords(const EventSubject& subject) {
     case LogEvent::kJobCancelled:
       return {"job", "cancelled"};
     case LogEvent::kJobSuspended:
-      return {"job", SuspensionOf(subject.body)};
+      return {"job", SuspensionWord(subject.body)};
     case LogEvent::kJobDeleted:
       return {"job", "deleted"};
     default:

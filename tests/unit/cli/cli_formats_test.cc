@@ -137,6 +137,7 @@ void Answers(Script& script) {
   script.Answer("DeleteHyperNode", v1::DeleteHyperNodeResponse());
   script.Answer("ApplyHyperNodes", Filled<v1::ApplyHyperNodesResponse>());
   script.Answer("GetClusterInfo", Filled<v1::ClusterInfo>());
+  script.Answer("ListAudit", Filled<v1::ListAuditResponse>());
   script.Answer("ReloadConfig", Filled<v1::ReloadConfigResponse>());
   script.Answer("FinalizeUpgrade", Filled<v1::FinalizeUpgradeResponse>());
   script.Answer("Backup", Filled<v1::BackupResponse>());
