@@ -356,7 +356,8 @@ void App::Parts::WireServices() {
       .frequent_restarts = [this](JobId job, Time now) { return restarts_.Often(job, now); },
       .starts_refused =
           [this](QueueId queue) { return refused_starts_.ConsecutiveRefusals(queue); },
-      .progress = told_.get()};
+      .progress = told_.get(),
+      .refused = &audit_->refused()};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);

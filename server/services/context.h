@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "berth/config/v1/config.pb.h"
+#include "server/audit/refused_calls.h"
 #include "server/commands/request_table.h"
 #include "server/config/live.h"
 #include "server/controllers/progress_book.h"
@@ -74,6 +75,7 @@ struct ServiceContext {
   std::function<int32_t(QueueId)> starts_refused = [](QueueId) { return 0; };
 
   const ProgressBook* progress = nullptr;  // null: nothing is known
+  RefusedCalls* refused = nullptr;         // where to note calls that rules refuse
 
   // The job as it is now, with its conditions.
   void Render(const ClusterState& state, const Job& job, Time now, v1::Job* out) const {
