@@ -16,6 +16,7 @@
 #include "berth/config/v1/config.pb.h"
 #include "core/base/check.h"
 #include "core/engine/policies.h"
+#include "server/audit/audit.h"
 #include "server/commands/default_queue.h"
 #include "server/config/config.h"
 #include "server/config/live.h"
@@ -46,6 +47,7 @@
 #include "server/services/acceptor.h"
 #include "server/services/access_service.h"
 #include "server/services/agent_service.h"
+#include "server/services/audit_service.h"
 #include "server/services/caller.h"
 #include "server/services/cluster_service.h"
 #include "server/services/explain_service.h"
@@ -54,8 +56,10 @@
 #include "server/services/node_service.h"
 #include "server/services/open_streams.h"
 #include "server/services/queue_service.h"
+#include "server/services/stream_guard.h"
 #include "server/services/watch_service.h"
 #include "server/validation/lifecycle.h"
+#include "storage/files.h"
 #include "storage/preserved.h"
 #include "storage/store_health.h"
 #include "support/http/http_server.h"
@@ -92,6 +96,11 @@ LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, GrantedLease gra
       .restore_hold = std::max(DurationFrom(config.lease()), DurationFrom(config.stop_lease())) +
                       kForeignPatienceMargin,
       .granted_before = granted_before};
+}
+
+AuditLimits AuditLimitsFrom(const config::v1::Server& config) {
+  return {.retention = DurationFrom(config.audit().retention()),
+          .max_bytes = static_cast<uint64_t>(config.audit().max_bytes())};
 }
 
 }  // namespace
@@ -152,7 +161,7 @@ class App::Parts {
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<LeaseKeeper> leases_;
   std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_,
-      log_executor_;
+      log_executor_, audit_executor_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<MigKeeper> migs_;
   std::unique_ptr<EndedKeeper> ended_;
@@ -164,12 +173,15 @@ class App::Parts {
   std::unique_ptr<LogRelay> logs_;
   std::unique_ptr<ExecRelay> execs_;
   std::unique_ptr<WatchHub> watches_;
+  std::unique_ptr<Audit> audit_;
   ProgressCounter progress_;
   RestartWatch restarts_;
   RefusedStarts refused_starts_;
   EventLog event_log_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<OpenStreams> streams_;
+  std::unique_ptr<UserShares> shares_;
+  std::unique_ptr<OwnedJobs> owned_;
   ServiceContext context_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<QueueService> queue_service_;
@@ -180,7 +192,9 @@ class App::Parts {
   std::unique_ptr<ExplainService> explain_service_;
   std::unique_ptr<HyperNodeService> hyper_node_service_;
   std::unique_ptr<AccessService> access_service_;
+  std::unique_ptr<AuditService> audit_service_;
   std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<StreamGuard> guard_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<LoopThread> loop_thread_;
   int port_ = 0;
@@ -261,7 +275,8 @@ absl::Status App::Parts::Load(const StoreOpener& open_store) {
                 .committer = committer_.get(),
                 .policies = &policies_,
                 .policy_record = PolicyRecordFrom(config_),
-                .preserved = &preserved_};
+                .preserved = &preserved_,
+                .store_format = [store = store_.get()] { return store->Format(); }};
   if (granted_lease_.restored) {
     const config::v1::Server held = WithoutPlacing(config_);
     held_policies_ = Policies::Create(PolicyConfigFrom(held)).value();
@@ -281,6 +296,7 @@ void App::Parts::Wire() {
   watch_executor_ = std::make_unique<ThreadExecutor>();
   read_executor_ = std::make_unique<ThreadExecutor>();
   log_executor_ = std::make_unique<ThreadExecutor>();
+  audit_executor_ = std::make_unique<ThreadExecutor>();
   dispatcher_ = std::make_unique<Dispatcher>(store_.get(), dispatch_executor_.get(), clock);
   const AgentGatewayOptions agents{
       .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
@@ -319,6 +335,11 @@ void App::Parts::Wire() {
   loop_->AddObserver(&refused_starts_);
   migs_ = std::make_unique<MigKeeper>(loop_.get(), gateway_.get());
   ended_ = std::make_unique<EndedKeeper>(loop_.get(), limits.active_tasks());
+  // A store without files, as in tests, has no audit either.
+  audit_ = std::make_unique<Audit>(
+      health_ != nullptr ? absl::StrCat(config_.data_directory(), "/", kAuditName) : "",
+      AuditLimitsFrom(config_), store_.get(), audit_executor_.get(), clock);
+  if (audit_->writes()) loop_->AddListener(audit_->listener());
   loop_->AddListener(watches_.get());
   loop_->AddListener(&progress_);
   loop_->AddListener(&restarts_);
@@ -334,6 +355,15 @@ void App::Parts::Wire() {
 void App::Parts::WireServices() {
   streams_ = std::make_unique<OpenStreams>(loop_.get(), read_executor_.get());
   loop_->AddListener(streams_.get());
+  const config::v1::Limits& limits = config_.limits();
+  shares_ = std::make_unique<UserShares>(
+      UserLimits{.requests = limits.requests_per_user(),
+                 .jobs = limits.submitted_jobs_per_user(),
+                 .streams = limits.streams_per_user(),
+                 .requests_per_second = limits.requests_per_second_per_user()});
+  owned_ = std::make_unique<OwnedJobs>(limits.active_jobs_per_user());
+  loop_->Read([&](const ClusterState& state, uint64_t) { owned_->Begin(state); });
+  loop_->AddObserver(owned_.get());
   context_ = {
       .loop = loop_.get(),
       .store = store_.get(),
@@ -342,6 +372,8 @@ void App::Parts::WireServices() {
       .edits = &edits_,
       .callers = &callers_,
       .streams = streams_.get(),
+      .shares = shares_.get(),
+      .owned = owned_.get(),
       .limits = config_.limits(),
       .run_as = config_.run_as(),
       .defaults = &job_defaults_,
@@ -349,7 +381,8 @@ void App::Parts::WireServices() {
       .frequent_restarts = [this](JobId job, Time now) { return restarts_.Often(job, now); },
       .starts_refused =
           [this](QueueId queue) { return refused_starts_.ConsecutiveRefusals(queue); },
-      .progress = told_.get()};
+      .progress = told_.get(),
+      .refused = &audit_->refused()};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);
@@ -361,12 +394,15 @@ void App::Parts::WireServices() {
                               .executor = log_executor_.get(),
                               .directory = config_.backup_directory(),
                               .health = health_.get()});
-  agent_service_ = std::make_unique<AgentService>(
-      gateway_.get(),
-      AgentDoor{.callers = &callers_, .loop = loop_.get(), .streams = streams_.get()});
+  agent_service_ =
+      std::make_unique<AgentService>(gateway_.get(), AgentDoor{.callers = &callers_,
+                                                               .loop = loop_.get(),
+                                                               .streams = streams_.get(),
+                                                               .refused = &audit_->refused()});
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
   access_service_ = std::make_unique<AccessService>(&context_);
+  audit_service_ = std::make_unique<AuditService>(&context_, audit_.get());
   if (http_ != nullptr) {
     http_->SetHandler(
         "/metrics",
@@ -399,6 +435,7 @@ void App::Parts::RunLoop() {
   loop_thread_->AddPeriodic(EndedKeeper::kTick, [this] { ended_->Tick(); });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
   loop_thread_->AddPeriodic(kRecheckPeriod, [this] { streams_->Recheck(); });
+  loop_thread_->AddPeriodic(Audit::kTick, [this] { audit_->Tick(); });
   loop_thread_->AddPeriodic(kTrimPeriod, [this] { log_executor_->Run([this] { MaintainLog(); }); });
   Housekeeping();
   loop_thread_->Start();
@@ -452,12 +489,16 @@ absl::Status App::Parts::Listen() {
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
            cluster_service_.get(), agent_service_.get(), explain_service_.get(),
-           hyper_node_service_.get(), access_service_.get()}) {
+           hyper_node_service_.get(), access_service_.get(), audit_service_.get()}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC cannot start its server");
   acceptor_->Start(std::move(connections));
+  guard_ = std::make_unique<StreamGuard>(
+      StreamLimits{.open = kStreamsPerConnection}, [this](const SocketStreams& socket) {
+        acceptor_->Cut(EndOf(socket.address, socket.port), StreamGuard::kBan);
+      });
   return absl::OkStatus();
 }
 
@@ -516,6 +557,7 @@ bool App::Parts::AwaitAnswers() {
 void App::Parts::StopCalls() {
   if (server_ == nullptr) return;
   server_->GetHealthCheckService()->SetServingStatus(false);
+  guard_.reset();
   watches_->Stop();
   gateway_->DisconnectAll(absl::UnavailableError("the server is stopping"));
   acceptor_->Stop();
@@ -553,6 +595,7 @@ void App::Parts::Stop() {
   watch_executor_.reset();
   read_executor_.reset();
   log_executor_.reset();
+  audit_executor_.reset();
   server_.reset();
 }
 

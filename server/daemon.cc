@@ -129,7 +129,8 @@ int Serve(const Flags& flags) {
 }
 
 int CheckStore(const std::string& directory) {
-  const absl::Status status = Fsck(directory, std::cout);
+  absl::Status status = Fsck(directory, std::cout);
+  if (status.ok()) status = FsckAudit(directory, std::cout);
   return status.ok() ? 0 : FailOn(directory, status);
 }
 

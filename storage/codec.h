@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/access/actor.h"
 #include "core/model/event.h"
 #include "core/model/hyper_node.h"
 #include "core/model/ids.h"
@@ -198,6 +199,7 @@ struct LoggedTurn {
   bool loaded = false;                   // the first logged after a process loaded the state
   std::optional<Remembered> remembered;  // planning restarted, with `policies`
   std::string version;                   // with `loaded`: the version of the program
+  std::vector<ActorRange> actors;        // of its commands, in order
 };
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn);
 // The message, for watchers. DATA_LOSS if it does not parse.

@@ -19,6 +19,11 @@ static_assert(kFields<Grant> == 3);
 static_assert(kFields<CustomRole> == 2);
 static_assert(kFields<Revocation> == 2);
 static_assert(kFields<AccessChange> == 7);
+static_assert(kFields<Actor> == 7);
+static_assert(static_cast<int>(Door::kIdentity) == pb::ACTOR_IDENTITY);
+static_assert(static_cast<int>(Door::kCertificate) == pb::ACTOR_CERTIFICATE);
+static_assert(static_cast<int>(Door::kWithoutTls) == pb::ACTOR_WITHOUT_TLS);
+static_assert(static_cast<int>(Door::kServer) == pb::ACTOR_SERVER);
 
 template <class Messages>
 void SetGrants(const std::vector<Grant>& grants, Messages* out) {
@@ -109,6 +114,27 @@ AccessChange GetAccessChange(const pb::AccessChange& message, Reader& reader) {
     change.set_roles.push_back(GetRole(role, reader));
   }
   return change;
+}
+
+void SetActor(const Actor& actor, pb::Actor* out) {
+  out->set_name(actor.name);
+  out->set_node(actor.kind == Principal::Kind::kNode);
+  out->set_door(static_cast<pb::ActorDoor>(actor.door));
+  out->set_serial(actor.serial);
+  out->set_address(actor.address);
+  out->set_request_id(actor.request_id);
+  out->set_method(actor.method);
+}
+
+Actor GetActor(const pb::Actor& message, Reader& reader) {
+  return {.kind = message.node() ? Principal::Kind::kNode : Principal::Kind::kUser,
+          .name = message.name(),
+          .door = reader.Enum<Door>(message.door(), pb::ActorDoor_IsValid(message.door()),
+                                    "door of an actor"),
+          .serial = message.serial(),
+          .address = message.address(),
+          .request_id = message.request_id(),
+          .method = message.method()};
 }
 
 }  // namespace codec

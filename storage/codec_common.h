@@ -69,6 +69,8 @@ JobSpec GetJobSpec(const pb::JobSpec& message, class Reader& reader);
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out);
 void SetAccessChange(const AccessChange& change, pb::AccessChange* out);
 AccessChange GetAccessChange(const pb::AccessChange& message, class Reader& reader);
+void SetActor(const Actor& actor, pb::Actor* out);
+Actor GetActor(const pb::Actor& message, class Reader& reader);
 CheckpointPlace GetCheckpointPlace(pb::CheckpointPlace place, class Reader& reader);
 PolicyAction GetAction(pb::PolicyAction action, class Reader& reader);
 JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);

@@ -546,6 +546,16 @@ std::optional<Remembered> GetRemembered(const pb::LogTurn& turn, codec::Reader& 
   return remembered;
 }
 
+std::vector<ActorRange> GetActors(const pb::LogTurn& turn, codec::Reader& reader) {
+  std::vector<ActorRange> actors;
+  const auto events = static_cast<uint32_t>(turn.events_size());
+  for (const pb::TurnActor& m : turn.actors()) {
+    if (m.first() > m.end() || m.end() > events) reader.Refuse("an actor of events that are not");
+    actors.push_back({codec::GetActor(m.actor(), reader), m.first(), m.end()});
+  }
+  return actors;
+}
+
 }  // namespace
 
 absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
@@ -564,7 +574,8 @@ absl::StatusOr<LoggedTurn> DecodeTurn(absl::string_view turn) {
       .quiet_cycles = GetQuietCycles(*message, reader),
       .loaded = message->loaded(),
       .remembered = GetRemembered(*message, reader),
-      .version = message->version()};
+      .version = message->version(),
+      .actors = GetActors(*message, reader)};
   absl::Status status = codec::Verdict(reader, RecordKind::kLog, key);
   if (!status.ok()) return status;
   logged.events.reserve(static_cast<size_t>(message->events_size()));

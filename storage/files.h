@@ -11,6 +11,8 @@ namespace berth {
 
 // Marks a copy made by Store::Backup, which berthd must not open as a store. Restore omits it.
 inline constexpr char kBackupMark[] = "BACKUP";
+// The directory of the audit's chains, below the store's (server/audit/audit.h).
+inline constexpr char kAuditName[] = "audit";
 
 // OK without an error. Else, naming the path: RESOURCE_EXHAUSTED if no space is left, INTERNAL.
 absl::Status FileStatus(const std::error_code& error, const std::filesystem::path& path);

@@ -1,5 +1,6 @@
 #include "storage/fsck.h"
 
+#include <filesystem>
 #include <memory>
 #include <ostream>
 #include <utility>
@@ -7,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/apply.h"
 #include "core/model/state_editor.h"
+#include "storage/chain_files.h"
 #include "storage/codec.h"
+#include "storage/files.h"
 #include "storage/keys.h"
 #include "storage/load.h"
 #include "storage/rocksdb/offline_store.h"
@@ -118,6 +121,23 @@ absl::Status Fsck(const std::string& directory, std::ostream& report) {
   absl::Status status = CheckAll((*offline)->store(), report);
   report << (status.ok() ? "clean\n" : absl::StrCat("DAMAGED    ", status.message(), "\n"));
   return status;
+}
+
+absl::Status FsckAudit(const std::string& directory, std::ostream& report) {
+  for (const char* name : {"commands", "refused"}) {
+    const std::string part = absl::StrCat(kAuditName, "/", name);
+    const std::string place = absl::StrCat(directory, "/", part);
+    if (!std::filesystem::is_directory(place)) continue;
+    const auto files = ChainFiles::Open({.directory = place, .read_only = true});
+    if (!files.ok()) return files.status();
+    const absl::StatusOr<ChainSummary> found = (*files)->Verify();
+    if (!found.ok()) {
+      report << "DAMAGED    " << part << ": " << found.status().message() << "\n";
+      return absl::FailedPreconditionError(absl::StrCat(part, ": ", found.status().message()));
+    }
+    report << "audit      " << name << ": " << found->entries << " entries: chain whole\n";
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace berth

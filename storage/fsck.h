@@ -22,6 +22,11 @@ namespace berth {
 // the store open.
 absl::Status Fsck(const std::string& directory, std::ostream& report);
 
+// The chains of the audit in the directory of a store, if there are any: every hash. A failure is
+// none of the store, and no reason to restore it. FAILED_PRECONDITION naming the entry that was
+// changed.
+absl::Status FsckAudit(const std::string& directory, std::ostream& report);
+
 }  // namespace berth
 
 #endif  // BERTH_STORAGE_FSCK_H_

@@ -58,17 +58,32 @@ TurnRecorder::TurnRecorder(ClusterState& state, Preserved* preserved)
 
 TurnRecorder::~TurnRecorder() = default;
 
-void TurnRecorder::Begin(uint64_t sequence, Time now) {
+void TurnRecorder::Begin(uint64_t sequence, Time now, bool log_actors) {
   BERTH_CHECK(empty_);
   batch_ = {.sequence = sequence, .records = {}, .log = {}};
   now_ = now;
   next_job_ = state_.next_job_id();
   cycle_budget_ = cycle_work_ = 0;
   events_ = events_before_cycle_ = 0;
+  actors_.clear();
+  log_actors_ = log_actors;
   pb::LogTurn head;
   head.set_sequence(sequence);
   codec::SetTime(now, head.mutable_time());
   head.SerializeToString(&batch_.log);
+}
+
+void TurnRecorder::By(Actor actor) {
+  EndActor();
+  actors_.push_back({Bounded(std::move(actor)), events_, events_});
+  acting_ = true;
+  has_put_ = false;
+}
+
+void TurnRecorder::EndActor() {
+  if (!std::exchange(acting_, false)) return;
+  actors_.back().end = events_;
+  if (actors_.back().first == events_ && !has_put_) actors_.pop_back();
 }
 
 absl::Status TurnRecorder::Apply(const Event& event) {
@@ -143,6 +158,7 @@ void TurnRecorder::UndoSubmits(JobId first) {
     batch_.records.pop_back();
     batch_.log.resize(last.log_bytes);
     empty_ = last.first_in_turn;
+    --events_;
     submitted_.pop_back();
   }
 }
@@ -177,6 +193,7 @@ void TurnRecorder::Put(Record record) {
   BERTH_CHECK(is_lease || record.kind != RecordKind::kMeta);
   BERTH_CHECK(record.kind != RecordKind::kJobSpec && record.kind != RecordKind::kLog);
   empty_ = false;
+  has_put_ = true;
   batch_.records.push_back(std::move(record));
 }
 
@@ -195,8 +212,23 @@ void TurnRecorder::NoteCycle(uint64_t budget, uint64_t work) {
   events_before_cycle_ = events_;
 }
 
+// A batch that upgrades the store may have actors already: it is the first of the new format.
+void TurnRecorder::AppendActors() {
+  EndActor();
+  if (actors_.empty() || !(log_actors_ || batch_.newest_format)) return;
+  pb::LogTurn message;
+  for (const ActorRange& range : actors_) {
+    pb::TurnActor* out = message.add_actors();
+    codec::SetActor(range.actor, out->mutable_actor());
+    out->set_first(range.first);
+    out->set_end(range.end);
+  }
+  message.AppendToString(&batch_.log);
+}
+
 // Fields of one message, after its events.
 void TurnRecorder::AppendTail() {
+  AppendActors();
   pb::LogTurn tail;
   tail.set_cycle_budget(cycle_budget_);
   tail.set_cycle_work(cycle_work_);
@@ -224,6 +256,7 @@ void TurnRecorder::AppendTail() {
 void TurnRecorder::UseNewestFormat() {
   batch_.newest_format = true;
   empty_ = false;
+  has_put_ = true;
 }
 
 std::optional<Batch> TurnRecorder::Finish() {

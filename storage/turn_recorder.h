@@ -29,6 +29,9 @@
 
 namespace berth {
 
+// The first format of a store whose log has actors.
+inline constexpr uint32_t kFormatOfActors = 9;
+
 class TurnRecorder {
  public:
   // The state must outlive the recorder, and must be new or freshly loaded. `preserved` may be null
@@ -36,8 +39,14 @@ class TurnRecorder {
   explicit TurnRecorder(ClusterState& state, Preserved* preserved = nullptr);
   ~TurnRecorder();
 
-  // Starts a turn. `sequence` is one more than that of the last batch.
-  void Begin(uint64_t sequence, Time now);
+  // Starts a turn. `sequence` is one more than that of the last batch. `log_actors`: the store's
+  // format has them.
+  void Begin(uint64_t sequence, Time now, bool log_actors = true);
+
+  // What is recorded from here on, until EndActor or the next By, is this actor's. An actor that
+  // caused nothing is not logged.
+  void By(Actor actor);
+  void EndActor();
 
   // Calls berth::Apply; on success the event becomes part of the turn. On an error nothing has
   // changed.
@@ -90,6 +99,7 @@ class TurnRecorder {
 
   void Append(const Event& event, const LabelsBefore& labels);
   void AppendEvent(const Event& event, const LabelsBefore& labels);
+  void AppendActors();
   void AppendTail();
   void RecordSubmitted(const JobSubmitted& event, size_t log_bytes);
   void NoteEffects(const EventBody& event);
@@ -115,6 +125,10 @@ class TurnRecorder {
   Time now_ = absl::InfinitePast();
   uint64_t cycle_budget_ = 0, cycle_work_ = 0;
   uint32_t events_ = 0, events_before_cycle_ = 0;
+  std::vector<ActorRange> actors_;  // of the turn
+  bool log_actors_ = true;
+  bool acting_ = false;   // the last of actors_ is not ended
+  bool has_put_ = false;  // since it began, a record that no event changes
   // Written with the next batch.
   std::string policies_;
   std::vector<QuietCycle> quiet_cycles_;

@@ -158,6 +158,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
   AddClusterCommands(app, session);
   AddAccessCommands(app, session);
   AddLoginCommands(app, session);
+  AddAuditCommand(app, session);
   AddTopologyImportCommand(app, session);
   AddCompletionCommand(app, session);
   AddManCommand(app, session);

@@ -24,7 +24,7 @@ using Formats = std::vector<Format>;
 const std::map<std::string, Formats>& All() {
   using F = Format;
   static const Formats none, json = {F::kJson}, events = {F::kTable, F::kJson}, text = {F::kTable},
-                             names = {F::kTable, F::kName},
+                             names = {F::kTable, F::kName}, audit = {F::kTable, F::kWide, F::kJson},
                              values = {F::kTable, F::kJson, F::kYaml},
                              who = {F::kTable, F::kJson, F::kYaml, F::kName},
                              all = {F::kTable, F::kWide, F::kJson, F::kYaml, F::kName};
@@ -82,6 +82,7 @@ const std::map<std::string, Formats>& All() {
                                                                    {"topology show", all},
                                                                    {"topology describe", all},
                                                                    {"topology import", all},
+                                                                   {"audit", audit},
                                                                    {"cluster info", all},
                                                                    {"cluster reload", values},
                                                                    {"cluster finalize", values},

@@ -52,7 +52,8 @@ Client::Client(const ClientOptions& options, const ClientEnvironment& environmen
       stubs_(v1::JobService::NewStub(channel), v1::QueueService::NewStub(channel),
              v1::NodeService::NewStub(channel), v1::ClusterService::NewStub(channel),
              v1::WatchService::NewStub(channel), v1::ExplainService::NewStub(channel),
-             v1::HyperNodeService::NewStub(channel), v1::AccessService::NewStub(channel)) {}
+             v1::HyperNodeService::NewStub(channel), v1::AccessService::NewStub(channel),
+             v1::AuditService::NewStub(channel)) {}
 
 void StreamStop::Stop() {
   absl::MutexLock lock(&mutex_);

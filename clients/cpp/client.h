@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "berth/v1/access.grpc.pb.h"
+#include "berth/v1/audit.grpc.pb.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
@@ -183,7 +184,8 @@ class Client {
              std::unique_ptr<v1::WatchService::StubInterface>,
              std::unique_ptr<v1::ExplainService::StubInterface>,
              std::unique_ptr<v1::HyperNodeService::StubInterface>,
-             std::unique_ptr<v1::AccessService::StubInterface>>
+             std::unique_ptr<v1::AccessService::StubInterface>,
+             std::unique_ptr<v1::AuditService::StubInterface>>
       stubs_;
 };
 

@@ -10,6 +10,13 @@ std::string TextOf(const Call& call) {
   return absl::StrCat(TextOf(*call.caller), " at ", call.address);
 }
 
+Actor ActorOf(const Call& call) {
+  Actor actor = ActorOf(*call.caller, call.address);
+  actor.method = std::string(NameOf(call.rpc));
+  actor.request_id = call.request_id;
+  return actor;
+}
+
 std::string OwnerBy(const Call& call) {
   const Principal& principal = call.caller->principal;
   return principal.kind == Principal::Kind::kUser ? principal.name : std::string();

@@ -14,10 +14,14 @@ struct Call {
   Rpc rpc;
   std::shared_ptr<const Caller> caller;  // never null
   std::string address;                   // of the client: "10.0.0.7:41234"
+  std::string target = {};               // for the audit: "job/train"; "" = the cluster, or several
+  std::string request_id = {};           // of the client
 };
 
 // For the log: `"alice" at 10.0.0.7:41234`. Safe to print.
 std::string TextOf(const Call& call);
+// For the log and the audit.
+Actor ActorOf(const Call& call);
 // Who owns the jobs that the call submits; nodes and unknown callers own none.
 std::string OwnerBy(const Call& call);
 

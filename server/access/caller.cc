@@ -185,6 +185,19 @@ Caller CallerFrom(const config::v1::Access& access, const CertificateNames& cert
   return caller;
 }
 
+Actor ActorOf(const Caller& caller, absl::string_view address) {
+  Actor actor{.kind = caller.principal.kind,
+              .name = caller.principal.name,
+              .serial = caller.serial,
+              .address = std::string(address)};
+  if (!caller.tls) {
+    actor.door = Door::kWithoutTls;
+  } else if (!caller.principal.name.empty()) {
+    actor.door = caller.by_identity ? Door::kIdentity : Door::kCertificate;
+  }
+  return actor;
+}
+
 absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node, bool identities) {
   const bool may_be_any = !caller.by_identity && !caller.of_users && !identities;
   if (may_be_any) return absl::OkStatus();

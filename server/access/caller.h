@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "berth/config/v1/config.pb.h"
 #include "core/access/access.h"
+#include "core/access/actor.h"
 
 namespace berth {
 
@@ -40,6 +41,9 @@ Caller CallerFrom(const config::v1::Access& access, const CertificateNames& cert
                   bool of_users);
 
 bool IsAdministrator(const config::v1::Administrators& administrators, const Principal& principal);
+
+// For the log and the audit; the caller adds the method and the request id. `address`: of the peer.
+Actor ActorOf(const Caller& caller, absl::string_view address);
 
 // Whether the caller may connect as the agent of this node. PERMISSION_DENIED: its identity is that
 // of a user, or of another node. Certificates without an identity may be those of agents, unless

@@ -32,6 +32,10 @@ RpcNeed NeedOf(Rpc rpc) {
       return {Verb::kReadCluster, Over::kCluster, "list HyperNodes"};
     case Rpc::kExplainServiceWhatIf:
       return {Verb::kReadCluster, Over::kCluster, "ask what if"};
+    case Rpc::kAuditServiceListAudit:
+      return {Verb::kReadAudit, Over::kCluster, "read the audit log"};
+    case Rpc::kAuditServiceVerifyAudit:
+      return {Verb::kReadAudit, Over::kCluster, "verify the audit log"};
     case Rpc::kNodeServiceCordonNode:
       return {Verb::kOperateCluster, Over::kCluster, "cordon nodes"};
     case Rpc::kNodeServiceUncordonNode:

@@ -16,6 +16,7 @@ absl::Status MakeDefaultQueue(Loop& loop) {
   if (!is_new) return absl::OkStatus();
   return loop.Post([none_yet](Turn& turn) {
     if (!none_yet(turn.state())) return;
+    turn.By({.door = Door::kServer, .method = "start"});
     QueueSpec spec;
     spec.name = std::string(kDefaultQueueName);
     const absl::Status made = turn.Emit(QueueCreated{turn.state().next_queue_id(), spec});

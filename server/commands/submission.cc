@@ -10,6 +10,7 @@
 #include "core/engine/search/verdict.h"
 #include "core/model/interner.h"
 #include "server/convert/cold.h"
+#include "server/listeners/owned_jobs.h"
 #include "server/validation/job_state.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
@@ -336,7 +337,7 @@ absl::Status Submission::CheckRepeats(const ClusterState& state, JobId first) co
 }
 
 absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_job,
-                                v1::SubmitJobsResponse& response, Rights* rights) {
+                                v1::SubmitJobsResponse& response, const Submitter& submitter) {
   const std::string& request_id = request().request_id();
   if (!request_id.empty()) {
     absl::StatusOr<const std::string*> known = requests.Find(request_id, fingerprint_, turn.now());
@@ -348,9 +349,14 @@ absl::Status Submission::Commit(Turn& turn, RequestTable& requests, JobId first_
       return status;
     }
   }
-  if (absl::Status status = Check(turn.state(), rights); !status.ok()) return status;
+  if (absl::Status status = Check(turn.state(), submitter.rights); !status.ok()) return status;
+  const auto jobs = static_cast<int64_t>(specs_.size());
+  if (submitter.owned != nullptr) {
+    if (absl::Status status = submitter.owned->Check(owner_, jobs); !status.ok()) return status;
+  }
   const JobId first = std::max(turn.state().next_job_id(), first_job);
   if (absl::Status status = Emit(turn, first); !status.ok()) return status;
+  if (submitter.owned != nullptr) submitter.owned->Add(owner_, jobs);
   Fill(turn.state(), first, response);
   if (!request_id.empty()) {
     requests.Remember(turn, {request_id, fingerprint_, turn.now(), AnswerOf(first)});

@@ -24,7 +24,14 @@
 
 namespace berth {
 
+class OwnedJobs;
 class Rights;
+
+// Whose submission it is; nullptr: Berth's own.
+struct Submitter {
+  Rights* rights = nullptr;
+  OwnedJobs* owned = nullptr;  // for the limit of the owner's jobs
+};
 
 // A request that is valid by itself; only CheckSubmission makes one. The request outlives it.
 class CheckedSubmission {
@@ -67,7 +74,7 @@ class Submission {
   // gets its first response. INTERNAL if Apply refuses what Check accepted. Uids are the state's
   // next ones, but at least `first_job` (FirstJobOf of the store).
   absl::Status Commit(Turn& turn, RequestTable& requests, JobId first_job,
-                      v1::SubmitJobsResponse& response, Rights* rights = nullptr);
+                      v1::SubmitJobsResponse& response, const Submitter& submitter = {});
 
   // Instead of Commit, for a submission that Check accepted: the response it would get, without
   // uids and without generated names. Reader lock or loop thread, once.

@@ -25,6 +25,7 @@ using config::v1::Server;
 
 constexpr absl::Duration kDefaultStopLease = absl::Minutes(5);
 constexpr absl::Duration kDefaultLongestLease = absl::Hours(1);
+constexpr absl::Duration kDefaultAuditRetention = absl::Hours(24 * 365);
 
 void Default(std::string* field, absl::string_view value) {
   if (field->empty()) *field = std::string(value);
@@ -55,6 +56,9 @@ void FillDurations(Server& config) {
     ToProto(absl::Milliseconds(1), config.mutable_coalescing_window());
   }
   if (!config.has_history()) ToProto(absl::Hours(24), config.mutable_history());
+  if (!config.audit().has_retention()) {
+    ToProto(kDefaultAuditRetention, config.mutable_audit()->mutable_retention());
+  }
 }
 
 void FillNumbers(Server& config) {
@@ -79,6 +83,10 @@ void FillNumbers(Server& config) {
   if (limits.log_followers() == 0) limits.set_log_followers(256);
   if (limits.job_bytes() == 0) limits.set_job_bytes(256 << 10);
   if (limits.execs() == 0) limits.set_execs(64);
+  if (config.audit().max_bytes() == 0) config.mutable_audit()->set_max_bytes(256 << 20);
+  if (limits.requests_per_user() == 0) limits.set_requests_per_user(512);
+  if (limits.submitted_jobs_per_user() == 0) limits.set_submitted_jobs_per_user(16'000);
+  if (limits.streams_per_user() == 0) limits.set_streams_per_user(200);
   if (!limits.has_kill_grace()) ToProto(kMaxKillGrace, limits.mutable_kill_grace());
 }
 
@@ -114,6 +122,11 @@ void CheckDurations(const FieldPath& root, const Server& config, Findings& findi
   CheckDuration({root, "coalescing_window"}, config.coalescing_window(), absl::ZeroDuration(),
                 absl::Milliseconds(100), findings);
   CheckDuration({root, "history"}, config.history(), absl::ZeroDuration(), kMaxDuration, findings);
+  const FieldPath audit(root, "audit");
+  CheckDuration({audit, "retention"}, config.audit().retention(), absl::Hours(1), kMaxDuration,
+                findings);
+  CheckRange({audit, "max_bytes"}, config.audit().max_bytes(), int64_t{1} << 20, int64_t{1} << 40,
+             findings);
 }
 
 void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings) {
@@ -132,6 +145,14 @@ void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings
              findings);
   CheckDuration({path, "kill_grace"}, limits.kill_grace(), absl::ZeroDuration(), kMaxKillGrace,
                 findings);
+  CheckRange({path, "requests_per_user"}, limits.requests_per_user(), 1, 1'000'000, findings);
+  CheckRange({path, "submitted_jobs_per_user"}, limits.submitted_jobs_per_user(), 1, 10'000'000,
+             findings);
+  CheckRange({path, "streams_per_user"}, limits.streams_per_user(), 1, 100'000, findings);
+  CheckRange({path, "requests_per_second_per_user"}, limits.requests_per_second_per_user(), 0,
+             10'000'000, findings);
+  CheckRange({path, "active_jobs_per_user"}, limits.active_jobs_per_user(), 0, 100'000'000,
+             findings);
   CheckRange({path, "job_bytes"}, limits.job_bytes(), 1 << 10, 16 << 20, findings);
 }
 

@@ -33,6 +33,8 @@ class Loop::ActiveTurn final : public Turn {
 
   ClusterState& Trial() override { return state_; }
 
+  void By(Actor actor) override { recorder_.By(std::move(actor)); }
+
   absl::Status Emit(EventBody body) override {
     output_.events.push_back({now_, std::move(body)});
     absl::Status status = recorder_.Apply(output_.events.back());
@@ -229,12 +231,15 @@ std::vector<Loop::Pending> Loop::TakeCommands() {
 
 Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   TurnOutput output;
-  recorder_.Begin(sequence_ + 1, now_);
+  recorder_.Begin(sequence_ + 1, now_, LogsActors());
   ActiveTurn turn(state_, recorder_, membership_, *policies_, sequence_ + 1, now_, output);
   size_t weight = 0;
   for (const Pending& command : commands) weight += command.weight;
   output.events.reserve(weight);
-  for (Pending& command : commands) std::move(command.run)(turn);
+  for (Pending& command : commands) {
+    std::move(command.run)(turn);
+    recorder_.EndActor();
+  }
   turn.PlaceRegistered();
   counters_.commands += commands.size();
 

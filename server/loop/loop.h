@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,7 +77,8 @@ struct LoopDeps {
   // Until ReleasePolicies, it plans with these and their record; null = with `policies` at once.
   const Policies* held_policies = nullptr;
   std::string held_record = {};
-  Preserved* preserved = nullptr;  // as loaded with the state; may be null
+  Preserved* preserved = nullptr;               // as loaded with the state; may be null
+  std::function<uint32_t()> store_format = {};  // null: the newest
 };
 
 // Numbers for metrics; running totals unless noted. Thread-safe to read.
@@ -191,6 +193,9 @@ class Loop {
   std::vector<Pending> TakeCommands() ABSL_LOCKS_EXCLUDED(queue_mutex_);
   // The turn proper: the part under the state lock.
   TurnOutput RunLocked(std::vector<Pending> commands) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+  bool LogsActors() const {
+    return deps_.store_format == nullptr || deps_.store_format() >= kFormatOfActors;
+  }
   void RunCycle(ActiveTurn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void Observe(TurnOutput& output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
   void HandOver(TurnOutput output) ABSL_LOCKS_EXCLUDED(state_mutex_);

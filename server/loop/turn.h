@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "core/access/actor.h"
 #include "core/engine/policies.h"
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
@@ -44,6 +45,9 @@ class Turn {
   // including planning's memory. A query alone causes neither a cycle nor a batch. Changes to the
   // cluster go through Emit.
   virtual ClusterState& Trial() = 0;
+  // Who causes what the command changes from here on; forgotten before the next command. Without a
+  // call nobody does: reports of agents, and what the server does by itself.
+  virtual void By(Actor actor) = 0;
   // Applies the event and adds it to the turn's batch. On an error nothing has changed. Nodes that
   // registered join their HyperNodes automatically before the turn's cycle.
   virtual absl::Status Emit(EventBody event) = 0;

@@ -118,7 +118,22 @@ void Acceptor::Stop() {
   for (const int fd : std::exchange(listeners_, {})) close(fd);  // waiting clients see it at once
 }
 
-void Acceptor::CutConnections() { connections_.CutAll(); }
+void Acceptor::CutConnections() {
+  absl::MutexLock lock(&mutex_);
+  connections_.CutAll();
+}
+
+void Acceptor::Cut(const ClientEnd& end, absl::Duration ban) {
+  absl::MutexLock lock(&mutex_);
+  if (!connections_.Cut(end, SystemClock().Steady() + ban)) return;
+  LogWarn("a connection was cut: its client opens and resets calls faster than they can be ended",
+          {{"peer", TextOf(end)}, {"refused_for", absl::FormatDuration(ban)}});
+}
+
+bool Acceptor::Admit(int fd, const sockaddr_storage& address) {
+  absl::MutexLock lock(&mutex_);
+  return connections_.Admit(fd, address, SystemClock().Steady());
+}
 
 void Acceptor::Run() {
   std::vector<pollfd> waiting = {{stop_fd_, POLLIN, 0}};
@@ -143,10 +158,12 @@ void Acceptor::Accept(int listener) {
     absl::SleepFor(kOutOfDescriptorsWait);  // the connection waits in the backlog
     return;
   }
-  if (!connections_.Admit(fd, PeerOf(address))) {
+  if (!Admit(fd, address)) {
     close(fd);
-    return Complain("too many connections, in total or from one address (limits.connections)",
-                    ++refused_);
+    return Complain(
+        "too many connections, in total or from one address (limits.connections), or one of an "
+        "address that was cut",
+        ++refused_);
   }
   Recent().Add(address);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -159,8 +176,12 @@ void Acceptor::Complain(const char* what, uint64_t count) {
   const absl::Duration now = SystemClock().Steady();
   if (now - complained_ < kComplainInterval) return;
   complained_ = now;
-  LogWarn("a connection was refused",
-          {{"why", what}, {"open", connections_.size()}, {"refused", count}});
+  size_t open = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    open = connections_.size();
+  }
+  LogWarn("a connection was refused", {{"why", what}, {"open", open}, {"refused", count}});
 }
 
 }  // namespace berth

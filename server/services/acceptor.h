@@ -15,7 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/services/connections.h"
 #include "support/listen.h"
@@ -44,7 +46,9 @@ class Acceptor {
   void Stop();
   // After Stop: closes connections that are still open. Their calls end with UNAVAILABLE at the
   // client. gRPC would end them with CANCELLED, which clients attribute to themselves.
-  void CutConnections();
+  void CutConnections() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Closes the connection of this client, and refuses others of its address for `ban`. Thread-safe.
+  void Cut(const ClientEnd& end, absl::Duration ban) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t refused() const { return refused_.load(); }
 
@@ -52,9 +56,11 @@ class Acceptor {
   Acceptor(const Options& options, Listeners listeners);
   void Run();
   void Accept(int listener);
-  void Complain(const char* what, uint64_t count);
+  bool Admit(int fd, const sockaddr_storage& address) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Complain(const char* what, uint64_t count) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Connections connections_;
+  absl::Mutex mutex_;
+  Connections connections_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   std::vector<int> listeners_;
   const int port_;

@@ -124,7 +124,7 @@ class AgentStream final : public AgentReactor {
   AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway, const AgentDoor& door)
       : gateway_(gateway),
         door_(door),
-        caller_(door.callers->Identify(*context)),
+        call_(door.callers->CallOf(Rpc::kAgentServiceConnect, *context)),
         link_(std::make_shared<StreamLink>(context, this)),
         session_(gateway->OnConnect(link_)) {
     if (link_->open()) StartRead(&message_);
@@ -137,6 +137,10 @@ class AgentStream final : public AgentReactor {
       absl::Status status = Enter(message_.hello().node());
       if (!status.ok()) {
         LogWarn("an agent is refused", {{"node", message_.hello().node()}, {"error", status}});
+        if (door_.refused != nullptr) {
+          door_.refused->Note(ActorOf(call_), absl::StrCat("node/", message_.hello().node()),
+                              status);
+        }
         return link_->Close(std::move(status));
       }
     }
@@ -155,9 +159,10 @@ class AgentStream final : public AgentReactor {
  private:
   // Whether the agent may speak for the node; it is cut off once it may not any more.
   absl::Status Enter(const std::string& node) {
-    absl::Status status = MayBeAgentOf(*caller_, node, door_.callers->access().node_identities());
+    absl::Status status =
+        MayBeAgentOf(*call_.caller, node, door_.callers->access().node_identities());
     if (!status.ok()) return status;
-    const auto may = [caller = caller_, node](const ClusterState& state) {
+    const auto may = [caller = call_.caller, node](const ClusterState& state) {
       return CheckNotRevoked(state, *caller, node);
     };
     entry_ = door_.streams->Add(
@@ -167,7 +172,7 @@ class AgentStream final : public AgentReactor {
 
   AgentGateway* const gateway_;
   const AgentDoor door_;
-  const std::shared_ptr<const Caller> caller_;
+  const Call call_;
   const std::shared_ptr<StreamLink> link_;
   const SessionId session_;
   std::unique_ptr<OpenStreams::Entry> entry_;

@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "berth/v1/agent.grpc.pb.h"
+#include "server/audit/refused_calls.h"
 #include "server/controllers/agent_gateway.h"
 #include "server/services/caller.h"
 #include "server/services/open_streams.h"
@@ -17,6 +18,7 @@ struct AgentDoor {
   const CallerBook* callers = nullptr;
   Loop* loop = nullptr;
   OpenStreams* streams = nullptr;
+  RefusedCalls* refused = nullptr;  // may be null
 };
 
 class AgentService final : public v1::AgentService::CallbackService {

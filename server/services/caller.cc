@@ -36,6 +36,14 @@ std::string ContentsOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// gRPC writes "ipv4:127.0.0.1:41234" and "ipv6:%5B::1%5D:41234".
+std::string AddressOf(const grpc::ServerContextBase& call) {
+  const std::string peer = absl::StrReplaceAll(call.peer(), {{"%5B", "["}, {"%5D", "]"}});
+  absl::string_view address = peer;
+  if (!absl::ConsumePrefix(&address, "ipv4:")) absl::ConsumePrefix(&address, "ipv6:");
+  return std::string(address);
+}
+
 }  // namespace
 
 CallerBook::CallerBook(config::v1::Access access, std::string authorities, Clock* clock)
@@ -93,13 +101,7 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
 }
 
 Call CallerBook::CallOf(Rpc rpc, const grpc::ServerContextBase& call) const {
-  // gRPC writes "ipv4:127.0.0.1:41234" and "ipv6:%5B::1%5D:41234".
-  std::string peer = call.peer();
-  absl::string_view address = peer;
-  const bool v4 = absl::ConsumePrefix(&address, "ipv4:");
-  if (v4) return {rpc, Identify(call), std::string(address)};
-  absl::ConsumePrefix(&address, "ipv6:");
-  return {rpc, Identify(call), absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}})};
+  return {.rpc = rpc, .caller = Identify(call), .address = AddressOf(call)};
 }
 
 }  // namespace berth

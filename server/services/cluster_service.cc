@@ -79,6 +79,7 @@ grpc::ServerUnaryReactor* ClusterService::GetClusterInfo(grpc::CallbackServerCon
   Reply<v1::ClusterInfo> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const Call call = context_.CallOf(Rpc::kClusterServiceGetClusterInfo, *context);
+  if (!Enter(context_, call, reply)) return reactor;
   ReadView view(*context_.loop);
   if (absl::Status status = AdmitIn(context_, view, call); !status.ok()) {
     reply.Finish(status);
@@ -183,6 +184,7 @@ grpc::ServerUnaryReactor* ClusterService::ReloadConfig(grpc::CallbackServerConte
   Reply<v1::ReloadConfigResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const Call call = context_.CallOf(Rpc::kClusterServiceReloadConfig, *context);
+  if (!Enter(context_, call, reply)) return reactor;
   if (absl::Status status = AdmitNow(context_, call); !status.ok()) {
     reply.Finish(status);
     return reactor;
@@ -207,6 +209,7 @@ grpc::ServerUnaryReactor* ClusterService::FinalizeUpgrade(grpc::CallbackServerCo
   Reply<v1::FinalizeUpgradeResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const Call call = context_.CallOf(Rpc::kClusterServiceFinalizeUpgrade, *context);
+  if (!Enter(context_, call, reply)) return reactor;
   if (absl::Status status = AdmitNow(context_, call); !status.ok()) {
     reply.Finish(status);
     return reactor;
@@ -232,6 +235,7 @@ grpc::ServerUnaryReactor* ClusterService::Backup(grpc::CallbackServerContext* co
   Reply<v1::BackupResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const Call call = context_.CallOf(Rpc::kClusterServiceBackup, *context);
+  if (!Enter(context_, call, reply)) return reactor;
   if (absl::Status status = AdmitNow(context_, call); !status.ok()) {
     reply.Finish(status);
     return reactor;

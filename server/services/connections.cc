@@ -1,11 +1,15 @@
 #include "server/services/connections.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace berth {
 
@@ -30,19 +34,55 @@ std::string PeerOf(const sockaddr_storage& address) {
   return {bytes, 8};
 }
 
+ClientEnd EndOf(std::string address, int port) {
+  constexpr absl::string_view kMapped("\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+  if (address.size() == 16 && absl::StartsWith(address, kMapped)) address.erase(0, 12);
+  return {std::move(address), port};
+}
+
+ClientEnd EndOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return {{reinterpret_cast<const char*>(&v4.sin_addr), sizeof v4.sin_addr}, ntohs(v4.sin_port)};
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  return EndOf({reinterpret_cast<const char*>(&v6.sin6_addr), sizeof v6.sin6_addr},
+               ntohs(v6.sin6_port));
+}
+
+std::string TextOf(const ClientEnd& end) {
+  const bool v4 = end.address.size() == 4;
+  if (!v4 && end.address.size() != 16) return "unknown";
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(v4 ? AF_INET : AF_INET6, end.address.data(), text, sizeof text);
+  return v4 ? absl::StrCat(text, ":", end.port) : absl::StrCat("[", text, "]:", end.port);
+}
+
+bool IsLoopback(const ClientEnd& end) {
+  if (end.address.size() == 4) return end.address[0] == 127;
+  return end.address == std::string(15, '\0') + '\1';
+}
+
+bool Connections::IsBanned(const std::string& peer, absl::Duration now) {
+  if (banned_.empty()) return false;
+  absl::erase_if(banned_, [&](const auto& entry) { return entry.second <= now; });
+  return banned_.contains(peer);
+}
+
 bool Connections::Fits(const std::string& peer) const {
   const auto found = by_peer_.find(peer);
   const size_t of_peer = found == by_peer_.end() ? 0 : found->second;
   return open_.size() < limits_.total && of_peer < limits_.per_address;
 }
 
-bool Connections::Admit(int fd, const std::string& peer) {
+bool Connections::Admit(int fd, const sockaddr_storage& address, absl::Duration now) {
+  const std::string peer = PeerOf(address);
   struct stat info {};
-  if (fstat(fd, &info) != 0) return false;
+  if (fstat(fd, &info) != 0 || IsBanned(peer, now)) return false;
   Forget(fd);  // the number is free again: its previous connection was closed
   if (!Fits(peer)) ForgetClosed();
   if (!Fits(peer)) return false;
-  open_[fd] = {.device = info.st_dev, .inode = info.st_ino, .peer = peer};
+  open_[fd] = {.device = info.st_dev, .inode = info.st_ino, .peer = peer, .end = EndOf(address)};
   ++by_peer_[peer];
   return true;
 }
@@ -53,6 +93,17 @@ void Connections::Forget(int fd) {
   const auto peer = by_peer_.find(found->second.peer);
   if (--peer->second == 0) by_peer_.erase(peer);
   open_.erase(found);
+}
+
+bool Connections::Cut(const ClientEnd& end, absl::Duration until) {
+  ForgetClosed();
+  for (const auto& [fd, open] : open_) {
+    if (!(open.end == end)) continue;
+    shutdown(fd, SHUT_RDWR);
+    if (!IsLoopback(end)) banned_[open.peer] = until;
+    return true;
+  }
+  return false;
 }
 
 void Connections::CutAll() {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
 
 namespace berth {
 
@@ -28,30 +29,47 @@ inline constexpr size_t kDescriptorsForFiles = 1024;
 // because one host may own all of those.
 std::string PeerOf(const sockaddr_storage& address);
 
+// One client's end: its address in network order (4 bytes for IPv4, also if mapped), and its port.
+struct ClientEnd {
+  std::string address;
+  int port = 0;
+  bool operator==(const ClientEnd&) const = default;
+};
+ClientEnd EndOf(const sockaddr_storage& address);
+ClientEnd EndOf(std::string address, int port);
+std::string TextOf(const ClientEnd& end);
+bool IsLoopback(const ClientEnd& end);
+
 class Connections {
  public:
   explicit Connections(ConnectionLimits limits) : limits_(limits) {}
 
-  // Counts an accepted socket, or returns false; then the caller closes it.
-  bool Admit(int fd, const std::string& peer);
+  // Counts an accepted socket, or returns false; then the caller closes it. `now`: steady time.
+  bool Admit(int fd, const sockaddr_storage& address, absl::Duration now);
   size_t size() const { return open_.size(); }
   // Closes connections that are still open; clients waiting on one see it closed.
   void CutAll();
+  // Closes the connection, and admits none of its peer until then, unless that is this machine: its
+  // users share one address. False if it is not open.
+  bool Cut(const ClientEnd& end, absl::Duration until);
 
  private:
   struct Open {
     dev_t device = 0;
     ino_t inode = 0;
     std::string peer;
+    ClientEnd end;
   };
 
   bool Fits(const std::string& peer) const;
+  bool IsBanned(const std::string& peer, absl::Duration now);
   void Forget(int fd);
   void ForgetClosed();
 
   const ConnectionLimits limits_;
   absl::flat_hash_map<int, Open> open_;  // some of them have been closed since
   absl::flat_hash_map<std::string, size_t> by_peer_;
+  absl::flat_hash_map<std::string, absl::Duration> banned_;  // until then
 };
 
 }  // namespace berth

@@ -14,12 +14,15 @@
 #include "server/access/call.h"
 #include "server/access/permit.h"
 #include "server/access/shown.h"
+#include "server/access/user_shares.h"
+#include "server/audit/refused_calls.h"
 #include "server/commands/request_table.h"
 #include "server/config/live.h"
 #include "server/controllers/progress_book.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
 #include "server/listeners/job_conditions.h"
+#include "server/listeners/owned_jobs.h"
 #include "server/loop/loop.h"
 #include "server/reads/read_view.h"
 #include "server/services/caller.h"
@@ -66,7 +69,9 @@ struct ServiceContext {
   TurnEdits* edits = nullptr;        // loop thread
   const CallerBook* callers = nullptr;
   OpenStreams* streams = nullptr;
-  config::v1::Limits limits;  // completed
+  UserShares* shares = nullptr;
+  OwnedJobs* owned = nullptr;  // loop thread
+  config::v1::Limits limits;   // completed
   google::protobuf::RepeatedPtrField<config::v1::RunAs> run_as = {};
   const Live<JobDefaults>* defaults = nullptr;
   // Why nothing is placed now; "" if jobs are placed. Not while the state is being read.
@@ -80,6 +85,7 @@ struct ServiceContext {
   std::function<int32_t(QueueId)> starts_refused = [](QueueId) { return 0; };
 
   const ProgressBook* progress = nullptr;  // null: nothing is known
+  RefusedCalls* refused = nullptr;         // where to note calls that rules refuse
 
   // server/services/run_as.h
   absl::Status CheckRunAs(const Caller& client, const std::string& owner,
@@ -87,8 +93,20 @@ struct ServiceContext {
     return berth::CheckRunAs(run_as, callers->access().run_as_owner(), client, owner, user);
   }
 
-  Call CallOf(Rpc rpc, const grpc::CallbackServerContext& context) const {
-    return callers->CallOf(rpc, context);
+  Call CallOf(Rpc rpc, const grpc::CallbackServerContext& context, std::string target = {},
+              std::string request_id = {}) const {
+    Call call = callers->CallOf(rpc, context);
+    call.target = std::move(target);
+    call.request_id = std::move(request_id);
+    return call;
+  }
+
+  // Calls that rules refuse are in the audit.
+  void NoteIfRefused(const Call& call, const absl::Status& status) const {
+    if (refused == nullptr) return;
+    if (absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status)) {
+      refused->Note(ActorOf(call), call.target, status);
+    }
   }
 
   // The job as it is now, with its conditions, as far as the caller may see it.
@@ -116,6 +134,24 @@ struct ServiceContext {
     return now;
   }
 };
+
+// Counts the call among those that its user has under way, until it is answered. False: they are
+// too many, and it is answered. `jobs`: that it submits.
+template <class Response>
+bool Enter(const ServiceContext& context, const Call& call, Reply<Response>& reply,
+           int64_t jobs = 0, bool essential = false) {
+  if (reply.has_on_finish()) return true;  // it has entered
+  absl::StatusOr<UserShares::Part> part = context.shares->Begin(*call.caller, jobs, essential);
+  if (!part.ok()) {
+    reply.Finish(part.status());
+    return false;
+  }
+  reply.SetOnFinish([part = *std::move(part), call, &context](const absl::Status& status) mutable {
+    part.End();
+    context.NoteIfRefused(call, status);
+  });
+  return true;
+}
 
 // Whether the call is admitted (server/access/permit.h), for handlers that need to know it first.
 inline absl::Status AdmitIn(const ServiceContext& context, ReadView& view, const Call& call) {
@@ -148,12 +184,14 @@ inline OpenStreams::May MayStill(const ServiceContext& context, const Call& call
 template <class Response, class Change>
 void Write(const ServiceContext& context, Call call, Reply<Response> reply,
            CommandClass command_class, size_t weight, Change change) {
+  if (!Enter(context, call, reply, 0, command_class == CommandClass::kEssential)) return;
   // The reply is shared with this frame in case the command is refused and dropped.
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
   const absl::Status posted = context.loop->Post(
       [shared, call = std::move(call), change = std::move(change)](Turn& turn) mutable {
         Rights rights(call.caller);
         absl::Status status = Admit(turn.state(), rights, call.rpc, turn.now());
+        turn.By(ActorOf(call));
         if (status.ok()) status = change(turn, rights, shared->response());
         turn.OnDurable([shared = std::move(shared), status] { shared->Finish(status); });
       },
@@ -176,6 +214,7 @@ void AnswerSeen(Loop& loop, uint64_t revision, Reply<Response> reply, const absl
 template <class Response, class Question>
 void Ask(const ServiceContext& context, Call call, Reply<Response> reply, size_t weight,
          Question ask) {
+  if (!Enter(context, call, reply)) return;
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
   const absl::Status posted = context.loop->Post(
       [shared, call = std::move(call), ask = std::move(ask),
@@ -192,6 +231,7 @@ void Ask(const ServiceContext& context, Call call, Reply<Response> reply, size_t
 // A read in one step: look(state, rights, response) runs under the reader lock.
 template <class Response, class Look>
 void ReadOnce(const ServiceContext& context, const Call& call, Reply<Response> reply, Look look) {
+  if (!Enter(context, call, reply)) return;
   ReadView view(*context.loop);
   Rights rights(call.caller);
   absl::Status status = view.Step([&](const ClusterState& state) {
@@ -204,6 +244,7 @@ void ReadOnce(const ServiceContext& context, const Call& call, Reply<Response> r
 // A read in several steps: list(view, rights) fills the response through the view.
 template <class Response, class List>
 void AnswerList(const ServiceContext& context, const Call& call, Reply<Response> reply, List list) {
+  if (!Enter(context, call, reply)) return;
   ReadView view(*context.loop);
   absl::Status status = AdmitIn(context, view, call);
   Rights rights(call.caller);

@@ -200,13 +200,17 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     };
     ReadView view(*context_.loop);
     absl::StatusOr<ExecTarget> target = view.Step(find);
+    absl::StatusOr<UserShares::Part> part = context_.shares->BeginStream(*call_.caller);
+    if (target.ok() && !part.ok()) target = part.status();
     if (target.ok()) {
+      Hold(*std::move(part));
       const auto may = MayStill(context_, call_, JobId{target->open.key().job_uid()});
       Watch(may);
       const absl::Status still = view.Step([&](const ClusterState& state) { return may(state); });
       if (!still.ok()) target = still;
     }
     if (!target.ok()) {
+      context_.NoteIfRefused(AboutJob(open.job()), target.status());
       absl::MutexLock lock(&mutex_);
       if (!ended_.has_value()) End(target.status());
       return;
@@ -214,6 +218,17 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     executor_->Run([self = shared_from_this(), target = *std::move(target)]() mutable {
       self->Connect(std::move(target));
     });
+  }
+
+  Call AboutJob(const std::string& job) const {
+    Call call = call_;
+    call.target = absl::StrCat("job/", job);
+    return call;
+  }
+
+  void Hold(UserShares::Part part) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    part_ = std::move(part);
   }
 
   // Ends the session when the caller loses the right to it.
@@ -313,6 +328,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // input that the command has not consumed
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<v1::ExecResponse> queue_ ABSL_GUARDED_BY(mutex_);
+  UserShares::Part part_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<OpenStreams::Entry> entry_ ABSL_GUARDED_BY(mutex_);
   std::optional<ExecRelay::RequestId> opened_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);

@@ -88,8 +88,11 @@ grpc::ServerUnaryReactor* ExplainService::ExplainJob(grpc::CallbackServerContext
                                                      v1::ExplainJobResponse* response) {
   Reply<v1::ExplainJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Ask(context_, context_.CallOf(Rpc::kExplainServiceExplainJob, *context), std::move(reply),
-      kExplainWeight, [request](Turn& turn, Rights& rights, v1::ExplainJobResponse& answer) {
+  Ask(context_,
+      context_.CallOf(Rpc::kExplainServiceExplainJob, *context,
+                      absl::StrCat("job/", request->job())),
+      std::move(reply), kExplainWeight,
+      [request](Turn& turn, Rights& rights, v1::ExplainJobResponse& answer) {
         return ExplainByName(turn, rights, request->job(), answer);
       });
   return reactor;
@@ -103,6 +106,7 @@ grpc::ServerUnaryReactor* ExplainService::PlanJob(grpc::CallbackServerContext* c
   auto submit = std::make_unique<v1::SubmitJobsRequest>();  // the submission points to it
   *submit->add_jobs() = request->job();
   const Call call = context_.CallOf(Rpc::kExplainServicePlanJob, *context);
+  if (!Enter(context_, call, reply)) return reactor;
   Rights rights(call.caller);
   ReadView view(*context_.loop);
   absl::Status permitted = AdmitIn(context_, view, call);
@@ -134,8 +138,11 @@ grpc::ServerUnaryReactor* ExplainService::EstimateJob(grpc::CallbackServerContex
                                                       v1::EstimateJobResponse* response) {
   Reply<v1::EstimateJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Ask(context_, context_.CallOf(Rpc::kExplainServiceEstimateJob, *context), std::move(reply),
-      kQuestionWeight, [request](Turn& turn, Rights& rights, v1::EstimateJobResponse& answer) {
+  Ask(context_,
+      context_.CallOf(Rpc::kExplainServiceEstimateJob, *context,
+                      absl::StrCat("job/", request->job())),
+      std::move(reply), kQuestionWeight,
+      [request](Turn& turn, Rights& rights, v1::EstimateJobResponse& answer) {
         return EstimateByName(turn, rights, request->job(), answer);
       });
   return reactor;

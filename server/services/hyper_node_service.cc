@@ -254,7 +254,8 @@ grpc::ServerUnaryReactor* HyperNodeService::CreateHyperNode(
     reply.Finish(status);
     return reactor;
   }
-  Write(context_, context_.CallOf(Rpc::kHyperNodeServiceCreateHyperNode, *context),
+  Write(context_,
+        context_.CallOf(Rpc::kHyperNodeServiceCreateHyperNode, *context, {}, request->request_id()),
         std::move(reply), CommandClass::kNewWork, 1,
         [request, this](Turn& turn, Rights&, v1::HyperNode& out) {
           return CreateHyperNodeIn(turn, context_, *request, out);
@@ -325,7 +326,8 @@ grpc::ServerUnaryReactor* HyperNodeService::ApplyHyperNodes(
   }
   const auto weight =
       static_cast<size_t>(1 + request->hyper_nodes_size() + request->delete_names_size());
-  Write(context_, context_.CallOf(Rpc::kHyperNodeServiceApplyHyperNodes, *context),
+  Write(context_,
+        context_.CallOf(Rpc::kHyperNodeServiceApplyHyperNodes, *context, {}, request->request_id()),
         std::move(reply), CommandClass::kNewWork, weight,
         [request, this](Turn& turn, Rights&, v1::ApplyHyperNodesResponse& out) {
           return ApplyAll(turn, context_, *request, out);

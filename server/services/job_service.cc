@@ -31,6 +31,8 @@ void LogSubmitted(const v1::SubmitJobsResponse& response) {
   }
 }
 
+std::string JobTarget(const std::string& name) { return absl::StrCat("job/", name); }
+
 std::string JobObject(const Job& job) { return absl::StrCat("job ", Quoted(job.name)); }
 
 // A write to one job; the response is the job afterwards. change(turn, job) returns the event to
@@ -160,7 +162,10 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
                                                  v1::SubmitJobsResponse* response) {
   Reply<v1::SubmitJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  const Call call = context_.CallOf(Rpc::kJobServiceSubmitJobs, *context);
+  const Call call =
+      context_.CallOf(Rpc::kJobServiceSubmitJobs, *context, {}, request->request_id());
+  const auto weight = static_cast<size_t>(request->jobs_size());
+  if (!Enter(context_, call, reply, request->jobs_size())) return reactor;
   Rights rights(call.caller);
   ReadView view(*context_.loop);
   // Before anything that is said about the request.
@@ -194,14 +199,14 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
     }));
     return reactor;
   }
-  const auto weight = static_cast<size_t>(request->jobs_size());
   RequestTable* requests = context_.requests;
   Write(context_, call, std::move(reply), CommandClass::kNewWork, weight,
         [submission = std::move(submission), requests, request, rpc = call.rpc,
-         first_job = FirstJobOf(context_.store->Incarnation())](
+         owned = context_.owned, first_job = FirstJobOf(context_.store->Incarnation())](
             Turn& turn, Rights& now, v1::SubmitJobsResponse& answer) mutable {
           absl::Status status = PermitSubmit(turn.state(), now, rpc, *request);
-          if (status.ok()) status = submission.Commit(turn, *requests, first_job, answer, &now);
+          if (status.ok())
+            status = submission.Commit(turn, *requests, first_job, answer, {&now, owned});
           if (status.ok()) LogSubmitted(answer);
           return status;
         });
@@ -213,7 +218,8 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const std::string waits = context_.hold_reason();
-  const Call call = context_.CallOf(Rpc::kJobServiceGetJob, *context);
+  const Call call = context_.CallOf(Rpc::kJobServiceGetJob, *context, JobTarget(request->name()));
+  if (!Enter(context_, call, reply)) return reactor;
   Rights rights(call.caller);
   ReadView view(*context_.loop);
   bool reads = false;
@@ -285,7 +291,8 @@ grpc::ServerUnaryReactor* JobService::UpdateJob(grpc::CallbackServerContext* con
     reply.Finish(status);
     return reactor;
   }
-  const Call call = context_.CallOf(Rpc::kJobServiceUpdateJob, *context);
+  const Call call =
+      context_.CallOf(Rpc::kJobServiceUpdateJob, *context, JobTarget(request->job().name()));
   ChangeJob(context_, call, std::move(reply), request->job().name(), CommandClass::kNewWork,
             [request, edits = context_.edits](Turn& turn, const Job& job) {
               return JobUpdateOf(*edits, turn, job, *request);
@@ -302,7 +309,8 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
     reply.Finish(status);
     return reactor;
   }
-  const Call call = context_.CallOf(Rpc::kJobServiceCancelJob, *context);
+  const Call call =
+      context_.CallOf(Rpc::kJobServiceCancelJob, *context, JobTarget(request->name()));
   ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kEssential,
             [request, call](Turn&, const Job& job) {
               return Cancel(job, *request, TextOf(call), call.caller->principal.name);
@@ -315,7 +323,8 @@ grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* co
                                                  v1::Job* response) {
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  const Call call = context_.CallOf(Rpc::kJobServiceSuspendJob, *context);
+  const Call call =
+      context_.CallOf(Rpc::kJobServiceSuspendJob, *context, JobTarget(request->name()));
   ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kEssential,
             [by = TextOf(call)](Turn&, const Job& job) {
               return LoggedChange("job suspended", job, by, SuspensionOf(job, true));
@@ -328,7 +337,8 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
                                                 v1::Job* response) {
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  const Call call = context_.CallOf(Rpc::kJobServiceResumeJob, *context);
+  const Call call =
+      context_.CallOf(Rpc::kJobServiceResumeJob, *context, JobTarget(request->name()));
   ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kNewWork,
             [by = TextOf(call)](Turn&, const Job& job) {
               return LoggedChange("job resumed", job, by, SuspensionOf(job, false));
@@ -341,8 +351,9 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
                                                 v1::DeleteJobResponse* response) {
   Reply<v1::DeleteJobResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  Write(context_, context_.CallOf(Rpc::kJobServiceDeleteJob, *context), std::move(reply),
-        CommandClass::kEssential, 1, [request](Turn& turn, Rights& rights, v1::DeleteJobResponse&) {
+  Write(context_, context_.CallOf(Rpc::kJobServiceDeleteJob, *context, JobTarget(request->name())),
+        std::move(reply), CommandClass::kEssential, 1,
+        [request](Turn& turn, Rights& rights, v1::DeleteJobResponse&) {
           return DeleteJobIn(turn, rights, request->name());
         });
   return reactor;
@@ -350,8 +361,9 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
 
 grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(
     grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) {
-  return StartLogStream(context_, logs_, context_.CallOf(Rpc::kJobServiceReadLogs, *context),
-                        *request);
+  return StartLogStream(
+      context_, logs_,
+      context_.CallOf(Rpc::kJobServiceReadLogs, *context, JobTarget(request->job())), *request);
 }
 
 grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* JobService::Exec(

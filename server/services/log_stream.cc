@@ -114,6 +114,11 @@ class LogStream final : public LogReactor {
   LogStream(LogRelay* relay, uint32_t attempt)
       : pump_(std::make_shared<LogPump>(relay, this, attempt)) {}
   const std::shared_ptr<LogPump>& pump() const { return pump_; }
+  absl::Status Hold(UserShares* shares, const Caller& caller) {
+    absl::StatusOr<UserShares::Part> part = shares->BeginStream(caller);
+    if (part.ok()) part_ = *std::move(part);
+    return part.status();
+  }
   void EndWith(OpenStreams* streams, OpenStreams::May may) {
     entry_ = streams->Add(std::move(may),
                           [pump = pump_](const absl::Status& status) { pump->Abandon(status); });
@@ -125,6 +130,7 @@ class LogStream final : public LogReactor {
 
  private:
   const std::shared_ptr<LogPump> pump_;
+  UserShares::Part part_;
   std::unique_ptr<OpenStreams::Entry> entry_;
 };
 
@@ -221,6 +227,10 @@ LogReactor* StartLogStream(const ServiceContext& context, LogRelay* relay, const
   absl::StatusOr<LogRequest> log = view.Step(find);
   auto* stream = new LogStream(relay, log.ok() ? log->attempt : 0);
   const std::shared_ptr<LogPump> pump = stream->pump();
+  context.NoteIfRefused(call, log.status());
+  if (absl::Status held = stream->Hold(context.shares, *call.caller); log.ok() && !held.ok()) {
+    log = held;
+  }
   if (log.ok()) {
     stream->EndWith(context.streams, MayStill(context, call, log->task.job));
     const auto may = MayStill(context, call, log->task.job);

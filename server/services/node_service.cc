@@ -145,7 +145,7 @@ grpc::ServerUnaryReactor* NodeService::Steer(Rpc rpc, grpc::CallbackServerContex
     reply.Finish(status);
     return reactor;
   }
-  const Call call = context_.CallOf(rpc, *context);
+  const Call call = context_.CallOf(rpc, *context, absl::StrCat("node/", name));
   Write(context_, call, std::move(reply), CommandClass::kEssential, 1,
         [wish = std::move(wish), name, by = TextOf(call)](Turn& turn, Rights&, v1::Node& out) {
           const Node* node = turn.state().FindNode(name);
@@ -188,7 +188,8 @@ grpc::ServerUnaryReactor* NodeService::DeleteNode(grpc::CallbackServerContext* c
                                                   v1::DeleteNodeResponse* response) {
   Reply<v1::DeleteNodeResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  const Call call = context_.CallOf(Rpc::kNodeServiceDeleteNode, *context);
+  const Call call = context_.CallOf(Rpc::kNodeServiceDeleteNode, *context,
+                                    absl::StrCat("node/", request->name()));
   Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
         [request, by = TextOf(call)](Turn& turn, Rights&, v1::DeleteNodeResponse&) {
           return DeleteNodeIn(turn, request->name(), by);

@@ -27,6 +27,8 @@ absl::Status RootIsImmutable(absl::string_view verb) {
 
 std::string QueueObject(absl::string_view name) { return absl::StrCat("queue ", Quoted(name)); }
 
+std::string QueueTarget(const std::string& name) { return absl::StrCat("queue/", name); }
+
 const IdMap<QueueId, Queue>& QueuesOf(const ClusterState& state) { return state.queues(); }
 
 std::string BodyOf(const v1::CreateQueueRequest& request) {
@@ -225,7 +227,8 @@ grpc::ServerUnaryReactor* QueueService::CreateQueue(grpc::CallbackServerContext*
     reply.Finish(status);
     return reactor;
   }
-  const Call call = context_.CallOf(Rpc::kQueueServiceCreateQueue, *context);
+  const Call call = context_.CallOf(Rpc::kQueueServiceCreateQueue, *context,
+                                    QueueTarget(request->queue().name()), request->request_id());
   Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
         [request, requests = context_.requests](Turn& turn, Rights& rights, v1::Queue& queue) {
           return CreateQueueIn(turn, rights, *requests, *request, queue);
@@ -238,7 +241,8 @@ grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* co
                                                  v1::Queue* response) {
   Reply<v1::Queue> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  const Call call = context_.CallOf(Rpc::kQueueServiceGetQueue, *context);
+  const Call call =
+      context_.CallOf(Rpc::kQueueServiceGetQueue, *context, QueueTarget(request->name()));
   ReadOnce(context_, call, std::move(reply),
            [&](const ClusterState& state, Rights& rights, v1::Queue& out) {
              const Queue* queue = state.FindQueue(request->name());
@@ -273,7 +277,8 @@ grpc::ServerUnaryReactor* QueueService::UpdateQueue(grpc::CallbackServerContext*
     reply.Finish(status);
     return reactor;
   }
-  const Call call = context_.CallOf(Rpc::kQueueServiceUpdateQueue, *context);
+  const Call call = context_.CallOf(Rpc::kQueueServiceUpdateQueue, *context,
+                                    QueueTarget(request->queue().name()));
   Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
         [request, edits = context_.edits](Turn& turn, Rights& rights, v1::Queue& queue) {
           return UpdateQueueIn(turn, rights, *edits, *request, queue);
@@ -286,7 +291,8 @@ grpc::ServerUnaryReactor* QueueService::DeleteQueue(grpc::CallbackServerContext*
                                                     v1::DeleteQueueResponse* response) {
   Reply<v1::DeleteQueueResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
-  const Call call = context_.CallOf(Rpc::kQueueServiceDeleteQueue, *context);
+  const Call call =
+      context_.CallOf(Rpc::kQueueServiceDeleteQueue, *context, QueueTarget(request->name()));
   Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
         [request, edits = context_.edits](Turn& turn, Rights& rights, v1::DeleteQueueResponse&) {
           return DeleteQueueIn(turn, rights, *edits, *request);
@@ -307,15 +313,17 @@ grpc::ServerUnaryReactor* QueueService::SetOpen(Call call, Reply<v1::Queue> repl
 grpc::ServerUnaryReactor* QueueService::OpenQueue(grpc::CallbackServerContext* context,
                                                   const v1::OpenQueueRequest* request,
                                                   v1::Queue* response) {
-  return SetOpen(context_.CallOf(Rpc::kQueueServiceOpenQueue, *context),
-                 Reply<v1::Queue>(context, response), request->name(), true);
+  return SetOpen(
+      context_.CallOf(Rpc::kQueueServiceOpenQueue, *context, QueueTarget(request->name())),
+      Reply<v1::Queue>(context, response), request->name(), true);
 }
 
 grpc::ServerUnaryReactor* QueueService::CloseQueue(grpc::CallbackServerContext* context,
                                                    const v1::CloseQueueRequest* request,
                                                    v1::Queue* response) {
-  return SetOpen(context_.CallOf(Rpc::kQueueServiceCloseQueue, *context),
-                 Reply<v1::Queue>(context, response), request->name(), false);
+  return SetOpen(
+      context_.CallOf(Rpc::kQueueServiceCloseQueue, *context, QueueTarget(request->name())),
+      Reply<v1::Queue>(context, response), request->name(), false);
 }
 
 // Runs on the loop thread, because the policies are there.

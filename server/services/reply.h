@@ -18,6 +18,7 @@
 
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "server/loop/outbox.h"
 #include "support/errors.h"
@@ -33,7 +34,8 @@ class Reply {
   Reply(Reply&& other) noexcept
       : context_(other.context_),
         reactor_(std::exchange(other.reactor_, nullptr)),
-        response_(other.response_) {}
+        response_(other.response_),
+        on_finish_(std::move(other.on_finish_)) {}
   Reply& operator=(Reply&&) = delete;
   ~Reply() {
     if (reactor_ != nullptr) Finish(absl::UnavailableError("the server is stopping"));
@@ -55,8 +57,14 @@ class Reply {
     return true;
   }
 
+  // Runs with the status just before the call is answered.
+  using OnFinish = absl::AnyInvocable<void(const absl::Status&) &&>;
+  void SetOnFinish(OnFinish on_finish) { on_finish_ = std::move(on_finish); }
+  bool has_on_finish() const { return on_finish_ != nullptr; }
+
   // Call once.
   void Finish(const absl::Status& status) {
+    if (on_finish_ != nullptr) std::exchange(on_finish_, OnFinish())(status);
     std::exchange(reactor_, nullptr)->Finish(ToGrpcStatus(status));
   }
 
@@ -69,6 +77,7 @@ class Reply {
   grpc::CallbackServerContext* context_;
   grpc::ServerUnaryReactor* reactor_;
   Response* response_;
+  OnFinish on_finish_ = nullptr;
 };
 
 }  // namespace berth

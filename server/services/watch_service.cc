@@ -93,6 +93,7 @@ class Stream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
       : hub_(hub), context_(context), id_(hub->NewId()) {}
 
   WatchHub::WatcherId id() const { return id_; }
+  void Hold(UserShares::Part part) { part_ = std::move(part); }
   // The stream ends when `may` says so.
   void EndWith(OpenStreams* streams, OpenStreams::May may) {
     entry_ = streams->Add(std::move(may), [hub = hub_, id = id_](const absl::Status& status) {
@@ -120,6 +121,7 @@ class Stream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
   WatchHub* const hub_;
   grpc::CallbackServerContext* const context_;
   const WatchHub::WatcherId id_;
+  UserShares::Part part_;
   std::unique_ptr<OpenStreams::Entry> entry_;
   v1::WatchResponse message_;  // of the current write
 };
@@ -134,6 +136,12 @@ grpc::ServerWriteReactor<v1::WatchResponse>* WatchService::Watch(
     grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
   auto* stream = new Stream(hub_, context);
   const Call call = context_.CallOf(Rpc::kWatchServiceWatch, *context);
+  absl::StatusOr<UserShares::Part> part = context_.shares->BeginStream(*call.caller);
+  if (!part.ok()) {
+    stream->Finish(ToGrpcStatus(part.status()));
+    return stream;
+  }
+  stream->Hold(*std::move(part));
   const auto may = [request = *request, caller = call.caller,
                     clock = context_.clock](const ClusterState& state) {
     Rights rights(caller);
@@ -144,6 +152,7 @@ grpc::ServerWriteReactor<v1::WatchResponse>* WatchService::Watch(
       context_.loop->Read([&](const ClusterState& state, uint64_t) { return may(state); });
   if (status.ok()) status = Validate(*request);
   if (!status.ok()) {
+    context_.NoteIfRefused(call, status);
     stream->Finish(ToGrpcStatus(status));
     return stream;
   }

@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <system_error>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "storage/chain_files.h"
 #include "storage/files.h"
 #include "storage/rocksdb/rocksdb_store.h"
 
@@ -19,9 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A base never changes once it has its final name. A base that was deleted in the meantime is
-// skipped.
-absl::Status LinkBase(const fs::path& from, const fs::path& to) {
+// For a file that does not change any more. One that was deleted in the meantime is skipped.
+absl::Status LinkFile(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_hard_link(from, to, error);
   if (!error || error == std::errc::no_such_file_or_directory) return absl::OkStatus();
@@ -38,10 +39,42 @@ absl::Status LinkBases(const fs::path& from, const fs::path& to) {
        entry.increment(error)) {
     const fs::path name = entry->path().filename();
     const bool whole = name.extension() == ".sst" && name != "new.sst";
-    const absl::Status linked = whole ? LinkBase(entry->path(), to / name) : absl::OkStatus();
+    const absl::Status linked = whole ? LinkFile(entry->path(), to / name) : absl::OkStatus();
     if (!linked.ok()) return linked;
   }
   return error ? FileStatus(error, from) : SyncPath(to);
+}
+
+// Files of a chain grow at the end of the last one only, so that one is copied. What is written or
+// deleted in the meantime may be missing: a start cuts an incomplete entry off.
+absl::Status CopyChain(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  std::set<fs::path> names;
+  for (fs::directory_iterator entry(from, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == kChainExtension) names.insert(entry->path().filename());
+  }
+  if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
+  if (!error) fs::create_directories(to, error);
+  if (error) return FileStatus(error, to);
+  for (const fs::path& name : names) {
+    if (name != *names.rbegin()) {
+      if (absl::Status linked = LinkFile(from / name, to / name); !linked.ok()) return linked;
+      continue;
+    }
+    fs::copy_file(from / name, to / name, error);
+    absl::Status copied = error ? FileStatus(error, to / name) : SyncPath(to / name);
+    if (!copied.ok()) return copied;
+  }
+  return SyncPath(to);
+}
+
+absl::Status CopyAudit(const fs::path& from, const fs::path& to) {
+  for (const char* name : {"commands", "refused"}) {
+    if (absl::Status copied = CopyChain(from / name, to / name); !copied.ok()) return copied;
+  }
+  std::error_code error;
+  return fs::exists(to, error) ? SyncPath(to) : absl::OkStatus();
 }
 
 // Tells operators who move the copy by hand to use --restore.
@@ -65,6 +98,9 @@ absl::Status RocksDbStore::CopyTo(const std::string& directory) const {
   if (status.ok()) status = checkpoint->CreateCheckpoint(directory);
   if (!status.ok()) return ToStatus(status, place_);
   absl::Status copied = LinkBases(place_.directory + kBasesName, directory + kBasesName);
+  if (copied.ok()) {
+    copied = CopyAudit(fs::path(place_.directory) / kAuditName, fs::path(directory) / kAuditName);
+  }
   if (copied.ok()) copied = Mark(directory);
   return copied.ok() ? SyncPath(directory) : copied;
 }

@@ -152,6 +152,8 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
              .edits = &edits,
              .callers = &callers,
              .streams = streams.get(),
+             .shares = &shares,
+             .owned = &owned,
              .limits = world.config_.limits(),
              .run_as = world.config_.run_as(),
              .defaults = &defaults};

@@ -176,6 +176,8 @@ struct ServerWorld::Process {
   std::unique_ptr<Reloader> reloader;
   CallerBook callers{config::v1::Access()};
   std::unique_ptr<OpenStreams> streams;
+  UserShares shares{{.requests = 1000, .jobs = 100'000, .streams = 1000}};
+  OwnedJobs owned{0};
   ServiceContext context;
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<QueueService> queues;

@@ -74,6 +74,7 @@ std::multimap<std::string, Words> Lines(const Files& files) {
       {"access delete-role", {"access", "delete-role", "x"}},
       {"access refuse", {"access", "refuse", "--node", "x"}},
       {"access readmit", {"access", "readmit", "--serial", "1f"}},
+      {"audit", {"audit"}},
   };
   for (const char* alone :
        {"job list", "job history", "job watch", "queue list", "queue shares", "node list",
@@ -155,6 +156,7 @@ void Answers(Script& script) {
   script.Answer("GetAccess", Filled<v1::AccessRules>());
   script.Answer("ChangeAccess", v1::ChangeAccessResponse());
   script.Answer("CheckAccess", Filled<v1::CheckAccessResponse>());
+  script.Answer("ListAudit", Filled<v1::ListAuditResponse>());
   script.Answer("ReloadConfig", Filled<v1::ReloadConfigResponse>());
   script.Answer("FinalizeUpgrade", Filled<v1::FinalizeUpgradeResponse>());
   script.Answer("Backup", Filled<v1::BackupResponse>());

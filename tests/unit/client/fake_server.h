@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "berth/v1/access.grpc.pb.h"
+#include "berth/v1/audit.grpc.pb.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
@@ -229,6 +230,16 @@ class FakeAccess : public v1::AccessService::Service {
   Script& script_;
 };
 
+class FakeAudit : public v1::AuditService::Service {
+ public:
+  explicit FakeAudit(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(ListAudit, ListAuditRequest, ListAuditResponse);
+  BERTH_FAKE_UNARY(VerifyAudit, VerifyAuditRequest, VerifyAuditResponse);
+
+ private:
+  Script& script_;
+};
+
 class FakeServer {
  public:
   // On a free port, or on the port of an earlier server.
@@ -236,8 +247,9 @@ class FakeServer {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
                              &port_);
-    for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_, &hyper_nodes_, &access_}) {
+    for (grpc::Service* service :
+         std::initializer_list<grpc::Service*>{&jobs_, &queues_, &nodes_, &cluster_, &watch_,
+                                               &explain_, &hyper_nodes_, &access_, &audit_}) {
       builder.RegisterService(service);
     }
     server_ = builder.BuildAndStart();
@@ -257,6 +269,7 @@ class FakeServer {
   FakeWatch watch_{script};
   FakeExplain explain_{script};
   FakeHyperNodes hyper_nodes_{script};
+  FakeAudit audit_{script};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -204,5 +204,24 @@ TEST_CASE("caller: administrators are named whole, as users or by a group") {
   CHECK(CallerWithoutTls(access).administrator);
 }
 
+TEST_CASE("caller: as an actor, with the kind of proof") {
+  Caller caller{.principal = {.kind = Principal::Kind::kNode, .name = "n1"},
+                .by_identity = true,
+                .tls = true,
+                .serial = "0a1b"};
+  const Actor node = ActorOf(caller, "10.0.0.7:41234");
+  CHECK(node == Actor{.kind = Principal::Kind::kNode,
+                      .name = "n1",
+                      .door = Door::kIdentity,
+                      .serial = "0a1b",
+                      .address = "10.0.0.7:41234"});
+  caller.by_identity = false;
+  CHECK(ActorOf(caller, "").door == Door::kCertificate);
+  caller.principal.name.clear();
+  CHECK(ActorOf(caller, "").door == Door::kUnknown);
+  caller.tls = false;
+  CHECK(ActorOf(caller, "").door == Door::kWithoutTls);
+}
+
 }  // namespace
 }  // namespace berth

@@ -61,7 +61,8 @@ void World::Start() {
                                          .committer = &committer,
                                          .policies = &policies,
                                          .policy_record = policy_record,
-                                         .held_policies = held ? &no_placing : nullptr},
+                                         .held_policies = held ? &no_placing : nullptr,
+                                         .store_format = [this] { return store_format; }},
                                 std::move(loaded), store.LastSequence(), loop_options);
   peek_ = loop->Read([](const ClusterState& state, uint64_t) { return &state; });
   dispatcher = std::make_unique<Dispatcher>(&store, &executor);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "berth/v1/access.pb.h"
 #include "berth/v1/agent.pb.h"
+#include "berth/v1/audit.pb.h"
 #include "berth/v1/cluster.pb.h"
 #include "berth/v1/explain.pb.h"
 #include "berth/v1/hypernode.pb.h"
@@ -25,6 +26,7 @@ TEST_CASE("permit: the rows are those of the protos") {
   for (size_t i = 0; i < kRpcs; ++i) rows.insert(std::string(NameOf(static_cast<Rpc>(i))));
   for (const google::protobuf::FileDescriptor* file :
        {v1::AccessRules::descriptor()->file(), v1::AgentMessage::descriptor()->file(),
+        v1::AuditEntry::descriptor()->file(),
         v1::ClusterInfo::descriptor()->file(), v1::ExplainJobRequest::descriptor()->file(),
         v1::HyperNode::descriptor()->file(), v1::Job::descriptor()->file(),
         v1::Node::descriptor()->file(), v1::Queue::descriptor()->file(),

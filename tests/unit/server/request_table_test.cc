@@ -23,6 +23,7 @@ class FakeTurn final : public Turn {
   absl::Status Emit(EventBody) override { return absl::UnimplementedError(""); }
   Membership& membership() override { return membership_; }
   void UndoSubmits(JobId) override {}
+  void By(Actor) override {}
   void Put(Record record) override { records.push_back(std::move(record)); }
   void UseNewestFormat() override {}
   void PutCold(JobId, ColdPart) override {}

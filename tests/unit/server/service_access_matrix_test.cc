@@ -301,6 +301,10 @@ absl::Status Try(Door& d, Rpc rpc, const Place& at) {
       return Send(d.explain, &v1::ExplainService::Stub::WhatIf, v1::WhatIfRequest());
     case Rpc::kWatchServiceWatch:
       return TryWatch(d);
+    case Rpc::kAuditServiceListAudit:
+      return Send(d.audit, &v1::AuditService::Stub::ListAudit, v1::ListAuditRequest());
+    case Rpc::kAuditServiceVerifyAudit:
+      return Send(d.audit, &v1::AuditService::Stub::VerifyAudit, v1::VerifyAuditRequest());
     case Rpc::kAccessServiceWhoAmI:
       return Send(d.access, &v1::AccessService::Stub::WhoAmI, v1::WhoAmIRequest());
     case Rpc::kAccessServiceGetAccess:

@@ -71,6 +71,7 @@ Door::Door(const std::shared_ptr<grpc::Channel>& channel)
       cluster(v1::ClusterService::NewStub(channel)),
       explain(v1::ExplainService::NewStub(channel)),
       access(v1::AccessService::NewStub(channel)),
+      audit(v1::AuditService::NewStub(channel)),
       agents(v1::AgentService::NewStub(channel)) {}
 
 AccessWorld::AccessWorld(bool enforced)

@@ -13,6 +13,7 @@
 
 #include "berth/v1/access.grpc.pb.h"
 #include "berth/v1/agent.grpc.pb.h"
+#include "berth/v1/audit.grpc.pb.h"
 #include "server/app.h"
 #include "storage/memory/memory_store.h"
 #include "support/pki/authority.h"
@@ -32,6 +33,7 @@ struct Door {
   std::unique_ptr<v1::ClusterService::Stub> cluster;
   std::unique_ptr<v1::ExplainService::Stub> explain;
   std::unique_ptr<v1::AccessService::Stub> access;
+  std::unique_ptr<v1::AuditService::Stub> audit;
   std::unique_ptr<v1::AgentService::Stub> agents;
 };
 

@@ -59,7 +59,7 @@ void ServiceWorld::Start() {
       [this]() -> absl::StatusOr<std::unique_ptr<Store>> {
         return std::make_unique<BorrowedStore>(store_.get());
       },
-      reread);
+      reread, health);
   INFO(app.status());
   REQUIRE(app.ok());
   app_ = *std::move(app);

@@ -43,7 +43,8 @@ class ServiceWorld {
   v1::SubmitJobsResponse MustSubmit(const std::vector<std::string>& names);
   v1::Job MustGetJob(const std::string& name);
 
-  Reloader::Read reread;  // from the next Restart on
+  Reloader::Read reread;                // from the next Restart on
+  std::shared_ptr<StoreHealth> health;  // likewise; with it, there is an audit in data_directory
 
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::QueueService::Stub> queues;

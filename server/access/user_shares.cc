@@ -1,0 +1,106 @@
+#include "server/access/user_shares.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "support/errors.h"
+
+namespace berth {
+namespace {
+
+constexpr absl::Duration kRetrySoon = absl::Milliseconds(200);
+constexpr absl::Duration kRetryLater = absl::Seconds(5);
+
+absl::Status TooMuch(const Caller& caller, int64_t most, absl::string_view what,
+                     absl::string_view limit, absl::Duration retry) {
+  const std::string who = caller.principal.name.empty() ? "clients without a name" : TextOf(caller);
+  return RetryLaterError(absl::StatusCode::kResourceExhausted,
+                         absl::StrCat(who, " may have at most ", most, " ", what, " (limits.",
+                                      limit, "); try again later"),
+                         retry);
+}
+
+}  // namespace
+
+bool UserShares::TakeCredit(Use& use) {
+  if (limits_.requests_per_second == 0) return true;
+  const auto rate = static_cast<double>(limits_.requests_per_second);
+  const absl::Duration now = clock_->Steady();
+  const bool is_new = use.counted == absl::ZeroDuration();
+  use.credit =
+      is_new ? rate : std::min(rate, use.credit + rate * absl::ToDoubleSeconds(now - use.counted));
+  use.counted = now;
+  if (use.credit < 1) return false;
+  use.credit -= 1;
+  return true;
+}
+
+UserShares::Part UserShares::PartOf(const std::string& user, int64_t jobs, bool stream) {
+  Part part;
+  part.shares_ = this;
+  part.user_ = user;
+  part.jobs_ = jobs;
+  part.stream_ = stream;
+  return part;
+}
+
+absl::StatusOr<UserShares::Part> UserShares::Begin(const Caller& caller, int64_t jobs,
+                                                   bool essential) {
+  const int64_t reserve = essential ? kEssential : 0;
+  absl::MutexLock lock(&mutex_);
+  ForgetIdle();
+  Use& use = uses_[caller.principal.name];
+  if (use.requests >= limits_.requests + reserve) {
+    return TooMuch(caller, limits_.requests, "calls under way", "requests_per_user", kRetrySoon);
+  }
+  // One call may always be as large as a call may be.
+  if (jobs > 0 && use.jobs > 0 && use.jobs + jobs > limits_.jobs) {
+    return TooMuch(caller, limits_.jobs, "jobs in submissions under way", "submitted_jobs_per_user",
+                   kRetrySoon);
+  }
+  if (!essential && !TakeCredit(use)) {
+    return TooMuch(caller, limits_.requests_per_second, "calls a second",
+                   "requests_per_second_per_user", kRetrySoon);
+  }
+  ++use.requests;
+  use.jobs += jobs;
+  return PartOf(caller.principal.name, jobs, false);
+}
+
+absl::StatusOr<UserShares::Part> UserShares::BeginStream(const Caller& caller) {
+  absl::MutexLock lock(&mutex_);
+  ForgetIdle();
+  Use& use = uses_[caller.principal.name];
+  if (use.streams >= limits_.streams) {
+    return TooMuch(caller, limits_.streams, "watches, followed outputs and commands in tasks",
+                   "streams_per_user", kRetryLater);
+  }
+  ++use.streams;
+  return PartOf(caller.principal.name, 0, true);
+}
+
+void UserShares::Leave(const std::string& user, int64_t jobs, bool stream) {
+  absl::MutexLock lock(&mutex_);
+  Use& use = uses_[user];
+  use.jobs -= jobs;
+  --(stream ? use.streams : use.requests);
+}
+
+// Keeps users whose rate is still counted. What is looked at doubles with what remains, so that
+// this stays cheap.
+void UserShares::ForgetIdle() {
+  if (uses_.size() < forget_at_) return;
+  const absl::Duration now = clock_->Steady();
+  absl::erase_if(uses_, [&](const auto& entry) {
+    const Use& use = entry.second;
+    return use.requests == 0 && use.streams == 0 && now - use.counted > absl::Seconds(1);
+  });
+  forget_at_ = std::max<size_t>(1024, 2 * uses_.size());
+}
+
+size_t UserShares::users() const {
+  absl::MutexLock lock(&mutex_);
+  return uses_.size();
+}
+
+}  // namespace berth
