@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "berth/store/v1/store.pb.h"
+#include "core/access/actor.h"
 #include "core/model/event.h"
 #include "core/model/hyper_node.h"
 #include "core/model/ids.h"
