@@ -127,7 +127,8 @@ void Acceptor::Cut(const ClientEnd& end, absl::Duration ban) {
   absl::MutexLock lock(&mutex_);
   if (!connections_.Cut(end, SystemClock().Steady() + ban)) return;
   LogWarn("a connection was cut: its client opens and resets calls faster than they can be ended",
-          {{"peer", TextOf(end)}, {"refused_for", absl::FormatDuration(ban)}});
+          {{"peer", TextOf(end)},
+           {"others_refused_for", IsLoopback(end) ? "0" : absl::FormatDuration(ban)}});
 }
 
 bool Acceptor::Admit(int fd, const sockaddr_storage& address) {

@@ -97,9 +97,10 @@ void Connections::Forget(int fd) {
 
 bool Connections::Cut(const ClientEnd& end, absl::Duration until) {
   ForgetClosed();
-  for (const auto& [fd, open] : open_) {
-    if (!(open.end == end)) continue;
+  for (auto& [fd, open] : open_) {
+    if (open.cut || !(open.end == end)) continue;
     shutdown(fd, SHUT_RDWR);
+    open.cut = true;
     if (!IsLoopback(end)) banned_[open.peer] = until;
     return true;
   }

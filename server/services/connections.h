@@ -50,7 +50,8 @@ class Connections {
   // Closes connections that are still open; clients waiting on one see it closed.
   void CutAll();
   // Closes the connection, and admits none of its peer until then, unless that is this machine: its
-  // users share one address. False if it is not open.
+  // users share one address. False if it is not
+  // open, or was cut before.
   bool Cut(const ClientEnd& end, absl::Duration until);
 
  private:
@@ -59,6 +60,7 @@ class Connections {
     ino_t inode = 0;
     std::string peer;
     ClientEnd end;
+    bool cut = false;
   };
 
   bool Fits(const std::string& peer) const;

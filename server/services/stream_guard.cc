@@ -82,14 +82,14 @@ SocketStreams ReadSocket(int64_t id) {
   const Struct& socket = FieldOf(found, "socket").struct_value();
   const Struct& data = FieldOf(socket, "data").struct_value();
   const Struct& remote =
-      FieldOf(FieldOf(socket, "remote").struct_value(), "tcpipAddress").struct_value();
+      FieldOf(FieldOf(socket, "remote").struct_value(), "tcpip_address").struct_value();
   SocketStreams streams{.id = id,
                         .address = {},
                         .port = static_cast<int>(NumberOf(remote, "port")),
                         .started = NumberOf(data, "streamsStarted"),
                         .succeeded = NumberOf(data, "streamsSucceeded"),
                         .failed = NumberOf(data, "streamsFailed")};
-  absl::Base64Unescape(FieldOf(remote, "ipAddress").string_value(), &streams.address);
+  absl::Base64Unescape(FieldOf(remote, "ip_address").string_value(), &streams.address);
   return streams;
 }
 

@@ -210,18 +210,42 @@ class Http2Garbage(unittest.TestCase):
         self.during(attack)
 
     def test_streams_that_are_reset_immediately(self):
-        """Few enough to pass: gRPC 1.51 has no limit on these (docs/developers/reliability.md, known limits)."""
+        """CVE-2023-44487: gRPC 1.51 keeps about 25 KB for each for long; berthd cuts such connections (services/stream_guard.h)."""
+        streams, connections = (30_000 if SANITIZED else 300_000), []
+
         def attack():
-            for _ in range(2):
+            sent = 0
+            while sent < streams:
                 connection = self.connect()
-                for first in range(1, 8_000, 200):
+                connections.append(connection)
+                for first in range(1, 2 * streams, 400):
                     burst = b"".join(frame(HEADERS, END_HEADERS, stream, call_headers()) +
                                      frame(RST_STREAM, 0, stream, struct.pack(">I", 8))
-                                     for stream in range(first, first + 200, 2))
-                    if not connection.send(burst):
+                                     for stream in range(first, first + 400, 2))
+                    if sent >= streams or not connection.send(burst):
                         break
+                    sent += 200
                     connection.drain()
-        self.during(attack)
+        self.during(attack, more_mib=900)
+        if not SANITIZED:
+            self.assertGreater(len(connections), 1, "connections were cut")
+            self.assertIn("a connection was cut", self.cluster.server.output())
+
+    def test_streams_left_open_by_a_client_that_acknowledges_no_settings(self):
+        """The limit of streams does not hold for it: gRPC 1.51 waits for the acknowledgement."""
+        opened = []
+
+        def attack():
+            connection = self.connect()
+            for first in range(1, 400_000, 400):
+                burst = b"".join(frame(HEADERS, END_HEADERS, stream, call_headers()) for stream in range(first, first + 400, 2))
+                if not connection.send(burst):
+                    break
+                connection.drain()
+                opened.append(200)
+        self.during(attack, more_mib=900)
+        if not SANITIZED:
+            self.assertLess(sum(opened), 200_000, "the connection was cut")
 
     def test_more_streams_than_a_connection_may_have(self):
         """Clients receive the limit; a client that opens more streams loses the connection."""

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "server/services/stream_guard.h"
+#include "absl/time/clock.h"
 #include "tests/unit/server/service_world.h"
 
 namespace berth::testing {
@@ -55,13 +56,17 @@ TEST_CASE("stream guard: a client that is not held to the limit of open streams 
 TEST_CASE("stream guard: it reads gRPC's counters of each connection") {
   ServiceWorld world;
   world.CreateQueue("q");
-  const Sockets sockets = ReadSocketStreams();
-  REQUIRE_FALSE(sockets.empty());
-  const bool found = std::any_of(sockets.begin(), sockets.end(), [](const SocketStreams& socket) {
-    return socket.address == std::string("\x7f\0\0\1", 4) && socket.port > 0 &&
-           socket.started >= 1 && socket.succeeded == socket.started;
-  });
-  CHECK(found);
+  const auto found = [] {
+    const Sockets sockets = ReadSocketStreams();
+    return std::any_of(sockets.begin(), sockets.end(), [](const SocketStreams& socket) {
+      return socket.address == std::string("\x7f\0\0\1", 4) && socket.port > 0 &&
+             socket.started >= 1 && socket.succeeded == socket.started && socket.failed == 0;
+    });
+  };
+  // A call is counted a moment after its answer.
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (!found() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
+  CHECK(found());
 }
 
 }  // namespace
