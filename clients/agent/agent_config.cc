@@ -31,6 +31,7 @@
 #include "clients/agent/task_book.h"
 #include "support/config_file.h"
 #include "support/proto_time.h"
+#include "support/tls.h"
 
 namespace berth {
 namespace {
@@ -120,6 +121,12 @@ void CheckPlaces(const config::v1::Agent& config, Problems* problems) {
   const std::string& http = config.http_listen();
   const absl::Status listen = http.empty() ? absl::OkStatus() : CheckServerAddress(http);
   if (!listen.ok()) Add(problems, absl::StrCat("httpListen: ", listen.message()));
+  if (listen.ok() && !http.empty() && !IsLoopbackAddress(http)) {
+    Add(problems, absl::StrCat("httpListen: ", http,
+                               " can be reached from other machines, and HTTP has no certificates "
+                               "here: listen on 127.0.0.1, behind a TLS proxy that asks for them "
+                               "(docs/operators/monitoring.md)"));
+  }
 }
 
 void CheckWithin(const char* what, const google::protobuf::Duration& duration, absl::Duration low,

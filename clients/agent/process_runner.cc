@@ -23,6 +23,7 @@
 #include "clients/agent/disk.h"
 #include "clients/agent/fault.h"
 #include "clients/agent/leftovers.h"
+#include "clients/agent/read_as.h"
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/shared_things.h"
@@ -208,6 +209,23 @@ void ProcessRunner::Discard(const TaskId& id) {
   std::erase_if(events_, [&](const TaskEvent& event) { return event.id == id; });
 }
 
+// Values from files of the node in place of their paths.
+absl::StatusOr<v1::TaskLaunch> ProcessRunner::WithFiles(const v1::TaskLaunch& launch) const {
+  v1::TaskLaunch complete = launch;
+  for (v1::EnvVar& variable : *complete.mutable_env()) {
+    if (variable.from_file().empty()) continue;
+    const absl::StatusOr<TaskUser> user = options_.isolation->Check(launch);
+    if (!user.ok()) return user.status();
+    absl::StatusOr<std::string> value = ReadValueAs(*user, variable.from_file());
+    if (!value.ok()) {
+      return BlameJob(absl::FailedPreconditionError(
+          absl::StrCat("env ", variable.name(), ": ", value.status().message())));
+    }
+    variable.set_value(*std::move(value));
+  }
+  return complete;
+}
+
 absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
                                                        const v1::TaskLaunch& launch,
                                                        const v1::Start& start) const {
@@ -223,7 +241,9 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
     if (spec.directory.empty()) spec.directory = image->working_directory;
     context.image = std::move(image->env);
   }
-  const Environment environment = BuildEnvironment(id, launch, start, context);
+  const absl::StatusOr<v1::TaskLaunch> complete = WithFiles(launch);
+  if (!complete.ok()) return complete.status();
+  const Environment environment = BuildEnvironment(id, *complete, start, context);
   spec.argv.assign(launch.command().begin(), launch.command().end());  // expanded just before exec
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
   spec.log_file_bytes = options_.log_file_bytes;

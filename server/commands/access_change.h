@@ -8,11 +8,9 @@
 #include "core/access/access.h"
 #include "core/model/cluster_state.h"
 #include "server/access/permit.h"
+#include "server/validation/lifecycle.h"
 
 namespace berth {
-
-// The first store format that holds access rules.
-inline constexpr uint32_t kFormatOfAccess = 9;
 
 // INVALID_ARGUMENT with the path of each field that is missing or unknown; NOT_FOUND: queues.
 // Reader lock or loop thread, as the next.
@@ -20,9 +18,9 @@ absl::StatusOr<AccessChange> AccessChangeFrom(const ClusterState& state,
                                               const v1::ChangeAccessRequest& request);
 
 // OK if the rules accept the change, the caller may make all of it, and somebody may change them
-// afterwards. Roles are granted, revoked, defined and deleted by those who have access.grant and all
-// verbs of the role there; only administrators enforce rules; nodes may also be revoked by those
-// with node.manage.
+// afterwards. Roles are granted, revoked, defined and deleted by those who have access.grant and
+// all verbs of the role there; only administrators enforce rules; nodes may also be revoked by
+// those with node.manage.
 absl::Status CheckAccessChange(const ClusterState& state, Rights& rights,
                                const AccessChange& change, bool has_administrators);
 

@@ -156,6 +156,15 @@ void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings
   CheckRange({path, "job_bytes"}, limits.job_bytes(), 1 << 10, 16 << 20, findings);
 }
 
+// Plain HTTP, which asks nobody who they are.
+void CheckHttpListen(const FieldPath& path, const std::string& address, Findings& findings) {
+  if (IsLoopbackAddress(address)) return;
+  findings.Invalid(path, absl::StrCat(Quoted(address),
+                                      " can be reached from other machines, and HTTP has no "
+                                      "certificates here: listen on 127.0.0.1, behind a TLS proxy "
+                                      "that asks for them (docs/operators/monitoring.md)"));
+}
+
 void CheckListen(const FieldPath& root, const Server& config, Findings& findings) {
   CheckAddress({root, "listen"}, config.listen(), findings);
   const TlsFiles tls = TlsFilesOf(config.tls());
@@ -171,6 +180,7 @@ void CheckListen(const FieldPath& root, const Server& config, Findings& findings
   }
   if (config.http_listen() != kNoHttp) {
     CheckAddress({root, "http_listen"}, config.http_listen(), findings);
+    CheckHttpListen({root, "http_listen"}, config.http_listen(), findings);
   }
 }
 

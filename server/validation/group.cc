@@ -32,6 +32,8 @@ void CheckCommand(const FieldPath& path, const v1::TaskGroup& group, Findings& f
   }
 }
 
+constexpr size_t kMaxPath = 4096;
+
 void CheckEnv(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
   absl::flat_hash_set<absl::string_view> names;
   for (int i = 0; i < group.env_size(); ++i) {
@@ -46,6 +48,13 @@ void CheckEnv(const FieldPath& path, const v1::TaskGroup& group, Findings& findi
       findings.Invalid({entry, "name"}, absl::StrCat(variable.name(), " is set twice"));
     }
     CheckNoNul({entry, "value"}, variable.value(), findings);
+    if (variable.from_file().empty()) continue;
+    CheckNoNul({entry, "from_file"}, variable.from_file(), findings);
+    if (variable.from_file()[0] != '/' || variable.from_file().size() > kMaxPath) {
+      findings.Invalid({entry, "from_file"},
+                       absl::StrCat("must be an absolute path of at most ", kMaxPath, " bytes"));
+    }
+    if (!variable.value().empty()) findings.Invalid({entry, "value"}, "not together with fromFile");
   }
 }
 

@@ -252,8 +252,26 @@ std::string NeedsFormat(uint32_t store_format) {
                       store_format, ": run `berth cluster finalize` first");
 }
 
+namespace {
+
+void CheckEnvFormat(const FieldPath& path, const v1::TaskGroup& group, uint32_t store_format,
+                    Findings& findings) {
+  for (int i = 0; i < group.env_size(); ++i) {
+    if (group.env(i).from_file().empty()) continue;
+    const FieldPath entry(path, "env", i);
+    findings.Refused({entry, "from_file"},
+                     absl::StrCat("needs store format ", kFormatOfAccess, ", and the store has ",
+                                  store_format, ": run `berth cluster finalize` first"));
+  }
+}
+
+}  // namespace
+
 void CheckLifecycleFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t store_format,
                           Findings& findings) {
+  for (int g = 0; g < spec.groups_size() && store_format < kFormatOfAccess; ++g) {
+    CheckEnvFormat({path, "groups", g}, spec.groups(g), store_format, findings);
+  }
   if (store_format >= kFormatOfProgress) return;
   const auto refuse = [&](const FieldPath& field) {
     findings.Refused(field, NeedsFormat(store_format));

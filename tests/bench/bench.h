@@ -57,6 +57,8 @@ std::vector<Row> TopologyLoad(const Options& options);
 std::vector<Row> TopologyJoin(const Options& options);
 std::vector<Row> SubmitBatch(const Options& options);
 std::vector<Row> SubmitUnary(const Options& options);
+std::vector<Row> SubmitSecure(const Options& options);
+std::vector<Row> SubmitBesideFlood(const Options& options);
 std::vector<Row> Latency(const Options& options);
 std::vector<Row> Throughput(const Options& options);
 std::vector<Row> Restart(const Options& options);

@@ -1,5 +1,6 @@
 #include "tests/bench/cluster.h"
 
+#include <cstdlib>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -21,16 +22,73 @@ void Check(const grpc::Status& status, const std::string& what) {
     Fail(absl::StrCat(what, ": ", status.error_code(), " ", status.error_message()));
 }
 
-BenchCluster::BenchCluster(const Options& options, std::string server_config)
-    : options_(options), port_(FreePort()), http_port_(FreePort()) {
+BenchCluster::BenchCluster(const Options& options, std::string server_config, Security security)
+    : options_(options), security_(security), port_(FreePort()), http_port_(FreePort()) {
+  if (security != Security::kNone) {
+    MakeCertificates();
+    absl::StrAppend(&server_config, "\ntls: {certificate: ", home_.path(),
+                    "/server.pem, key: ", home_.path(), "/server.key, ca: ", home_.path(),
+                    "/ca.pem}\naccess: {administrators: {users: [root]}}\n");
+  }
   WriteFile(home_.path() + "/berthd.yaml", server_config + "\nlog: {level: warn}\n");
 }
 
-std::shared_ptr<grpc::Channel> BenchCluster::NewChannel() const {
+// The server's own by the openssl command: Berth issues those of clients.
+void BenchCluster::MakeCertificates() {
+  const NewAuthority made = MakeAuthority("bench", absl::Hours(24), absl::Now()).value();
+  ca_ = made.certificate;
+  authority_ =
+      std::make_unique<Authority>(Authority::Open(made.certificate, made.key, absl::Now()).value());
+  WriteFile(home_.path() + "/ca.pem", made.certificate);
+  WriteFile(home_.path() + "/ca.key", made.key);
+  WriteFile(home_.path() + "/server.ext", "subjectAltName=IP:127.0.0.1\n");
+  const std::string command = absl::StrCat(
+      "cd ", home_.path(),
+      " && openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "
+      "server.key -out server.csr -subj /CN=berthd >/dev/null 2>&1 && openssl x509 -req -in "
+      "server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 1 -out server.pem -extfile "
+      "server.ext >/dev/null 2>&1");
+  if (std::system(command.c_str()) != 0) Fail("openssl cannot make a certificate");
+}
+
+std::shared_ptr<grpc::ChannelCredentials> BenchCluster::CredentialsOf(
+    const std::string& user) const {
+  if (security_ == Security::kNone) return grpc::InsecureChannelCredentials();
+  const CertificateRequest request = MakeCertificateRequest().value();
+  const std::string certificate =
+      authority_
+          ->Issue(request.request, {"berth", SpiffeId::Kind::kUser, user}, {"ml", "bench-users"},
+                  absl::Hours(12), absl::Now())
+          .value();
+  return grpc::SslCredentials({ca_, request.key, certificate});
+}
+
+std::shared_ptr<grpc::Channel> BenchCluster::NewChannel(const std::string& user) const {
   grpc::ChannelArguments arguments;
   arguments.SetInt("grpc.use_local_subchannel_pool", 1);
-  return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_),
-                                   grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_), CredentialsOf(user),
+                                   arguments);
+}
+
+void BenchCluster::WriteRules(const std::vector<std::string>& users) {
+  v1::ChangeAccessRequest change;
+  change.set_enforce(true);
+  const auto grant = [&](const std::string& user, const std::string& role) {
+    v1::AccessGrant* added = change.add_grant();
+    added->mutable_subject()->set_user(user);
+    added->set_role(role);
+    added->set_queue("bench");
+  };
+  for (const std::string& user : users) grant(user, "submitter");
+  for (int i = 0; i < 200; ++i) grant(absl::StrCat("other-", i), "viewer");
+  v1::AccessGrant* group = change.add_grant();
+  group->mutable_subject()->set_group("ml");
+  group->set_role("viewer");
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::ChangeAccessResponse response;
+  Check(v1::AccessService::NewStub(NewChannel("root"))->ChangeAccess(&context, change, &response),
+        "ChangeAccess");
 }
 
 void BenchCluster::StartServer() {

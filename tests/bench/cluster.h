@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "berth/v1/access.grpc.pb.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
 #include "berth/v1/queue.grpc.pb.h"
 #include "berth/v1/watch.grpc.pb.h"
+#include "support/pki/authority.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/process.h"
 
@@ -36,10 +38,15 @@ struct NodeSet {
   std::string step_time = {};  // such as "1s": tasks report steps this often
 };
 
+// How clients connect: as on loopback, with client certificates, or also with access rules, of
+// which each user here has some hundred around its own.
+enum class Security { kNone, kTls, kRules };
+
 class BenchCluster {
  public:
   // `server_config`: additional lines of berthd's YAML.
-  explicit BenchCluster(const Options& options, std::string server_config = "");
+  explicit BenchCluster(const Options& options, std::string server_config = "",
+                        Security security = Security::kNone);
 
   // Starts berthd with the same ports and data as before, and returns at once.
   void StartServer();
@@ -69,14 +76,23 @@ class BenchCluster {
   v1::WatchService::StubInterface& watch() { return *watch_; }
   v1::JobService::Stub& async_jobs() { return *jobs_; }
   // A channel with a separate connection: one gRPC connection is one stream of bytes.
-  std::shared_ptr<grpc::Channel> NewChannel() const;
+  std::shared_ptr<grpc::Channel> NewChannel() const { return NewChannel("bench"); }
+  std::shared_ptr<grpc::Channel> NewChannel(const std::string& user) const;
+  // Writes and enforces rules under which `users` may submit; call after WaitServer.
+  void WriteRules(const std::vector<std::string>& users);
   v1::ClusterInfo Info();
   // By node name: the epoch of its registration; 0 while it is not READY.
   std::map<std::string, uint64_t> ReadyEpochs();
 
  private:
+  void MakeCertificates();
+  std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const std::string& user) const;
+
   const Options options_;
+  const Security security_;
   TempDirectory home_;
+  std::unique_ptr<Authority> authority_;  // with TLS
+  std::string ca_;
   int port_;
   int http_port_;
   std::unique_ptr<Process> server_;

@@ -24,7 +24,7 @@ groups:
 - name: w
   replicas: 1
   resources: {cpu: 1}
-  env: [{name: TOKEN, value: secret-token}]
+  env: [{name: TOKEN, value: secret-token}, {name: HELD, fromFile: FILE}]
   command: [sh, -c, 'while true; do echo step; sleep 0.2; done']
 """
 
@@ -92,6 +92,7 @@ class Access(unittest.TestCase):
         self.rules_are_written_and_survive()
         self.others_see_little()
         self.streams_end_with_their_right()
+        self.what_happened_is_in_the_audit()
         self.a_node_is_revoked()
         self.nobody_forges_a_node()
 
@@ -101,7 +102,9 @@ class Access(unittest.TestCase):
         self.assertIn("everything", self.berth("bob", "whoami"))
         for name, parent in (("team", ""), ("team-a", "team"), ("other", "")):
             self.berth("bob", "queue", "create", name, *(["--parent", parent] if parent else []))
-        self.berth("ada", "apply", "-f", "-", stdin=JOB)
+        (self.home / "held").write_text("kept-on-the-node\n")
+        self.home.chmod(0o755)
+        self.berth("ada", "apply", "-f", "-", stdin=JOB.replace("FILE", f"{self.home}/held"))
         wait_until(lambda: '"JOB_RUNNING"' in self.berth("ada", "job", "get", "train", "-o", "json"), 60, "it runs")
 
     def rules_are_written_and_survive(self):
@@ -123,6 +126,10 @@ class Access(unittest.TestCase):
     def others_see_little(self):
         own, seen = self.berth("ada", "job", "describe", "train"), self.berth("bob", "job", "describe", "train")
         self.assertIn("TOKEN", self.berth("ada", "job", "get", "train", "-o", "yaml"))
+        self.assertIn(f"{self.home}/held", self.berth("ada", "job", "get", "train", "-o", "yaml"))
+        self.assertIn("kept-on-the-node", self.berth("ada", "exec", "train", "--", "sh", "-c", "tr '\\0' '\\n' < /proc/1/environ || true; echo $HELD"))
+        for text in (self.berth("ada", "job", "get", "train", "-o", "json"), self.cluster.server.output(), self.agent.output()):
+            self.assertNotIn("kept-on-the-node", text)
         for text in (seen, self.berth("bob", "job", "get", "train", "-o", "yaml"), self.berth("bob", "job", "list", "-o", "json")):
             self.assertIn("train", text)
             self.assertNotIn("TOKEN", text)
@@ -153,6 +160,17 @@ class Access(unittest.TestCase):
         self.assertIn("is revoked", self.berth("ada", "job", "list", code=REFUSED))
         self.berth("root", "access", "readmit", "--user", "ada")
         self.berth("ada", "exec", "train", "--", "true")
+
+    def what_happened_is_in_the_audit(self):
+        entries = [json.loads(line) for line in self.berth("root", "audit", "-o", "json").splitlines()]
+        methods = {(entry["actor"]["name"], entry["actor"]["method"]) for entry in entries if "method" in entry.get("actor", {})}
+        for name, method in (("ada", "JobService.SubmitJobs"), ("root", "AccessService.ChangeAccess"), ("bob", "QueueService.CreateQueue")):
+            self.assertIn((name, method), methods)
+        refused = self.berth("root", "audit", "--refused", "--actor", "bob")
+        for words in ("JobService.CancelJob", "JobService.Exec", "train"):
+            self.assertIn(words, refused)
+        self.berth("bob", "audit", code=REFUSED)
+        self.berth("root", "audit", "--verify")
 
     def a_node_is_revoked(self):
         self.berth("root", "access", "refuse", "--node", "n1")
