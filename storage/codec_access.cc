@@ -19,7 +19,7 @@ static_assert(kFields<Grant> == 3);
 static_assert(kFields<CustomRole> == 2);
 static_assert(kFields<Revocation> == 2);
 static_assert(kFields<AccessChange> == 7);
-static_assert(kFields<Actor> == 7);
+static_assert(kFields<Actor> == 8);
 static_assert(static_cast<int>(Door::kIdentity) == pb::ACTOR_IDENTITY);
 static_assert(static_cast<int>(Door::kCertificate) == pb::ACTOR_CERTIFICATE);
 static_assert(static_cast<int>(Door::kWithoutTls) == pb::ACTOR_WITHOUT_TLS);
@@ -124,6 +124,7 @@ void SetActor(const Actor& actor, pb::Actor* out) {
   out->set_address(actor.address);
   out->set_request_id(actor.request_id);
   out->set_method(actor.method);
+  out->set_target(actor.target);
 }
 
 Actor GetActor(const pb::Actor& message, Reader& reader) {
@@ -134,7 +135,8 @@ Actor GetActor(const pb::Actor& message, Reader& reader) {
           .serial = message.serial(),
           .address = message.address(),
           .request_id = message.request_id(),
-          .method = message.method()};
+          .method = message.method(),
+          .target = message.target()};
 }
 
 }  // namespace codec

@@ -80,6 +80,12 @@ void TurnRecorder::By(Actor actor) {
   has_put_ = false;
 }
 
+void TurnRecorder::LogCommand() {
+  if (!log_actors_) return;
+  empty_ = false;
+  has_put_ = true;
+}
+
 void TurnRecorder::EndActor() {
   if (!std::exchange(acting_, false)) return;
   actors_.back().end = events_;

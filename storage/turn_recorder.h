@@ -47,6 +47,8 @@ class TurnRecorder {
   // caused nothing is not logged.
   void By(Actor actor);
   void EndActor();
+  // The actor's command is in the log, even if it changes nothing.
+  void LogCommand();
 
   // Calls berth::Apply; on success the event becomes part of the turn. On an error nothing has
   // changed.

@@ -40,9 +40,9 @@ std::vector<std::string> KnownKeys(const Descriptor* type) {
   return keys;
 }
 
-// Lists of {name, value} messages may be written as maps.
+// Lists of messages that begin with name and value may be written as maps.
 bool IsNameAndValue(const Descriptor* type) {
-  return type->field_count() == 2 && type->field(0)->name() == "name" &&
+  return type->field_count() >= 2 && type->field(0)->name() == "name" &&
          type->field(1)->name() == "value" &&
          type->field(0)->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
          type->field(1)->cpp_type() == FieldDescriptor::CPPTYPE_STRING;

@@ -16,7 +16,8 @@ void CutText(size_t most, std::string& text) {
 
 Actor Bounded(Actor actor) {
   CutText(Actor::kMaxName, actor.name);
-  for (std::string* text : {&actor.serial, &actor.address, &actor.request_id, &actor.method}) {
+  for (std::string* text :
+       {&actor.serial, &actor.address, &actor.request_id, &actor.method, &actor.target}) {
     CutText(Actor::kMaxText, *text);
   }
   return actor;

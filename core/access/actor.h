@@ -27,6 +27,7 @@ struct Actor {
   std::string address;     // of the peer, with the port
   std::string request_id;  // of the client
   std::string method;      // "JobService.CancelJob"
+  std::string target;      // "job/train"; "" = the cluster, or what the events name
   bool operator==(const Actor&) const = default;
 
   // Longer texts are cut: they come from outside.

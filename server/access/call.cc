@@ -14,6 +14,7 @@ Actor ActorOf(const Call& call) {
   Actor actor = ActorOf(*call.caller, call.address);
   actor.method = std::string(NameOf(call.rpc));
   actor.request_id = call.request_id;
+  actor.target = call.target;
   return actor;
 }
 

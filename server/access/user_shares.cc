@@ -20,6 +20,13 @@ absl::Status TooMuch(const Caller& caller, int64_t most, absl::string_view what,
                          retry);
 }
 
+// Tasks of a node (server/access/task_caller.h) share a part of their own.
+std::string KeyOf(const Caller& caller) {
+  const bool node = caller.principal.kind == Principal::Kind::kNode;
+  return node ? absl::StrCat("node/", caller.principal.name)
+              : absl::StrCat("user/", caller.principal.name);
+}
+
 }  // namespace
 
 bool UserShares::TakeCredit(Use& use) {
@@ -49,7 +56,8 @@ absl::StatusOr<UserShares::Part> UserShares::Begin(const Caller& caller, int64_t
   const int64_t reserve = essential ? kEssential : 0;
   absl::MutexLock lock(&mutex_);
   ForgetIdle();
-  Use& use = uses_[caller.principal.name];
+  const std::string key = KeyOf(caller);
+  Use& use = uses_[key];
   if (use.requests >= limits_.requests + reserve) {
     return TooMuch(caller, limits_.requests, "calls under way", "requests_per_user", kRetrySoon);
   }
@@ -64,19 +72,20 @@ absl::StatusOr<UserShares::Part> UserShares::Begin(const Caller& caller, int64_t
   }
   ++use.requests;
   use.jobs += jobs;
-  return PartOf(caller.principal.name, jobs, false);
+  return PartOf(key, jobs, false);
 }
 
 absl::StatusOr<UserShares::Part> UserShares::BeginStream(const Caller& caller) {
   absl::MutexLock lock(&mutex_);
   ForgetIdle();
-  Use& use = uses_[caller.principal.name];
+  const std::string key = KeyOf(caller);
+  Use& use = uses_[key];
   if (use.streams >= limits_.streams) {
     return TooMuch(caller, limits_.streams, "watches, followed outputs and commands in tasks",
                    "streams_per_user", kRetryLater);
   }
   ++use.streams;
-  return PartOf(caller.principal.name, 0, true);
+  return PartOf(key, 0, true);
 }
 
 void UserShares::Leave(const std::string& user, int64_t jobs, bool stream) {

@@ -125,6 +125,7 @@ void ToApi(const Actor& actor, v1::AuditEntry* entry) {
   out->set_address(text(actor.address));
   out->set_request_id(text(actor.request_id));
   entry->set_method(text(actor.method));
+  entry->set_target(text(actor.target));
 }
 
 absl::StatusOr<std::vector<v1::AuditEntry>> AuditEntriesOf(uint64_t revision,

@@ -34,6 +34,7 @@ class Loop::ActiveTurn final : public Turn {
   ClusterState& Trial() override { return state_; }
 
   void By(Actor actor) override { recorder_.By(std::move(actor)); }
+  void LogCommand() override { recorder_.LogCommand(); }
 
   absl::Status Emit(EventBody body) override {
     output_.events.push_back({now_, std::move(body)});

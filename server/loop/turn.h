@@ -48,6 +48,8 @@ class Turn {
   // Who causes what the command changes from here on; forgotten before the next command. Without a
   // call nobody does: reports of agents, and what the server does by itself.
   virtual void By(Actor actor) = 0;
+  // Logs the command with its actor, even if it changes nothing.
+  virtual void LogCommand() = 0;
   // Applies the event and adds it to the turn's batch. On an error nothing has changed. Nodes that
   // registered join their HyperNodes automatically before the turn's cycle.
   virtual absl::Status Emit(EventBody event) = 0;

@@ -155,6 +155,7 @@ grpc::ServerUnaryReactor* ClusterService::PauseCluster(grpc::CallbackServerConte
         [this, how_long, by = TextOf(call)](Turn& turn, Rights&, v1::PauseClusterResponse& out) {
           LogInfo("the cluster is paused: agents get a longer lease",
                   {{"for", absl::FormatDuration(how_long)}, {"by", by}});
+          turn.LogCommand();
           maintenance_.Begin(turn, how_long);
           ToProto(context_.clock->Now() + how_long, out.mutable_pause()->mutable_end());
           ToProto(how_long, out.mutable_pause()->mutable_left());
@@ -170,7 +171,8 @@ grpc::ServerUnaryReactor* ClusterService::ResumeCluster(grpc::CallbackServerCont
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const Call call = context_.CallOf(Rpc::kClusterServiceResumeCluster, *context);
   Write(context_, call, std::move(reply), CommandClass::kEssential, 1,
-        [this, by = TextOf(call)](Turn&, Rights&, v1::ResumeClusterResponse&) {
+        [this, by = TextOf(call)](Turn& turn, Rights&, v1::ResumeClusterResponse&) {
+          turn.LogCommand();
           LogInfo("the pause of the cluster has ended", {{"by", by}});
           maintenance_.End();
           return absl::OkStatus();
@@ -189,6 +191,7 @@ grpc::ServerUnaryReactor* ClusterService::ReloadConfig(grpc::CallbackServerConte
     reply.Finish(status);
     return reactor;
   }
+  if (!request->dry_run()) LogCall(context_, call);
   const absl::StatusOr<std::vector<ConfigChange>> changes = reloader_.Reload(request->dry_run());
   if (changes.ok()) {
     for (const ConfigChange& change : *changes) {
@@ -252,6 +255,7 @@ grpc::ServerUnaryReactor* ClusterService::Backup(grpc::CallbackServerContext* co
     status = RetryLaterError(absl::StatusCode::kResourceExhausted, "another backup is in progress",
                              kBackupRetry);
   } else if (status.ok()) {
+    LogCall(context_, call);
     backups_.executor->Run([this, name, reply = std::move(reply)]() mutable {
       const absl::Status made = MakeBackup(name, reply.response());
       backing_up_ = false;

@@ -33,6 +33,7 @@
 #include "server/validation/text.h"
 #include "storage/store.h"
 #include "support/clock.h"
+#include "support/log.h"
 
 namespace berth {
 
@@ -163,6 +164,18 @@ inline absl::Status AdmitIn(const ServiceContext& context, ReadView& view, const
 inline absl::Status AdmitNow(const ServiceContext& context, const Call& call) {
   ReadView view(*context.loop);
   return AdmitIn(context, view, call);
+}
+
+// Puts a call that changes nothing, but matters, into the log, and so into the audit. Not for calls
+// of Berth's own (without a name on loopback it is nobody's).
+inline void LogCall(const ServiceContext& context, const Call& call) {
+  const absl::Status posted = context.loop->Post(
+      [actor = ActorOf(call)](Turn& turn) mutable {
+        turn.By(std::move(actor));
+        turn.LogCommand();
+      },
+      CommandClass::kEssential);
+  if (!posted.ok()) LogWarn("a call is not in the audit", {{"by", TextOf(call)}});
 }
 
 // Whether the caller may still do what the method does with the job, for streams. It outlives the

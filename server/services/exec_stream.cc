@@ -248,6 +248,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
         ReadColdPart(*context_.store, JobId{target.open.key().job_uid()}, target.job, &cold);
     if (status.ok()) status = context_.CheckRunAs(*call_.caller, OwnerBy(call_), cold.run_as());
     if (status.ok()) {
+      LogCall(context_, AboutJob(target.job));
       auto opened = relay_->Open(target.node, std::move(target.open), shared_from_this());
       if (opened.ok()) return Connected(*opened);
       status = opened.status();

@@ -241,6 +241,7 @@ LogReactor* StartLogStream(const ServiceContext& context, LogRelay* relay, const
     pump->Abandon(log.status());
     return stream;
   }
+  LogCall(context, call);
   const absl::StatusOr<LogRelay::RequestId> opened = relay->Open(*log, pump);
   if (opened.ok()) {
     pump->Opened(*opened);

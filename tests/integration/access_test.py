@@ -163,9 +163,11 @@ class Access(unittest.TestCase):
 
     def what_happened_is_in_the_audit(self):
         entries = [json.loads(line) for line in self.berth("root", "audit", "-o", "json").splitlines()]
-        methods = {(entry["actor"]["name"], entry["actor"]["method"]) for entry in entries if "method" in entry.get("actor", {})}
+        methods = {(entry["actor"]["name"], entry["method"]) for entry in entries if "name" in entry["actor"]}
         for name, method in (("ada", "JobService.SubmitJobs"), ("root", "AccessService.ChangeAccess"), ("bob", "QueueService.CreateQueue")):
             self.assertIn((name, method), methods)
+        ran = [entry for entry in entries if entry.get("method") == "JobService.Exec"]
+        self.assertEqual({(entry["actor"]["name"], entry["target"]) for entry in ran}, {("ada", "job/train"), ("lead", "job/train")})
         refused = self.berth("root", "audit", "--refused", "--actor", "bob")
         for words in ("JobService.CancelJob", "JobService.Exec", "train"):
             self.assertIn(words, refused)

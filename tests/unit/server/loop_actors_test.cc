@@ -27,6 +27,25 @@ Command MakeQueue(std::string name, std::string by) {
   };
 }
 
+TEST_CASE("loop actors: a command that changes nothing is in the log if it asks for it") {
+  World world;
+  TurnLog log;
+  world.loop->AddListener(&log);
+  for (const bool logged : {false, true}) {
+    REQUIRE(world.loop
+                ->Post([&](Turn& turn) {
+                  turn.By({.name = "ada", .method = "JobService.Exec", .target = "job/train"});
+                  if (logged) turn.LogCommand();
+                })
+                .ok());
+    world.Run();
+  }
+  REQUIRE(log.turns.size() == 1);
+  REQUIRE(log.turns[0].actors.size() == 1);
+  CHECK(log.turns[0].actors[0].actor.target == "job/train");
+  CHECK(log.turns[0].actors[0].first == log.turns[0].actors[0].end);
+}
+
 TEST_CASE("loop actors: an actor ends with its command, and planning's events have none") {
   World world;
   TurnLog log;

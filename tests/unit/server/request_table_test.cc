@@ -24,6 +24,7 @@ class FakeTurn final : public Turn {
   Membership& membership() override { return membership_; }
   void UndoSubmits(JobId) override {}
   void By(Actor) override {}
+  void LogCommand() override {}
   void Put(Record record) override { records.push_back(std::move(record)); }
   void UseNewestFormat() override {}
   void PutCold(JobId, ColdPart) override {}

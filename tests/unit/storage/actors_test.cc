@@ -20,7 +20,8 @@ Actor Ada() {
           .serial = "0a1b",
           .address = "10.0.0.7:41234",
           .request_id = "r-1",
-          .method = "QueueService.CreateQueue"};
+          .method = "QueueService.CreateQueue",
+          .target = "queue/q"};
 }
 
 struct Turns {
