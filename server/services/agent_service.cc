@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "support/errors.h"
 #include "support/log.h"
@@ -124,7 +125,7 @@ class AgentStream final : public AgentReactor {
   AgentStream(grpc::CallbackServerContext* context, AgentGateway* gateway, const AgentDoor& door)
       : gateway_(gateway),
         door_(door),
-        caller_(door.callers->Identify(*context)),
+        caller_(door.callers->CallOf(Rpc::kAgentServiceConnect, *context).caller),
         link_(std::make_shared<StreamLink>(context, this)),
         session_(gateway->OnConnect(link_)) {
     if (link_->open()) StartRead(&message_);
@@ -155,6 +156,10 @@ class AgentStream final : public AgentReactor {
  private:
   // Whether the agent may speak for the node; it is cut off once it may not any more.
   absl::Status Enter(const std::string& node) {
+    if (!caller_->refused.ok()) return caller_->refused;
+    if (caller_->task.has_value()) {
+      return absl::PermissionDeniedError(absl::StrCat(TextOf(*caller_), " is no agent"));
+    }
     absl::Status status = MayBeAgentOf(*caller_, node, door_.callers->access().node_identities());
     if (!status.ok()) return status;
     const auto may = [caller = caller_, node](const ClusterState& state) {

@@ -14,6 +14,7 @@
 #include "support/log.h"
 #include "support/pki/certificate.h"
 #include "support/pki/issuer.h"
+#include "support/task_call.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -93,13 +94,21 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
 }
 
 Call CallerBook::CallOf(Rpc rpc, const grpc::ServerContextBase& call) const {
+  std::shared_ptr<const Caller> caller = Identify(call);
+  const auto [task, end] = call.client_metadata().equal_range(kTaskMetadata);
+  if (task != end) {
+    const absl::string_view text(task->second.data(), task->second.size());
+    caller = std::make_shared<const Caller>(
+        TaskCallerFrom(*caller, std::next(task) == end ? text : absl::string_view(),
+                       access_.node_identities(), task_keys_));
+  }
   // gRPC writes "ipv4:127.0.0.1:41234" and "ipv6:%5B::1%5D:41234".
   std::string peer = call.peer();
   absl::string_view address = peer;
   const bool v4 = absl::ConsumePrefix(&address, "ipv4:");
-  if (v4) return {rpc, Identify(call), std::string(address)};
+  if (v4) return {rpc, std::move(caller), std::string(address)};
   absl::ConsumePrefix(&address, "ipv6:");
-  return {rpc, Identify(call), absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}})};
+  return {rpc, std::move(caller), absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}})};
 }
 
 }  // namespace berth
