@@ -6,11 +6,13 @@
 #include <grpcpp/server_posix.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -35,7 +37,7 @@ constexpr size_t kMostBufferBytes = size_t{64} << 20;  // of all tasks
 constexpr absl::Duration kNoDescriptors = absl::Milliseconds(200);
 
 // Nobody can connect before listen, so nobody does while the file has other permissions.
-absl::StatusOr<int> ListenAt(const std::string& path, uid_t user) {
+absl::StatusOr<int> ListenForUser(const std::string& path, uid_t user) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return ErrnoStatus(ENAMETOOLONG, path);
@@ -53,6 +55,13 @@ absl::StatusOr<int> ListenAt(const std::string& path, uid_t user) {
   absl::Status status = ErrnoStatus(errno, absl::StrCat("listen at ", path));
   close(fd);
   return status;
+}
+
+// Each takes two descriptors, and the agent needs others for its work.
+size_t MostConnections() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostTaskConnections;
+  return std::min<size_t>(kMostSocketConnections, limit.rlim_cur / 8);
 }
 
 bool IsOfUser(int fd, uid_t user) {
@@ -74,6 +83,7 @@ struct TaskSockets::Door {
   std::string path;
   uid_t user = 0;
   int listen_fd = -1;
+  bool warned = false;  // of a connection that was refused
   std::set<int> connections;
   std::unique_ptr<TaskProxy> proxy;
   std::unique_ptr<grpc::Server> server;
@@ -87,7 +97,7 @@ struct TaskSockets::Door {
 };
 
 TaskSockets::TaskSockets(std::shared_ptr<grpc::Channel> channel)
-    : channel_(std::move(channel)), memory_("tasks") {
+    : channel_(std::move(channel)), most_connections_(MostConnections()), memory_("tasks") {
   memory_.Resize(kMostBufferBytes);
 }
 
@@ -145,7 +155,7 @@ absl::StatusOr<std::string> TaskSockets::CredentialOf(const TaskId& id) const {
     return absl::UnavailableError("the agent of this node is not connected to berthd");
   }
   if (session_->key.empty()) {
-    return absl::UnavailableError("berthd is of a version that takes no calls of tasks");
+    return absl::UnimplementedError("berthd is of a version that takes no calls of tasks");
   }
   return EncodeTaskCall({.job_uid = id.job_uid,
                          .task = id.task,
@@ -157,7 +167,7 @@ absl::StatusOr<std::string> TaskSockets::CredentialOf(const TaskId& id) const {
 }
 
 absl::Status TaskSockets::Open(const TaskId& id, const std::string& path, uid_t user) {
-  const absl::StatusOr<int> fd = ListenAt(path, user);
+  const absl::StatusOr<int> fd = ListenForUser(path, user);
   if (!fd.ok()) return fd.status();
   auto door = std::make_unique<Door>();
   door->id = id;
@@ -196,8 +206,13 @@ void TaskSockets::Run() {
     std::vector<int> ready;
     for (int i = 0; i < count; ++i) ready.push_back(events[i].data.fd);
     Handle(ready).clear();  // ends the calls of tasks that have ended, without the lock
-    absl::MutexLock lock(&mutex_);
-    if (stopping_) return;
+    bool pause = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) return;
+      pause = std::exchange(out_of_descriptors_, false);
+    }
+    if (pause) absl::SleepFor(kNoDescriptors);  // the socket stays readable
   }
 }
 
@@ -222,15 +237,16 @@ void TaskSockets::Accept(Door& door) {
   for (int i = 0; i < kAcceptedTogether; ++i) {
     const int fd = accept4(door.listen_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
-      if (IsOutOfDescriptors(errno)) absl::SleepFor(kNoDescriptors);  // or it would try at once
+      out_of_descriptors_ = IsOutOfDescriptors(errno);
       return;
     }
-    const bool full = door.connections.size() >= kMostTaskConnections ||
-                      connections_.size() >= kMostSocketConnections;
+    const bool full =
+        door.connections.size() >= kMostTaskConnections || connections_.size() >= most_connections_;
     if (full || !IsOfUser(fd, door.user)) {
-      LogWarn("a connection to a task's socket is refused",
-              {{"task", ToString(door.id)},
-               {"reason", full ? "too many connections" : "a process of another user"}});
+      if (!std::exchange(door.warned, true))
+        LogWarn("a connection to a task's socket is refused",
+                {{"task", ToString(door.id)},
+                 {"reason", full ? "too many connections" : "a process of another user"}});
       close(fd);
       continue;
     }

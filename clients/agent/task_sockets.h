@@ -2,8 +2,8 @@
 // own job and run commands in it (docs/developers/access.md). The agent forwards the calls.
 //
 // Who may connect: processes of the task's user that see the socket. Files and the kernel's word
-// for the user (SO_PEERCRED) say so. At most kMostTaskConnections for each task, and
-// kMostSocketConnections for all.
+// for the user (SO_PEERCRED) say so. At most kMostTaskConnections for each task, and for all
+// kMostSocketConnections, or an eighth of the descriptors that the agent may have.
 #ifndef BERTH_CLIENTS_AGENT_TASK_SOCKETS_H_
 #define BERTH_CLIENTS_AGENT_TASK_SOCKETS_H_
 
@@ -76,6 +76,7 @@ class TaskSockets {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::shared_ptr<grpc::Channel> channel_;
+  const size_t most_connections_;
   grpc::ResourceQuota memory_;
   int epoll_fd_ = -1;
   int wake_fd_ = -1;
@@ -86,6 +87,7 @@ class TaskSockets {
   std::map<int, TaskId> listening_ ABSL_GUARDED_BY(mutex_);    // by descriptor
   std::map<int, TaskId> connections_ ABSL_GUARDED_BY(mutex_);  // by our descriptor of it
   std::vector<std::unique_ptr<Door>> closing_ ABSL_GUARDED_BY(mutex_);
+  bool out_of_descriptors_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,5 +1,7 @@
 #include "server/access/call.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace berth {
@@ -8,6 +10,13 @@ std::string TextOf(const Call& call) {
   const bool anybody = !call.caller->tls && call.caller->principal.name.empty();
   if (anybody) return call.address;
   return absl::StrCat(TextOf(*call.caller), " at ", call.address);
+}
+
+Call WhileItLasts(const Call& call) {
+  if (!call.caller->task.has_value()) return call;
+  Caller caller = *call.caller;
+  caller.task->epoch = 0;
+  return {call.rpc, std::make_shared<const Caller>(std::move(caller)), call.address};
 }
 
 std::string OwnerBy(const Call& call) {

@@ -18,6 +18,9 @@ struct Call {
 
 // For the log: `"alice" at 10.0.0.7:41234`. Safe to print.
 std::string TextOf(const Call& call);
+// For rights that are asked again while a stream lasts: the agent of a task may register again in
+// the meantime, as it does when its devices change.
+Call WhileItLasts(const Call& call);
 // Who owns the jobs that the call submits; nodes and unknown callers own none.
 std::string OwnerBy(const Call& call);
 

@@ -26,8 +26,9 @@ struct CallingTask {
   TaskKey key;
   uint32_t attempt = 0;
   NodeId node;
-  uint64_t epoch = 0;  // of the agent's registration
-  Principal agent;     // as which it connected, which may be that of a user
+  // Of the agent's registration. 0: it was checked when the stream began, and may be over.
+  uint64_t epoch = 0;
+  Principal agent;  // as which it connected, which may be that of a user
 };
 
 struct Caller {

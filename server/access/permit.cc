@@ -73,7 +73,8 @@ absl::Status AdmitTask(const ClusterState& state, const Caller& caller, Rpc rpc)
                                                     Quoted(caller.principal.name), " is revoked"));
   }
   const Node* node = state.nodes().Find(caller.task->node);
-  if (node == nullptr || node->status.epoch != caller.task->epoch) {
+  const uint64_t epoch = caller.task->epoch;
+  if (node == nullptr || (epoch != 0 && node->status.epoch != epoch)) {
     return absl::UnavailableError(absl::StrCat("node ", Quoted(caller.principal.name),
                                                " has registered again in the meantime"));
   }

@@ -63,7 +63,7 @@ Caller TaskCallerFrom(const Caller& connection, absl::string_view text, bool ide
                       const TaskKeys& keys) {
   Caller caller = WithoutRights(connection);
   const std::optional<TaskCall> call = ParseTaskCall(text);
-  if (!call.has_value()) {
+  if (!call.has_value() || call->epoch == 0) {
     return RefusedCaller(std::move(caller),
                          absl::InvalidArgumentError("the metadata names no task"));
   }

@@ -206,12 +206,19 @@ class TaskSocket(unittest.TestCase):
                    if path.exists())
 
     def test_with_rules_and_identities_of_nodes(self):
+        self.check_with_rules(identities=True)
+
+    def test_with_rules_and_common_names_of_agents(self):
+        self.check_with_rules(identities=False)
+
+    def check_with_rules(self, identities):
         home = pathlib.Path(tempfile.mkdtemp(prefix="berth-task-keys-"))
         self.addCleanup(shutil.rmtree, home)
         keys = Keys(home)
         users = {user: keys.issue(user, f"URI:spiffe://berth/user/{user}") for user in ("root", "ada", "bob")}
-        self.begin({"tls": keys.issue("server", "DNS:localhost,IP:127.0.0.1"), "access": {"nodeIdentities": True}},
-                   {name: {"tls": keys.issue(f"node-{name}", f"URI:spiffe://berth/node/{name}")} for name in ("n1", "n2")})
+        names = {name: f"URI:spiffe://berth/node/{name}" if identities else f"DNS:{name}" for name in ("n1", "n2")}
+        self.begin({"tls": keys.issue("server", "DNS:localhost,IP:127.0.0.1"), "access": {"nodeIdentities": identities}},
+                   {name: {"tls": keys.issue(f"node-{name}", of)} for name, of in names.items()})
 
         def berth(user, *arguments, stdin=None, code=0):
             flags = [f"--tls-{key}={path}" for key, path in users[user].items()]

@@ -120,7 +120,7 @@ class SocketWorld {
         grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments));
   }
 
-  StateDirectory state;
+  TemporaryDirectory state;
   EchoServer server;
   std::unique_ptr<TaskSockets> sockets;
 };

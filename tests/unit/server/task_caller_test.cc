@@ -95,5 +95,14 @@ TEST_CASE("task caller: users and other nodes get nothing, and lose what they ha
   }
 }
 
+TEST_CASE("task caller: there is no registration 0") {
+  const TaskKeys keys;
+  TaskCall call = CallWith(keys);
+  call.epoch = 0;
+  call.key = keys.Of(NodeId{7}, "n1", 0);
+  CHECK(absl::IsInvalidArgument(
+      TaskCallerFrom(NodeCaller("n1"), EncodeTaskCall(call), true, keys).refused));
+}
+
 }  // namespace
 }  // namespace berth
