@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 
 #include "absl/time/clock.h"
-#include "server/access/call.h"
 #include "tests/unit/server/service_access_world.h"
 
 namespace berth::testing {
@@ -96,17 +95,6 @@ TEST_CASE("access of tasks: an open stream ends with the node's certificate") {
   const absl::Status status = FromGrpcStatus(stream->Finish());
   INFO(status);
   CHECK((absl::IsPermissionDenied(status) || absl::IsUnavailable(status)));
-}
-
-TEST_CASE("access of tasks: rechecks of a stream leave out the agent's registration") {
-  Caller caller;
-  caller.task = CallingTask{.key = {JobId{1}, 0}, .attempt = 1, .node = NodeId{1}, .epoch = 4};
-  const Call call{Rpc::kJobServiceExec, std::make_shared<const Caller>(caller), "address"};
-  const Call lasting = WhileItLasts(call);
-  CHECK(lasting.rpc == call.rpc);
-  CHECK(lasting.caller->task->epoch == 0);
-  CHECK(lasting.caller->task->attempt == 1);
-  CHECK(call.caller->task->epoch == 4);
 }
 
 TEST_CASE("access of tasks: what a task reads of its job is all of it, and not of others") {

@@ -216,7 +216,7 @@ uint64_t AccessWorld::UidOf(const std::string& job) {
   request.set_name(job);
   v1::Job found;
   REQUIRE(Call(*root().jobs, &v1::JobService::Stub::GetJob, request, &found).ok());
-  return std::stoull(found.uid());
+  return found.uid();
 }
 
 RunningAgent::RunningAgent(Door& node, const std::string& name)

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "server/access/call.h"
 #include "support/task_call.h"
 
 namespace berth {
@@ -102,6 +103,17 @@ TEST_CASE("task caller: there is no registration 0") {
   call.key = keys.Of(NodeId{7}, "n1", 0);
   CHECK(absl::IsInvalidArgument(
       TaskCallerFrom(NodeCaller("n1"), EncodeTaskCall(call), true, keys).refused));
+}
+
+TEST_CASE("task caller: rechecks of a stream leave out the agent's registration") {
+  Caller caller;
+  caller.task = CallingTask{.key = {JobId{1}, 0}, .attempt = 1, .node = NodeId{1}, .epoch = 4};
+  const Call call{Rpc::kJobServiceExec, std::make_shared<const Caller>(caller), "address"};
+  const Call lasting = WhileItLasts(call);
+  CHECK(lasting.rpc == call.rpc);
+  CHECK(lasting.caller->task->epoch == 0);
+  CHECK(lasting.caller->task->attempt == 1);
+  CHECK(call.caller->task->epoch == 4);
 }
 
 }  // namespace
