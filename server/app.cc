@@ -330,6 +330,7 @@ void App::Parts::Wire() {
   told_ = std::make_unique<ProgressBook>(
       [store = store_.get()] { return store->Format() >= kFormatOfProgress; });
   gateway_->SetProgressBook(told_.get());
+  gateway_->SetTaskKeys(&callers_.task_keys());
   loop_->AddObserver(told_.get());
   loop_->Read([&](const ClusterState& state, uint64_t) { refused_starts_.Begin(state); });
   loop_->AddObserver(&refused_starts_);

@@ -73,10 +73,10 @@ AgentLoop::AgentLoop(const config::v1::Agent& config, AgentDevices devices)
 
 absl::StatusOr<std::unique_ptr<AgentLoop>> AgentLoop::Create(const config::v1::Agent& config,
                                                              const std::string& supervisor,
-                                                             std::shared_ptr<grpc::Channel> channel,
+                                                             AgentChannels channels,
                                                              AgentDevices devices) {
   std::unique_ptr<AgentLoop> loop(new AgentLoop(config, std::move(devices)));
-  if (absl::Status status = loop->Init(supervisor, std::move(channel)); !status.ok()) return status;
+  if (absl::Status status = loop->Init(supervisor, channels); !status.ok()) return status;
   return loop;
 }
 
@@ -144,20 +144,25 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
        .context = context,
        .isolation = isolation_,
        .min_free_bytes = MinFreeBytes(config_.health()),
-       .kept_output_bytes = config_.kept_log_bytes()});
+       .kept_output_bytes = config_.kept_log_bytes(),
+       .sockets = sockets_.get()});
   if (!runner.ok()) return runner.status();
   runner_ = *std::move(runner);
   execs_ = std::make_unique<ExecHost>(supervisor, runner_->tasks_directory());
   return absl::OkStatus();
 }
 
-absl::Status AgentLoop::Init(const std::string& supervisor,
-                             std::shared_ptr<grpc::Channel> channel) {
+absl::Status AgentLoop::Init(const std::string& supervisor, const AgentChannels& channels) {
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return ErrnoStatus(errno, "eventfd");
   if (absl::Status status = ReadBootId(&boot_id_); !status.ok()) return status;
   if (absl::Status status = OpenState(); !status.ok()) return status;
   if (absl::Status status = StartMetrics(); !status.ok()) return status;
+  if (channels.tasks != nullptr) {
+    auto sockets = TaskSockets::Create(channels.tasks);
+    if (!sockets.ok()) return sockets.status();
+    sockets_ = *std::move(sockets);
+  }
   if (absl::Status status = MakeRunner(supervisor); !status.ok()) return status;
   const absl::StatusOr<bool> rebooted = KeepIdentity(*journal_, boot_id_, NewAgentId());
   if (!rebooted.ok()) return rebooted.status();
@@ -167,7 +172,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor,
   random_ =
       std::make_unique<Random>(static_cast<uint64_t>(absl::ToUnixNanos(SystemClock().Now())) ^
                                std::hash<std::string>()(journal_->state().identity.agent_id()));
-  link_ = std::make_unique<GrpcLink>(channel, *this);
+  link_ = std::make_unique<GrpcLink>(channels.own, *this);
   inventory_ = MakeInventory(config_);
   *inventory_.mutable_topology() = devices_.found.topology;
   known_ = devices_.found.known;
@@ -280,12 +285,24 @@ void AgentLoop::HandleLink() {
     if (event.connection != link_->connection()) continue;  // of an abandoned connection
     if (event.disconnected) {
       link_->Ended();
+      if (sockets_ != nullptr) sockets_->SetSession(std::nullopt);
       logic_->OnDisconnected(Now(), event.reason);
     } else {
+      NoteSession(event.message);
       logic_->OnServerMessage(Now(), event.message);
     }
     HandleTasks();
   }
+}
+
+void AgentLoop::NoteSession(const v1::ServerMessage& message) {
+  if (sockets_ == nullptr || !message.has_welcome()) return;
+  const v1::Welcome& welcome = message.welcome();
+  sockets_->SetSession(AgentSession{.node = config_.node_name(),
+                                    .node_id = welcome.node_id(),
+                                    .epoch = welcome.epoch(),
+                                    .incarnation = welcome.incarnation(),
+                                    .key = welcome.task_key()});
 }
 
 void AgentLoop::HandleTasks() {

@@ -28,6 +28,7 @@
 #include "clients/agent/logic.h"
 #include "clients/agent/notice_files.h"
 #include "clients/agent/process_runner.h"
+#include "clients/agent/task_sockets.h"
 #include "support/clock.h"
 #include "support/http/http_server.h"
 #include "support/random.h"
@@ -41,13 +42,20 @@ struct AgentDevices {
   DiscoveredDevices found = {};     // its result
 };
 
+// Connections to berthd.
+struct AgentChannels {
+  std::shared_ptr<grpc::Channel> own;
+  // For the calls of tasks, apart from heartbeats. Null: tasks have no sockets.
+  std::shared_ptr<grpc::Channel> tasks = nullptr;
+};
+
 class AgentLoop final : public LinkEvents, private GpuDivider {
  public:
   // Opens the state directory (one agent at a time: otherwise FAILED_PRECONDITION), the journal and
   // the runner. `config` is complete and checked.
   static absl::StatusOr<std::unique_ptr<AgentLoop>> Create(const config::v1::Agent& config,
                                                            const std::string& supervisor,
-                                                           std::shared_ptr<grpc::Channel> channel,
+                                                           AgentChannels channels,
                                                            AgentDevices devices = {});
   ~AgentLoop() override;
 
@@ -71,12 +79,14 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   };
 
   AgentLoop(const config::v1::Agent& config, AgentDevices devices);
-  absl::Status Init(const std::string& supervisor, std::shared_ptr<grpc::Channel> channel);
+  absl::Status Init(const std::string& supervisor, const AgentChannels& channels);
   absl::Status OpenState();
   void Post(LinkEvent event);
   void Wait();
   void HandleLink();
   void HandleTasks();
+  // Tasks call with the session that the message begins.
+  void NoteSession(const v1::ServerMessage& message);
   bool HoldExit(const TaskEvent& event);
   void ReleaseExits();
   std::string WhyBad(const std::string& uuid) const;
@@ -107,6 +117,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::string boot_id_;
   bool rebooted_ = false;
   std::unique_ptr<FileJournal> journal_;
+  std::unique_ptr<TaskSockets> sockets_;  // null: tasks have none
   std::unique_ptr<ProcessRunner> runner_;
   std::unique_ptr<LogFiles> logs_;
   std::unique_ptr<NoticeFiles> notices_;

@@ -176,6 +176,7 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
   env["BERTH_NODE"] = context.node;
   if (!context.scratch.empty()) env["BERTH_SCRATCH"] = context.scratch;
   if (launch.scratch_bytes() > 0) env["BERTH_SCRATCH_BYTES"] = absl::StrCat(launch.scratch_bytes());
+  if (!context.server.empty()) env["BERTH_SERVER"] = context.server;
   if (!context.keep.empty()) env["BERTH_KEEP"] = context.keep;
   if (!context.keep_memory.empty()) env["BERTH_KEEP_MEMORY"] = context.keep_memory;
   if (!context.tmp.empty()) env["TMPDIR"] = context.tmp;

@@ -33,6 +33,7 @@ struct EnvironmentContext {
   std::string scratch = {}, tmp = {};       // the task's private directories; empty: not set
   std::string hostfile = {};                // empty: in task_directory
   std::string notify_socket = {};           // empty: none
+  std::string server = {};                  // for `berth` in the task; empty: not set
   std::string keep = {}, keep_memory = {};  // what stays for the job's next attempt; empty: nothing
   std::string task_directory;  // absolute; unique on this machine, even with several agents
   Environment image = {};      // of the task's image; all other variables except PATH override it

@@ -11,7 +11,8 @@ namespace {
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kMaxConnectBackoffMs = 2'000;  // the agent's logic handles the backoff
-constexpr int kMaxMessageBytes = 64 << 20;   // a Start for a 10,000-node gang, with margin
+constexpr int kTaskIdleMs = 60'000;
+constexpr int kMaxMessageBytes = 64 << 20;  // a Start for a 10,000-node gang, with margin
 
 }  // namespace
 
@@ -154,8 +155,9 @@ void GrpcLink::Disconnect() {
 
 size_t GrpcLink::QueuedBytes() const { return stream_ == nullptr ? 0 : stream_->queued_bytes(); }
 
-std::shared_ptr<grpc::Channel> MakeAgentChannel(
-    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+namespace {
+
+grpc::ChannelArguments LinkArguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
@@ -163,6 +165,21 @@ std::shared_ptr<grpc::Channel> MakeAgentChannel(
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxConnectBackoffMs);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  return arguments;
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> MakeAgentChannel(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  return grpc::CreateCustomChannel(server, credentials, LinkArguments());
+}
+
+std::shared_ptr<grpc::Channel> MakeTaskChannel(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments = LinkArguments();
+  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, kTaskIdleMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 2);
   return grpc::CreateCustomChannel(server, credentials, arguments);
 }
 

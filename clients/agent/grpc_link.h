@@ -65,6 +65,9 @@ class GrpcLink final : public ServerLink {
 // A channel with keepalive whose connection is not shared with other channels.
 std::shared_ptr<grpc::Channel> MakeAgentChannel(
     const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+// The same for calls of tasks, without a connection while there are none.
+std::shared_ptr<grpc::Channel> MakeTaskChannel(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
 }  // namespace berth
 

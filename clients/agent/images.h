@@ -24,6 +24,7 @@ inline constexpr char kImageScratch[] = "/run/berth/scratch";
 inline constexpr char kImageKeep[] = "/run/berth/keep";
 inline constexpr char kImageHostfile[] = "/run/berth/hostfile";
 inline constexpr char kImageNotify[] = "/run/berth/notify";
+inline constexpr char kImageDoor[] = "/run/berth/door";
 
 // Either a directory or a layout.
 struct FoundImage {

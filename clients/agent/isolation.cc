@@ -51,7 +51,15 @@ int64_t Milliseconds(const google::protobuf::Duration& d, int64_t otherwise) {
 
 // Whether the addresses of sockets can name files in the task's directory.
 bool FitsSockets(const std::string& task_directory) {
-  return task_directory.size() + sizeof kNotifySocket <= sizeof sockaddr_un::sun_path;
+  constexpr size_t kLongest =
+      std::max(sizeof kNotifySocket, sizeof kDoorInside + sizeof kDoorSocket - 1);
+  return task_directory.size() + kLongest <= sizeof sockaddr_un::sun_path;
+}
+
+// A directory of the agent that the task's user can pass through.
+absl::Status MakePassage(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat("create ", path));
 }
 
 bool IsBelow(const std::string& path, absl::string_view directory) {
@@ -119,7 +127,8 @@ void Isolation::WarnOfLongPaths() {
   constexpr char kLongId[] = "/tasks/10000000-9999-100.1800000000000";
   if (FitsSockets(state_directory_ + kLongId)) return;
   warnings_.push_back(
-      absl::StrCat("tasks have no NOTIFY_SOCKET, and tasks with a watchdog are refused: the path ",
+      absl::StrCat("tasks have no NOTIFY_SOCKET and no socket for calls, and tasks with a watchdog "
+                   "are refused: the path ",
                    state_directory_, " is too long for sockets below it"));
 }
 
@@ -292,8 +301,34 @@ absl::Status Isolation::MakeDirectories(const TaskId& id, const v1::TaskLaunch& 
        {directory + "/work", directory + "/tmp", directory + "/var-tmp", scratch}) {
     if (absl::Status status = MakeOwned(path, *user); !status.ok()) return status;
   }
+  if (absl::Status status = MakeDoor(launch, directory); !status.ok()) return status;
   if (absl::Status status = kept_->Make(id, launch, *user); !status.ok()) return status;
   return SetQuotas(id, launch, directory);
+}
+
+// A task that sees mounts of its own gets the socket by one of them, as its NOTIFY_SOCKET. It is
+// mounted with its directory, so that another agent can replace it.
+absl::Status Isolation::MakeDoor(const v1::TaskLaunch& launch, const std::string& directory) const {
+  if (!FitsSockets(directory)) return absl::OkStatus();
+  const bool image = !launch.image().empty();
+  if (!image) {
+    if (absl::Status status = MakePassage(directory + kOpenDoor, 0711); !status.ok()) return status;
+  }
+  if (!image && !HasOwnMounts(launch)) return absl::OkStatus();
+  absl::Status status = MakePassage(directory + kClosedDoor, 0700);
+  return status.ok() ? MakePassage(directory + kDoorInside, 0711) : status;
+}
+
+std::string Isolation::Door(const v1::TaskLaunch& launch, const std::string& directory) const {
+  if (!FitsSockets(directory)) return "";
+  const bool apart = !launch.image().empty() || HasOwnMounts(launch);
+  return directory + (apart ? kDoorInside : kOpenDoor);
+}
+
+std::string Isolation::ServerInside(const v1::TaskLaunch& launch,
+                                    const std::string& directory) const {
+  const std::string inside = launch.image().empty() ? directory + kOpenDoor : kImageDoor;
+  return absl::StrCat("unix:", inside, kDoorSocket);
 }
 
 std::vector<DiskArea> Isolation::DiskAreas(const TaskId& id, const v1::TaskLaunch& launch,
@@ -395,6 +430,11 @@ bool Isolation::HasOwnSharedMemory(const v1::TaskLaunch& launch) const {
   return private_shm_ && !(mps && launch.device_uuids_size() > 0);
 }
 
+// As the supervisor decides (EnterMounts).
+bool Isolation::HasOwnMounts(const v1::TaskLaunch& launch) const {
+  return private_tmp_ || private_pids_ || HasOwnSharedMemory(launch);
+}
+
 // CUDA imports a handle from another process only if its PID differs, so tasks of one job number
 // their PIDs from different offsets.
 void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
@@ -432,6 +472,8 @@ void Isolation::FillNotify(const v1::TaskLaunch& launch, const std::string& dire
   spec->notify = directory + (image || mounts ? kNotifySocket : kNotifyFile);
   spec->notify_uid = static_cast<int64_t>(user.uid);
   if (mounts && !image) spec->notify_at = directory + kNotifyFile;
+  spec->door = Door(launch, directory);
+  if (mounts && !image) spec->door_at = directory + kOpenDoor;
 }
 
 void Isolation::RemoveUnusedSharedMemory() const {
@@ -493,6 +535,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
                                     {directory + "/tmp", "/tmp", true}}};
   if (launch.keep_disk()) container.binds.push_back({kept_->Disk(id), kImageKeep, true});
   if (!spec.notify.empty()) container.binds.push_back({spec.notify, kImageNotify, true});
+  if (!spec.door.empty()) container.binds.push_back({spec.door, kImageDoor, false});
   if (!spec.shm.empty()) container.shm = SharedMemory(spec.shm).files();
   for (const std::string& file : DeviceFiles(launch, nvidia_, access_))
     container.binds.push_back({file, file, true});

@@ -3,6 +3,7 @@
 //
 //   TASK_DIR/  work/ tmp/ var-tmp/ scratch/   the task user's; all but work/ go with the task
 //              bundle/config.json             of a task in an image
+//              berth/ or door/in/             of the task's socket; the agent's
 #ifndef BERTH_CLIENTS_AGENT_ISOLATION_H_
 #define BERTH_CLIENTS_AGENT_ISOLATION_H_
 
@@ -59,6 +60,10 @@ class Isolation {
   // an image, the container. Creates the control group.
   absl::Status Fill(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
                     const Environment& hook_environment, SupervisorSpec* spec) const;
+  // The directory of the task's socket, for the agent; empty: its path would be too long. And how
+  // the task names the server behind it.
+  std::string Door(const v1::TaskLaunch& launch, const std::string& directory) const;
+  std::string ServerInside(const v1::TaskLaunch& launch, const std::string& directory) const;
   // Where the task writes to, with its limits.
   std::vector<DiskArea> DiskAreas(const TaskId& id, const v1::TaskLaunch& launch,
                                   const std::string& directory) const;
@@ -93,7 +98,9 @@ class Isolation {
                       const TaskUser& user, SupervisorSpec* spec) const;
   void FillNotify(const v1::TaskLaunch& launch, const std::string& directory, const TaskUser& user,
                   SupervisorSpec* spec) const;
+  absl::Status MakeDoor(const v1::TaskLaunch& launch, const std::string& directory) const;
   bool HasOwnSharedMemory(const v1::TaskLaunch& launch) const;
+  bool HasOwnMounts(const v1::TaskLaunch& launch) const;
   std::string Scratch(const TaskId& id, const std::string& directory) const;
   void WarnOfLongPaths();
   std::string ImageCache() const;

@@ -169,8 +169,9 @@ int RunAgent(const Flags& flags) {
   if (!credentials.ok()) return Fail(credentials.status());
   const std::string supervisor =
       flags.supervisor.empty() ? Beside("berth-supervisor") : flags.supervisor;
-  auto loop = AgentLoop::Create(config, supervisor, MakeAgentChannel(config.server(), *credentials),
-                                devices);
+  const AgentChannels channels = {.own = MakeAgentChannel(config.server(), *credentials),
+                                  .tasks = MakeTaskChannel(config.server(), *credentials)};
+  auto loop = AgentLoop::Create(config, supervisor, channels, devices);
   if (!loop.ok()) return Fail(loop.status());
   if (!config.discovery().disabled()) {
     if (absl::Status status = SaveKnownDevices(devices.found.known, config.state_directory());

@@ -29,6 +29,7 @@
 #include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/task_files.h"
 #include "clients/agent/task_signals.h"
+#include "clients/agent/task_sockets.h"
 #include "support/log.h"
 
 namespace berth {
@@ -233,6 +234,8 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   context.task_directory = Directory(id);
   absl::Status status = options_.isolation->FillContext(id, launch, &context);
   if (!status.ok()) return status;
+  const absl::StatusOr<TaskUser> user = options_.isolation->Check(launch);
+  if (!user.ok()) return user.status();
   SupervisorSpec spec;
   spec.directory = launch.working_dir();
   if (!launch.image().empty()) {
@@ -243,6 +246,10 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   }
   const absl::StatusOr<v1::TaskLaunch> complete = WithFiles(launch);
   if (!complete.ok()) return complete.status();
+  const std::string directory = Directory(id);
+  if (OpenDoor(id, options_.isolation->Door(launch, directory), user->uid)) {
+    context.server = options_.isolation->ServerInside(launch, directory);
+  }
   const Environment environment = BuildEnvironment(id, *complete, start, context);
   spec.argv.assign(launch.command().begin(), launch.command().end());  // expanded just before exec
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
@@ -258,6 +265,14 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
                                     &spec);
   if (!status.ok()) return status;
   return spec;
+}
+
+// False: the task has no socket; it runs without one.
+bool ProcessRunner::OpenDoor(const TaskId& id, const std::string& directory, uid_t user) const {
+  if (options_.sockets == nullptr || directory.empty()) return false;
+  const absl::Status opened = options_.sockets->Open(id, directory + kDoorSocket, user);
+  if (!opened.ok()) LogWarn("a task has no socket", {{"task", ToString(id)}, {"error", opened}});
+  return opened.ok();
 }
 
 // The environment of prolog and epilog: nothing in it comes from the job.
@@ -357,7 +372,10 @@ void ProcessRunner::Adopt(const agent::v1::TaskRecord& record) {
   live.begun = record.phase() != agent::v1::TaskRecord::STARTING;
   Watch(id, &live);
   if (!IsLocked(Directory(id))) return OnSupervisorEnd(id);
-  WatchDisk(id, record.launch(), ReadSpec(Directory(id)).groups);
+  const SupervisorSpec spec = ReadSpec(Directory(id));
+  const auto user = spec.notify_uid >= 0 ? static_cast<uid_t>(spec.notify_uid) : geteuid();
+  OpenDoor(id, spec.door, user);
+  WatchDisk(id, record.launch(), spec.groups);
   CheckStatus(id);
 }
 
@@ -591,6 +609,7 @@ void ProcessRunner::Finish(const TaskId& id, TaskEvent event) {
     }
     live_.erase(found);
   }
+  if (options_.sockets != nullptr) options_.sockets->Close(id);
   disk_->Remove(id);
   recheck_.erase(id);
   ports_.Release(id);

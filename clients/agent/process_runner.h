@@ -1,7 +1,8 @@
 // Runs tasks as processes, each with its own berth-supervisor (supervisor/supervisor.h).
 //
 //   STATE/tasks/JOB-TASK-ATTEMPT/   spec lock control status hostfile work/ stdout.* stderr.*
-//                                   order.* notify progress/, and the files of isolation.h
+//                                   order.* notify progress/ berth/ door/, and the files of
+//                                   isolation.h
 //   STATE/lease                     deadline of strict tasks; supervisors watch it
 //   STATE/lease.longer              deadline of a longer lease; 0 or absent: none
 //
@@ -34,6 +35,8 @@
 
 namespace berth {
 
+class TaskSockets;
+
 // Not thread-safe. The destructor leaves the tasks running.
 class ProcessRunner final : public TaskRunner {
  public:
@@ -49,7 +52,8 @@ class ProcessRunner final : public TaskRunner {
     std::shared_ptr<const Isolation> isolation;
     int64_t min_free_bytes = 0;  // with less free, a disk counts as nearly full
     absl::Duration disk_interval = kDiskLookInterval;
-    int64_t kept_output_bytes = 0;  // of all ended tasks; 0: a tenth of the file system
+    int64_t kept_output_bytes = 0;   // of all ended tasks; 0: a tenth of the file system
+    TaskSockets* sockets = nullptr;  // null: tasks have none; outlives the runner
   };
   // NOT_FOUND without the supervisor program; otherwise errors of the state directory.
   static absl::StatusOr<std::unique_ptr<ProcessRunner>> Create(Options options);
@@ -124,6 +128,7 @@ class ProcessRunner final : public TaskRunner {
   void Write(const TaskId& id, const std::string& line);
   void Command(const TaskId& id, int signal, absl::Duration grace, v1::TaskReport::Cause cause,
                const std::string& reason);
+  bool OpenDoor(const TaskId& id, const std::string& directory, uid_t user) const;
   void WatchDisk(const TaskId& id, const v1::TaskLaunch& launch,
                  const std::vector<std::string>& groups);
   void EndCulprits();

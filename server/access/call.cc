@@ -1,5 +1,7 @@
 #include "server/access/call.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace berth {
@@ -16,6 +18,15 @@ Actor ActorOf(const Call& call) {
   actor.request_id = call.request_id;
   actor.target = call.target;
   return actor;
+}
+
+Call WhileItLasts(const Call& call) {
+  if (!call.caller->task.has_value()) return call;
+  Caller caller = *call.caller;
+  caller.task->epoch = 0;
+  Call lasting = call;
+  lasting.caller = std::make_shared<const Caller>(std::move(caller));
+  return lasting;
 }
 
 std::string OwnerBy(const Call& call) {

@@ -22,6 +22,9 @@ struct Call {
 std::string TextOf(const Call& call);
 // For the log and the audit.
 Actor ActorOf(const Call& call);
+// For rights that are asked again while a stream lasts: the agent of a task may register again in
+// the meantime, as it does when its devices change.
+Call WhileItLasts(const Call& call);
 // Who owns the jobs that the call submits; nodes and unknown callers own none.
 std::string OwnerBy(const Call& call);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "server/access/task_caller.h"
 #include "server/validation/text.h"
 #include "support/pki/certificate.h"
 
@@ -217,6 +218,7 @@ absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node, bool ide
 }
 
 std::string TextOf(const Caller& caller) {
+  if (caller.task.has_value()) return TextOf(*caller.task, caller.principal.name);
   if (caller.principal.name.empty()) return caller.why_unknown;
   const bool is_node = caller.principal.kind == Principal::Kind::kNode;
   return absl::StrCat(is_node ? "node " : "", Quoted(caller.principal.name));

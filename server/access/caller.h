@@ -3,6 +3,7 @@
 #define BERTH_SERVER_ACCESS_CALLER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,6 +12,7 @@
 #include "berth/config/v1/config.pb.h"
 #include "core/access/access.h"
 #include "core/access/actor.h"
+#include "core/model/ids.h"
 
 namespace berth {
 
@@ -19,6 +21,16 @@ struct CertificateNames;
 // How a caller proved who it is.
 enum class Proof : uint8_t { kNone, kLocal, kIdentity, kRule, kCommonName };
 absl::string_view NameOf(Proof proof);  // for people
+
+// The task for which an agent calls.
+struct CallingTask {
+  TaskKey key;
+  uint32_t attempt = 0;
+  NodeId node;
+  // Of the agent's registration. 0: it was checked when the stream began, and may be over.
+  uint64_t epoch = 0;
+  Principal agent;  // as which it connected, which may be that of a user
+};
 
 struct Caller {
   Principal principal;      // without a name: nobody
@@ -31,6 +43,9 @@ struct Caller {
   std::string common_name;     // of the certificate; empty if it has none, or several
   std::string serial;          // of the certificate
   absl::Time expires = absl::InfiniteFuture();  // the certificate
+  // The call is for this task: the principal is the node, which has no rights of its own.
+  std::optional<CallingTask> task = std::nullopt;
+  absl::Status refused = absl::OkStatus();  // why no call of it is admitted
 };
 
 inline constexpr char kDefaultTrustDomain[] = "berth";

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/access/task_caller.h"
 #include "server/validation/no_such.h"
 #include "server/validation/text.h"
 
@@ -52,6 +53,35 @@ constexpr VerbSet kAllVerbs = [] {
   return all;
 }();
 
+// A task that is told to stop may still call, until it has ended.
+bool RunsThere(const ClusterState& state, const CallingTask& task) {
+  const Job* job = state.jobs().Find(task.key.job);
+  if (job == nullptr || task.key.task >= job->tasks.size()) return false;
+  const Task& now = job->tasks.at(task.key.task);
+  const bool runs = now.state == TaskState::kStarting || now.state == TaskState::kRunning ||
+                    now.state == TaskState::kReleasing;
+  return runs && now.node == task.node && now.attempt == task.attempt;
+}
+
+// That the agent of this registration calls is proved already (TaskCallerFrom).
+absl::Status AdmitTask(const ClusterState& state, const Caller& caller, Rpc rpc) {
+  if (!TasksMayCall(rpc)) {
+    return absl::PermissionDeniedError(absl::StrCat("tasks may not call ", NameOf(rpc)));
+  }
+  if (state.access().IsRefused(caller.task->agent, caller.serial)) {
+    return absl::PermissionDeniedError(absl::StrCat("the certificate of the agent of node ",
+                                                    Quoted(caller.principal.name), " is revoked"));
+  }
+  const Node* node = state.nodes().Find(caller.task->node);
+  const uint64_t epoch = caller.task->epoch;
+  if (node == nullptr || (epoch != 0 && node->status.epoch != epoch)) {
+    return absl::UnavailableError(absl::StrCat("node ", Quoted(caller.principal.name),
+                                               " has registered again in the meantime"));
+  }
+  if (RunsThere(state, *caller.task)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(TextOf(caller), " does not run there"));
+}
+
 absl::string_view WhatOf(const Caller& caller) {
   return caller.principal.kind == Principal::Kind::kNode ? "node" : "user";
 }
@@ -79,6 +109,7 @@ VerbSet Rights::At(const ClusterState& state, QueueId queue) {
 }
 
 bool Rights::OnJob(const ClusterState& state, Verb verb, const Job& job) {
+  if (caller_->task.has_value()) return kTaskVerbs.Has(verb) && caller_->task->key.job == job.id;
   return (kOwnerVerbs.Has(verb) && Owns(*caller_, job)) || At(state, job.queue).Has(verb);
 }
 
@@ -104,7 +135,9 @@ absl::Status Admit(const ClusterState& state, Rights& rights, Rpc rpc, absl::Tim
   if (now > caller.expires) {
     return absl::UnauthenticatedError("the certificate has expired; connect again with a new one");
   }
+  if (!caller.refused.ok()) return caller.refused;
   if (absl::Status status = CheckNotRevoked(state, caller); !status.ok()) return status;
+  if (caller.task.has_value()) return AdmitTask(state, caller, rpc);
   if (caller.principal.kind == Principal::Kind::kNode) {
     return absl::PermissionDeniedError(
         absl::StrCat(TextOf(caller), " may connect as an agent, and nothing else"));

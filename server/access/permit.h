@@ -40,7 +40,7 @@ class Rights {
   bool OnQueue(const ClusterState& state, Verb verb, QueueId queue) {
     return At(state, queue).Has(verb);
   }
-  // The owner of the job needs no grant.
+  // The owner of the job needs no grant. A task has kTaskVerbs on its own job, and nothing else.
   bool OnJob(const ClusterState& state, Verb verb, const Job& job);
   // Whether the caller may see every job, queue and node: then nothing needs to be left out.
   bool SeesAll(const ClusterState& state);
@@ -57,7 +57,9 @@ absl::Status CheckNotRevoked(const ClusterState& state, const Caller& caller,
 
 // Once per call, before anything is looked up. UNAUTHENTICATED: the rules are enforced and the
 // caller is nobody, or its certificate has expired at `now`; PERMISSION_DENIED: it is revoked, or
-// is an agent's, or the method is one over the cluster and its verb is missing.
+// is an agent's, or the method is one over the cluster and its verb is missing; or it is a task
+// that does not run there, or may not call the method. UNAVAILABLE: the session of its agent is
+// over.
 absl::Status Admit(const ClusterState& state, Rights& rights, Rpc rpc, absl::Time now);
 
 // The verb and the words of the method's row. PERMISSION_DENIED with the role that would allow it,

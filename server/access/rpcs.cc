@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/base/check.h"
+#include "support/task_call.h"
 
 namespace berth {
 namespace {
@@ -122,5 +123,7 @@ RpcNeed NeedOf(Rpc rpc) {
   }
   CheckFailed(__FILE__, __LINE__, "a method of the API");
 }
+
+bool TasksMayCall(Rpc rpc) { return IsTaskMethod(NameOf(rpc)); }
 
 }  // namespace berth

@@ -39,6 +39,8 @@ struct RpcNeed {
   absl::string_view act;  // for people, before the target: "cancel", "list nodes"
 };
 RpcNeed NeedOf(Rpc rpc);
+// Whether a task may call it, about its own job.
+bool TasksMayCall(Rpc rpc);
 
 }  // namespace berth
 

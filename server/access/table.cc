@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "core/access/access.h"
 #include "server/access/rpcs.h"
+#include "server/access/task_caller.h"
 
 namespace berth {
 namespace {
@@ -32,14 +33,14 @@ std::string MethodRow(Rpc rpc) {
   const RpcNeed need = NeedOf(rpc);
   const bool verb = need.over != Over::kAnyone && need.over != Over::kOwnNode;
   return absl::StrCat("| ", NameOf(rpc), " | ", verb ? NameOf(need.verb) : "", " | ",
-                      TextOf(need.over), " |\n");
+                      TextOf(need.over), " | ", TasksMayCall(rpc) ? "its own job" : "", " |\n");
 }
 
 // With a column for each role.
 std::string VerbRow(Verb verb) {
-  std::vector<std::string> cells = {std::string(NameOf(verb)),
-                                    IsOverCluster(verb) ? "cluster" : "queue",
-                                    kOwnerVerbs.Has(verb) ? "yes" : ""};
+  std::vector<std::string> cells = {
+      std::string(NameOf(verb)), IsOverCluster(verb) ? "cluster" : "queue",
+      kOwnerVerbs.Has(verb) ? "yes" : "", kTaskVerbs.Has(verb) ? "yes" : ""};
   for (const BuiltInRole& role : BuiltInRoles()) cells.push_back(role.verbs.Has(verb) ? "yes" : "");
   return absl::StrCat("| ", absl::StrJoin(cells, " | "), " |\n");
 }
@@ -47,9 +48,9 @@ std::string VerbRow(Verb verb) {
 }  // namespace
 
 std::string AccessTable() {
-  std::string text = "| method | verb | over |\n|---|---|---|\n";
+  std::string text = "| method | verb | over | a task |\n|---|---|---|---|\n";
   for (size_t i = 0; i < kRpcs; ++i) absl::StrAppend(&text, MethodRow(static_cast<Rpc>(i)));
-  std::vector<absl::string_view> names = {"verb", "over", "owner of the job"};
+  std::vector<absl::string_view> names = {"verb", "over", "owner of the job", "task of the job"};
   for (const BuiltInRole& role : BuiltInRoles()) names.push_back(role.name);
   absl::StrAppend(&text, "\n| ", absl::StrJoin(names, " | "), " |\n|");
   for (size_t i = 0; i < names.size(); ++i) absl::StrAppend(&text, "---|");

@@ -208,6 +208,9 @@ void AgentGateway::SendWelcome(const Link& link, const Registration& registratio
   welcome.set_takes_kept_files(true);
   welcome.set_cluster_id(options_.store.cluster_id);
   welcome.set_incarnation(options_.store.incarnation);
+  if (task_keys_ != nullptr) {
+    welcome.set_task_key(task_keys_->Of(registration.node, registration.name, registration.epoch));
+  }
   ToProto(leases_->lease(), welcome.mutable_lease());
   ToProto(options_.heartbeat_interval, welcome.mutable_heartbeat_interval());
   welcome.mutable_forget()->Assign(registration.forget.begin(), registration.forget.end());

@@ -27,6 +27,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "berth/v1/agent.pb.h"
+#include "server/access/task_caller.h"
 #include "server/controllers/agent_link.h"
 #include "server/controllers/fabric_health.h"
 #include "server/controllers/health_brake.h"
@@ -109,6 +110,8 @@ class AgentGateway {
   void SetExecSink(ExecSink* sink) { exec_sink_ = sink; }
   // Without one, agents are not asked to report progress.
   void SetProgressBook(ProgressBook* book) { progress_book_ = book; }
+  // Without them, agents cannot make calls for their tasks.
+  void SetTaskKeys(const TaskKeys* keys) { task_keys_ = keys; }
   // How many connected nodes report each condition, by its name.
   std::map<std::string, int64_t> Conditions() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Nodes whose conditions would cordon or drain them and are only noted for now.
@@ -164,6 +167,7 @@ class AgentGateway {
   LogSink* log_sink_ = nullptr;
   ExecSink* exec_sink_ = nullptr;
   ProgressBook* progress_book_ = nullptr;
+  const TaskKeys* task_keys_ = nullptr;
   AgentCounters counters_;
   HealthBrake brake_;
   FabricHealth fabric_;

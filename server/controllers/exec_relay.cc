@@ -5,7 +5,8 @@
 namespace berth {
 
 ExecRelay::ExecRelay(AgentGateway* gateway, size_t limit)
-    : requests_(gateway, limit, "too many commands run inside tasks (limits.execs)") {}
+    : requests_(gateway, limit, "too many commands run inside tasks (limits.execs)"),
+      limit_(limit) {}
 
 absl::StatusOr<ExecRelay::RequestId> ExecRelay::Open(NodeId node, v1::OpenExec open,
                                                      std::shared_ptr<ExecPeer> peer) {

@@ -41,6 +41,8 @@ class ExecRelay final : public ExecSink {
   void Cancel(RequestId request);
 
   size_t open() const { return requests_.size(); }
+  // Tasks get three quarters of the places, so that people can still look into them.
+  bool HasPlaceForTask() const { return 4 * (open() + 1) <= 3 * limit_; }
 
   void OnExecOutput(SessionId session, v1::ExecOutput output) override;
   void OnExecSessionGone(SessionId session) override;
@@ -48,6 +50,7 @@ class ExecRelay final : public ExecSink {
  private:
   using Requests = OpenRequests<std::shared_ptr<ExecPeer>>;
   Requests requests_;
+  const size_t limit_;
 };
 
 }  // namespace berth

@@ -123,6 +123,7 @@ class Registrar {
 
   absl::Status EmitRegistered(const Node* known) {
     result_.node = known != nullptr ? known->id : turn_.state().next_node_id();
+    result_.name = hello_.node();
     result_.epoch = known != nullptr ? known->status.epoch + 1 : 1;
     NodeSpec spec = ToNodeSpec(hello_);
     if (known != nullptr) result_.changed = Differences(*known, spec, hello_);

@@ -39,6 +39,7 @@ struct MissingTask {
 struct Registration {
   std::string changed;  // differences from the node's previous registration; "" if there are none
   NodeId node;
+  std::string name;  // of the node
   uint64_t epoch = 0;
   std::vector<MissingTask> missing;  // according to the Hello
   std::vector<v1::TaskKey> forget;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "support/errors.h"
 #include "support/log.h"
@@ -159,6 +160,10 @@ class AgentStream final : public AgentReactor {
  private:
   // Whether the agent may speak for the node; it is cut off once it may not any more.
   absl::Status Enter(const std::string& node) {
+    if (!call_.caller->refused.ok()) return call_.caller->refused;
+    if (call_.caller->task.has_value()) {
+      return absl::PermissionDeniedError(absl::StrCat(TextOf(*call_.caller), " is no agent"));
+    }
     absl::Status status =
         MayBeAgentOf(*call_.caller, node, door_.callers->access().node_identities());
     if (!status.ok()) return status;

@@ -14,6 +14,7 @@
 #include "support/log.h"
 #include "support/pki/certificate.h"
 #include "support/pki/issuer.h"
+#include "support/task_call.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -101,7 +102,15 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
 }
 
 Call CallerBook::CallOf(Rpc rpc, const grpc::ServerContextBase& call) const {
-  return {.rpc = rpc, .caller = Identify(call), .address = AddressOf(call)};
+  std::shared_ptr<const Caller> caller = Identify(call);
+  const auto [task, end] = call.client_metadata().equal_range(kTaskMetadata);
+  if (task != end) {
+    const absl::string_view text(task->second.data(), task->second.size());
+    caller = std::make_shared<const Caller>(
+        TaskCallerFrom(*caller, std::next(task) == end ? text : absl::string_view(),
+                       access_.node_identities(), task_keys_));
+  }
+  return {.rpc = rpc, .caller = std::move(caller), .address = AddressOf(call)};
 }
 
 }  // namespace berth

@@ -16,6 +16,7 @@
 #include "berth/config/v1/config.pb.h"
 #include "server/access/call.h"
 #include "server/access/caller.h"
+#include "server/access/task_caller.h"
 #include "support/clock.h"
 
 namespace berth {
@@ -28,9 +29,12 @@ class CallerBook {
 
   std::shared_ptr<const Caller> Identify(const grpc::ServerContextBase& call) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Also takes the task for which an agent calls from the metadata (support/task_call.h).
   Call CallOf(Rpc rpc, const grpc::ServerContextBase& call) const;
 
   const config::v1::Access& access() const { return access_; }
+  // For Welcome.
+  const TaskKeys& task_keys() const { return task_keys_; }
   // Without TLS: clients are users of this machine.
   bool IsLocal() const { return authorities_.empty(); }
 
@@ -49,6 +53,7 @@ class CallerBook {
   const std::string authorities_;
   Clock* const clock_;
   const std::shared_ptr<const Caller> without_tls_;
+  const TaskKeys task_keys_;
   mutable absl::Mutex mutex_;
   mutable absl::flat_hash_map<std::string, Known> by_certificate_ ABSL_GUARDED_BY(mutex_);  // PEM
 };

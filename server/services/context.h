@@ -181,7 +181,7 @@ inline void LogCall(const ServiceContext& context, const Call& call) {
 // Whether the caller may still do what the method does with the job, for streams. It outlives the
 // call. A job that was deleted ends no stream.
 inline OpenStreams::May MayStill(const ServiceContext& context, const Call& call, JobId job) {
-  return [clock = context.clock, call, job](const ClusterState& state) {
+  return [clock = context.clock, call = WhileItLasts(call), job](const ClusterState& state) {
     Rights rights(call.caller);
     absl::Status status = Admit(state, rights, call.rpc, clock->Now());
     const Job* found = state.jobs().Find(job);

@@ -242,11 +242,21 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     entry_ = std::move(entry);
   }
 
+  // A task runs as the user of its job already.
+  absl::Status MayRunAs(const std::string& user) const {
+    if (!call_.caller->task.has_value()) {
+      return context_.CheckRunAs(*call_.caller, OwnerBy(call_), user);
+    }
+    if (relay_->HasPlaceForTask()) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        "tasks run too many commands inside tasks (three quarters of limits.execs)");
+  }
+
   void Connect(ExecTarget target) ABSL_LOCKS_EXCLUDED(mutex_) {
     v1::JobSpec cold;
     absl::Status status =
         ReadColdPart(*context_.store, JobId{target.open.key().job_uid()}, target.job, &cold);
-    if (status.ok()) status = context_.CheckRunAs(*call_.caller, OwnerBy(call_), cold.run_as());
+    if (status.ok()) status = MayRunAs(cold.run_as());
     if (status.ok()) {
       LogCall(context_, AboutJob(target.job));
       auto opened = relay_->Open(target.node, std::move(target.open), shared_from_this());

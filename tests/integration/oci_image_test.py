@@ -17,7 +17,7 @@ import unittest
 from google.protobuf import duration_pb2
 
 from berth_api import job_pb2, make_job, node_pb2
-from berth_harness import Cluster, alive, wait_until
+from berth_harness import BIN, Cluster, alive, wait_until
 
 HYBRID = pathlib.Path("/sys/fs/cgroup/unified/cgroup.procs")
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -171,6 +171,18 @@ class OciImage(unittest.TestCase):
         self.refused("missing", "team/other:1",
                      f"skopeo copy docker://REGISTRY/team/other:1 oci:{self.store}/team/other:1")
         self.refused("tag", "team/small:3", "the OCI layout .* has no tag 3; it has: 1")
+
+    def test_the_socket_of_the_task(self):
+        """`berth` of the node, with its libraries, reads the job and runs a command from inside the image."""
+        self.add("1", {"Env": ["PATH=/bin", "BERTH_SERVER=of.the.image:1"]}, which="one")
+        program = pathlib.Path(f"/run{self.cluster.home}") / "berth"
+        shutil.copy(BIN / "berth", program)
+        self.agent(binds=["/usr", "/lib", "/lib64", str(program)])
+        self.submit(make_job("boxed", "q", ["sh", "-c", f"until {program} exec boxed -n -- cat /data/which; do sleep 0.2; done; "
+                                            f"echo; env; sleep 100000"]), "team/small:1")
+        wait_until(lambda: "BERTH_SERVER" in self.logs("boxed"), 60, "the command has ended")
+        self.assertIn("one\n", self.logs("boxed"))
+        self.assertIn("BERTH_SERVER=unix:/run/berth/door/socket\n", self.logs("boxed"))
 
     def slow_umoci(self):
         """Reports when it begins, and continues when the test allows it."""

@@ -130,6 +130,9 @@ int EnterMounts(const SupervisorSpec& spec) {
   if (!spec.notify_at.empty()) {
     if (const int error = BindOver(spec.notify, spec.notify_at.c_str()); error != 0) return error;
   }
+  if (!spec.door_at.empty()) {
+    if (const int error = BindOver(spec.door, spec.door_at.c_str()); error != 0) return error;
+  }
   // Files below /tmp are bound elsewhere before /tmp is replaced.
   if (!spec.shm.empty()) {
     const std::string files = SharedMemory(spec.shm).files();

@@ -46,7 +46,8 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
                            Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
                            Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
                            Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
-                           Text{"notify_at", &spec->notify_at}}) {
+                           Text{"notify_at", &spec->notify_at}, Text{"door", &spec->door},
+                           Text{"door_at", &spec->door_at}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -117,6 +118,8 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   PutField(&out, "notify", spec.notify);
   PutField(&out, "notify_uid", spec.notify_uid);
   PutField(&out, "notify_at", spec.notify_at);
+  PutField(&out, "door", spec.door);
+  PutField(&out, "door_at", spec.door_at);
   PutField(&out, "prolog_ms", spec.prolog_ms);
   PutField(&out, "epilog_ms", spec.epilog_ms);
   PutField(&out, "container", spec.container ? 1 : 0);

@@ -13,6 +13,9 @@
 //                      it does not wake an agent that watches TASK_DIR
 //     socket           the NOTIFY_SOCKET of a task that has mounts of its own
 //     notices          what the task has reported (notify.h), replaced atomically
+//   TASK_DIR/berth/    the task's socket, or where door/in is bound in its mounts
+//   TASK_DIR/door/     only the agent's user can enter it; of a task that has mounts of its own
+//     in/socket        the task's socket, at which the agent listens
 //   TASK_DIR/stdout.OFFSET, stderr.OFFSET, order.RECORD   see log_writer.h
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
@@ -30,6 +33,10 @@ inline constexpr char kLongerLeaseSuffix[] = ".longer";
 inline constexpr char kNotifyFile[] = "/notify";
 inline constexpr char kProgressDirectory[] = "/progress";
 inline constexpr char kNotifySocket[] = "/progress/socket";
+inline constexpr char kOpenDoor[] = "/berth";
+inline constexpr char kClosedDoor[] = "/door";
+inline constexpr char kDoorInside[] = "/door/in";
+inline constexpr char kDoorSocket[] = "/socket";   // in either
 inline constexpr char kNoticesFile[] = "notices";  // in kProgressDirectory
 
 struct SupervisorSpec {
@@ -69,6 +76,10 @@ struct SupervisorSpec {
   std::string notify;
   int64_t notify_uid = -1;
   std::string notify_at;
+  // The directory of the socket at which the agent takes the calls of notify_uid; empty: there is
+  // none. The directory over which it is mounted, in the task's own mount namespace; empty: it is
+  // not.
+  std::string door, door_at;
   // Removed recursively when no process of the task remains.
   std::vector<std::string> remove;
   // The node's hooks, run as the supervisor's user in hook_env; empty: none.

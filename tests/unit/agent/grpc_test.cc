@@ -167,9 +167,9 @@ config::v1::Agent Config(const std::string& state, const std::string& server) {
 TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
   StateDirectory state;
   ScriptedServer server;
-  auto loop =
-      AgentLoop::Create(Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
-                        MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials()));
+  auto loop = AgentLoop::Create(
+      Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
+      AgentChannels{.own = MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials())});
   REQUIRE(loop.ok());
   std::thread thread([&] { CHECK((*loop)->Run().ok()); });
   const v1::Hello hello =
@@ -204,9 +204,9 @@ TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
     return m.has_log() && m.log().end() && m.log().error().empty();
   });
 
-  auto second =
-      AgentLoop::Create(Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
-                        MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials()));
+  auto second = AgentLoop::Create(
+      Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
+      AgentChannels{.own = MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials())});
   CHECK(absl::IsFailedPrecondition(second.status()));  // the state directory is in use
   (*loop)->Stop();
   thread.join();
@@ -249,7 +249,8 @@ TEST_CASE("an agent keeps its registered memory while a host lends and takes bac
   REQUIRE(devices.found.read);
   auto loop = AgentLoop::Create(
       config, ProgramBeside("berth-supervisor"),
-      MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials()), std::move(devices));
+      AgentChannels{.own = MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials())},
+      std::move(devices));
   REQUIRE(loop.ok());
   std::thread thread([&] { CHECK((*loop)->Run().ok()); });
   // Waits for the next registration, with this many NICs.

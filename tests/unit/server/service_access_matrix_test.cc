@@ -494,5 +494,85 @@ TEST_CASE("access matrix: without rules everything is allowed to users, and noth
   }
 }
 
+// Nothing but reading the task's own job, and commands in it.
+void CheckTask(Door& door) {
+  for (size_t i = 0; i < kRpcs; ++i) {
+    const auto rpc = static_cast<Rpc>(i);
+    if (rpc == Rpc::kExplainServiceWhatIf) continue;  // UNIMPLEMENTED for all
+    for (const Place& at : {kInside, kOutside}) {
+      const absl::Status status = Try(door, rpc, at);
+      INFO("a task calls " << NameOf(rpc) << " " << at.name << ": " << status);
+      const bool own = at.job == kInside.job;
+      const Answer expected = !TasksMayCall(rpc) ? Answer::kDenied
+                              : own              ? Answer::kAllowed
+                                                 : Answer::kNoSuchJob;
+      CHECK(AnswerOf(status, at) == expected);
+      if (expected == Answer::kAllowed) CHECK(status.ok());
+    }
+  }
+}
+
+// With metadata that vouches for no task, each method is refused, those about the caller included.
+void CheckAllRefused(Door& door, const std::string& what, absl::StatusCode code) {
+  for (size_t i = 0; i < kRpcs; ++i) {
+    const auto rpc = static_cast<Rpc>(i);
+    if (rpc == Rpc::kExplainServiceWhatIf) continue;
+    const absl::Status status = Try(door, rpc, kInside);
+    INFO(what << " calls " << NameOf(rpc) << ": " << status);
+    CHECK((status.code() == code || absl::IsPermissionDenied(status)));
+    if (TasksMayCall(rpc)) CHECK(status.code() == code);
+  }
+}
+
+TEST_CASE("access matrix: a task reads and enters its own job, and does nothing else") {
+  const bool enforced = GENERATE(true, false);
+  AccessWorld world(enforced);
+  const auto node = world.Node("n1");
+  RunningAgent agent(*node, "n1");
+  const uint64_t uid = world.UidOf(kInside.job);
+  agent.AwaitTask(uid);
+  agent.AwaitTask(world.UidOf(kOutside.job));
+  CheckTask(*world.NodeForTask("n1", EncodeTaskCall(agent.CallOf(uid))));
+}
+
+TEST_CASE("access matrix: no metadata widens or changes what a caller may do") {
+  AccessWorld world;
+  const auto node = world.Node("n1"), elsewhere = world.Node("n2");
+  RunningAgent agent(*node, "n1");
+  const uint64_t uid = world.UidOf(kInside.job);
+  agent.AwaitTask(uid);
+  RunningAgent other(*elsewhere, "n2");  // after both jobs have started
+  const TaskCall right = agent.CallOf(uid);
+  const std::string text = EncodeTaskCall(right);
+  REQUIRE(Try(*world.NodeForTask("n1", text), Rpc::kJobServiceGetJob, kInside).ok());
+
+  constexpr auto kDenied = absl::StatusCode::kPermissionDenied;
+  for (const char* user : {AccessWorld::kAdministrator, "owner", "stranger"}) {
+    CheckAllRefused(*world.UserForTask(user, text), user, kDenied);
+  }
+  CheckAllRefused(*world.NodeForTask("n2", text), "another node", kDenied);
+  const auto refused = [&](const std::string& what, const TaskCall& call, absl::StatusCode code) {
+    CheckAllRefused(*world.NodeForTask(call.node, EncodeTaskCall(call)), what, code);
+  };
+  refused("a node where the task does not run", other.CallOf(uid), kDenied);
+  TaskCall wrong = right;
+  wrong.attempt = 2;
+  refused("another attempt", wrong, kDenied);
+  wrong = right;
+  wrong.task = 7;
+  refused("another task", wrong, kDenied);
+  wrong = right;
+  wrong.job_uid = 999;
+  refused("another job", wrong, kDenied);
+  wrong = right;
+  wrong.key[0] = wrong.key[0] == '0' ? '1' : '0';
+  refused("a wrong key", wrong, absl::StatusCode::kUnavailable);
+  wrong = right;
+  ++wrong.epoch;
+  refused("another epoch", wrong, absl::StatusCode::kUnavailable);
+  CheckAllRefused(*world.NodeForTask("n1", "nonsense"), "nonsense",
+                  absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace berth::testing

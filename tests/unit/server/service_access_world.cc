@@ -60,6 +60,20 @@ void CreateQueueAs(Door& by, const std::string& name, const std::string& parent)
   REQUIRE(status.ok());
 }
 
+// Names a task in the metadata of every call of a channel.
+class TaskMetadata final : public grpc::MetadataCredentialsPlugin {
+ public:
+  explicit TaskMetadata(std::string task) : task_(std::move(task)) {}
+  grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
+                           std::multimap<grpc::string, grpc::string>* metadata) override {
+    metadata->emplace(kTaskMetadata, task_);
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::string task_;
+};
+
 }  // namespace
 
 Door::Door(const std::shared_ptr<grpc::Channel>& channel)
@@ -83,6 +97,7 @@ AccessWorld::AccessWorld(bool enforced)
   config.set_listen("127.0.0.1:0");
   config.set_http_listen(kNoHttp);
   config.mutable_log()->set_level("error");
+  config.mutable_lease()->set_seconds(300);  // agents of tests send no heartbeats
   config.mutable_tls()->set_certificate(directory_ / "server.pem");
   config.mutable_tls()->set_key(directory_ / "server.key");
   config.mutable_tls()->set_ca(directory_ / "all.pem");
@@ -117,11 +132,15 @@ AccessWorld::~AccessWorld() = default;
 
 std::unique_ptr<Door> AccessWorld::Open(const Authority& authority, const SpiffeId& id,
                                         const std::vector<std::string>& groups,
-                                        absl::Duration lifetime) {
+                                        absl::Duration lifetime, const std::string& task) {
   const CertificateRequest request = MakeCertificateRequest().value();
   const std::string certificate =
       authority.Issue(request.request, id, groups, lifetime, absl::Now()).value();
-  const auto credentials = grpc::SslCredentials({ca_, request.key, certificate});
+  auto credentials = grpc::SslCredentials({ca_, request.key, certificate});
+  if (!task.empty()) {
+    credentials = grpc::CompositeChannelCredentials(
+        credentials, grpc::MetadataCredentialsFromPlugin(std::make_unique<TaskMetadata>(task)));
+  }
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return std::make_unique<Door>(
@@ -136,6 +155,14 @@ std::unique_ptr<Door> AccessWorld::User(const std::string& name,
 
 std::unique_ptr<Door> AccessWorld::Node(const std::string& name) {
   return Open(*authority_, {"berth", SpiffeId::Kind::kNode, name}, {}, absl::Hours(1));
+}
+
+std::unique_ptr<Door> AccessWorld::NodeForTask(const std::string& name, const std::string& task) {
+  return Open(*authority_, {"berth", SpiffeId::Kind::kNode, name}, {}, absl::Hours(1), task);
+}
+
+std::unique_ptr<Door> AccessWorld::UserForTask(const std::string& name, const std::string& task) {
+  return Open(*authority_, {"berth", SpiffeId::Kind::kUser, name}, {}, absl::Hours(1), task);
 }
 
 std::unique_ptr<Door> AccessWorld::OfUsersAuthority(const SpiffeId& id) {
@@ -183,6 +210,103 @@ void AccessWorld::Submit(Door& by, const std::string& name, const std::string& q
   const absl::Status status = Call(*by.jobs, &v1::JobService::Stub::SubmitJobs, request, &response);
   INFO(status);
   REQUIRE(status.ok());
+}
+
+uint64_t AccessWorld::UidOf(const std::string& job) {
+  v1::GetJobRequest request;
+  request.set_name(job);
+  v1::Job found;
+  REQUIRE(Call(*root().jobs, &v1::JobService::Stub::GetJob, request, &found).ok());
+  return found.uid();
+}
+
+RunningAgent::RunningAgent(Door& node, const std::string& name)
+    : name_(name), stream_(node.agents->Connect(&context_)) {
+  v1::AgentMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_node(name);
+  hello.set_agent_id("agent-of-" + name);
+  hello.set_boot_id("boot");
+  hello.set_knows_incarnations(true);
+  hello.mutable_inventory()->set_cpu_millis(8000);
+  hello.mutable_inventory()->set_memory_bytes(int64_t{8} << 30);
+  Send(std::move(message));
+  v1::ServerMessage answer;
+  REQUIRE(stream_->Read(&answer));
+  INFO(answer.ShortDebugString());
+  REQUIRE(answer.has_welcome());
+  welcome_ = answer.welcome();
+  thread_ = std::thread([this] { Run(); });
+}
+
+RunningAgent::~RunningAgent() {
+  context_.TryCancel();
+  thread_.join();
+  stream_->Finish();
+}
+
+void RunningAgent::Run() {
+  v1::ServerMessage message;
+  while (stream_->Read(&message)) Answer(message);
+}
+
+void RunningAgent::Answer(const v1::ServerMessage& message) {
+  v1::AgentMessage answer;
+  switch (message.message_case()) {
+    case v1::ServerMessage::kPrepare:
+      Report(message.prepare().key(), v1::TaskReport::PREPARED);
+      if (message.prepare().start_at_once()) {
+        Report(message.prepare().key(), v1::TaskReport::RUNNING);
+      }
+      return;
+    case v1::ServerMessage::kStart:
+      return Report(message.start().key(), v1::TaskReport::RUNNING);
+    case v1::ServerMessage::kKill:
+      return Report(message.kill().key(), v1::TaskReport::EXITED);
+    case v1::ServerMessage::kOpenExec:
+      answer.mutable_exec()->set_request(message.open_exec().request());
+      answer.mutable_exec()->set_started(true);
+      answer.mutable_exec()->set_end(message.open_exec().command(0) != kLasting);
+      return Send(std::move(answer));
+    case v1::ServerMessage::kReadLog:
+      answer.mutable_log()->set_request(message.read_log().request());
+      answer.mutable_log()->set_end(true);
+      return Send(std::move(answer));
+    default:
+      return;
+  }
+}
+
+void RunningAgent::Report(const v1::TaskKey& key, v1::TaskReport::State state) {
+  v1::AgentMessage message;
+  message.mutable_report()->set_report_id(++reports_);
+  *message.mutable_report()->mutable_key() = key;
+  message.mutable_report()->set_state(state);
+  Send(std::move(message));
+  if (state != v1::TaskReport::RUNNING) return;
+  absl::MutexLock lock(&mutex_);
+  running_.insert(key.job_uid());
+}
+
+void RunningAgent::Send(v1::AgentMessage message) {
+  if (!message.has_hello()) message.set_epoch(welcome_.epoch());
+  stream_->Write(message);
+}
+
+void RunningAgent::AwaitTask(uint64_t job_uid) {
+  const auto runs = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_.contains(job_uid); };
+  absl::MutexLock lock(&mutex_);
+  REQUIRE(mutex_.AwaitWithTimeout(absl::Condition(&runs), absl::Seconds(60)));
+}
+
+TaskCall RunningAgent::CallOf(uint64_t job_uid) const {
+  return {.job_uid = job_uid,
+          .task = 0,
+          .attempt = 1,
+          .node_id = welcome_.node_id(),
+          .epoch = welcome_.epoch(),
+          .key = welcome_.task_key(),
+          .node = name_};
 }
 
 }  // namespace berth::testing
