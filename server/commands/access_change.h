@@ -14,6 +14,9 @@ namespace berth {
 // The first store format that holds access rules.
 inline constexpr uint32_t kFormatOfAccess = 9;
 
+// FAILED_PRECONDITION: a store of this format does not hold them.
+absl::Status CheckFormatOfAccess(uint32_t format);
+
 // INVALID_ARGUMENT with the path of each field that is missing or unknown; NOT_FOUND: queues.
 // Reader lock or loop thread, as the next.
 absl::StatusOr<AccessChange> AccessChangeFrom(const ClusterState& state,
