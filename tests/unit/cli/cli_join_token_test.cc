@@ -64,8 +64,13 @@ TEST_CASE("node token revoke names the token") {
   cli.script.Answer("RevokeJoinToken", v1::RevokeJoinTokenResponse());
   CHECK(cli.Run({"node", "token", "revoke", "0123456789abcdef"}) == 0);
   CHECK(cli.out() == "join token 0123456789abcdef revoked\n");
+}
+
+TEST_CASE("node token revoke of a token that does not exist fails") {
+  Cli cli;
   cli.script.Answer("RevokeJoinToken", absl::NotFoundError("there is no join token \"1\""));
   CHECK(cli.Run({"node", "token", "revoke", "1"}) != 0);
+  CHECK_THAT(cli.err(), Contains("there is no join token \"1\""));
 }
 
 TEST_CASE("node token: arguments that are not valid") {
