@@ -21,6 +21,7 @@
 #include "support/file_limit.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
+#include "support/random.h"
 #include "support/version.h"
 
 namespace berth {
@@ -174,6 +175,8 @@ bool WaitForSignal(absl::Duration duration) {
   return sigtimedwait(&signals, nullptr, &time) < 0;
 }
 
+uint64_t SeedFromKernel() { return std::random_device{}(); }
+
 JoinSettings JoinSettingsOf(const config::v1::Agent& config) {
   return {.url = config.join().url(),
           .ca_file = config.join().ca(),
@@ -184,8 +187,9 @@ JoinSettings JoinSettingsOf(const config::v1::Agent& config) {
 // With `join`: a valid certificate, whose files become those of `tls`.
 absl::Status JoinCluster(config::v1::Agent* config) {
   if (!config->has_join()) return absl::OkStatus();
-  absl::Status status = EnsureNodeCertificate(JoinSettingsOf(*config), config->join().token_file(),
-                                              &AskHttps, SystemClock(), &WaitForSignal);
+  absl::Status status =
+      EnsureNodeCertificate(JoinSettingsOf(*config), config->join().token_file(), &AskHttps,
+                            SystemClock(), Random(SeedFromKernel()), &WaitForSignal);
   if (!status.ok()) return status;
   const TlsFiles files = NodeCertificateFiles(IdentityDirectory(*config));
   config->mutable_tls()->set_certificate(files.certificate);
@@ -197,9 +201,8 @@ absl::Status JoinCluster(config::v1::Agent* config) {
 // Null without `join`.
 std::unique_ptr<CertificateRenewer> StartRenewer(const config::v1::Agent& config) {
   if (!config.has_join()) return nullptr;
-  std::random_device seed;
   return std::make_unique<CertificateRenewer>(JoinSettingsOf(config), config.join().token_file(),
-                                              &AskHttps, SystemClock(), seed());
+                                              &AskHttps, SystemClock(), SeedFromKernel());
 }
 
 int RunAgent(const Flags& flags) {

@@ -14,10 +14,16 @@ constexpr absl::Duration kFirstRenewalRetry = absl::Seconds(5);
 constexpr absl::Duration kLastRenewalRetry = absl::Minutes(10);
 constexpr absl::Duration kLongestWait = absl::Minutes(5);  // the machine's clock may be set
 
+// Between half of it and all of it.
+absl::Duration Jittered(absl::Duration wait, Random& random) {
+  return wait * (0.5 + random.Unit() / 2);
+}
+
 }  // namespace
 
 absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::string& token_file,
-                                   const AskAuthd& ask, Clock& clock, const JoinPause& pause) {
+                                   const AskAuthd& ask, Clock& clock, Random random,
+                                   const JoinPause& pause) {
   const absl::Status held = HeldNodeCertificate(settings, clock.Now()).status();
   if (held.ok()) return held;
   if (token_file.empty()) {
@@ -33,7 +39,8 @@ absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::stri
     const absl::Status joined = JoinWithToken(settings, *token, ask);
     if (!absl::IsUnavailable(joined)) return joined;
     LogWarn("not joined, trying again", {{"node", settings.node}, {"error", joined}});
-    if (!pause(wait)) return absl::CancelledError("stopped before the node has joined");
+    if (!pause(Jittered(wait, random)))
+      return absl::CancelledError("stopped before the node has joined");
     wait = std::min(2 * wait, kLastRetry);
   }
 }
@@ -90,7 +97,7 @@ void CertificateRenewer::Run() {
     }
     LogWarn("certificate not renewed, trying again",
             {{"node", settings_.node}, {"error", renewed}});
-    if (!Pause(retry * (0.5 + random_.Unit() / 2))) return;
+    if (!Pause(Jittered(retry, random_))) return;
     retry = std::min(2 * retry, kLastRenewalRetry);
   }
 }

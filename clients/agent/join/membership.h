@@ -23,8 +23,10 @@ using JoinPause = std::function<bool(absl::Duration)>;
 // Returns once there is a valid certificate. Without one it reads the token, once, and tries until
 // berth-authd answers. `token_file` may be "". CANCELLED: `pause` returned false. Other errors say
 // that the node cannot join, and what to do.
+// The waits are jittered: a cluster that is switched on does not ask in step.
 absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::string& token_file,
-                                   const AskAuthd& ask, Clock& clock, const JoinPause& pause);
+                                   const AskAuthd& ask, Clock& clock, Random random,
+                                   const JoinPause& pause);
 
 // Renews on a thread of its own, until it is destroyed. What fails is logged and tried again, also
 // after the certificate has expired: then with the token of `token_file`, if that is a file.

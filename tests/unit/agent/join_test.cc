@@ -45,7 +45,7 @@ class Joining {
     return [this](const HttpsRequest& request, const HttpsTrust&) { return Answer(request); };
   }
   absl::Status Ensure(const std::string& token_file) {
-    return EnsureNodeCertificate(settings_, token_file, Ask(), clock_,
+    return EnsureNodeCertificate(settings_, token_file, Ask(), clock_, Random(1),
                                  [this](absl::Duration) { return ++pauses_ < 5; });
   }
   // An error for the next calls.
