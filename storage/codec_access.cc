@@ -18,7 +18,10 @@ static_assert(kFields<Subject> == 2);
 static_assert(kFields<Grant> == 3);
 static_assert(kFields<CustomRole> == 2);
 static_assert(kFields<Revocation> == 2);
-static_assert(kFields<AccessChange> == 7);
+static_assert(kFields<AccessChange> == 8);
+static_assert(kFields<JoinToken> == 8);
+static_assert(kFields<JoinRedemption> == 3);
+static_assert(kFields<JoinTokenChange> == 3);
 static_assert(kFields<Actor> == 8);
 static_assert(static_cast<int>(Door::kIdentity) == pb::ACTOR_IDENTITY);
 static_assert(static_cast<int>(Door::kCertificate) == pb::ACTOR_CERTIFICATE);
@@ -85,6 +88,49 @@ CustomRole GetRole(const pb::AccessRole& message, Reader& reader) {
   return role;
 }
 
+void SetJoinTokens(const JoinTokenChange& change, pb::AccessChange* out) {
+  for (const std::string& id : change.drop) out->add_drop_join_tokens(id);
+  for (const JoinToken& token : change.create) {
+    pb::JoinToken* m = out->add_create_join_tokens();
+    m->set_id(token.id);
+    m->set_secret_hash(token.secret_hash);
+    m->set_nodes(token.nodes);
+    m->set_uses_left(token.uses_left);
+    SetTime(token.expires, m->mutable_expires());
+    m->set_created_by(token.created_by);
+    m->set_last_node(token.last_node);
+    m->set_last_request(token.last_request);
+  }
+  for (const JoinRedemption& use : change.redeem) {
+    pb::JoinRedemption* m = out->add_redeem_join_tokens();
+    m->set_id(use.id);
+    m->set_node(use.node);
+    m->set_request(use.request);
+  }
+}
+
+JoinTokenChange GetJoinTokens(const pb::AccessChange& message, Reader& reader) {
+  JoinTokenChange change{
+      .drop = {message.drop_join_tokens().begin(), message.drop_join_tokens().end()},
+      .create = {},
+      .redeem = {}};
+  for (const pb::JoinToken& m : message.create_join_tokens()) {
+    change.create.push_back({.id = m.id(),
+                             .secret_hash = m.secret_hash(),
+                             .nodes = m.nodes(),
+                             .uses_left = m.uses_left(),
+                             .expires = reader.GetTime(m.has_expires(), m.expires(),
+                                                       absl::InfinitePast(), "end of a token"),
+                             .created_by = m.created_by(),
+                             .last_node = m.last_node(),
+                             .last_request = m.last_request()});
+  }
+  for (const pb::JoinRedemption& m : message.redeem_join_tokens()) {
+    change.redeem.push_back({.id = m.id(), .node = m.node(), .request = m.request()});
+  }
+  return change;
+}
+
 }  // namespace
 
 void SetAccessChange(const AccessChange& change, pb::AccessChange* out) {
@@ -99,6 +145,7 @@ void SetAccessChange(const AccessChange& change, pb::AccessChange* out) {
   SetGrants(change.grant, out->mutable_grant());
   SetRevocations(change.readmit, out->mutable_readmit());
   SetRevocations(change.refuse, out->mutable_refuse());
+  SetJoinTokens(change.join_tokens, out);
 }
 
 AccessChange GetAccessChange(const pb::AccessChange& message, Reader& reader) {
@@ -109,7 +156,8 @@ AccessChange GetAccessChange(const pb::AccessChange& message, Reader& reader) {
       .set_roles = {},
       .grant = GetGrants(message.grant(), reader),
       .readmit = GetRevocations(message.readmit(), reader),
-      .refuse = GetRevocations(message.refuse(), reader)};
+      .refuse = GetRevocations(message.refuse(), reader),
+      .join_tokens = GetJoinTokens(message, reader)};
   for (const pb::AccessRole& role : message.set_roles()) {
     change.set_roles.push_back(GetRole(role, reader));
   }

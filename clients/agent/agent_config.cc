@@ -30,6 +30,7 @@
 #include "clients/agent/supervisor/spec.h"
 #include "clients/agent/task_book.h"
 #include "support/config_file.h"
+#include "support/fetch/https_client.h"
 #include "support/proto_time.h"
 #include "support/tls.h"
 
@@ -126,6 +127,19 @@ void CheckPlaces(const config::v1::Agent& config, Problems* problems) {
                                " can be reached from other machines, and HTTP has no certificates "
                                "here: listen on 127.0.0.1, behind a TLS proxy that asks for them "
                                "(docs/operators/monitoring.md)"));
+  }
+}
+
+void CheckJoin(const config::v1::Agent& config, Problems* problems) {
+  const config::v1::Join& join = config.join();
+  CheckPath("join.ca", join.ca(), problems);
+  if (join.token_file() != "-") CheckPath("join.tokenFile", join.token_file(), problems);
+  if (!config.has_join()) return;
+  if (!IsHttpsUrl(join.url())) {
+    Add(problems, "join.url: must be the https URL of berth-authd: https://login.example:7081");
+  }
+  if (config.has_tls()) {
+    Add(problems, "join: not together with tls: with it, the agent gets its own certificate");
   }
 }
 
@@ -289,6 +303,7 @@ void SetAgentDefaults(config::v1::Agent* config) {
 absl::Status CheckAgentConfig(const config::v1::Agent& config, unsigned uid) {
   Problems problems;
   CheckPlaces(config, &problems);
+  CheckJoin(config, &problems);
   CheckDevices(config, &problems);
   CheckDiscovery(config.discovery(), &problems);
   CheckUser(config, uid, &problems);
@@ -407,6 +422,10 @@ std::string NewAgentId() {
 
 TlsFiles ToTlsFiles(const config::v1::Tls& tls) {
   return {.certificate = tls.certificate(), .key = tls.key(), .ca = tls.ca()};
+}
+
+std::string IdentityDirectory(const config::v1::Agent& config) {
+  return absl::StrCat(config.state_directory(), "/identity");
 }
 
 std::string ExplainedError(const config::v1::Tls& tls, const std::string& error) {

@@ -35,6 +35,9 @@ absl::Status ReadBootId(std::string* boot_id);
 // 128 random bits in hex: an agent id.
 std::string NewAgentId();
 
+// With `join`: where the agent keeps its certificate.
+std::string IdentityDirectory(const config::v1::Agent& config);
+
 TlsFiles ToTlsFiles(const config::v1::Tls& tls);
 // Why there is no connection, with the possible cause (ConnectionHint).
 std::string ExplainedError(const config::v1::Tls& tls, const std::string& error);

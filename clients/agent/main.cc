@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <random>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -12,12 +13,15 @@
 #include "clients/agent/agent_loop.h"
 #include "clients/agent/device_inventory.h"
 #include "clients/agent/discover_command.h"
+#include "clients/agent/join/membership.h"
 #include "clients/agent/simulation.h"
+#include "support/clock.h"
 #include "support/command_line.h"
 #include "support/config_file.h"
 #include "support/file_limit.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
+#include "support/random.h"
 #include "support/version.h"
 
 namespace berth {
@@ -36,6 +40,9 @@ struct Flags {
   bool discover = false;
   DiscoverFlags discovery;
   std::string topology;
+  std::string join;
+  std::string join_url;
+  std::string join_ca;
 };
 
 // Signals that the main thread, or a thread that stops the loop, waits for.
@@ -107,6 +114,18 @@ int RunSimulation(const Flags& flags) {
   return 0;
 }
 
+void TakeJoinFlags(const Flags& flags, ConfigPlaces* places, config::v1::Agent* config) {
+  const bool file = !flags.join.empty() && flags.join != "-";
+  const std::string token = file ? std::filesystem::absolute(flags.join).string() : flags.join;
+  const std::string ca =
+      flags.join_ca.empty() ? "" : std::filesystem::absolute(flags.join_ca).string();
+  if (token.empty() && ca.empty() && flags.join_url.empty()) return;
+  config::v1::Join* join = config->mutable_join();
+  TakeFlag(token, "join.token_file", places, join->mutable_token_file());
+  TakeFlag(ca, "join.ca", places, join->mutable_ca());
+  TakeFlag(flags.join_url, "join.url", places, join->mutable_url());
+}
+
 absl::StatusOr<config::v1::Agent> ReadConfig(const Flags& flags, ConfigPlaces* places) {
   config::v1::Agent config;
   if (!flags.config.empty()) {
@@ -119,6 +138,7 @@ absl::StatusOr<config::v1::Agent> ReadConfig(const Flags& flags, ConfigPlaces* p
     TakeFlag(std::filesystem::absolute(flags.state_directory), "state_directory", places,
              config.mutable_state_directory());
   }
+  TakeJoinFlags(flags, places, &config);
   if (!flags.topology.empty()) {
     TakeFlag(std::filesystem::absolute(flags.topology), "discovery.topology_file", places,
              config.mutable_discovery()->mutable_topology_file());
@@ -148,6 +168,43 @@ DiscoveredDevices FindDevices(const Flags& flags, bool memory_declared, config::
   return found;
 }
 
+// False: a signal came.
+bool WaitForSignal(absl::Duration duration) {
+  const sigset_t signals = StopSignals();
+  const timespec time = absl::ToTimespec(duration);
+  return sigtimedwait(&signals, nullptr, &time) < 0;
+}
+
+uint64_t SeedFromKernel() { return std::random_device{}(); }
+
+JoinSettings JoinSettingsOf(const config::v1::Agent& config) {
+  return {.url = config.join().url(),
+          .ca_file = config.join().ca(),
+          .node = config.node_name(),
+          .directory = IdentityDirectory(config)};
+}
+
+// With `join`: a valid certificate, whose files become those of `tls`.
+absl::Status JoinCluster(config::v1::Agent* config) {
+  if (!config->has_join()) return absl::OkStatus();
+  absl::Status status =
+      EnsureNodeCertificate(JoinSettingsOf(*config), config->join().token_file(), &AskHttps,
+                            SystemClock(), Random(SeedFromKernel()), &WaitForSignal);
+  if (!status.ok()) return status;
+  const TlsFiles files = NodeCertificateFiles(IdentityDirectory(*config));
+  config->mutable_tls()->set_certificate(files.certificate);
+  config->mutable_tls()->set_key(files.key);
+  config->mutable_tls()->set_ca(files.ca);
+  return absl::OkStatus();
+}
+
+// Null without `join`.
+std::unique_ptr<CertificateRenewer> StartRenewer(const config::v1::Agent& config) {
+  if (!config.has_join()) return nullptr;
+  return std::make_unique<CertificateRenewer>(JoinSettingsOf(config), config.join().token_file(),
+                                              &AskHttps, SystemClock(), SeedFromKernel());
+}
+
 int RunAgent(const Flags& flags) {
   ConfigPlaces places;
   absl::StatusOr<config::v1::Agent> read = ReadConfig(flags, &places);
@@ -159,6 +216,13 @@ int RunAgent(const Flags& flags) {
     return Fail(Located(status, places));
   if (absl::Status status = StartLog(config.log().level(), config.log().file()); !status.ok())
     return Fail(Located(status, places));
+  if (absl::Status status = JoinCluster(&config); !status.ok()) {
+    if (absl::IsCancelled(status)) return 0;
+    LogError("not joined", {{"node", config.node_name()}, {"error", status}});
+    FlushLog();
+    Fail(status);
+    return kExitUsage;  // a restart would not help
+  }
   AgentDevices devices;
   if (!config.discovery().disabled()) {
     devices.probe = ProbeOf(flags);
@@ -178,6 +242,7 @@ int RunAgent(const Flags& flags) {
         !status.ok())
       LogWarn("devices", {{"node", config.node_name()}, {"error", status}});
   }
+  const std::unique_ptr<CertificateRenewer> renewer = StartRenewer(config);
   std::thread stopper([&loop] {
     const sigset_t signals = AgentSignals();
     int signal = 0;
@@ -208,6 +273,12 @@ int Main(int argc, char** argv) {
   app.add_option("--probe", flags.probe, "path of berth-probe; default: next to berth-agent");
   app.add_option("--topology", flags.topology,
                  "NCCL or hwloc XML with device positions, for machines that hide them");
+  app.add_option("--join", flags.join,
+                 "file with a join token, or - for standard input: gets a certificate with it from "
+                 "berth-authd, unless there is a valid one; berth node token create");
+  app.add_option("--join-url", flags.join_url, "https URL of berth-authd");
+  app.add_option("--join-ca", flags.join_ca,
+                 "PEM file: signs the certificate of berth-authd's HTTPS; default: the system's");
   CLI::Option* discover = app.add_flag("--discover", flags.discover,
                                        "print the devices and their distances, without a server");
   app.add_option("--from", flags.discovery.from,
@@ -222,6 +293,9 @@ int Main(int argc, char** argv) {
       ->excludes("--config")
       ->excludes("--discover")
       ->excludes("--topology")
+      ->excludes("--join")
+      ->excludes("--join-url")
+      ->excludes("--join-ca")
       ->excludes("--node-name")
       ->excludes("--state-dir");
   if (const auto code = ParseCommandLine(app, argc, argv); code.has_value()) return *code;

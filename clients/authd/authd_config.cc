@@ -1,5 +1,6 @@
 #include "clients/authd/authd_config.h"
 
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,10 @@ bool IsCertificateLifetime(absl::Duration lifetime) {
   return lifetime >= kShortest && lifetime <= kLongest;
 }
 
+bool HasDoorForUsers(const auth::v1::Authd& config) {
+  return config.listen() != kNoSocket || config.has_oidc();
+}
+
 absl::Status CompleteAuthdConfig(auth::v1::Authd* config) {
   if (config->listen().empty()) config->set_listen(kAuthSocket);
   if (config->servers().empty()) config->set_servers(config->certificate());
@@ -35,14 +40,17 @@ absl::Status CompleteAuthdConfig(auth::v1::Authd* config) {
     if (!ok) problems.push_back(absl::StrCat(field, ": ", problem));
   };
   if (config->listen() == kNoSocket) {
-    check(config->has_oidc(), "listen", "\"off\" needs oidc; otherwise there is nothing to do");
+    check(config->has_oidc() || config->has_nodes(), "listen",
+          "\"off\" needs oidc or nodes; otherwise there is nothing to do");
   } else {
     check(CheckAbsolutePath(config->listen()).ok(), "listen", "must be an absolute path");
   }
-  for (const auto& [field, path] : {std::pair{"certificate", &config->certificate()},
-                                    {"key", &config->key()},
-                                    {"servers", &config->servers()}}) {
-    check(!path->empty(), field, "required: a PEM file");
+  const bool users = HasDoorForUsers(*config);
+  for (const auto& [field, path, required] :
+       {std::tuple{"certificate", &config->certificate(), users},
+        {"key", &config->key(), users},
+        {"servers", &config->servers(), true}}) {
+    check(!required || !path->empty(), field, "required: a PEM file");
     check(CheckAbsolutePath(*path).ok(), field, "must be an absolute path");
   }
   check(ParseSpiffeId(absl::StrCat("spiffe://", config->trust_domain(), "/user/a")).ok(),
@@ -52,6 +60,7 @@ absl::Status CompleteAuthdConfig(auth::v1::Authd* config) {
   check(config->log().level().empty() || IsLogLevel(config->log().level()), "log.level",
         "must be trace, debug, info, warn or error");
   if (config->has_oidc()) CompleteOidcConfig(config, &problems);
+  if (config->has_nodes()) CompleteNodesConfig(config, &problems);
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }

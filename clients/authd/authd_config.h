@@ -21,6 +21,17 @@ absl::Status CompleteAuthdConfig(auth::v1::Authd* config);
 bool IsCertificateLifetime(absl::Duration lifetime);
 inline constexpr char kCertificateLifetimes[] = "must be 5m..168h";
 
+// False: only agents get certificates here. The authority of users is not needed then.
+bool HasDoorForUsers(const auth::v1::Authd& config);
+
+// The limits of a node's certificate's lifetime.
+inline constexpr absl::Duration kNodeCertificateLifetime = absl::Hours(24);
+inline constexpr absl::Duration kShortestNodeLifetime = absl::Minutes(1);
+inline constexpr absl::Duration kLongestNodeLifetime = absl::Hours(168);
+
+// Fills in the defaults of the section `nodes`, and adds its problems, "FIELD: PROBLEM".
+void CompleteNodesConfig(auth::v1::Authd* config, std::vector<std::string>* problems);
+
 // Fills in the defaults of the section `oidc`, and adds its problems, "FIELD: PROBLEM".
 void CompleteOidcConfig(auth::v1::Authd* config, std::vector<std::string>* problems);
 

@@ -1,4 +1,4 @@
-// berth-authd: certificates for the users of a login node.
+// berth-authd: certificates for users, and for the agents of nodes.
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,10 +9,12 @@
 #include "clients/authd/authd.h"
 #include "clients/authd/authd_config.h"
 #include "clients/authd/issuing.h"
+#include "clients/authd/node_door.h"
 #include "clients/authd/oidc/token_door.h"
 #include "support/clock.h"
 #include "support/command_line.h"
 #include "support/config_file.h"
+#include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/version.h"
 
@@ -27,13 +29,31 @@ int Fail(const absl::Status& status) {
 struct Doors {
   std::unique_ptr<AuthDaemon> socket;       // null: none
   std::unique_ptr<oidc::TokenDoor> tokens;  // null: none
+  std::unique_ptr<NodeDoor> nodes;          // null: none
 };
 
+absl::Status OpenNodeDoor(const auth::v1::Authd& config, Doors* doors) {
+  const absl::StatusOr<std::shared_ptr<const CertificateIssuer>> issuer =
+      CertificateIssuer::OpenForNodes(config);
+  if (!issuer.ok()) return issuer.status();
+  absl::StatusOr<Admit> admit = AdmitByBerthd(config.nodes());
+  if (!admit.ok()) return admit.status();
+  absl::StatusOr<std::unique_ptr<NodeDoor>> nodes =
+      NodeDoor::Open(config.nodes(), *issuer, *std::move(admit), SystemClock());
+  if (!nodes.ok()) return nodes.status();
+  doors->nodes = *std::move(nodes);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Doors> OpenDoors(const auth::v1::Authd& config) {
+  Doors doors;
+  if (config.has_nodes()) {
+    if (absl::Status status = OpenNodeDoor(config, &doors); !status.ok()) return status;
+  }
+  if (!HasDoorForUsers(config)) return doors;
   const absl::StatusOr<std::shared_ptr<const CertificateIssuer>> issuer =
       CertificateIssuer::Open(config);
   if (!issuer.ok()) return issuer.status();
-  Doors doors;
   if (config.listen() != kNoSocket) {
     absl::StatusOr<std::unique_ptr<AuthDaemon>> socket = AuthDaemon::Create(config, *issuer);
     if (!socket.ok()) return socket.status();
@@ -82,16 +102,19 @@ int Serve(const std::string& path) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts
   signal(SIGPIPE, SIG_IGN);                       // a client that has left
+  LogForGrpc(LogLevel::kDebug);
   absl::StatusOr<Doors> doors = OpenDoors(config);
   if (!doors.ok()) return Fail(Located(doors.status(), places));
   if (geteuid() == 0) LogWarn("berth-authd runs as root, and needs no rights of root");
   LogInfo("berth-authd is ready", {{"listen", config.listen()},
                                    {"oidc", config.oidc().listen()},
+                                   {"nodes", config.nodes().listen()},
                                    {"trust_domain", config.trust_domain()}});
   const bool ended = RunUntilSignal(signals, *doors);
   LogInfo("berth-authd has stopped");
   FlushLog();
   doors->tokens.reset();
+  doors->nodes.reset();
   if (!ended) {  // threads wait for a directory server
     unlink(config.listen().c_str());
     _exit(0);
@@ -104,7 +127,7 @@ int Main(int argc, char** argv) {
   CLI::App app(
       "Gives users certificates for Berth. Users of this machine: berth asks it by itself, and the "
       "kernel and the machine's name services say who a user is. People elsewhere and CI: over "
-      "HTTPS, for tokens of trusted OpenID Connect issuers.",
+      "HTTPS, for tokens of trusted OpenID Connect issuers. Agents: over HTTPS, for join tokens.",
       "berth-authd");
   app.set_version_flag("--version", kBerthVersion);
   app.add_option("--config", config,

@@ -51,17 +51,6 @@ std::string RevocationText(const v1::AccessRevocation& revocation) {
   }
 }
 
-// Prints the message for -o json and yaml. False for the other formats.
-bool PrintMessage(Session& session, const google::protobuf::Message& message) {
-  if (session.options.format == Format::kJson) {
-    session.out() << JsonOf(message) << "\n";
-    return true;
-  }
-  if (session.options.format != Format::kYaml) return false;
-  session.out() << YamlOf(message);
-  return true;
-}
-
 // ---- whoami
 
 std::string WhoText(const v1::WhoAmIResponse& who, const Session& session) {

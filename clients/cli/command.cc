@@ -68,6 +68,16 @@ CLI::App* AddNames(CLI::App& noun, Session& session, const std::string& verb,
   return command;
 }
 
+bool PrintMessage(Session& session, const google::protobuf::Message& message) {
+  if (session.options.format == Format::kJson) {
+    session.out() << JsonOf(message) << "\n";
+    return true;
+  }
+  if (session.options.format != Format::kYaml) return false;
+  session.out() << YamlOf(message);
+  return true;
+}
+
 ExitCode ForEachName(Session& session, const std::vector<std::string>& names,
                      const std::function<absl::Status(const std::string&)>& each) {
   ExitCode first = ExitCode::kOk;

@@ -21,6 +21,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
 void AddJobCommands(CLI::App& app, Session& session);
 void AddQueueCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
+void AddJoinTokenCommands(CLI::App& node, Session& session);  // node token
 void AddHyperNodeCommands(CLI::App& app, Session& session);  // and topology
 void AddClusterCommands(CLI::App& app, Session& session);
 void AddAccessCommands(CLI::App& app, Session& session);  // and whoami
@@ -42,6 +43,9 @@ extern const CLI::Validator kIsDuration;  // "1h30m"
 extern const CLI::Validator kIsKeyValue;  // "key=value"
 absl::Duration DurationFrom(const std::string& text);
 std::pair<std::string, std::string> KeyValueFrom(const std::string& text);
+
+// Prints the message for -o json and yaml. False for the other formats.
+bool PrintMessage(Session& session, const google::protobuf::Message& message);
 
 // Runs `each` for every name, prints every error, and returns the first code that is not kOk.
 ExitCode ForEachName(Session& session, const std::vector<std::string>& names,

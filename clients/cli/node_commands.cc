@@ -267,6 +267,7 @@ void AddNodeCommands(CLI::App& app, Session& session) {
                return client.DeleteNode(name);
              });
            });
+  AddJoinTokenCommands(noun, session);
 }
 
 }  // namespace berth

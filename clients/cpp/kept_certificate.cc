@@ -28,21 +28,22 @@ std::string ReadText(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-absl::Status Replace(const std::string& path, const std::string& text) {
+}  // namespace
+
+absl::Status KeepSecret(const std::string& path, const std::string& text) {
   const std::string next = absl::StrCat(path, ".", getpid());
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return NoUse("cannot write", next);
-  const ssize_t written = write(fd, text.data(), text.size());
+  const bool written =
+      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
   close(fd);
-  if (written != static_cast<ssize_t>(text.size()) || rename(next.c_str(), path.c_str()) != 0) {
+  if (!written || rename(next.c_str(), path.c_str()) != 0) {
     absl::Status status = NoUse("cannot write", path);
     unlink(next.c_str());
     return status;
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> CertificateDirectory() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
@@ -85,9 +86,9 @@ KeptCertificate LookAtCertificate(const TlsFiles& files) {
 
 absl::Status KeepCertificate(const TlsFiles& files, const std::string& certificate,
                              const std::string& key, const std::string& servers) {
-  absl::Status status = Replace(files.ca, servers);
+  absl::Status status = KeepSecret(files.ca, servers);
   if (!status.ok()) return status;
-  return Replace(files.certificate, absl::StrCat(certificate, key));
+  return KeepSecret(files.certificate, absl::StrCat(certificate, key));
 }
 
 absl::StatusOr<bool> ForgetCertificate(const TlsFiles& files) {

@@ -28,9 +28,13 @@ struct KeptCertificate {
 };
 KeptCertificate LookAtCertificate(const TlsFiles& files);
 
-// All PEM. Each file is replaced as a whole: another process reads the old one or the new one.
+// Each file is replaced as a whole: another process, and this one after a crash of the machine,
+// reads the old one or the new one. All PEM.
 absl::Status KeepCertificate(const TlsFiles& files, const std::string& certificate,
                              const std::string& key, const std::string& servers);
+
+// One such file, for the user alone.
+absl::Status KeepSecret(const std::string& path, const std::string& text);
 
 // False: there was none. FAILED_PRECONDITION: the file cannot be removed.
 absl::StatusOr<bool> ForgetCertificate(const TlsFiles& files);

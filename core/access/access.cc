@@ -17,7 +17,7 @@ constexpr VerbSet kQueueAdmin =
 constexpr VerbSet kOperator = (kQueueAdmin - VerbSet{Verb::kGrant}) |
                               VerbSet{Verb::kOperateCluster, Verb::kManageNodes, Verb::kReadAudit};
 constexpr VerbSet kAdmin =
-    kOperator | VerbSet{Verb::kMaintainCluster, Verb::kSubmitFor, Verb::kGrant};
+    kOperator | VerbSet{Verb::kMaintainCluster, Verb::kAdmitNodes, Verb::kSubmitFor, Verb::kGrant};
 static_assert(kAdmin.size() == kVerbs);
 
 constexpr std::array<BuiltInRole, 5> kBuiltIn = {{{"viewer", kViewer},
@@ -202,7 +202,15 @@ bool IsAccessName(absl::string_view name) {
 
 std::span<const BuiltInRole> BuiltInRoles() { return kBuiltIn; }
 
+bool AccessChange::ChangesRights() const {
+  AccessChange of_tokens;
+  of_tokens.join_tokens = join_tokens;
+  return !(*this == of_tokens);
+}
+
 absl::Status AccessRules::Check(const AccessChange& change) const {
+  if (absl::Status status = join_tokens_.Check(change.join_tokens); !status.ok()) return status;
+  if (!change.ChangesRights()) return absl::OkStatus();
   return Checker(*this).Run(change);
 }
 
@@ -228,12 +236,14 @@ void AccessRules::Apply(const AccessChange& change) {
   }
   for (const Revocation& revocation : change.readmit) revocations_.erase(revocation);
   for (const Revocation& revocation : change.refuse) revocations_.insert(revocation);
+  join_tokens_.Apply(change.join_tokens);
 }
 
 AccessChange AccessRules::AsChange() const {
   AccessChange change{.enforce = enforced_,
                       .grant = SortedGrants(),
-                      .refuse = {revocations_.begin(), revocations_.end()}};
+                      .refuse = {revocations_.begin(), revocations_.end()},
+                      .join_tokens = join_tokens_.AsChange()};
   for (const auto& [name, verbs] : roles_) {
     CustomRole& role = change.set_roles.emplace_back();
     role.name = name;

@@ -23,6 +23,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "core/access/join_tokens.h"
 #include "core/access/verbs.h"
 #include "core/model/ids.h"
 
@@ -99,7 +100,10 @@ struct AccessChange {
   std::vector<Grant> grant;
   std::vector<Revocation> readmit;
   std::vector<Revocation> refuse;
+  JoinTokenChange join_tokens;
 
+  // False: nobody may do more or less than before.
+  bool ChangesRights() const;
   bool empty() const { return *this == AccessChange{}; }
   bool operator==(const AccessChange&) const = default;
 };
@@ -123,6 +127,8 @@ class AccessRules {
   void Apply(const AccessChange& change);
   // The change that makes these rules out of none, sorted: how they are stored.
   AccessChange AsChange() const;
+
+  const JoinTokens& join_tokens() const { return join_tokens_; }
 
   // Built-in ones too; nullptr if there is none.
   const VerbSet* FindRole(absl::string_view name) const;
@@ -159,6 +165,7 @@ class AccessRules {
   GrantsBySubject grants_;  // sorted vectors, none empty
   size_t grant_count_ = 0;
   std::set<Revocation> revocations_;
+  JoinTokens join_tokens_;
 };
 
 // Whether the verb is allowed at the path; `owner`: the principal owns the job that it is about.

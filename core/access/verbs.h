@@ -20,6 +20,7 @@ enum class Verb : uint8_t {
   kOperateCluster,   // cordon, drain, uncordon; HyperNodes; pause and resume
   kMaintainCluster,  // back up, reload the configuration, finalize an upgrade
   kManageNodes,      // delete nodes; tokens with which agents join; revoke nodes
+  kAdmitNodes,       // say of nodes that they may have certificates: what berth-authd asks
   kReadAudit,        // who did what
   // Over a queue and those below it.
   kReadQueue,    // its settings, sums and shares
@@ -33,7 +34,7 @@ enum class Verb : uint8_t {
   kExec,         // run commands in its tasks
   kGrant,        // grant and revoke roles, no more than one has oneself
 };
-inline constexpr size_t kVerbs = 15;
+inline constexpr size_t kVerbs = 16;
 
 // "job.read". Stable: rules are stored by these names.
 absl::string_view NameOf(Verb verb);
@@ -81,9 +82,9 @@ class VerbSet {
   uint32_t bits_ = 0;
 };
 
-inline constexpr VerbSet kClusterVerbs = {Verb::kReadCluster, Verb::kOperateCluster,
+inline constexpr VerbSet kClusterVerbs = {Verb::kReadCluster,     Verb::kOperateCluster,
                                           Verb::kMaintainCluster, Verb::kManageNodes,
-                                          Verb::kReadAudit};
+                                          Verb::kAdmitNodes,      Verb::kReadAudit};
 constexpr bool IsOverCluster(Verb verb) { return kClusterVerbs.Has(verb); }
 
 }  // namespace berth

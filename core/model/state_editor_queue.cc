@@ -177,7 +177,7 @@ void StateEditor::SetRequestMix(RequestMix mix) {
 
 void StateEditor::ChangeAccess(const AccessChange& change) {
   state_.access_.Apply(change);
-  ++state_.access_version_;
+  if (change.ChangesRights()) ++state_.access_version_;
   if (facts()) state_.dirty_.access = true;
 }
 

@@ -115,6 +115,8 @@ void FindUser(const config::v1::Access& access, const CertificateNames& certific
     TakeIdentity(ids[0], access.trust_domain(), certificate, caller);
   } else if (caller->of_users) {
     caller->why_unknown = "a certificate of the users' authority without the identity of a user";
+  } else if (caller->of_nodes) {
+    caller->why_unknown = "a certificate of the nodes' authority without the identity of a node";
   } else if (!access.certificates().empty()) {
     ApplyRules(access, certificate, caller);
   } else if (certificate.common_name.empty()) {
@@ -123,9 +125,14 @@ void FindUser(const config::v1::Access& access, const CertificateNames& certific
     caller->proof = Proof::kCommonName;
     SetName(certificate.common_name, caller);
   }
-  if (!caller->of_users || caller->principal.kind == Principal::Kind::kUser) return;
-  caller->principal = {};
-  caller->why_unknown = "a certificate of the users' authority with the identity of a node";
+  const bool is_node = caller->principal.kind == Principal::Kind::kNode;
+  if (caller->of_users && is_node) {
+    caller->principal = {};
+    caller->why_unknown = "a certificate of the users' authority with the identity of a node";
+  } else if (caller->of_nodes && !is_node && !caller->principal.name.empty()) {
+    caller->principal = {};
+    caller->why_unknown = "a certificate of the nodes' authority with the identity of a user";
+  }
 }
 
 }  // namespace
@@ -171,12 +178,13 @@ Caller CallerWithoutTls(const config::v1::Access& access) {
 }
 
 Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate,
-                  bool of_users) {
+                  bool of_users, bool of_nodes) {
   Caller caller{.principal = {},
                 .why_unknown = {},
                 .of_users = of_users,
+                .of_nodes = of_nodes,
                 .tls = true,
-                .common_name = of_users ? std::string() : certificate.common_name,
+                .common_name = of_users || of_nodes ? std::string() : certificate.common_name,
                 .serial = certificate.serial,
                 .expires = certificate.not_after};
   const std::vector<SpiffeId> ids = IdentitiesIn(certificate);
@@ -200,9 +208,9 @@ Actor ActorOf(const Caller& caller, absl::string_view address) {
 }
 
 absl::Status MayBeAgentOf(const Caller& caller, absl::string_view node, bool identities) {
-  const bool may_be_any = !caller.by_identity && !caller.of_users && !identities;
-  if (may_be_any) return absl::OkStatus();
-  if (!caller.by_identity && !caller.of_users) {
+  const bool anybody = !caller.by_identity && !caller.of_users && !caller.of_nodes;
+  if (anybody && !identities) return absl::OkStatus();
+  if (anybody) {
     return absl::PermissionDeniedError(absl::StrCat(
         "agents need the identity of their node in the certificate (access.nodeIdentities), ",
         "here that of ", Quoted(node)));

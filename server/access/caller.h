@@ -39,6 +39,7 @@ struct Caller {
   bool administrator = false;  // by the configuration: may do everything
   bool by_identity = false;    // the certificate has identities of Berth's form
   bool of_users = false;       // the authority of users signed it: no agent, and no common name
+  bool of_nodes = false;       // the authority of nodes signed it: no user, and no common name
   bool tls = false;            // with a certificate of the authority
   std::string common_name;     // of the certificate; empty if it has none, or several
   std::string serial;          // of the certificate
@@ -50,10 +51,11 @@ struct Caller {
 
 inline constexpr char kDefaultTrustDomain[] = "berth";
 
-// `access` is completed. `of_users`: access.user_authorities has signed the certificate.
+// `access` is completed. `of_users`: access.user_authorities has signed the certificate;
+// `of_nodes`: access.node_authorities has.
 Caller CallerWithoutTls(const config::v1::Access& access);
 Caller CallerFrom(const config::v1::Access& access, const CertificateNames& certificate,
-                  bool of_users);
+                  bool of_users, bool of_nodes = false);
 
 bool IsAdministrator(const config::v1::Administrators& administrators, const Principal& principal);
 

@@ -57,6 +57,14 @@ RpcNeed NeedOf(Rpc rpc) {
       return {Verb::kOperateCluster, Over::kCluster, "resume the cluster"};
     case Rpc::kNodeServiceDeleteNode:
       return {Verb::kManageNodes, Over::kCluster, "delete nodes"};
+    case Rpc::kNodeServiceCreateJoinToken:
+      return {Verb::kManageNodes, Over::kCluster, "create join tokens"};
+    case Rpc::kNodeServiceListJoinTokens:
+      return {Verb::kManageNodes, Over::kCluster, "list join tokens"};
+    case Rpc::kNodeServiceRevokeJoinToken:
+      return {Verb::kManageNodes, Over::kCluster, "revoke join tokens"};
+    case Rpc::kNodeServiceAdmitNode:
+      return {Verb::kAdmitNodes, Over::kCluster, "admit nodes"};
     case Rpc::kClusterServiceBackup:
       return {Verb::kMaintainCluster, Over::kCluster, "back up the cluster"};
     case Rpc::kClusterServiceReloadConfig:

@@ -189,6 +189,13 @@ bool HasAdministrator(const AccessRules& rules) {
 
 }  // namespace
 
+absl::Status CheckFormatOfAccess(uint32_t format) {
+  if (format >= kFormatOfAccess) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("access rules need store format ", kFormatOfAccess, ", and the store has ",
+                   format, ": run `berth cluster finalize` first"));
+}
+
 absl::StatusOr<AccessChange> AccessChangeFrom(const ClusterState& state,
                                               const v1::ChangeAccessRequest& request) {
   Findings findings;

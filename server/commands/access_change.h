@@ -12,6 +12,9 @@
 
 namespace berth {
 
+// FAILED_PRECONDITION: a store of this format does not hold access rules (kFormatOfAccess).
+absl::Status CheckFormatOfAccess(uint32_t format);
+
 // INVALID_ARGUMENT with the path of each field that is missing or unknown; NOT_FOUND: queues.
 // Reader lock or loop thread, as the next.
 absl::StatusOr<AccessChange> AccessChangeFrom(const ClusterState& state,

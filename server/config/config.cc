@@ -251,10 +251,13 @@ void CheckAccess(const FieldPath& root, const Server& config, Findings& findings
   CheckAccessNames(administrators, "users", access.administrators().users(), findings);
   CheckAccessNames(administrators, "groups", access.administrators().groups(), findings);
   const bool tls = !TlsFilesOf(config.tls()).empty();
-  if (!access.user_authorities().empty()) {
-    const absl::Status file = CheckAbsolutePath(access.user_authorities());
-    if (!file.ok()) findings.Invalid({path, "user_authorities"}, std::string(file.message()));
-    if (!tls) findings.Invalid({path, "user_authorities"}, "has no effect without tls");
+  for (const auto& [field, authorities] :
+       {std::pair{"user_authorities", &access.user_authorities()},
+        {"node_authorities", &access.node_authorities()}}) {
+    if (authorities->empty()) continue;
+    const absl::Status file = CheckAbsolutePath(*authorities);
+    if (!file.ok()) findings.Invalid({path, field}, std::string(file.message()));
+    if (!tls) findings.Invalid({path, field}, "has no effect without tls");
   }
   if (access.node_identities() && !tls) {
     findings.Invalid({path, "node_identities"}, "has no effect without tls");

@@ -64,12 +64,8 @@ absl::Status ChangeAccessIn(Turn& turn, Rights& rights, const ServiceContext& co
   const bool any = !administrators.users().empty() || !administrators.groups().empty();
   absl::Status status = CheckAccessChange(turn.state(), rights, *change, any);
   if (!status.ok() || request.validate_only() || change->empty()) return status;
-  const uint32_t format = context.store->Format();
-  if (format < kFormatOfAccess) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("access rules need store format ", kFormatOfAccess, ", and the store has ",
-                     format, ": run `berth cluster finalize` first"));
-  }
+  status = CheckFormatOfAccess(context.store->Format());
+  if (!status.ok()) return status;
   LogInfo("the access rules are changed", {{"by", by},
                                            {"granted", change->grant.size()},
                                            {"revoked", change->revoke.size()},

@@ -53,24 +53,25 @@ CallerBook::CallerBook(config::v1::Access access, std::string authorities, Clock
       clock_(clock),
       without_tls_(std::make_shared<const Caller>(CallerWithoutTls(access_))) {}
 
-absl::StatusOr<bool> CallerBook::IsOfUsers(const std::string& certificate,
-                                           const std::string& chain) const {
-  if (access_.user_authorities().empty()) return false;
-  return IsIssuedThrough(certificate, chain, ContentsOf(authorities_),
-                         ContentsOf(access_.user_authorities()));
+bool CallerBook::IsOf(const std::string& file, const std::string& certificate,
+                      const std::string& chain) const {
+  if (file.empty()) return false;
+  const absl::StatusOr<bool> signed_it =
+      IsIssuedThrough(certificate, chain, ContentsOf(authorities_), ContentsOf(file));
+  if (signed_it.ok()) return *signed_it;
+  LogWarn("cannot tell which authority signed a certificate", {{"error", signed_it.status()}});
+  return true;
 }
 
-// A certificate whose path cannot be followed counts as one of the users' authority.
 Caller CallerBook::FindOut(const std::string& certificate, const std::string& chain) const {
-  const absl::StatusOr<bool> of_users = IsOfUsers(certificate, chain);
-  if (!of_users.ok()) {
-    LogWarn("cannot tell which authority signed a certificate", {{"error", of_users.status()}});
-  }
+  const bool of_users = IsOf(access_.user_authorities(), certificate, chain);
+  const bool of_nodes = IsOf(access_.node_authorities(), certificate, chain);
   const absl::StatusOr<CertificateNames> names = ReadCertificateNames(certificate);
-  if (names.ok()) return CallerFrom(access_, *names, of_users.value_or(true));
+  if (names.ok()) return CallerFrom(access_, *names, of_users, of_nodes);
   Caller caller;
   caller.tls = true;
-  caller.of_users = of_users.value_or(true);
+  caller.of_users = of_users;
+  caller.of_nodes = of_nodes;
   caller.why_unknown = std::string(names.status().message());
   return caller;
 }
@@ -83,7 +84,7 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
   const absl::string_view key =
       pem.size() == 1 ? absl::string_view(pem[0].data(), pem[0].size()) : absl::string_view();
   // What was found out changes only with the files of the authorities.
-  const bool lasts = access_.user_authorities().empty();
+  const bool lasts = access_.user_authorities().empty() && access_.node_authorities().empty();
   const absl::Duration now = lasts ? absl::ZeroDuration() : clock_->Steady();
   {
     absl::ReaderMutexLock lock(&mutex_);

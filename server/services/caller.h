@@ -47,7 +47,10 @@ class CallerBook {
   };
 
   Caller FindOut(const std::string& certificate, const std::string& chain) const;
-  absl::StatusOr<bool> IsOfUsers(const std::string& certificate, const std::string& chain) const;
+  // Whether an authority in the file has signed the certificate; false without a file. A
+  // certificate whose path cannot be followed counts as one of each authority, and is nobody's.
+  bool IsOf(const std::string& file, const std::string& certificate,
+            const std::string& chain) const;
 
   const config::v1::Access access_;
   const std::string authorities_;

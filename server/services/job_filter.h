@@ -33,10 +33,6 @@ class JobMatcher {
   Time submitted_after_ = absl::InfinitePast();
 };
 
-// Matches the whole text; '*' in the pattern matches any text, '?' one byte. O(product of the
-// lengths) at worst, without recursion.
-bool MatchesPattern(absl::string_view text, absl::string_view pattern);
-
 }  // namespace berth
 
 #endif  // BERTH_SERVER_SERVICES_JOB_FILTER_H_

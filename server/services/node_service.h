@@ -35,6 +35,19 @@ class NodeService final : public v1::NodeService::CallbackService {
   grpc::ServerUnaryReactor* DeleteNode(grpc::CallbackServerContext* context,
                                        const v1::DeleteNodeRequest* request,
                                        v1::DeleteNodeResponse* response) override;
+  // node_service_join.cc
+  grpc::ServerUnaryReactor* CreateJoinToken(grpc::CallbackServerContext* context,
+                                            const v1::CreateJoinTokenRequest* request,
+                                            v1::CreateJoinTokenResponse* response) override;
+  grpc::ServerUnaryReactor* ListJoinTokens(grpc::CallbackServerContext* context,
+                                           const v1::ListJoinTokensRequest* request,
+                                           v1::ListJoinTokensResponse* response) override;
+  grpc::ServerUnaryReactor* RevokeJoinToken(grpc::CallbackServerContext* context,
+                                            const v1::RevokeJoinTokenRequest* request,
+                                            v1::RevokeJoinTokenResponse* response) override;
+  grpc::ServerUnaryReactor* AdmitNode(grpc::CallbackServerContext* context,
+                                      const v1::AdmitNodeRequest* request,
+                                      v1::AdmitNodeResponse* response) override;
 
  private:
   // What the operator wants for the node as it is.

@@ -10,7 +10,8 @@ namespace {
 constexpr size_t kAskedTogether = 256;
 
 bool ChangesAccess(const Event& event) {
-  return std::holds_alternative<AccessChanged>(event.body) ||
+  const auto* access = std::get_if<AccessChanged>(&event.body);
+  return (access != nullptr && access->change.ChangesRights()) ||
          std::holds_alternative<QueueDeleted>(event.body);  // its grants end
 }
 

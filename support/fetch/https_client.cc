@@ -58,6 +58,10 @@ void SetRequest(CURL* curl, const HttpsRequest& request, curl_slist* headers) {
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, absl::ToInt64Milliseconds(kConnectPatience));
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, absl::ToInt64Milliseconds(request.patience));
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+  if (!request.client_file.empty()) {
+    curl_easy_setopt(curl, CURLOPT_SSLCERT, request.client_file.c_str());
+    curl_easy_setopt(curl, CURLOPT_SSLKEY, request.client_file.c_str());
+  }
   if (request.body.empty()) return;
   curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
   curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.data());

@@ -25,7 +25,8 @@ struct HttpsRequest {
   // Empty: GET. Otherwise POST.
   std::string body;
   std::string content_type;
-  size_t most_bytes = size_t{1} << 20;          // of the answer
+  std::string client_file;              // PEM file: the client's certificate and its key; "" = none
+  size_t most_bytes = size_t{1} << 20;  // of the answer
   absl::Duration patience = absl::Seconds(10);  // for all of it
 };
 

@@ -17,6 +17,7 @@ inline constexpr size_t kMaxTokenBytes = size_t{16} << 10;
 // Paths of the HTTPS server.
 inline constexpr char kLoginPath[] = "/v1/login";
 inline constexpr char kCertificatePath[] = "/v1/certificate";
+inline constexpr char kNodeCertificatePath[] = "/v1/node-certificate";
 
 }  // namespace berth
 

@@ -78,4 +78,32 @@ absl::StatusOr<bool> IsIssuedThrough(absl::string_view certificate, absl::string
   return false;
 }
 
+absl::Status CheckIssuedTo(absl::string_view certificate, absl::string_view authority,
+                           absl::Time now) {
+  const absl::StatusOr<Certificates> sent = ReadAll(certificate);
+  const absl::StatusOr<Certificates> roots = ReadAll(authority);
+  for (const auto* list : {&sent, &roots}) {
+    if (!list->ok()) return list->status();
+  }
+  if (sent->empty() || roots->empty()) {
+    return absl::InvalidArgumentError("there is no certificate");
+  }
+  const OwnedStore store(X509_STORE_new());
+  X509_STORE_add_cert(store.get(), roots->front().get());
+  const OwnedStack untrusted(sk_X509_new_null());
+  for (const OwnedX509& one : *sent) sk_X509_push(untrusted.get(), one.get());
+  const OwnedPath path(X509_STORE_CTX_new());
+  if (X509_STORE_CTX_init(path.get(), store.get(), sent->front().get(), untrusted.get()) != 1 ||
+      X509_STORE_CTX_set_purpose(path.get(), X509_PURPOSE_SSL_CLIENT) != 1) {
+    return OpenSslError("the certificate's path");
+  }
+  X509_STORE_CTX_set_flags(path.get(), X509_V_FLAG_PARTIAL_CHAIN);  // it need not be a root
+  X509_STORE_CTX_set_time(path.get(), 0, absl::ToTimeT(now));
+  if (X509_verify_cert(path.get()) == 1) return absl::OkStatus();
+  const int error = X509_STORE_CTX_get_error(path.get());
+  ERR_clear_error();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the certificate: ", X509_verify_cert_error_string(error)));
+}
+
 }  // namespace berth

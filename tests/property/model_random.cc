@@ -90,6 +90,28 @@ EventBody RandomEvents::AccessEvent() {
                     AnyQueue(),
                     std::string(BuiltInRoles()[static_cast<size_t>(Up(5))].name)};
   AccessChange change{.enforce = Chance(3)};
+  if (Chance(3)) {
+    const std::string id(JoinTokens::kIdBytes, static_cast<char>('0' + Up(3)));
+    const std::string hash(JoinTokens::kHashBytes, 'h');
+    switch (Up(3)) {
+      case 0:
+        change.join_tokens.drop = {id};
+        break;
+      case 1:
+        change.join_tokens.redeem = {{id, "n1", hash}};
+        break;
+      default:
+        change.join_tokens.create = {{.id = id,
+                                      .secret_hash = hash,
+                                      .nodes = "n*",
+                                      .uses_left = static_cast<uint32_t>(Up(3)),
+                                      .expires = absl::UnixEpoch() + absl::Hours(Up(100)),
+                                      .created_by = "",
+                                      .last_node = "",
+                                      .last_request = ""}};
+    }
+    return AccessChanged{std::move(change)};
+  }
   (Chance(3) ? change.revoke : change.grant).push_back(grant);
   return AccessChanged{std::move(change)};
 }

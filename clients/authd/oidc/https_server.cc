@@ -102,6 +102,26 @@ int ImportPair(CertificatePem pem, gnutls_pcert_st** chain, unsigned* length,
   return 0;
 }
 
+gnutls_session_t SessionOf(MHD_Connection* connection) {
+  const MHD_ConnectionInfo* info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+  return static_cast<gnutls_session_t>(info->tls_session);
+}
+
+// PEM; "" without one. The handshake has checked that the client holds its key.
+std::string ClientCertificateOf(MHD_Connection* connection) {
+  unsigned count = 0;
+  const gnutls_datum_t* chain = gnutls_certificate_get_peers(SessionOf(connection), &count);
+  std::string pem;
+  for (unsigned i = 0; chain != nullptr && i < count && i < kMaxChain; ++i) {
+    gnutls_datum_t text{};
+    if (gnutls_pem_base64_encode2("CERTIFICATE", &chain[i], &text) < 0) return "";
+    pem.append(reinterpret_cast<const char*>(text.data), text.size);
+    gnutls_free(text.data);
+  }
+  return pem;
+}
+
 }  // namespace
 
 // A request whose body is arriving.
@@ -131,7 +151,11 @@ struct HttpsServer::Callbacks {
     }
     server->connections_.Asked(FdOf(connection));
     const Route& route = server->routes_.at(request->path);
-    return Answer(server, connection, route.handler(request->body, PeerOf(connection)));
+    HttpsCall call{.body = std::move(request->body), .peer = PeerOf(connection), .certificate = ""};
+    if (server->clients_ == Clients::kMayHaveCertificates) {
+      call.certificate = ClientCertificateOf(connection);
+    }
+    return Answer(server, connection, route.handler(call));
   }
 
   static MHD_Result Answer(HttpsServer* server, MHD_Connection* connection,
@@ -153,9 +177,11 @@ struct HttpsServer::Callbacks {
     }
     server->connections_.Opened(FdOf(connection));
     // The handshake comes next, and asks for the certificate.
-    const MHD_ConnectionInfo* info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    gnutls_session_set_ptr(static_cast<gnutls_session_t>(info->tls_session), server);
+    gnutls_session_t session = SessionOf(connection);
+    gnutls_session_set_ptr(session, server);
+    if (server->clients_ == Clients::kMayHaveCertificates) {
+      gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
+    }
   }
 
   static int GiveCertificate(gnutls_session_t session, const gnutls_cert_retr_st* /*info*/,
@@ -187,13 +213,14 @@ struct HttpsServer::Callbacks {
 
 absl::StatusOr<std::unique_ptr<HttpsServer>> HttpsServer::Start(const std::string& address,
                                                                 ServerCertificate certificate,
-                                                                Routes routes) {
+                                                                Routes routes, Clients clients) {
   const auto failed = [&](absl::string_view why) {
     return absl::UnavailableError(absl::StrCat("cannot listen for HTTPS on ", address, ": ", why));
   };
   const absl::StatusOr<Listeners> listeners = ListenOn(address);
   if (!listeners.ok()) return failed(listeners.status().message());
-  std::unique_ptr<HttpsServer> server(new HttpsServer(std::move(certificate), std::move(routes)));
+  std::unique_ptr<HttpsServer> server(
+      new HttpsServer(std::move(certificate), std::move(routes), clients));
   server->port_ = listeners->port;
   for (const int fd : listeners->fds) {
     MHD_Daemon* daemon = Callbacks::Listen(server.get(), fd);
@@ -207,8 +234,8 @@ absl::StatusOr<std::unique_ptr<HttpsServer>> HttpsServer::Start(const std::strin
   return server;
 }
 
-HttpsServer::HttpsServer(ServerCertificate certificate, Routes routes)
-    : certificate_(std::move(certificate)), routes_(std::move(routes)) {}
+HttpsServer::HttpsServer(ServerCertificate certificate, Routes routes, Clients clients)
+    : certificate_(std::move(certificate)), routes_(std::move(routes)), clients_(clients) {}
 
 HttpsServer::~HttpsServer() {
   for (MHD_Daemon* daemon : daemons_) MHD_stop_daemon(daemon);

@@ -34,8 +34,16 @@ struct HttpsReply {
   std::string body;  // JSON
 };
 
-// Runs on several threads at once. `body` is "" for GET; `peer` is "ADDRESS:PORT".
-using HttpsHandler = std::function<HttpsReply(const std::string& body, const std::string& peer)>;
+struct HttpsCall {
+  std::string body;  // "" for GET
+  std::string peer;  // "ADDRESS:PORT"
+  // PEM, with its chain: the client has proved that it holds the key. Nobody has verified who
+  // issued it. "" if it sent none, or was not asked for one.
+  std::string certificate;
+};
+
+// Runs on several threads at once.
+using HttpsHandler = std::function<HttpsReply(const HttpsCall& call)>;
 
 class HttpsServer {
  public:
@@ -44,11 +52,13 @@ class HttpsServer {
     HttpsHandler handler;
   };
   using Routes = std::map<std::string, Route>;  // by path
+  enum class Clients { kAnonymous, kMayHaveCertificates };
 
   // "address:port"; port 0 picks a free one. UNAVAILABLE if it cannot listen there.
   static absl::StatusOr<std::unique_ptr<HttpsServer>> Start(const std::string& address,
                                                             ServerCertificate certificate,
-                                                            Routes routes);
+                                                            Routes routes,
+                                                            Clients clients = Clients::kAnonymous);
   // Closes all connections; waits for handlers that run.
   ~HttpsServer();
   HttpsServer(const HttpsServer&) = delete;
@@ -60,13 +70,14 @@ class HttpsServer {
   struct Request;
   struct Callbacks;  // libmicrohttpd's and GnuTLS's
 
-  HttpsServer(ServerCertificate certificate, Routes routes);
+  HttpsServer(ServerCertificate certificate, Routes routes, Clients clients);
   // The answer to a request whose header has arrived, or null: its body is awaited.
   std::unique_ptr<HttpsReply> CheckHeader(MHD_Connection* connection, const std::string& method,
                                           const std::string& path) const;
 
   ServerCertificate certificate_;
   const Routes routes_;
+  const Clients clients_;
   HttpConnections connections_{kTokenHttp};
   std::vector<MHD_Daemon*> daemons_;  // one for each address
   int port_ = 0;

@@ -13,21 +13,6 @@
 namespace berth::oidc {
 namespace {
 
-std::string JsonOf(const google::protobuf::Message& message) {
-  std::string json;
-  // Cannot fail: messages of texts in UTF-8.
-  if (!google::protobuf::util::MessageToJsonString(message, &json).ok()) return "{}\n";
-  return absl::StrCat(json, "\n");
-}
-
-HttpsReply RefusalReply(const absl::Status& status) {
-  auth::v1::CertificateAnswer answer;
-  answer.set_error(std::string(status.message()));
-  answer.set_retry(absl::IsUnavailable(status));
-  const int code = absl::IsUnavailable(status) ? 503 : absl::IsPermissionDenied(status) ? 403 : 400;
-  return {code, JsonOf(answer)};
-}
-
 absl::StatusOr<std::string> ReadAuthorities(const std::string& path) {
   if (path.empty()) return "";
   std::ifstream file(path, std::ios::binary);
@@ -48,12 +33,10 @@ absl::StatusOr<std::unique_ptr<TokenDoor>> TokenDoor::Open(
   if (!certificate.ok()) return certificate.status();
   std::unique_ptr<TokenDoor> door(new TokenDoor(config, std::move(issuer), make_fetch, clock));
   HttpsServer::Routes routes;
-  routes[kLoginPath] = {
-      "GET", [door = door.get()](const std::string&, const std::string&) { return door->Offer(); }};
-  routes[kCertificatePath] = {
-      "POST", [door = door.get()](const std::string& body, const std::string& peer) {
-        return door->Exchange(body, peer);
-      }};
+  routes[kLoginPath] = {"GET", [door = door.get()](const HttpsCall&) { return door->Offer(); }};
+  routes[kCertificatePath] = {"POST", [door = door.get()](const HttpsCall& call) {
+                                return door->Exchange(call.body, call.peer);
+                              }};
   absl::StatusOr<std::unique_ptr<HttpsServer>> server =
       HttpsServer::Start(config.listen(), *std::move(certificate), std::move(routes));
   if (!server.ok()) return server.status();
@@ -66,7 +49,7 @@ TokenDoor::TokenDoor(const auth::v1::Oidc& config, std::shared_ptr<const Certifi
     : config_(config),
       issuer_(std::move(issuer)),
       exchange_(config, make_fetch, clock),
-      clock_(clock) {}
+      refusals_(clock) {}
 
 HttpsReply TokenDoor::Offer() const {
   auth::v1::LoginOffer offer;
@@ -89,22 +72,8 @@ HttpsReply TokenDoor::Offer() const {
 HttpsReply TokenDoor::Exchange(const std::string& body, const std::string& peer) {
   const absl::StatusOr<auth::v1::CertificateAnswer> answer = Certify(body, peer);
   if (answer.ok()) return {200, JsonOf(*answer)};
-  LogRefusal(answer.status(), peer);
+  refusals_.Add(answer.status(), peer);
   return RefusalReply(answer.status());
-}
-
-void TokenDoor::LogRefusal(const absl::Status& status, const std::string& peer) {
-  absl::MutexLock lock(&mutex_);
-  if (clock_.Steady() - minute_ >= absl::Minutes(1)) {
-    if (refusals_ > kLoggedRefusals) {
-      LogWarn("further refusals", {{"count", refusals_ - kLoggedRefusals}});
-    }
-    minute_ = clock_.Steady();
-    refusals_ = 0;
-  }
-  if (++refusals_ <= kLoggedRefusals) {
-    LogWarn("no certificate", {{"peer", peer}, {"error", status}});
-  }
 }
 
 absl::StatusOr<auth::v1::CertificateAnswer> TokenDoor::Certify(const std::string& body,

@@ -5,19 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "berth/auth/v1/auth.pb.h"
 #include "clients/authd/issuing.h"
 #include "clients/authd/oidc/exchange.h"
 #include "clients/authd/oidc/https_server.h"
+#include "clients/authd/oidc/json_reply.h"
 #include "support/clock.h"
 
 namespace berth::oidc {
-
-inline constexpr int kLoggedRefusals = 100;  // a minute: strangers shall not fill a disk
 
 class TokenDoor {
  public:
@@ -37,15 +33,11 @@ class TokenDoor {
   HttpsReply Exchange(const std::string& body, const std::string& peer);
   absl::StatusOr<auth::v1::CertificateAnswer> Certify(const std::string& body,
                                                       const std::string& peer);
-  void LogRefusal(const absl::Status& status, const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const auth::v1::Oidc config_;
   const std::shared_ptr<const CertificateIssuer> issuer_;
   TokenExchange exchange_;
-  Clock& clock_;
-  absl::Mutex mutex_;
-  absl::Duration minute_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();  // began at
-  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;                                   // in this minute
+  RefusalLog refusals_;
   std::unique_ptr<HttpsServer> server_;  // last: its threads use the others
 };
 

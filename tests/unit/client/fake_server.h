@@ -162,6 +162,9 @@ class FakeNodes : public v1::NodeService::Service {
   BERTH_FAKE_UNARY(UncordonNode, UncordonNodeRequest, Node);
   BERTH_FAKE_UNARY(DrainNode, DrainNodeRequest, Node);
   BERTH_FAKE_UNARY(DeleteNode, DeleteNodeRequest, DeleteNodeResponse);
+  BERTH_FAKE_UNARY(CreateJoinToken, CreateJoinTokenRequest, CreateJoinTokenResponse);
+  BERTH_FAKE_UNARY(ListJoinTokens, ListJoinTokensRequest, ListJoinTokensResponse);
+  BERTH_FAKE_UNARY(RevokeJoinToken, RevokeJoinTokenRequest, RevokeJoinTokenResponse);
 
  private:
   Script& script_;

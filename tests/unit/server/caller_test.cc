@@ -174,6 +174,31 @@ TEST_CASE("caller: the authority of users makes users, and nothing else") {
   CHECK(absl::IsPermissionDenied(MayBeAgentOf(CallerFrom(access, names, true), "n1", false)));
 }
 
+TEST_CASE("caller: the authority of nodes makes nodes, and nothing else") {
+  config::v1::Access access = Default();
+  access.mutable_administrators()->add_users("ada");
+  CertificateNames names = Named("agent");
+  const Caller bare = CallerFrom(access, names, false, true);
+  CheckUnknown(bare, "a certificate of the nodes' authority without the identity of a node");
+  CHECK(bare.common_name.empty());
+  CHECK(absl::IsPermissionDenied(MayBeAgentOf(bare, "n1", false)));
+
+  names.uris = {"spiffe://berth/user/ada"};
+  const Caller user = CallerFrom(access, names, false, true);
+  CheckUnknown(user, "a certificate of the nodes' authority with the identity of a user");
+  CHECK_FALSE(user.administrator);
+  CHECK(absl::IsPermissionDenied(MayBeAgentOf(user, "n1", false)));
+
+  names.uris = {"spiffe://berth/node/n1"};
+  const Caller node = CallerFrom(access, names, false, true);
+  CHECK(MayBeAgentOf(node, "n1", true).ok());
+  CHECK(absl::IsPermissionDenied(MayBeAgentOf(node, "n2", true)));
+  // An authority of both makes neither.
+  CHECK(CallerFrom(access, names, true, true).principal.name.empty());
+  names.uris = {"spiffe://berth/user/ada"};
+  CHECK(CallerFrom(access, names, true, true).principal.name.empty());
+}
+
 TEST_CASE("caller: with nodeIdentities an agent needs the identity of its node") {
   CertificateNames names = Named("agent");
   CHECK(MayBeAgentOf(CallerFrom(Default(), names, false), "n1", true).message() ==

@@ -203,6 +203,25 @@ absl::Status TryExplain(Door& door, const Place& at, bool estimate) {
                   : Send(door.explain, &v1::ExplainService::Stub::ExplainJob, explain);
 }
 
+absl::Status TryCreateJoinToken(Door& door) {
+  v1::CreateJoinTokenRequest request;
+  request.set_nodes("n*");
+  return Send(door.nodes, &v1::NodeService::Stub::CreateJoinToken, request);
+}
+
+absl::Status TryRevokeJoinToken(Door& door) {
+  v1::RevokeJoinTokenRequest request;
+  request.set_id("none");
+  return Send(door.nodes, &v1::NodeService::Stub::RevokeJoinToken, request);
+}
+
+absl::Status TryAdmitNode(Door& door) {
+  v1::AdmitNodeRequest request;
+  request.set_node("n9");
+  request.set_serial("1a");
+  return Send(door.nodes, &v1::NodeService::Stub::AdmitNode, request);
+}
+
 absl::Status TryListTasks(Door& door, const Place& at) {
   v1::ListTasksRequest request;
   request.set_job(at.job);
@@ -242,6 +261,14 @@ absl::Status Try(Door& d, Rpc rpc, const Place& at) {
       return SendNamed(d.nodes, &Nodes::DrainNode, "n9");
     case Rpc::kNodeServiceDeleteNode:
       return SendNamed(d.nodes, &Nodes::DeleteNode, "n9");
+    case Rpc::kNodeServiceCreateJoinToken:
+      return TryCreateJoinToken(d);
+    case Rpc::kNodeServiceListJoinTokens:
+      return Send(d.nodes, &Nodes::ListJoinTokens, v1::ListJoinTokensRequest());
+    case Rpc::kNodeServiceRevokeJoinToken:
+      return TryRevokeJoinToken(d);
+    case Rpc::kNodeServiceAdmitNode:
+      return TryAdmitNode(d);
     case Rpc::kHyperNodeServiceGetHyperNode:
       return SendNamed(d.hyper_nodes, &v1::HyperNodeService::Stub::GetHyperNode, "none");
     case Rpc::kHyperNodeServiceListHyperNodes:

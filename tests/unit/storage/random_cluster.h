@@ -150,7 +150,7 @@ class RandomCluster {
     const Grant grant{.subject = {.kind = random_.Any(Subject::Kind::kGroup), .name = name},
                       .queue = Pick(state_.queues())->id,
                       .role = random_.Coin() ? "viewer" : "ci"};
-    switch (random_.Below(5)) {
+    switch (random_.Below(7)) {
       case 0:
         change.set_roles = {{.name = "ci", .verbs = {random_.Any(Verb::kGrant)}}};
         break;
@@ -162,10 +162,36 @@ class RandomCluster {
         if (!grants.empty()) change.revoke = {grants[random_.Below(grants.size())]};
         break;
       }
+      case 3:
+      case 4:
+        SomeJoinToken(change.join_tokens);
+        break;
       default:
         change.grant = {grant};
     }
     return AccessChanged{std::move(change)};
+  }
+
+  // Often used up, and then dropped.
+  void SomeJoinToken(JoinTokenChange& change) {
+    const auto& all = state_.access().join_tokens().all();
+    if (all.size() < 3) {
+      change.create = {{.id = absl::StrCat(absl::Hex(random_.Below(1'000'000), absl::kZeroPad16)),
+                        .secret_hash = std::string(JoinTokens::kHashBytes, 's'),
+                        .nodes = "n*",
+                        .uses_left = static_cast<uint32_t>(random_.Below(3)),
+                        .expires = absl::UnixEpoch() + absl::Seconds(random_.Count(1000)),
+                        .created_by = random_.Coin() ? "ada" : "",
+                        .last_node = "",
+                        .last_request = ""}};
+      return;
+    }
+    const std::string id = std::next(all.begin(), static_cast<int>(random_.Below(3)))->first;
+    if (random_.Below(3) == 0) {
+      change.drop = {id};
+    } else {
+      change.redeem = {{id, "n1", std::string(JoinTokens::kHashBytes, 'r')}};
+    }
   }
 
   // Two kinds. There are few names, so members often name nodes that come later or are gone.

@@ -10,6 +10,7 @@
 
 #include "core/model/event.h"
 #include "support/random.h"
+#include "tests/unit/storage/random_access.h"
 
 namespace berth {
 
@@ -542,24 +543,7 @@ class RandomValues {
   }
 
   // Not one that rules would accept.
-  AccessChange AnyAccessChange() {
-    return {.enforce = Coin(),
-            .revoke = List([this] { return AnyGrant(); }),
-            .delete_roles = Texts(),
-            .set_roles = List([this] {
-              return CustomRole{.name = Text(),
-                                .verbs = List([this] { return Any(Verb::kGrant); })};
-            }),
-            .grant = List([this] { return AnyGrant(); }),
-            .readmit = List([this] { return AnyRevocation(); }),
-            .refuse = List([this] { return AnyRevocation(); })};
-  }
-  Grant AnyGrant() {
-    return {.subject = {.kind = Any(Subject::Kind::kEveryone), .name = Text()},
-            .queue = QueueId{Uint32()},
-            .role = Text()};
-  }
-  Revocation AnyRevocation() { return {.kind = Any(Revocation::Kind::kSerial), .name = Text()}; }
+  AccessChange AnyAccessChange() { return RandomAccessChange(*this); }
 
   RunPrediction AnyPrediction() {
     if (Coin()) return {};
