@@ -41,6 +41,15 @@ absl::Status CheckNotRefused(const v1::AdmitNodeRequest& request, const ClusterS
   return absl::OkStatus();
 }
 
+// A token is no way to take the place of a node that works.
+absl::Status CheckNotReady(const std::string& name, const ClusterState& state) {
+  const Node* node = state.FindNode(name);
+  if (node == nullptr || node->status.state != NodeState::kReady) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("node ", Quoted(name),
+                   " is ready; a token admits it once its agent has been silent for a lease"));
+}
+
 }  // namespace
 
 absl::Status ValidateCreateJoinToken(const v1::CreateJoinTokenRequest& request) {
@@ -107,6 +116,7 @@ absl::StatusOr<AccessChange> AdmissionOf(const v1::AdmitNodeRequest& request,
   }
   if (IsLastUse(*token, request.node(), request.request_hash())) return AccessChange();
   if (token->uses_left == 0) return denied("is used up");
+  if (absl::Status status = CheckNotReady(request.node(), state); !status.ok()) return status;
   AccessChange change;
   change.join_tokens.redeem = {{token->id, request.node(), request.request_hash()}};
   return change;

@@ -29,7 +29,7 @@ AccessChange CreationOf(const v1::CreateJoinTokenRequest& request, const JoinTok
 
 // The change with which the node is admitted, of a valid request; empty if nothing changes: it has
 // no token, or the same request used the token last. PERMISSION_DENIED: it is not admitted. The
-// message names no node that the token is for.
+// message names no node that the token is for. UNAVAILABLE: an agent speaks for the node already.
 absl::StatusOr<AccessChange> AdmissionOf(const v1::AdmitNodeRequest& request,
                                          const ClusterState& state, absl::Time now);
 

@@ -25,10 +25,18 @@ class Site {
     Happen(CreationOf(request, made.key, "ada", state_, now));
     return made.text;
   }
-  void Happen(const AccessChange& change) {
-    const absl::Status status = Apply(state_, {kStart, AccessChanged{change}});
+  void Happen(const AccessChange& change) { Must(AccessChanged{change}); }
+  void Must(EventBody body) {
+    const absl::Status status = Apply(state_, {kStart, std::move(body)});
     INFO(status);
     REQUIRE(status.ok());
+  }
+  NodeId Register(const std::string& name) {
+    const NodeId id = state_.next_node_id();
+    NodeSpec spec;
+    spec.name = name;
+    Must(NodeRegistered{id, spec, 1, "agent", "boot", "version"});
+    return id;
   }
   absl::Status Admit(const std::string& node, const std::string& token, char request = 'r',
                      absl::Time now = kStart) {
@@ -106,6 +114,20 @@ TEST_CASE("join: a refused node is not admitted, with a token or its certificate
   refuse.refuse = {{Revocation::Kind::kSerial, "1a"}};
   site.Happen(refuse);
   CheckDenied(site.Admit("n2", ""), "the certificate of node \"n2\" is revoked");
+}
+
+TEST_CASE("join: a token does not take the place of a node that is connected") {
+  Site site;
+  const std::string token = site.Create("*", 2);
+  const NodeId id = site.Register("n1");
+  const absl::Status status = site.Admit("n1", token);
+  CHECK(absl::IsUnavailable(status));  // the agent tries again
+  CHECK_THAT(std::string(status.message()), Contains("node \"n1\" is ready"));
+  CHECK(site.tokens().all().begin()->second.uses_left == 2);
+  CHECK(site.Admit("n1", "").ok());  // a renewal
+  CHECK(site.Admit("n2", token).ok());
+  site.Must(NodeSilenced{id});
+  CHECK(site.Admit("n1", token, 'b').ok());
 }
 
 TEST_CASE("join: a new token drops those that have expired") {
