@@ -20,6 +20,7 @@
 #include "server/commands/default_queue.h"
 #include "server/config/config.h"
 #include "server/config/live.h"
+#include "server/config/options.h"
 #include "server/config/reload.h"
 #include "server/config/scheduling.h"
 #include "server/controllers/agent_gateway.h"
@@ -81,27 +82,6 @@ constexpr absl::Duration kFarewell = absl::Milliseconds(250);  // see StopCalls
 // Connections are cut this long before gRPC cancels their calls.
 constexpr absl::Duration kBeforeCancel = absl::Milliseconds(100);
 constexpr absl::Duration kGiveUp = absl::Seconds(1);
-
-LoopOptions LoopOptionsFrom(const config::v1::Server& config) {
-  LoopOptions options;
-  options.pending_commands = static_cast<size_t>(config.limits().pending_commands());
-  return options;
-}
-
-LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, GrantedLease granted_before) {
-  return {
-      .lease = DurationFrom(config.lease()),
-      .fence_margin = DurationFrom(config.fence_margin()),
-      .brake_share = config.silent_brake(),
-      .restore_hold = std::max(DurationFrom(config.lease()), DurationFrom(config.stop_lease())) +
-                      kForeignPatienceMargin,
-      .granted_before = granted_before};
-}
-
-AuditLimits AuditLimitsFrom(const config::v1::Server& config) {
-  return {.retention = DurationFrom(config.audit().retention()),
-          .max_bytes = static_cast<uint64_t>(config.audit().max_bytes())};
-}
 
 }  // namespace
 
@@ -356,13 +336,8 @@ void App::Parts::Wire() {
 void App::Parts::WireServices() {
   streams_ = std::make_unique<OpenStreams>(loop_.get(), read_executor_.get());
   loop_->AddListener(streams_.get());
-  const config::v1::Limits& limits = config_.limits();
-  shares_ = std::make_unique<UserShares>(
-      UserLimits{.requests = limits.requests_per_user(),
-                 .jobs = limits.submitted_jobs_per_user(),
-                 .streams = limits.streams_per_user(),
-                 .requests_per_second = limits.requests_per_second_per_user()});
-  owned_ = std::make_unique<OwnedJobs>(limits.active_jobs_per_user());
+  shares_ = std::make_unique<UserShares>(UserLimitsFrom(config_));
+  owned_ = std::make_unique<OwnedJobs>(config_.limits().active_jobs_per_user());
   loop_->Read([&](const ClusterState& state, uint64_t) { owned_->Begin(state); });
   loop_->AddObserver(owned_.get());
   context_ = {

@@ -43,8 +43,6 @@ constexpr absl::Duration kMaxDiskGrace = absl::Seconds(10);
 
 int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
-bool IsExecutable(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
-
 // A supervisor that ignores reasons still ends its task, but does not name the reason.
 TaskEvent BlamedEvent(TaskEvent event, const SupervisorStatus& status, const std::string& blame) {
   const bool named = status.takes_reasons || absl::StrContains(event.message, blame);
@@ -68,7 +66,7 @@ absl::StatusOr<std::unique_ptr<ProcessRunner>> ProcessRunner::Create(Options opt
 }
 
 absl::Status ProcessRunner::Init() {
-  if (!IsExecutable(options_.supervisor)) {
+  if (!access(options_.supervisor.c_str(), X_OK) == 0) {
     return absl::NotFoundError(
         absl::StrCat("supervisor program ", options_.supervisor, ": ", std::strerror(errno)));
   }
@@ -209,24 +207,6 @@ void ProcessRunner::Discard(const TaskId& id) {
   RemoveAll(id);
   std::erase_if(events_, [&](const TaskEvent& event) { return event.id == id; });
 }
-
-// Values from files of the node in place of their paths.
-absl::StatusOr<v1::TaskLaunch> ProcessRunner::WithFiles(const v1::TaskLaunch& launch) const {
-  v1::TaskLaunch complete = launch;
-  for (v1::EnvVar& variable : *complete.mutable_env()) {
-    if (variable.from_file().empty()) continue;
-    const absl::StatusOr<TaskUser> user = options_.isolation->Check(launch);
-    if (!user.ok()) return user.status();
-    absl::StatusOr<std::string> value = ReadValueAs(*user, variable.from_file());
-    if (!value.ok()) {
-      return BlameJob(absl::FailedPreconditionError(
-          absl::StrCat("env ", variable.name(), ": ", value.status().message())));
-    }
-    variable.set_value(*std::move(value));
-  }
-  return complete;
-}
-
 absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
                                                        const v1::TaskLaunch& launch,
                                                        const v1::Start& start) const {
@@ -244,7 +224,7 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
     if (spec.directory.empty()) spec.directory = image->working_directory;
     context.image = std::move(image->env);
   }
-  const absl::StatusOr<v1::TaskLaunch> complete = WithFiles(launch);
+  const absl::StatusOr<v1::TaskLaunch> complete = WithValuesOfFiles(*user, launch);
   if (!complete.ok()) return complete.status();
   const std::string directory = Directory(id);
   if (OpenDoor(id, options_.isolation->Door(launch, directory), user->uid)) {

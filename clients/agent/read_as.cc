@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "clients/agent/fault.h"
 
 namespace berth {
 namespace {
@@ -98,6 +99,19 @@ absl::StatusOr<std::string> ReadValueAs(const TaskUser& user, const std::string&
   if (value->find('\0') != std::string::npos) return CannotRead(path, "it contains NUL");
   if (!value->empty() && value->back() == '\n') value->pop_back();
   return value;
+}
+
+absl::StatusOr<v1::TaskLaunch> WithValuesOfFiles(const TaskUser& user, v1::TaskLaunch launch) {
+  for (v1::EnvVar& variable : *launch.mutable_env()) {
+    if (variable.from_file().empty()) continue;
+    absl::StatusOr<std::string> value = ReadValueAs(user, variable.from_file());
+    if (!value.ok()) {
+      return BlameJob(absl::FailedPreconditionError(
+          absl::StrCat("env ", variable.name(), ": ", value.status().message())));
+    }
+    variable.set_value(*std::move(value));
+  }
+  return launch;
 }
 
 }  // namespace berth

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "berth/v1/agent.pb.h"
 #include "clients/agent/task_users.h"
 
 namespace berth {
@@ -19,6 +20,10 @@ absl::StatusOr<std::string> ReadFileAs(const TaskUser& user, const std::string& 
 // NUL, and without a newline at its end.
 absl::StatusOr<std::string> ReadValueAs(const TaskUser& user, const std::string& path);
 inline constexpr size_t kMaxFileValue = size_t{32} << 10;
+
+// The launch with the values of such variables in place of their paths. The job is to blame for a
+// file that cannot be read.
+absl::StatusOr<v1::TaskLaunch> WithValuesOfFiles(const TaskUser& user, v1::TaskLaunch launch);
 
 }  // namespace berth
 

@@ -20,90 +20,83 @@ const std::map<Format, std::string>& FormatNames() {
 
 using Formats = std::vector<Format>;
 
+// Commands with the same formats.
+struct CommandsWith {
+  Formats formats;
+  std::vector<const char*> commands;
+};
+
 // Every command: tests/unit/cli/cli_formats_test.cc checks that none is missing.
-const std::map<std::string, Formats>& All() {
+std::vector<CommandsWith> Groups() {
   using F = Format;
-  static const Formats none, json = {F::kJson}, events = {F::kTable, F::kJson}, text = {F::kTable},
-                             names = {F::kTable, F::kName}, audit = {F::kTable, F::kWide, F::kJson},
-                             values = {F::kTable, F::kJson, F::kYaml},
-                             who = {F::kTable, F::kJson, F::kYaml, F::kName},
-                             all = {F::kTable, F::kWide, F::kJson, F::kYaml, F::kName};
-  static const auto* commands = new std::map<std::string, Formats>{{"apply", names},
-                                                                   {"submit", all},
-                                                                   {"exec", none},
-                                                                   {"version", none},
-                                                                   {"login", none},
-                                                                   {"logout", none},
-                                                                   {"man", none},
-                                                                   {"completion bash", none},
-                                                                   {"completion zsh", none},
-                                                                   {"completion fish", none},
-                                                                   {"job list", all},
-                                                                   {"job get", all},
-                                                                   {"job describe", all},
-                                                                   {"job explain", all},
-                                                                   {"job estimate", all},
-                                                                   {"job plan", all},
-                                                                   {"job history", json},
-                                                                   {"job tasks", all},
-                                                                   {"job watch", events},
-                                                                   {"job logs", none},
-                                                                   {"job exec", none},
-                                                                   {"job wait", all},
-                                                                   {"job cancel", all},
-                                                                   {"job suspend", all},
-                                                                   {"job resume", all},
-                                                                   {"job update", all},
-                                                                   {"job delete", names},
-                                                                   {"queue list", all},
-                                                                   {"queue get", all},
-                                                                   {"queue describe", all},
-                                                                   {"queue shares", all},
-                                                                   {"queue create", all},
-                                                                   {"queue update", all},
-                                                                   {"queue open", all},
-                                                                   {"queue close", all},
-                                                                   {"queue delete", names},
-                                                                   {"node list", all},
-                                                                   {"node get", all},
-                                                                   {"node describe", all},
-                                                                   {"node tasks", all},
-                                                                   {"node cordon", all},
-                                                                   {"node drain", all},
-                                                                   {"node uncordon", all},
-                                                                   {"node delete", names},
-                                                                   {"node token create", values},
-                                                                   {"node token list", values},
-                                                                   {"node token revoke", text},
-                                                                   {"hypernode list", all},
-                                                                   {"hypernode get", all},
-                                                                   {"hypernode describe", all},
-                                                                   {"hypernode create", all},
-                                                                   {"hypernode update", all},
-                                                                   {"hypernode delete", names},
-                                                                   {"hypernode apply", names},
-                                                                   {"topology show", all},
-                                                                   {"topology describe", all},
-                                                                   {"topology import", all},
-                                                                   {"audit", audit},
-                                                                   {"cluster info", all},
-                                                                   {"cluster reload", values},
-                                                                   {"cluster finalize", values},
-                                                                   {"cluster backup", all},
-                                                                   {"cluster pause", values},
-                                                                   {"cluster resume", text},
-                                                                   {"whoami", who},
-                                                                   {"access list", values},
-                                                                   {"access roles", values},
-                                                                   {"access check", values},
-                                                                   {"access grant", text},
-                                                                   {"access revoke", text},
-                                                                   {"access init", text},
-                                                                   {"access set-role", text},
-                                                                   {"access delete-role", text},
-                                                                   {"access refuse", text},
-                                                                   {"access readmit", text}};
-  return *commands;
+  return {
+      {{},
+       {"exec", "version", "login", "logout", "man", "completion bash", "completion zsh",
+        "completion fish", "job logs", "job exec"}},
+      {{F::kJson}, {"job history"}},
+      {{F::kTable, F::kJson}, {"job watch"}},
+      {{F::kTable},
+       {"node token revoke", "cluster resume", "access grant", "access revoke", "access init",
+        "access set-role", "access delete-role", "access refuse", "access readmit"}},
+      {{F::kTable, F::kName},
+       {"apply", "job delete", "queue delete", "node delete", "hypernode delete",
+        "hypernode apply"}},
+      {{F::kTable, F::kWide, F::kJson}, {"audit"}},
+      {{F::kTable, F::kJson, F::kYaml},
+       {"node token create", "node token list", "cluster reload", "cluster finalize",
+        "cluster pause", "access list", "access roles", "access check"}},
+      {{F::kTable, F::kJson, F::kYaml, F::kName}, {"whoami"}},
+      {{F::kTable, F::kWide, F::kJson, F::kYaml, F::kName},
+       {"submit",
+        "job list",
+        "job get",
+        "job describe",
+        "job explain",
+        "job estimate",
+        "job plan",
+        "job tasks",
+        "job wait",
+        "job cancel",
+        "job suspend",
+        "job resume",
+        "job update",
+        "queue list",
+        "queue get",
+        "queue describe",
+        "queue shares",
+        "queue create",
+        "queue update",
+        "queue open",
+        "queue close",
+        "node list",
+        "node get",
+        "node describe",
+        "node tasks",
+        "node cordon",
+        "node drain",
+        "node uncordon",
+        "hypernode list",
+        "hypernode get",
+        "hypernode describe",
+        "hypernode create",
+        "hypernode update",
+        "topology show",
+        "topology describe",
+        "topology import",
+        "cluster info",
+        "cluster backup"}},
+  };
+}
+
+const std::map<std::string, Formats>& All() {
+  static const auto* const all = [] {
+    auto* map = new std::map<std::string, Formats>();
+    for (const CommandsWith& group : Groups()) {
+      for (const char* command : group.commands) map->emplace(command, group.formats);
+    }
+    return map;
+  }();
+  return *all;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "core/base/check.h"
 #include "support/task_call.h"
 
 namespace berth {
@@ -12,125 +11,100 @@ namespace {
 constexpr std::array<absl::string_view, kRpcs> kNames = {BERTH_RPCS(BERTH_RPC_NAME)};
 #undef BERTH_RPC_NAME
 
+struct Row {
+  Rpc rpc;
+  RpcNeed need;
+};
+constexpr Row kRows[] = {
+    {Rpc::kAgentServiceConnect, {Verb::kOperateCluster, Over::kOwnNode, "connect as an agent"}},
+
+    {Rpc::kClusterServiceGetClusterInfo,
+     {Verb::kReadCluster, Over::kCluster, "read the cluster's state"}},
+    {Rpc::kNodeServiceGetNode, {Verb::kReadCluster, Over::kCluster, "read nodes"}},
+    {Rpc::kNodeServiceListNodes, {Verb::kReadCluster, Over::kCluster, "list nodes"}},
+    {Rpc::kHyperNodeServiceGetHyperNode, {Verb::kReadCluster, Over::kCluster, "read HyperNodes"}},
+    {Rpc::kHyperNodeServiceListHyperNodes, {Verb::kReadCluster, Over::kCluster, "list HyperNodes"}},
+    {Rpc::kExplainServiceWhatIf, {Verb::kReadCluster, Over::kCluster, "ask what if"}},
+    {Rpc::kAuditServiceListAudit, {Verb::kReadAudit, Over::kCluster, "read the audit log"}},
+    {Rpc::kAuditServiceVerifyAudit, {Verb::kReadAudit, Over::kCluster, "verify the audit log"}},
+    {Rpc::kNodeServiceCordonNode, {Verb::kOperateCluster, Over::kCluster, "cordon nodes"}},
+    {Rpc::kNodeServiceUncordonNode, {Verb::kOperateCluster, Over::kCluster, "uncordon nodes"}},
+    {Rpc::kNodeServiceDrainNode, {Verb::kOperateCluster, Over::kCluster, "drain nodes"}},
+    {Rpc::kHyperNodeServiceCreateHyperNode,
+     {Verb::kOperateCluster, Over::kCluster, "create HyperNodes"}},
+    {Rpc::kHyperNodeServiceUpdateHyperNode,
+     {Verb::kOperateCluster, Over::kCluster, "update HyperNodes"}},
+    {Rpc::kHyperNodeServiceDeleteHyperNode,
+     {Verb::kOperateCluster, Over::kCluster, "delete HyperNodes"}},
+    {Rpc::kHyperNodeServiceApplyHyperNodes,
+     {Verb::kOperateCluster, Over::kCluster, "apply HyperNodes"}},
+    {Rpc::kClusterServicePauseCluster,
+     {Verb::kOperateCluster, Over::kCluster, "pause the cluster"}},
+    {Rpc::kClusterServiceResumeCluster,
+     {Verb::kOperateCluster, Over::kCluster, "resume the cluster"}},
+    {Rpc::kNodeServiceDeleteNode, {Verb::kManageNodes, Over::kCluster, "delete nodes"}},
+    {Rpc::kNodeServiceCreateJoinToken, {Verb::kManageNodes, Over::kCluster, "create join tokens"}},
+    {Rpc::kNodeServiceListJoinTokens, {Verb::kManageNodes, Over::kCluster, "list join tokens"}},
+    {Rpc::kNodeServiceRevokeJoinToken, {Verb::kManageNodes, Over::kCluster, "revoke join tokens"}},
+    {Rpc::kNodeServiceAdmitNode, {Verb::kAdmitNodes, Over::kCluster, "admit nodes"}},
+    {Rpc::kClusterServiceBackup, {Verb::kMaintainCluster, Over::kCluster, "back up the cluster"}},
+    {Rpc::kClusterServiceReloadConfig,
+     {Verb::kMaintainCluster, Over::kCluster, "reload the configuration"}},
+    {Rpc::kClusterServiceFinalizeUpgrade,
+     {Verb::kMaintainCluster, Over::kCluster, "finalize an upgrade"}},
+
+    {Rpc::kQueueServiceGetQueue, {Verb::kReadQueue, Over::kQueue, "read"}},
+    {Rpc::kQueueServiceListQueues, {Verb::kReadQueue, Over::kRows, "list"}},
+    {Rpc::kQueueServiceListQueueShares, {Verb::kReadQueue, Over::kRows, "list the shares of"}},
+    {Rpc::kQueueServiceCreateQueue, {Verb::kManageQueue, Over::kQueue, "create queues in"}},
+    {Rpc::kQueueServiceUpdateQueue, {Verb::kManageQueue, Over::kQueue, "update"}},
+    {Rpc::kQueueServiceDeleteQueue, {Verb::kManageQueue, Over::kQueue, "delete queues in"}},
+    {Rpc::kQueueServiceOpenQueue, {Verb::kManageQueue, Over::kQueue, "open"}},
+    {Rpc::kQueueServiceCloseQueue, {Verb::kManageQueue, Over::kQueue, "close"}},
+
+    {Rpc::kJobServiceSubmitJobs, {Verb::kSubmitJob, Over::kQueue, "submit jobs to"}},
+    {Rpc::kExplainServicePlanJob, {Verb::kSubmitJob, Over::kQueue, "plan jobs in"}},
+    {Rpc::kJobServiceGetJob, {Verb::kListJobs, Over::kJob, "read"}},
+    {Rpc::kExplainServiceExplainJob, {Verb::kListJobs, Over::kJob, "explain"}},
+    {Rpc::kExplainServiceEstimateJob, {Verb::kListJobs, Over::kJob, "estimate the start of"}},
+    {Rpc::kJobServiceListJobs, {Verb::kListJobs, Over::kRows, "list"}},
+    {Rpc::kJobServiceListTasks, {Verb::kListJobs, Over::kRows, "list the tasks of"}},
+    {Rpc::kWatchServiceWatch, {Verb::kListJobs, Over::kRows, "watch"}},
+    {Rpc::kJobServiceUpdateJob, {Verb::kChangeJob, Over::kJob, "update"}},
+    {Rpc::kJobServiceCancelJob, {Verb::kChangeJob, Over::kJob, "cancel"}},
+    {Rpc::kJobServiceSuspendJob, {Verb::kChangeJob, Over::kJob, "suspend"}},
+    {Rpc::kJobServiceResumeJob, {Verb::kChangeJob, Over::kJob, "resume"}},
+    {Rpc::kJobServiceDeleteJob, {Verb::kChangeJob, Over::kJob, "delete"}},
+    {Rpc::kJobServiceReadLogs, {Verb::kReadLogs, Over::kJob, "read the output of"}},
+    {Rpc::kJobServiceExec, {Verb::kExec, Over::kJob, "run commands in"}},
+
+    {Rpc::kAccessServiceWhoAmI, {Verb::kGrant, Over::kAnyone, "ask who they are"}},
+    {Rpc::kAccessServiceGetAccess, {Verb::kGrant, Over::kRows, "read the rules of"}},
+    {Rpc::kAccessServiceChangeAccess, {Verb::kGrant, Over::kRows, "change the rules of"}},
+    {Rpc::kAccessServiceCheckAccess, {Verb::kGrant, Over::kRows, "check the rules of"}},
+};
+
+constexpr size_t RowsOf(Rpc rpc) {
+  size_t rows = 0;
+  for (const Row& row : kRows) rows += row.rpc == rpc ? 1 : 0;
+  return rows;
+}
+#define BERTH_RPC_ROW(service, method) \
+  static_assert(RowsOf(Rpc::k##service##method) == 1, #service "." #method " needs one row");
+BERTH_RPCS(BERTH_RPC_ROW)
+#undef BERTH_RPC_ROW
+
+constexpr std::array<RpcNeed, kRpcs> kNeeds = [] {
+  std::array<RpcNeed, kRpcs> needs{};
+  for (const Row& row : kRows) needs[static_cast<size_t>(row.rpc)] = row.need;
+  return needs;
+}();
+
 }  // namespace
 
 absl::string_view NameOf(Rpc rpc) { return kNames[static_cast<size_t>(rpc)]; }
 
-RpcNeed NeedOf(Rpc rpc) {
-  switch (rpc) {  // without a default: the compiler warns about methods without a row
-    case Rpc::kAgentServiceConnect:
-      return {Verb::kOperateCluster, Over::kOwnNode, "connect as an agent"};
-
-    case Rpc::kClusterServiceGetClusterInfo:
-      return {Verb::kReadCluster, Over::kCluster, "read the cluster's state"};
-    case Rpc::kNodeServiceGetNode:
-      return {Verb::kReadCluster, Over::kCluster, "read nodes"};
-    case Rpc::kNodeServiceListNodes:
-      return {Verb::kReadCluster, Over::kCluster, "list nodes"};
-    case Rpc::kHyperNodeServiceGetHyperNode:
-      return {Verb::kReadCluster, Over::kCluster, "read HyperNodes"};
-    case Rpc::kHyperNodeServiceListHyperNodes:
-      return {Verb::kReadCluster, Over::kCluster, "list HyperNodes"};
-    case Rpc::kExplainServiceWhatIf:
-      return {Verb::kReadCluster, Over::kCluster, "ask what if"};
-    case Rpc::kAuditServiceListAudit:
-      return {Verb::kReadAudit, Over::kCluster, "read the audit log"};
-    case Rpc::kAuditServiceVerifyAudit:
-      return {Verb::kReadAudit, Over::kCluster, "verify the audit log"};
-    case Rpc::kNodeServiceCordonNode:
-      return {Verb::kOperateCluster, Over::kCluster, "cordon nodes"};
-    case Rpc::kNodeServiceUncordonNode:
-      return {Verb::kOperateCluster, Over::kCluster, "uncordon nodes"};
-    case Rpc::kNodeServiceDrainNode:
-      return {Verb::kOperateCluster, Over::kCluster, "drain nodes"};
-    case Rpc::kHyperNodeServiceCreateHyperNode:
-      return {Verb::kOperateCluster, Over::kCluster, "create HyperNodes"};
-    case Rpc::kHyperNodeServiceUpdateHyperNode:
-      return {Verb::kOperateCluster, Over::kCluster, "update HyperNodes"};
-    case Rpc::kHyperNodeServiceDeleteHyperNode:
-      return {Verb::kOperateCluster, Over::kCluster, "delete HyperNodes"};
-    case Rpc::kHyperNodeServiceApplyHyperNodes:
-      return {Verb::kOperateCluster, Over::kCluster, "apply HyperNodes"};
-    case Rpc::kClusterServicePauseCluster:
-      return {Verb::kOperateCluster, Over::kCluster, "pause the cluster"};
-    case Rpc::kClusterServiceResumeCluster:
-      return {Verb::kOperateCluster, Over::kCluster, "resume the cluster"};
-    case Rpc::kNodeServiceDeleteNode:
-      return {Verb::kManageNodes, Over::kCluster, "delete nodes"};
-    case Rpc::kNodeServiceCreateJoinToken:
-      return {Verb::kManageNodes, Over::kCluster, "create join tokens"};
-    case Rpc::kNodeServiceListJoinTokens:
-      return {Verb::kManageNodes, Over::kCluster, "list join tokens"};
-    case Rpc::kNodeServiceRevokeJoinToken:
-      return {Verb::kManageNodes, Over::kCluster, "revoke join tokens"};
-    case Rpc::kNodeServiceAdmitNode:
-      return {Verb::kAdmitNodes, Over::kCluster, "admit nodes"};
-    case Rpc::kClusterServiceBackup:
-      return {Verb::kMaintainCluster, Over::kCluster, "back up the cluster"};
-    case Rpc::kClusterServiceReloadConfig:
-      return {Verb::kMaintainCluster, Over::kCluster, "reload the configuration"};
-    case Rpc::kClusterServiceFinalizeUpgrade:
-      return {Verb::kMaintainCluster, Over::kCluster, "finalize an upgrade"};
-
-    case Rpc::kQueueServiceGetQueue:
-      return {Verb::kReadQueue, Over::kQueue, "read"};
-    case Rpc::kQueueServiceListQueues:
-      return {Verb::kReadQueue, Over::kRows, "list"};
-    case Rpc::kQueueServiceListQueueShares:
-      return {Verb::kReadQueue, Over::kRows, "list the shares of"};
-    case Rpc::kQueueServiceCreateQueue:
-      return {Verb::kManageQueue, Over::kQueue, "create queues in"};
-    case Rpc::kQueueServiceUpdateQueue:
-      return {Verb::kManageQueue, Over::kQueue, "update"};
-    case Rpc::kQueueServiceDeleteQueue:
-      return {Verb::kManageQueue, Over::kQueue, "delete queues in"};
-    case Rpc::kQueueServiceOpenQueue:
-      return {Verb::kManageQueue, Over::kQueue, "open"};
-    case Rpc::kQueueServiceCloseQueue:
-      return {Verb::kManageQueue, Over::kQueue, "close"};
-
-    case Rpc::kJobServiceSubmitJobs:
-      return {Verb::kSubmitJob, Over::kQueue, "submit jobs to"};
-    case Rpc::kExplainServicePlanJob:
-      return {Verb::kSubmitJob, Over::kQueue, "plan jobs in"};
-    case Rpc::kJobServiceGetJob:
-      return {Verb::kListJobs, Over::kJob, "read"};
-    case Rpc::kExplainServiceExplainJob:
-      return {Verb::kListJobs, Over::kJob, "explain"};
-    case Rpc::kExplainServiceEstimateJob:
-      return {Verb::kListJobs, Over::kJob, "estimate the start of"};
-    case Rpc::kJobServiceListJobs:
-      return {Verb::kListJobs, Over::kRows, "list"};
-    case Rpc::kJobServiceListTasks:
-      return {Verb::kListJobs, Over::kRows, "list the tasks of"};
-    case Rpc::kWatchServiceWatch:
-      return {Verb::kListJobs, Over::kRows, "watch"};
-    case Rpc::kJobServiceUpdateJob:
-      return {Verb::kChangeJob, Over::kJob, "update"};
-    case Rpc::kJobServiceCancelJob:
-      return {Verb::kChangeJob, Over::kJob, "cancel"};
-    case Rpc::kJobServiceSuspendJob:
-      return {Verb::kChangeJob, Over::kJob, "suspend"};
-    case Rpc::kJobServiceResumeJob:
-      return {Verb::kChangeJob, Over::kJob, "resume"};
-    case Rpc::kJobServiceDeleteJob:
-      return {Verb::kChangeJob, Over::kJob, "delete"};
-    case Rpc::kJobServiceReadLogs:
-      return {Verb::kReadLogs, Over::kJob, "read the output of"};
-    case Rpc::kJobServiceExec:
-      return {Verb::kExec, Over::kJob, "run commands in"};
-
-    case Rpc::kAccessServiceWhoAmI:
-      return {Verb::kGrant, Over::kAnyone, "ask who they are"};
-    case Rpc::kAccessServiceGetAccess:
-      return {Verb::kGrant, Over::kRows, "read the rules of"};
-    case Rpc::kAccessServiceChangeAccess:
-      return {Verb::kGrant, Over::kRows, "change the rules of"};
-    case Rpc::kAccessServiceCheckAccess:
-      return {Verb::kGrant, Over::kRows, "check the rules of"};
-  }
-  CheckFailed(__FILE__, __LINE__, "a method of the API");
-}
+RpcNeed NeedOf(Rpc rpc) { return kNeeds[static_cast<size_t>(rpc)]; }
 
 bool TasksMayCall(Rpc rpc) { return IsTaskMethod(NameOf(rpc)); }
 

@@ -42,12 +42,10 @@ absl::Status SendNamed(std::unique_ptr<Stub>& stub,
   return Send(stub, method, request);
 }
 
-v1::HyperNode Rack() {
-  v1::HyperNode rack;
-  rack.set_name("rack-1");
-  rack.mutable_spec()->set_kind("rack");
-  rack.mutable_spec()->set_tier(1);
-  return rack;
+void MakeRack(v1::HyperNode* rack) {
+  rack->set_name("rack-1");
+  rack->mutable_spec()->set_kind("rack");
+  rack->mutable_spec()->set_tier(1);
 }
 
 absl::Status TryWatch(Door& door) {
@@ -150,11 +148,11 @@ absl::Status TryShares(Door& door, const Place& at) {
 
 absl::Status TryHyperNode(Door& door, Rpc rpc) {
   v1::CreateHyperNodeRequest create;
-  *create.mutable_hyper_node() = Rack();
+  MakeRack(create.mutable_hyper_node());
   v1::UpdateHyperNodeRequest update;
-  *update.mutable_hyper_node() = Rack();
+  MakeRack(update.mutable_hyper_node());
   v1::ApplyHyperNodesRequest apply;
-  *apply.add_hyper_nodes() = Rack();
+  MakeRack(apply.add_hyper_nodes());
   apply.set_validate_only(true);
   using Stub = v1::HyperNodeService::Stub;
   if (rpc == Rpc::kHyperNodeServiceCreateHyperNode)
@@ -164,16 +162,13 @@ absl::Status TryHyperNode(Door& door, Rpc rpc) {
   return Send(door.hyper_nodes, &Stub::ApplyHyperNodes, apply);
 }
 
-absl::Status TryFinalize(Door& door) {
-  v1::FinalizeUpgradeRequest request;
+template <class Request, class Response>
+absl::Status DryRun(Door& door,
+                    grpc::Status (v1::ClusterService::Stub::*method)(grpc::ClientContext*,
+                                                                     const Request&, Response*)) {
+  Request request;
   request.set_dry_run(true);
-  return Send(door.cluster, &v1::ClusterService::Stub::FinalizeUpgrade, request);
-}
-
-absl::Status TryReload(Door& door) {
-  v1::ReloadConfigRequest request;
-  request.set_dry_run(true);
-  return Send(door.cluster, &v1::ClusterService::Stub::ReloadConfig, request);
+  return Send(door.cluster, method, request);
 }
 
 absl::Status TryChangeAccess(Door& door, const Place& at) {
@@ -246,9 +241,9 @@ absl::Status Try(Door& d, Rpc rpc, const Place& at) {
     case Rpc::kClusterServiceBackup:
       return SendNamed(d.cluster, &Cluster::Backup, "b");
     case Rpc::kClusterServiceReloadConfig:
-      return TryReload(d);
+      return DryRun(d, &Cluster::ReloadConfig);
     case Rpc::kClusterServiceFinalizeUpgrade:
-      return TryFinalize(d);
+      return DryRun(d, &Cluster::FinalizeUpgrade);
     case Rpc::kNodeServiceGetNode:
       return SendNamed(d.nodes, &Nodes::GetNode, "n9");
     case Rpc::kNodeServiceListNodes:

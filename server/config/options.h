@@ -1,0 +1,20 @@
+// From the completed configuration to the options of berthd's parts.
+#ifndef BERTH_SERVER_CONFIG_OPTIONS_H_
+#define BERTH_SERVER_CONFIG_OPTIONS_H_
+
+#include "berth/config/v1/config.pb.h"
+#include "server/access/user_shares.h"
+#include "server/audit/audit_chain.h"
+#include "server/controllers/lease_keeper.h"
+#include "server/loop/loop.h"
+
+namespace berth {
+
+LoopOptions LoopOptionsFrom(const config::v1::Server& config);
+LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, GrantedLease granted_before);
+AuditLimits AuditLimitsFrom(const config::v1::Server& config);
+UserLimits UserLimitsFrom(const config::v1::Server& config);
+
+}  // namespace berth
+
+#endif  // BERTH_SERVER_CONFIG_OPTIONS_H_
