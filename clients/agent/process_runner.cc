@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<ProcessRunner>> ProcessRunner::Create(Options opt
 }
 
 absl::Status ProcessRunner::Init() {
-  if (!access(options_.supervisor.c_str(), X_OK) == 0) {
+  if (access(options_.supervisor.c_str(), X_OK) != 0) {
     return absl::NotFoundError(
         absl::StrCat("supervisor program ", options_.supervisor, ": ", std::strerror(errno)));
   }
