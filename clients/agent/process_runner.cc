@@ -210,23 +210,6 @@ void ProcessRunner::Discard(const TaskId& id) {
   std::erase_if(events_, [&](const TaskEvent& event) { return event.id == id; });
 }
 
-// Values from files of the node in place of their paths.
-absl::StatusOr<v1::TaskLaunch> ProcessRunner::WithFiles(const v1::TaskLaunch& launch) const {
-  v1::TaskLaunch complete = launch;
-  for (v1::EnvVar& variable : *complete.mutable_env()) {
-    if (variable.from_file().empty()) continue;
-    const absl::StatusOr<TaskUser> user = options_.isolation->Check(launch);
-    if (!user.ok()) return user.status();
-    absl::StatusOr<std::string> value = ReadValueAs(*user, variable.from_file());
-    if (!value.ok()) {
-      return BlameJob(absl::FailedPreconditionError(
-          absl::StrCat("env ", variable.name(), ": ", value.status().message())));
-    }
-    variable.set_value(*std::move(value));
-  }
-  return complete;
-}
-
 absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
                                                        const v1::TaskLaunch& launch,
                                                        const v1::Start& start) const {
@@ -244,12 +227,12 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
     if (spec.directory.empty()) spec.directory = image->working_directory;
     context.image = std::move(image->env);
   }
-  const absl::StatusOr<v1::TaskLaunch> complete = WithFiles(launch);
-  if (!complete.ok()) return complete.status();
   const std::string directory = Directory(id);
   if (OpenDoor(id, options_.isolation->Door(launch, directory), user->uid)) {
     context.server = options_.isolation->ServerInside(launch, directory);
   }
+  const absl::StatusOr<v1::TaskLaunch> complete = WithFileValues(*user, launch);
+  if (!complete.ok()) return complete.status();
   const Environment environment = BuildEnvironment(id, *complete, start, context);
   spec.argv.assign(launch.command().begin(), launch.command().end());  // expanded just before exec
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
@@ -439,14 +422,6 @@ bool ProcessRunner::SetLease(absl::Duration soon, absl::Duration deadline) {
   if (pwrite(longer_fd_, &longer_ns, sizeof longer_ns, 0) != sizeof longer_ns) return false;
   longer_lease_ns_ = longer_ns;
   return true;
-}
-
-static int64_t ReadLeaseFile(const std::string& path) {
-  std::string text;
-  int64_t ns = 0;
-  if (ReadWholeFile(path, &text) != 0 || text.size() != sizeof ns) return 0;
-  std::memcpy(&ns, text.data(), sizeof ns);
-  return ns;
 }
 
 std::optional<absl::Duration> ProcessRunner::ReadLease(const std::string& state_directory) {

@@ -105,7 +105,6 @@ class ProcessRunner final : public TaskRunner {
   explicit ProcessRunner(Options options);
   absl::Status Init();
   std::string Directory(const TaskId& id) const;
-  absl::StatusOr<v1::TaskLaunch> WithFiles(const v1::TaskLaunch& launch) const;
   absl::Status MakeDirectory(const TaskId& id, const v1::TaskLaunch& launch);
   absl::Status Spawn(const TaskId& id, const SupervisorSpec& spec, Live* live);
   absl::StatusOr<SupervisorSpec> MakeSpec(const TaskId& id, const v1::TaskLaunch& launch,

@@ -12,8 +12,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clients/agent/fault.h"
 
 namespace berth {
 namespace {
@@ -98,6 +100,20 @@ absl::StatusOr<std::string> ReadValueAs(const TaskUser& user, const std::string&
   if (value->find('\0') != std::string::npos) return CannotRead(path, "it contains NUL");
   if (!value->empty() && value->back() == '\n') value->pop_back();
   return value;
+}
+
+absl::StatusOr<v1::TaskLaunch> WithFileValues(const TaskUser& user, const v1::TaskLaunch& launch) {
+  v1::TaskLaunch complete = launch;
+  for (v1::EnvVar& variable : *complete.mutable_env()) {
+    if (variable.from_file().empty()) continue;
+    absl::StatusOr<std::string> value = ReadValueAs(user, variable.from_file());
+    if (!value.ok()) {
+      return BlameJob(absl::FailedPreconditionError(
+          absl::StrCat("env ", variable.name(), ": ", value.status().message())));
+    }
+    variable.set_value(*std::move(value));
+  }
+  return complete;
 }
 
 }  // namespace berth

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "berth/v1/agent.pb.h"
 #include "clients/agent/task_users.h"
 
 namespace berth {
@@ -18,6 +19,8 @@ absl::StatusOr<std::string> ReadFileAs(const TaskUser& user, const std::string& 
 // The same for the value of a variable (EnvVar.from_file): at most kMaxFileValue bytes, without
 // NUL, and without a newline at its end.
 absl::StatusOr<std::string> ReadValueAs(const TaskUser& user, const std::string& path);
+// The launch with values of files in place of their paths. The job is to blame for errors.
+absl::StatusOr<v1::TaskLaunch> WithFileValues(const TaskUser& user, const v1::TaskLaunch& launch);
 inline constexpr size_t kMaxFileValue = size_t{32} << 10;
 
 }  // namespace berth
