@@ -43,6 +43,8 @@ constexpr absl::Duration kMaxDiskGrace = absl::Seconds(10);
 
 int PidfdOpen(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
+bool IsExecutable(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
+
 // A supervisor that ignores reasons still ends its task, but does not name the reason.
 TaskEvent BlamedEvent(TaskEvent event, const SupervisorStatus& status, const std::string& blame) {
   const bool named = status.takes_reasons || absl::StrContains(event.message, blame);
@@ -66,7 +68,7 @@ absl::StatusOr<std::unique_ptr<ProcessRunner>> ProcessRunner::Create(Options opt
 }
 
 absl::Status ProcessRunner::Init() {
-  if (access(options_.supervisor.c_str(), X_OK) != 0) {
+  if (!IsExecutable(options_.supervisor)) {
     return absl::NotFoundError(
         absl::StrCat("supervisor program ", options_.supervisor, ": ", std::strerror(errno)));
   }
@@ -207,6 +209,7 @@ void ProcessRunner::Discard(const TaskId& id) {
   RemoveAll(id);
   std::erase_if(events_, [&](const TaskEvent& event) { return event.id == id; });
 }
+
 absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
                                                        const v1::TaskLaunch& launch,
                                                        const v1::Start& start) const {
@@ -224,12 +227,12 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
     if (spec.directory.empty()) spec.directory = image->working_directory;
     context.image = std::move(image->env);
   }
-  const absl::StatusOr<v1::TaskLaunch> complete = WithValuesOfFiles(*user, launch);
-  if (!complete.ok()) return complete.status();
   const std::string directory = Directory(id);
   if (OpenDoor(id, options_.isolation->Door(launch, directory), user->uid)) {
     context.server = options_.isolation->ServerInside(launch, directory);
   }
+  const absl::StatusOr<v1::TaskLaunch> complete = WithFileValues(*user, launch);
+  if (!complete.ok()) return complete.status();
   const Environment environment = BuildEnvironment(id, *complete, start, context);
   spec.argv.assign(launch.command().begin(), launch.command().end());  // expanded just before exec
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
@@ -419,14 +422,6 @@ bool ProcessRunner::SetLease(absl::Duration soon, absl::Duration deadline) {
   if (pwrite(longer_fd_, &longer_ns, sizeof longer_ns, 0) != sizeof longer_ns) return false;
   longer_lease_ns_ = longer_ns;
   return true;
-}
-
-static int64_t ReadLeaseFile(const std::string& path) {
-  std::string text;
-  int64_t ns = 0;
-  if (ReadWholeFile(path, &text) != 0 || text.size() != sizeof ns) return 0;
-  std::memcpy(&ns, text.data(), sizeof ns);
-  return ns;
 }
 
 std::optional<absl::Duration> ProcessRunner::ReadLease(const std::string& state_directory) {

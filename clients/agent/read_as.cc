@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "clients/agent/fault.h"
@@ -101,8 +102,9 @@ absl::StatusOr<std::string> ReadValueAs(const TaskUser& user, const std::string&
   return value;
 }
 
-absl::StatusOr<v1::TaskLaunch> WithValuesOfFiles(const TaskUser& user, v1::TaskLaunch launch) {
-  for (v1::EnvVar& variable : *launch.mutable_env()) {
+absl::StatusOr<v1::TaskLaunch> WithFileValues(const TaskUser& user, const v1::TaskLaunch& launch) {
+  v1::TaskLaunch complete = launch;
+  for (v1::EnvVar& variable : *complete.mutable_env()) {
     if (variable.from_file().empty()) continue;
     absl::StatusOr<std::string> value = ReadValueAs(user, variable.from_file());
     if (!value.ok()) {
@@ -111,7 +113,7 @@ absl::StatusOr<v1::TaskLaunch> WithValuesOfFiles(const TaskUser& user, v1::TaskL
     }
     variable.set_value(*std::move(value));
   }
-  return launch;
+  return complete;
 }
 
 }  // namespace berth

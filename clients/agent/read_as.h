@@ -19,11 +19,9 @@ absl::StatusOr<std::string> ReadFileAs(const TaskUser& user, const std::string& 
 // The same for the value of a variable (EnvVar.from_file): at most kMaxFileValue bytes, without
 // NUL, and without a newline at its end.
 absl::StatusOr<std::string> ReadValueAs(const TaskUser& user, const std::string& path);
+// The launch with values of files in place of their paths. The job is to blame for errors.
+absl::StatusOr<v1::TaskLaunch> WithFileValues(const TaskUser& user, const v1::TaskLaunch& launch);
 inline constexpr size_t kMaxFileValue = size_t{32} << 10;
-
-// The launch with the values of such variables in place of their paths. The job is to blame for a
-// file that cannot be read.
-absl::StatusOr<v1::TaskLaunch> WithValuesOfFiles(const TaskUser& user, v1::TaskLaunch launch);
 
 }  // namespace berth
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -68,6 +69,14 @@ TaskEvent ExitedEvent(const SupervisorStatus& status) {
     event.cause = static_cast<v1::TaskReport::Cause>(status.cause);
   }
   return event;
+}
+
+int64_t ReadLeaseFile(const std::string& path) {
+  std::string text;
+  int64_t ns = 0;
+  if (ReadWholeFile(path, &text) != 0 || text.size() != sizeof ns) return 0;
+  std::memcpy(&ns, text.data(), sizeof ns);
+  return ns;
 }
 
 }  // namespace berth

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,6 +29,9 @@ absl::Status WriteTextFile(const std::string& path, const std::string& text, mod
 // Removes the directory recursively. libstdc++ 12 walks with openat and O_NOFOLLOW: a task's user
 // cannot redirect it.
 void RemoveTree(const std::string& path);
+
+// Of STATE/lease: nanoseconds on the steady clock; 0: none, or of another form.
+int64_t ReadLeaseFile(const std::string& path);
 
 }  // namespace berth
 

@@ -1,5 +1,6 @@
 #include "clients/agent/task_proxy.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "support/clock.h"
 #include "support/errors.h"
 #include "support/task_call.h"
 
@@ -136,7 +138,27 @@ std::string MethodOfPath(const std::string& path) {
   return absl::StrCat(rest.substr(0, rest.rfind('/')), ".", rest.substr(rest.rfind('/') + 1));
 }
 
+TaskProxy::Verdict TaskProxy::Count() {
+  const absl::Duration now = SystemClock().Steady();
+  absl::MutexLock lock(&mutex_);
+  const double seconds = absl::ToDoubleSeconds(now - counted_);
+  if (seconds >= 1) refused_ = 0;
+  credit_ = std::min(kTaskCallsTogether, credit_ + seconds * kTaskCallsPerSecond);
+  counted_ = now;
+  if (credit_ >= 1) {
+    credit_ -= 1;
+    return Verdict::kTake;
+  }
+  return ++refused_ < kTaskCallsOfFlood ? Verdict::kRefuse : Verdict::kFlood;
+}
+
 grpc::Status TaskProxy::Prepare(const std::string& method, grpc::ClientContext* onward) {
+  const Verdict verdict = Count();
+  if (verdict == Verdict::kFlood) flood_();
+  if (verdict != Verdict::kTake) {
+    return ToGrpcStatus(absl::ResourceExhaustedError(absl::StrCat(
+        "the task makes more than ", kTaskCallsPerSecond, " calls a second; call less often")));
+  }
   if (!IsTaskMethod(MethodOfPath(method))) {
     return ToGrpcStatus(absl::PermissionDeniedError(absl::StrCat(
         "tasks may not call ", method, ": a task may read its own job, and run commands in it")));

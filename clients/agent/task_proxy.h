@@ -11,12 +11,21 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 namespace berth {
 
 inline constexpr int kMostTaskCalls = 256;  // at once
+// Beyond these a task's calls are refused, and one that goes on and on loses its socket: each call
+// that a client opens and resets at once costs gRPC memory.
+inline constexpr double kTaskCallsPerSecond = 200;  // on average
+inline constexpr double kTaskCallsTogether = 1000;
+inline constexpr int kTaskCallsOfFlood = 5000;  // refused without a second of quiet
 
 class TaskProxy final : public grpc::CallbackGenericService {
  public:
@@ -24,18 +33,26 @@ class TaskProxy final : public grpc::CallbackGenericService {
   // thread.
   using Credential = std::function<absl::StatusOr<std::string>()>;
 
-  // `channel`: to berthd.
-  TaskProxy(const std::shared_ptr<grpc::Channel>& channel, Credential credential)
-      : stub_(channel), credential_(std::move(credential)) {}
+  // `channel`: to berthd. `flood`: called at least once if the task calls too often; must not wait.
+  TaskProxy(const std::shared_ptr<grpc::Channel>& channel, Credential credential,
+            std::function<void()> flood)
+      : stub_(channel), credential_(std::move(credential)), flood_(std::move(flood)) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
 
  private:
+  enum class Verdict { kTake, kRefuse, kFlood };
+  Verdict Count() ABSL_LOCKS_EXCLUDED(mutex_);
   grpc::Status Prepare(const std::string& method, grpc::ClientContext* onward);
 
   grpc::GenericStub stub_;
   const Credential credential_;
+  const std::function<void()> flood_;
+  absl::Mutex mutex_;
+  double credit_ ABSL_GUARDED_BY(mutex_) = kTaskCallsTogether;
+  absl::Duration counted_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();  // steady
+  int refused_ ABSL_GUARDED_BY(mutex_) = 0;
   const std::shared_ptr<std::atomic<int>> calls_ = std::make_shared<std::atomic<int>>(0);
 };
 

@@ -261,8 +261,12 @@ void TaskSockets::Serve(Door& door, int connection) {
     return;
   }
   if (door.server == nullptr) {
-    door.proxy =
-        std::make_unique<TaskProxy>(channel_, [this, id = door.id] { return CredentialOf(id); });
+    const auto flood = [this, id = door.id] {
+      LogWarn("a task floods its socket, which is closed", {{"task", ToString(id)}});
+      Close(id);
+    };
+    door.proxy = std::make_unique<TaskProxy>(
+        channel_, [this, id = door.id] { return CredentialOf(id); }, flood);
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(door.proxy.get());
     builder.SetMaxReceiveMessageSize(kMostRequestBytes);

@@ -76,6 +76,7 @@ Caller TaskCallerFrom(const Caller& connection, absl::string_view text, bool ide
   }
   caller.principal.name = call->node;
   caller.proof = connection.proof;
+  caller.by_identity = connection.by_identity;  // for the audit
   caller.why_unknown.clear();
   caller.task = CallingTask{.key = {JobId{call->job_uid}, call->task},
                             .attempt = call->attempt,

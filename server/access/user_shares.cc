@@ -20,8 +20,9 @@ absl::Status TooMuch(const Caller& caller, int64_t most, absl::string_view what,
                          retry);
 }
 
-// Tasks of a node (server/access/task_caller.h) share a part of their own.
+// The tasks of a job (server/access/task_caller.h) share a part of their own.
 std::string KeyOf(const Caller& caller) {
+  if (caller.task.has_value()) return absl::StrCat("job/", caller.task->key.job.value);
   const bool node = caller.principal.kind == Principal::Kind::kNode;
   return node ? absl::StrCat("node/", caller.principal.name)
               : absl::StrCat("user/", caller.principal.name);

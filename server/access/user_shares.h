@@ -59,7 +59,8 @@ class UserShares {
   explicit UserShares(const UserLimits& limits, Clock* clock = &SystemClock())
       : limits_(limits), clock_(clock) {}
 
-  // RESOURCE_EXHAUSTED, with a retry delay. Callers without a name share one part. `essential`:
+  // RESOURCE_EXHAUSTED, with a retry delay. Callers without a name share one part, and so do
+  // the tasks of a job. `essential`:
   // what undoes or stops something has a reserve beyond the limits.
   absl::StatusOr<Part> Begin(const Caller& caller, int64_t jobs, bool essential)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -341,6 +341,22 @@ TEST_CASE("task sockets: connections are bounded, and places become free again")
   CHECK(Eventually([&] { return TryConnection(world.Path()) == 0; }));
 }
 
+TEST_CASE("task sockets: a task that calls without end is refused, and loses its socket") {
+  SocketWorld world;
+  world.Register();
+  REQUIRE(world.sockets->Open(kId, world.Path(), geteuid()).ok());
+  const auto stub = SocketWorld::Connect(world.Path());
+  v1::Job job;
+  bool refused = false;
+  const absl::Time end = absl::Now() + kPatience;
+  while (std::filesystem::exists(world.Path()) && absl::Now() < end) {
+    const absl::Status status = GetJob(*stub, "j", &job);
+    refused = refused || absl::StrContains(status.message(), "more than 200 calls a second");
+  }
+  CHECK(refused);
+  CHECK_FALSE(std::filesystem::exists(world.Path()));
+}
+
 TEST_CASE("task sockets: a path that is too long") {
   SocketWorld world;
   CHECK_FALSE(world.sockets->Open(kId, world.Path(std::string(200, 'p')), geteuid()).ok());

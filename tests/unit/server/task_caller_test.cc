@@ -58,6 +58,7 @@ TEST_CASE("task caller: the agent's node speaks for the task, without rights of 
   CHECK(caller.task->epoch == 9);
   CHECK(caller.principal == Principal{Principal::Kind::kNode, "n1", {}});
   CHECK(caller.serial == "1f");
+  CHECK(caller.by_identity);
   CHECK(TextOf(caller) == "task 3 of job 12 on node \"n1\"");
 }
 

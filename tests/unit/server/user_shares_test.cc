@@ -57,6 +57,24 @@ TEST_CASE("user shares: jobs in submissions are bounded, but one call may be lar
   CHECK_FALSE(shares.Begin(ada, 6, false).ok());
 }
 
+TEST_CASE("user shares: the tasks of a job share one part, apart from users and nodes") {
+  UserShares shares(kFew);
+  const auto task_of = [](uint64_t job, uint32_t task) {
+    Caller caller;
+    caller.principal = {Principal::Kind::kNode, "n1", {}};
+    caller.task = CallingTask{.key = {JobId{job}, task}};
+    return caller;
+  };
+  Caller node;
+  node.principal = {Principal::Kind::kNode, "n1", {}};
+  const auto stream = shares.BeginStream(task_of(7, 0));
+  REQUIRE(stream.ok());
+  CHECK(absl::IsResourceExhausted(shares.BeginStream(task_of(7, 1)).status()));
+  CHECK(shares.BeginStream(task_of(8, 0)).ok());
+  CHECK(shares.BeginStream(NamedUser("n1")).ok());
+  CHECK(shares.BeginStream(node).ok());
+}
+
 TEST_CASE("user shares: streams are counted apart") {
   UserShares shares(kFew);
   const Caller ada = NamedUser("ada");
