@@ -43,6 +43,29 @@ bool UserShares::TakeCredit(Use& use) {
   return true;
 }
 
+// How many requests the user may have under way now.
+int64_t UserShares::RequestsNow(Use& use) {
+  const int64_t second = absl::ToInt64Seconds(clock_->Steady());
+  if (second != second_) {
+    callers_before_ = second == second_ + 1 ? callers_ : 0;
+    callers_ = 0;
+    second_ = second;
+  }
+  if (use.second != second) ++callers_;
+  use.second = second;
+  const int64_t users = std::max(callers_, callers_before_);
+  if (users <= 1) return limits_.requests;
+  return std::min(limits_.requests, std::max(kLeast, kTogether / users));
+}
+
+absl::Duration UserShares::HoldTime() {
+  if (held_.fetch_add(1) >= kMostHeld) {
+    Unhold();
+    return absl::ZeroDuration();
+  }
+  return absl::Milliseconds(200 + hold_number_.fetch_add(1) * 61 % 200);
+}
+
 UserShares::Part UserShares::PartOf(const std::string& user, int64_t jobs, bool stream) {
   Part part;
   part.shares_ = this;
@@ -59,8 +82,9 @@ absl::StatusOr<UserShares::Part> UserShares::Begin(const Caller& caller, int64_t
   ForgetIdle();
   const std::string key = KeyOf(caller);
   Use& use = uses_[key];
-  if (use.requests >= limits_.requests + reserve) {
-    return TooMuch(caller, limits_.requests, "calls under way", "requests_per_user", kRetrySoon);
+  const int64_t most = RequestsNow(use);
+  if (use.requests >= most + reserve) {
+    return TooMuch(caller, most, "calls under way", "requests_per_user", kRetrySoon);
   }
   // One call may always be as large as a call may be.
   if (jobs > 0 && use.jobs > 0 && use.jobs + jobs > limits_.jobs) {

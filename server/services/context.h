@@ -2,6 +2,8 @@
 #ifndef BERTH_SERVER_SERVICES_CONTEXT_H_
 #define BERTH_SERVER_SERVICES_CONTEXT_H_
 
+#include <grpcpp/alarm.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -136,6 +138,20 @@ struct ServiceContext {
   }
 };
 
+// Answers a while later: a client that calls again at once would use the server up with refusals.
+template <class Response>
+void RefuseLate(const ServiceContext& context, Reply<Response> reply, const absl::Status& why) {
+  const absl::Duration late = context.shares->HoldTime();
+  if (late == absl::ZeroDuration()) return reply.Finish(why);
+  auto alarm = std::make_shared<grpc::Alarm>();
+  auto held = std::make_shared<Reply<Response>>(std::move(reply));
+  alarm->Set(absl::ToChronoTime(absl::Now() + late),
+             [alarm, held, why, shares = context.shares](bool) {
+               held->Finish(why);
+               shares->Unhold();
+             });
+}
+
 // Counts the call among those that its user has under way, until it is answered. False: they are
 // too many, and it is answered. `jobs`: that it submits.
 template <class Response>
@@ -144,7 +160,7 @@ bool Enter(const ServiceContext& context, const Call& call, Reply<Response>& rep
   if (reply.has_on_finish()) return true;  // it has entered
   absl::StatusOr<UserShares::Part> part = context.shares->Begin(*call.caller, jobs, essential);
   if (!part.ok()) {
-    reply.Finish(part.status());
+    RefuseLate(context, std::move(reply), part.status());
     return false;
   }
   reply.SetOnFinish([part = *std::move(part), call, &context](const absl::Status& status) mutable {

@@ -34,6 +34,27 @@ TEST_CASE("user shares: a user's calls under way are bounded, and others are not
   CHECK(shares.Begin(ada, 0, false).ok());
 }
 
+TEST_CASE("user shares: while others call, each has a part, and alone again all") {
+  testing::FakeClock clock;
+  clock.Advance(absl::Seconds(100));
+  UserShares shares({.requests = 512, .jobs = 100, .streams = 1}, &clock);
+  const auto most = [&](const std::string& user) {
+    std::vector<UserShares::Part> parts;
+    for (;;) {
+      auto part = shares.Begin(NamedUser(user), 0, false);
+      if (!part.ok()) return static_cast<int64_t>(parts.size());
+      parts.push_back(*std::move(part));
+    }
+  };
+  CHECK(most("ada") == 512);
+  CHECK(most("bob") == UserShares::kTogether / 2);
+  CHECK(most("ada") == UserShares::kTogether / 2);
+  for (int i = 0; i < 20; ++i) CHECK(most(std::to_string(i)) >= UserShares::kLeast);
+  CHECK(most("ada") == UserShares::kLeast);
+  clock.Advance(absl::Seconds(3));
+  CHECK(most("ada") == 512);
+}
+
 TEST_CASE("user shares: what stops something has a reserve") {
   UserShares shares(kFew);
   const Caller ada = NamedUser("ada");
