@@ -11,7 +11,7 @@
 namespace berth {
 namespace {
 
-absl::string_view TextOf(Over over) {
+absl::string_view OverText(Over over) {
   switch (over) {
     case Over::kCluster:
       return "the cluster";
@@ -33,7 +33,7 @@ std::string MethodRow(Rpc rpc) {
   const RpcNeed need = NeedOf(rpc);
   const bool verb = need.over != Over::kAnyone && need.over != Over::kOwnNode;
   return absl::StrCat("| ", NameOf(rpc), " | ", verb ? NameOf(need.verb) : "", " | ",
-                      TextOf(need.over), " | ", TasksMayCall(rpc) ? "its own job" : "", " |\n");
+                      OverText(need.over), " | ", TasksMayCall(rpc) ? "its own job" : "", " |\n");
 }
 
 // With a column for each role.
