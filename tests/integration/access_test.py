@@ -118,7 +118,9 @@ class Access(unittest.TestCase):
         self.cluster.server.kill()
         self.cluster.server.start()
         self.assertNotIn("NO ACCESS RULES", self.cluster.server.output().rsplit("berthd starts", 1)[1])
-        wait_until(lambda: self.state("n1") == "NODE_READY", 60, "the agent is back")
+        # READY also before it is connected again.
+        wait_until(lambda: subprocess.run(self.line("ada", "exec", "train", "--", "true"), capture_output=True).returncode == OK, 60,
+                   "the agent is back")
         self.assertIn("role queue-admin for queue team", self.berth("lead", "whoami"))
         self.assertIn('"JOB_RUNNING"', self.berth("ada", "job", "get", "train", "-o", "json"))
         self.assertIn("nobody could change the rules", self.berth("root", "access", "revoke", "admin", "--user", "root", code=REFUSED))
