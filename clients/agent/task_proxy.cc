@@ -44,7 +44,8 @@ class ForwardedCall final : public std::enable_shared_from_this<ForwardedCall> {
     call->server_.self = call;
     stub.PrepareBidiStreamingCall(call->context_.get(), method, {}, &call->server_);
     call->server_.StartRead(&call->down_);
-    call->server_.AddHold();  // until EndUp: writes come from the other side's callbacks
+    // Until EndUp and EndDown: writes and reads come from the other side's callbacks, too.
+    call->server_.AddMultipleHolds(2);
     call->task_.StartRead(&call->up_);
     call->server_.StartCall();
     return &call->task_;
@@ -88,7 +89,10 @@ class ForwardedCall final : public std::enable_shared_from_this<ForwardedCall> {
   }
   void OnServerRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    if (!ok) return EndUp();
+    if (!ok) {
+      EndUp();
+      return EndDown();
+    }
     writing_ = true;
     task_.StartWrite(&down_);
   }
@@ -96,7 +100,10 @@ class ForwardedCall final : public std::enable_shared_from_this<ForwardedCall> {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
     if (ended_.has_value()) return Finish();
-    if (!ok) return context_->TryCancel();
+    if (!ok) {
+      context_->TryCancel();
+      return EndDown();
+    }
     down_.Clear();
     server_.StartRead(&down_);
   }
@@ -116,12 +123,17 @@ class ForwardedCall final : public std::enable_shared_from_this<ForwardedCall> {
   void EndUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (std::exchange(up_open_, false)) server_.RemoveHold();
   }
+  // Nothing more is read from it.
+  void EndDown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::exchange(down_open_, false)) server_.RemoveHold();
+  }
   void Finish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { task_.Finish(*ended_); }
 
   const std::unique_ptr<grpc::ClientContext> context_;
   const std::shared_ptr<std::atomic<int>> calls_;
   absl::Mutex mutex_;
   bool up_open_ ABSL_GUARDED_BY(mutex_) = true;
+  bool down_open_ ABSL_GUARDED_BY(mutex_) = true;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;               // to the task
   std::optional<grpc::Status> ended_ ABSL_GUARDED_BY(mutex_);  // berthd's answer is complete
   ByteBuffer up_, down_;                                       // of the read or write in progress
