@@ -199,6 +199,7 @@ absl::Status App::Parts::Start(const StoreOpener& open_store) {
   Wire();
   if (absl::Status status = MakeDefaultQueue(*loop_); !status.ok()) return status;
   RunLoop();
+  if (HadNoQueues(*loop_)) AwaitAnswers();  // a new store's first clients find the default one
   WarnWithoutRules();
   if (absl::Status status = Listen(); !status.ok()) return status;
   ready_ = true;

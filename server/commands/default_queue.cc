@@ -6,16 +6,22 @@
 #include "support/log.h"
 
 namespace berth {
+namespace {
+
+bool NoneYet(const ClusterState& state) {
+  return state.next_queue_id() == QueueId{kRootQueue.value + 1};
+}
+
+}  // namespace
+
+bool HadNoQueues(Loop& loop) {
+  return loop.Read([](const ClusterState& state, uint64_t) { return NoneYet(state); });
+}
 
 absl::Status MakeDefaultQueue(Loop& loop) {
-  const auto none_yet = [](const ClusterState& state) {
-    return state.next_queue_id() == QueueId{kRootQueue.value + 1};
-  };
-  const bool is_new =
-      loop.Read([&](const ClusterState& state, uint64_t) { return none_yet(state); });
-  if (!is_new) return absl::OkStatus();
-  return loop.Post([none_yet](Turn& turn) {
-    if (!none_yet(turn.state())) return;
+  if (!HadNoQueues(loop)) return absl::OkStatus();
+  return loop.Post([](Turn& turn) {
+    if (!NoneYet(turn.state())) return;
     turn.By({.door = Door::kServer, .method = "start"});
     QueueSpec spec;
     spec.name = std::string(kDefaultQueueName);

@@ -11,6 +11,8 @@ namespace berth {
 // like any other: an operator may change or delete it, and it does not come back. Call before the
 // first turn.
 absl::Status MakeDefaultQueue(Loop& loop);
+// No queue was ever created.
+bool HadNoQueues(Loop& loop);
 
 }  // namespace berth
 
