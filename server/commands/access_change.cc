@@ -191,9 +191,9 @@ bool HasAdministrator(const AccessRules& rules) {
 
 absl::Status CheckFormatOfAccess(uint32_t format) {
   if (format >= kFormatOfAccess) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("access rules need store format ", kFormatOfAccess, ", and the store has ",
-                   format, ": run `berth cluster finalize` first"));
+  return absl::FailedPreconditionError(absl::StrCat("access rules need store format ",
+                                                    kFormatOfAccess, ", and the store has ", format,
+                                                    ": run `berth cluster finalize` first"));
 }
 
 absl::StatusOr<AccessChange> AccessChangeFrom(const ClusterState& state,

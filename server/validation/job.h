@@ -1,6 +1,6 @@
 // The API's rules for one job by itself. Those for a call with several jobs are in
 // server/validation/submission.h; rules that depend on the state (queues, other jobs) are in
-// server/validation/job_state.h.
+// server/commands/job_state.h.
 #ifndef BERTH_SERVER_VALIDATION_JOB_H_
 #define BERTH_SERVER_VALIDATION_JOB_H_
 

@@ -1,5 +1,5 @@
 // The API's rules for a SubmitJobs call, as far as they concern the call by itself. Rules for one
-// job: server/validation/job.h; rules against the state: server/validation/job_state.h.
+// job: server/validation/job.h; rules against the state: server/commands/job_state.h.
 #ifndef BERTH_SERVER_VALIDATION_SUBMISSION_H_
 #define BERTH_SERVER_VALIDATION_SUBMISSION_H_
 

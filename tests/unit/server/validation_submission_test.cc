@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/validation/job_state.h"
+#include "server/commands/job_state.h"
 #include "server/validation/submission.h"
 #include "storage/store.h"
 #include "support/errors.h"

@@ -1,6 +1,6 @@
 // The API's rules for jobs against the current state.
-#ifndef BERTH_SERVER_VALIDATION_JOB_STATE_H_
-#define BERTH_SERVER_VALIDATION_JOB_STATE_H_
+#ifndef BERTH_SERVER_COMMANDS_JOB_STATE_H_
+#define BERTH_SERVER_COMMANDS_JOB_STATE_H_
 
 #include "berth/v1/job.pb.h"
 #include "core/model/cluster_state.h"
@@ -22,4 +22,4 @@ void CheckJobsAgainst(const ClusterState& state, Rights* rights,
 
 }  // namespace berth
 
-#endif  // BERTH_SERVER_VALIDATION_JOB_STATE_H_
+#endif  // BERTH_SERVER_COMMANDS_JOB_STATE_H_

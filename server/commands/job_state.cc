@@ -1,4 +1,4 @@
-#include "server/validation/job_state.h"
+#include "server/commands/job_state.h"
 
 #include <string>
 #include <vector>

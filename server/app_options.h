@@ -1,6 +1,6 @@
 // From the completed configuration to the options of berthd's parts.
-#ifndef BERTH_SERVER_CONFIG_OPTIONS_H_
-#define BERTH_SERVER_CONFIG_OPTIONS_H_
+#ifndef BERTH_SERVER_APP_OPTIONS_H_
+#define BERTH_SERVER_APP_OPTIONS_H_
 
 #include "berth/config/v1/config.pb.h"
 #include "server/access/user_shares.h"
@@ -17,4 +17,4 @@ UserLimits UserLimitsFrom(const config::v1::Server& config);
 
 }  // namespace berth
 
-#endif  // BERTH_SERVER_CONFIG_OPTIONS_H_
+#endif  // BERTH_SERVER_APP_OPTIONS_H_

@@ -1,4 +1,4 @@
-#include "server/config/options.h"
+#include "server/app_options.h"
 
 #include <algorithm>
 
