@@ -18,7 +18,7 @@ constexpr VerbSet kOperator = (kQueueAdmin - VerbSet{Verb::kGrant}) |
                               VerbSet{Verb::kOperateCluster, Verb::kManageNodes, Verb::kReadAudit};
 constexpr VerbSet kAdmin =
     kOperator | VerbSet{Verb::kMaintainCluster, Verb::kAdmitNodes, Verb::kSubmitFor, Verb::kGrant};
-static_assert(kAdmin.size() == kVerbs);
+static_assert(kAdmin == kAllVerbs);
 
 constexpr std::array<BuiltInRole, 5> kBuiltIn = {{{"viewer", kViewer},
                                                   {"submitter", kSubmitter},

@@ -82,6 +82,11 @@ class VerbSet {
   uint32_t bits_ = 0;
 };
 
+inline constexpr VerbSet kAllVerbs = [] {
+  VerbSet all;
+  for (size_t i = 0; i < kVerbs; ++i) all.Add(static_cast<Verb>(i));
+  return all;
+}();
 inline constexpr VerbSet kClusterVerbs = {Verb::kReadCluster,     Verb::kOperateCluster,
                                           Verb::kMaintainCluster, Verb::kManageNodes,
                                           Verb::kAdmitNodes,      Verb::kReadAudit};

@@ -47,12 +47,6 @@ bool Owns(const Caller& caller, const Job& job) {
          caller.principal.name == job.owner;
 }
 
-constexpr VerbSet kAllVerbs = [] {
-  VerbSet all;
-  for (size_t i = 0; i < kVerbs; ++i) all.Add(static_cast<Verb>(i));
-  return all;
-}();
-
 // A task that is told to stop may still call, until it has ended.
 bool RunsThere(const ClusterState& state, const CallingTask& task) {
   const Job* job = state.jobs().Find(task.key.job);

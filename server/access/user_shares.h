@@ -61,8 +61,8 @@ class UserShares {
       : limits_(limits), clock_(clock) {}
 
   // RESOURCE_EXHAUSTED, with a retry delay. Callers without a name share one part, and so do
-  // the tasks of a job. `essential`:
-  // what undoes or stops something has a reserve beyond the limits.
+  // the tasks of a job. `essential`: what undoes or stops something has a reserve beyond the
+  // limits.
   absl::StatusOr<Part> Begin(const Caller& caller, int64_t jobs, bool essential)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Part> BeginStream(const Caller& caller) ABSL_LOCKS_EXCLUDED(mutex_);

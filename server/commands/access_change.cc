@@ -14,12 +14,6 @@
 namespace berth {
 namespace {
 
-constexpr VerbSet kEverything = [] {
-  VerbSet all;
-  for (size_t i = 0; i < kVerbs; ++i) all.Add(static_cast<Verb>(i));
-  return all;
-}();
-
 // ---- From the request
 
 Subject SubjectFrom(const FieldPath& path, const v1::AccessSubject& subject, Findings& findings) {
@@ -117,7 +111,7 @@ class Permission {
         if (absl::Status status = OfRevocation(revocation); !status.ok()) return status;
       }
     }
-    if (!change_.enforce || rights_.At(state_, kRootQueue).Contains(kEverything)) {
+    if (!change_.enforce || rights_.At(state_, kRootQueue).Contains(kAllVerbs)) {
       return absl::OkStatus();
     }
     return absl::PermissionDeniedError("only administrators of the cluster enforce access rules");
@@ -180,7 +174,7 @@ class Permission {
 // Somebody can still do everything.
 bool HasAdministrator(const AccessRules& rules) {
   const std::vector<Subject> holders =
-      rules.Holders(kEverything, QueuePath(&kRootQueue, 1), AccessRules::kMaxGrants);
+      rules.Holders(kAllVerbs, QueuePath(&kRootQueue, 1), AccessRules::kMaxGrants);
   return std::any_of(holders.begin(), holders.end(), [&](const Subject& subject) {
     return subject.kind != Subject::Kind::kUser ||
            !rules.revocations().contains({Revocation::Kind::kUser, subject.name});

@@ -182,8 +182,8 @@ inline absl::Status AdmitNow(const ServiceContext& context, const Call& call) {
   return AdmitIn(context, view, call);
 }
 
-// Puts a call that changes nothing, but matters, into the log, and so into the audit. Not for calls
-// of Berth's own (without a name on loopback it is nobody's).
+// Puts a call that changes no state into the log, and so into the audit: exec, logs, backup, pause,
+// reload.
 inline void LogCall(const ServiceContext& context, const Call& call) {
   const absl::Status posted = context.loop->Post(
       [actor = ActorOf(call)](Turn& turn) mutable {
