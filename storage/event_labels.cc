@@ -119,6 +119,14 @@ struct Labeler {
   void operator()(const UsageCharged&) {}    // concerns all queues; changes no state
 
  private:
+  // The job's name, and who may learn of the event when the job is gone.
+  template <class Message>
+  static void Name(const Job& job, Message* message) {
+    message->set_job_name(job.name);
+    message->set_seen_in(job.queue.value);
+    message->set_owner(job.owner);
+  }
+
   void LabelDomain(HyperNodeId id) {
     out->set_hyper_node_name(state.hyper_nodes().At(id).spec.name);
   }
@@ -139,13 +147,13 @@ struct Labeler {
       if (job.tasks[key.task].state == state_before) continue;
       pb::TaskChange* change = LabelTask(job, key.task);
       change->set_job(key.job.value);
-      change->set_job_name(job.name);
+      Name(job, change);
     }
   }
 
   const Job& NameJob(JobId id) {
     const Job& job = state.jobs().At(id);
-    out->set_job_name(job.name);
+    Name(job, out);
     return job;
   }
 

@@ -183,8 +183,9 @@ bool IsOfQueue(ChangeEvent::Type type) {
          type == ChangeEvent::QUEUE_DELETED;
 }
 
-// Where a deletion could be seen, if that queue still exists.
-QueueId SeenIn(const ClusterState& state, const store::v1::LogEvent& from) {
+// Where the event could be seen, if that queue still exists. `from`: a LogEvent, or a TaskChange.
+template <class Logged>
+QueueId SeenIn(const ClusterState& state, const Logged& from) {
   const QueueId queue{from.seen_in()};
   return from.seen_in() != 0 && state.queues().Find(queue) != nullptr ? queue : kRootQueue;
 }
@@ -196,15 +197,23 @@ bool ShowsQueue(const ClusterState& state, Rights& rights, const store::v1::LogE
                         queue != nullptr ? queue->id : SeenIn(state, from));
 }
 
+template <class Logged>
+VerbSet RightsOnGone(const ClusterState& state, Rights& rights, const Logged& from) {
+  const Principal& caller = rights.caller().principal;
+  const bool owner =
+      caller.kind == Principal::Kind::kUser && !from.owner().empty() && caller.name == from.owner();
+  return rights.At(state, SeenIn(state, from)) | (owner ? kOwnerVerbs : VerbSet());
+}
+
 // What the caller may do with the job of the event, of listing and reading it.
 VerbSet RightsOnJobOf(const ClusterState& state, Rights& rights, const store::v1::LogEvent& from,
                       const ChangeEvent& event) {
   const Job* job = state.jobs().Find(JobId{event.job_uid()});
   if (job == nullptr) {
-    const Principal& caller = rights.caller().principal;
-    const bool owner = caller.kind == Principal::Kind::kUser && !from.owner().empty() &&
-                       caller.name == from.owner();
-    return rights.At(state, SeenIn(state, from)) | (owner ? kOwnerVerbs : VerbSet());
+    for (const store::v1::TaskChange& change : from.tasks()) {
+      if (change.job() == event.job_uid()) return RightsOnGone(state, rights, change);
+    }
+    return RightsOnGone(state, rights, from);
   }
   VerbSet found;
   for (const Verb verb : {Verb::kListJobs, Verb::kReadJob}) {

@@ -171,18 +171,17 @@ class Watching {
   explicit Watching(Door& door, const v1::WatchRequest& request = {}) {
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
     stream_ = door.watch->Watch(&context_, request);
-    v1::WatchResponse begun;
-    open_ = stream_->Read(&begun);
+    open_ = stream_->Read(&last_);
   }
   ~Watching() { context_.TryCancel(); }
   bool open() const { return open_; }
+  uint64_t revision() const { return last_.revision(); }
   // Until the job with this name was deleted, or the stream ends.
   std::string Until(const std::string& deleted) {
     std::string text;
-    v1::WatchResponse response;
-    while (stream_->Read(&response)) {
-      text += Text(response);
-      for (const v1::ChangeEvent& event : response.events()) {
+    for (bool more = open_; more; more = stream_->Read(&last_)) {
+      text += Text(last_);
+      for (const v1::ChangeEvent& event : last_.events()) {
         if (event.type() == v1::ChangeEvent::JOB_DELETED && event.job() == deleted) return text;
       }
     }
@@ -198,6 +197,7 @@ class Watching {
  private:
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReader<v1::WatchResponse>> stream_;
+  v1::WatchResponse last_;
   bool open_ = false;
 };
 
@@ -239,6 +239,28 @@ TEST_CASE("shown: a watch tells what one may list, without messages of jobs of o
   CHECK_THAT(seen, !Catch::Matchers::Contains("secret-reason"));
   CHECK_THAT(owned, !Catch::Matchers::Contains("queue: \"team-a\""));
   CHECK_THAT(owned, Catch::Matchers::Contains("secret-reason"));
+}
+
+TEST_CASE("shown: a watch from before a job's end shows as much after its deletion") {
+  AccessWorld world;
+  world.Grant("bob", "viewer", "team");
+  world.Grant("carol", "viewer", "other");
+  const auto bob = world.User("bob"), carol = world.User("carol"), owner = world.User("owner");
+  v1::WatchRequest resumed;
+  resumed.set_from_revision(Watching(world.root()).revision());
+  CancelAndDelete(*owner, "train");
+  CancelAndDelete(world.root(), "theirs");
+  const std::string owned = Watching(*owner, resumed).Until("train");
+  CHECK_THAT(owned, Catch::Matchers::Contains("job_state: JOB_CANCELLED"));
+  CHECK_THAT(owned, Catch::Matchers::Contains("secret-reason"));
+  CHECK_THAT(owned, !Catch::Matchers::Contains("theirs"));
+  const std::string seen = Watching(*bob, resumed).Until("train");
+  CHECK_THAT(seen, Catch::Matchers::Contains("job_state: JOB_CANCELLED"));
+  CHECK_THAT(seen, !Catch::Matchers::Contains("secret-reason"));
+  CHECK_THAT(seen, !Catch::Matchers::Contains("theirs"));
+  const std::string others = Watching(*carol, resumed).Until("theirs");
+  CHECK_THAT(others, Catch::Matchers::Contains("job_state: JOB_CANCELLED"));
+  CHECK_THAT(others, !Catch::Matchers::Contains("train"));
 }
 
 TEST_CASE("shown: a watch ends when its right does") {

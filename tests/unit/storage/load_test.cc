@@ -330,7 +330,9 @@ TEST_CASE("a turn without effects takes no sequence number") {
 TEST_CASE("watchers get names and states from the log alone") {
   World world;
   world.Begin();
-  world.Must(JobSubmitted{JobId{1}, SmallJob("a", QueueId{1})});
+  JobSubmitted submitted{JobId{1}, SmallJob("a", QueueId{1})};
+  submitted.spec.owner = "ann";
+  world.Must(std::move(submitted));
   world.Must(TasksBound{JobId{1}, true, {{0, NodeId{1}, {}}}});
   world.Must(NodeSilenced{NodeId{1}});
   world.Must(NodeFenced{NodeId{1}});
@@ -363,6 +365,12 @@ TEST_CASE("watchers get names and states from the log alone") {
   CHECK(turn.events(6).node_name() == "n1");
   CHECK(turn.events(7).queue_name() == "main");
   CHECK(turn.events(7).queue_open() == false);
+  for (const int of_job : {0, 1, 4, 5}) {
+    CHECK(turn.events(of_job).seen_in() == 1);
+    CHECK(turn.events(of_job).owner() == "ann");
+  }
+  CHECK(silenced.tasks(0).seen_in() == 1);
+  CHECK(silenced.tasks(0).owner() == "ann");
 }
 
 TEST_CASE("ids of deleted objects are not reused after a restart") {
