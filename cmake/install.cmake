@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/berth)
 
 install(TARGETS berth_core berth_support berth_pki berth_http berth_storage berth_convert berth_planning berth_pricing berth_loop berth_server berth_proto_messages berth_proto_api
-                berth_proto_config berth_proto_store CLI11 re2 microhttpd berth_clp
+                berth_proto_config berth_proto_store berth_proto_etcd berth_etcd CLI11 re2 microhttpd berth_clp
         EXPORT berth ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/berth)
 set_target_properties(berth_core PROPERTIES EXPORT_NAME core)
 set_target_properties(berth_server PROPERTIES EXPORT_NAME server)

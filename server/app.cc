@@ -1,72 +1,15 @@
 #include "server/app.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
-#include <atomic>
-#include <string>
-#include <thread>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
-#include "berth/config/v1/config.pb.h"
 #include "core/base/check.h"
-#include "core/engine/policies.h"
 #include "server/app_options.h"
-#include "server/audit/audit.h"
-#include "server/commands/default_queue.h"
-#include "server/config/config.h"
-#include "server/config/live.h"
-#include "server/config/reload.h"
-#include "server/config/scheduling.h"
-#include "server/controllers/agent_gateway.h"
-#include "server/controllers/dispatcher.h"
-#include "server/controllers/ended_keeper.h"
-#include "server/controllers/exec_relay.h"
-#include "server/controllers/executor.h"
-#include "server/controllers/lease_keeper.h"
-#include "server/controllers/log_relay.h"
-#include "server/controllers/maintenance.h"
-#include "server/controllers/mig_keeper.h"
-#include "server/controllers/mix_keeper.h"
-#include "server/controllers/progress_book.h"
-#include "server/convert/values.h"
-#include "server/listeners/event_log.h"
-#include "server/listeners/queue_conditions.h"
-#include "server/listeners/watch_hub.h"
-#include "server/loop/committer.h"
-#include "server/loop/history.h"
-#include "server/loop/load.h"
-#include "server/loop/loop.h"
-#include "server/loop/loop_thread.h"
-#include "server/metrics/metrics.h"
-#include "server/planning/policy_record.h"
-#include "server/services/acceptor.h"
-#include "server/services/access_service.h"
-#include "server/services/agent_service.h"
-#include "server/services/audit_service.h"
-#include "server/services/caller.h"
-#include "server/services/cluster_service.h"
-#include "server/services/explain_service.h"
-#include "server/services/hyper_node_service.h"
-#include "server/services/job_service.h"
-#include "server/services/node_service.h"
-#include "server/services/open_streams.h"
-#include "server/services/queue_service.h"
-#include "server/services/stream_guard.h"
-#include "server/services/watch_service.h"
-#include "server/validation/lifecycle.h"
-#include "storage/files.h"
-#include "storage/preserved.h"
-#include "storage/store_health.h"
-#include "support/http/http_server.h"
-#include "support/log.h"
-#include "support/tls.h"
-#include "support/version.h"
+#include "server/app_parts.h"
 
 namespace berth {
 namespace {
@@ -74,114 +17,12 @@ namespace {
 // Limits of the gRPC server besides those of the configuration.
 constexpr size_t kGrpcMemoryBytes = size_t{1} << 30;
 constexpr int kStreamsPerConnection = 10'000;
-constexpr absl::Duration kLoopSilence = absl::Seconds(30);   // /healthz fails after this time
 constexpr absl::Duration kRecheckPeriod = absl::Seconds(5);  // certificates of streams expire
 constexpr absl::Duration kTrimPeriod = absl::Minutes(10);
 constexpr absl::Duration kSignOfLife = absl::Seconds(1);
-constexpr absl::Duration kFarewell = absl::Milliseconds(250);  // see StopCalls
-// Connections are cut this long before gRPC cancels their calls.
-constexpr absl::Duration kBeforeCancel = absl::Milliseconds(100);
-constexpr absl::Duration kGiveUp = absl::Seconds(1);
+constexpr absl::Duration kEtcdRetry = absl::Milliseconds(20);  // while etcd does not answer
 
 }  // namespace
-
-class App::Parts {
- public:
-  Parts(const config::v1::Server& config, Reloader::Read reread,
-        std::shared_ptr<StoreHealth> health);
-  ~Parts() { Stop(); }
-
-  absl::Status Start(const StoreOpener& open_store);
-  void Stop();
-  Maintenance& maintenance() { return *maintenance_; }
-  Reloader& reloader() { return reloader_; }
-  int port() const { return port_; }
-  int http_port() const { return http_ != nullptr ? http_->port() : 0; }
-  Loop& loop() { return *loop_; }
-  WatchHub& watches() { return *watches_; }
-
- private:
-  // Refuses settings that the store cannot hold yet.
-  Reloader::Read Holdable(Reloader::Read reread) const;
-
-  absl::Status StartHttp();
-  absl::Status Load(const StoreOpener& open_store);
-  void Wire();
-  void WireServices();
-  void Adopt(const config::v1::Server& config);
-  void MaintainLog();
-  void WarnWithoutRules() const;
-  absl::Status Listen();
-  void RunLoop();
-  HttpAnswer Health() const;
-  HttpAnswer Readiness() const;
-  void Housekeeping();
-  void MaintainReserve();
-  void StopCalls();
-  bool AwaitAnswers();
-
-  // In order of dependency: later members use earlier ones.
-  const config::v1::Server config_;  // at the start
-  Live<JobDefaults> job_defaults_;
-  Live<absl::Duration> history_;
-  Reloader reloader_;
-  Time start_ = SystemClock().Now();
-  std::atomic<bool> ready_{false};
-  std::atomic<int64_t> loop_seen_nanos_{0};  // steady time of the loop's last turn or tick
-  std::unique_ptr<HttpServer> http_;
-  const std::shared_ptr<StoreHealth> health_;  // may be null
-  std::unique_ptr<Store> store_;
-  Preserved preserved_;
-  GrantedLease granted_lease_;  // by earlier processes; LeaseOptions::granted_before
-  RequestTable requests_;
-  TurnEdits edits_;
-  CallerBook callers_;
-  Policies policies_, held_policies_;
-  std::unique_ptr<GroupCommitter> committer_;
-  std::unique_ptr<Loop> loop_;
-  std::unique_ptr<LeaseKeeper> leases_;
-  std::unique_ptr<ThreadExecutor> dispatch_executor_, watch_executor_, read_executor_,
-      log_executor_, audit_executor_;
-  std::unique_ptr<Dispatcher> dispatcher_;
-  std::unique_ptr<MigKeeper> migs_;
-  std::unique_ptr<EndedKeeper> ended_;
-  std::unique_ptr<MixKeeper> mixes_;
-  std::unique_ptr<ProgressBook> told_;
-  std::unique_ptr<ThreadExecutor> price_executor_;  // after mixes_, because it runs work for it
-  std::unique_ptr<AgentGateway> gateway_;
-  std::unique_ptr<Maintenance> maintenance_;
-  std::unique_ptr<LogRelay> logs_;
-  std::unique_ptr<ExecRelay> execs_;
-  std::unique_ptr<WatchHub> watches_;
-  std::unique_ptr<Audit> audit_;
-  ProgressCounter progress_;
-  RestartWatch restarts_;
-  RefusedStarts refused_starts_;
-  EventLog event_log_;
-  std::unique_ptr<Metrics> metrics_;
-  std::unique_ptr<OpenStreams> streams_;
-  std::unique_ptr<UserShares> shares_;
-  std::unique_ptr<OwnedJobs> owned_;
-  ServiceContext context_;
-  std::unique_ptr<JobService> job_service_;
-  std::unique_ptr<QueueService> queue_service_;
-  std::unique_ptr<NodeService> node_service_;
-  std::unique_ptr<WatchService> watch_service_;
-  std::unique_ptr<ClusterService> cluster_service_;
-  std::unique_ptr<AgentService> agent_service_;
-  std::unique_ptr<ExplainService> explain_service_;
-  std::unique_ptr<HyperNodeService> hyper_node_service_;
-  std::unique_ptr<AccessService> access_service_;
-  std::unique_ptr<AuditService> audit_service_;
-  std::unique_ptr<Acceptor> acceptor_;
-  std::unique_ptr<StreamGuard> guard_;
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<LoopThread> loop_thread_;
-  int port_ = 0;
-  std::atomic<bool> stopped_{false};
-  bool told_paused_ = false;
-  std::atomic<bool> tending_{false};
-};
 
 App::Parts::Parts(const config::v1::Server& config, Reloader::Read reread,
                   std::shared_ptr<StoreHealth> health)
@@ -197,6 +38,14 @@ absl::Status App::Parts::Start(const StoreOpener& open_store) {
   if (absl::Status status = StartHttp(); !status.ok()) return status;
   if (absl::Status status = Load(open_store); !status.ok()) return status;
   Wire();
+  if (ha_ != nullptr) {
+    RunLoop();
+    if (absl::Status status = Listen(); !status.ok()) return status;
+    JoinCluster();
+    ready_ = true;
+    return absl::OkStatus();
+  }
+  leases_->Start();
   if (absl::Status status = MakeDefaultQueue(*loop_); !status.ok()) return status;
   RunLoop();
   if (HadNoQueues(*loop_)) AwaitAnswers();  // a new store's first clients find the default one
@@ -228,9 +77,10 @@ absl::Status App::Parts::StartHttp() {
 }
 
 absl::Status App::Parts::Load(const StoreOpener& open_store) {
-  absl::StatusOr<std::unique_ptr<Store>> store = open_store();
+  absl::StatusOr<OpenedStore> store = open_store();
   if (!store.ok()) return store.status();
-  store_ = *std::move(store);
+  store_ = std::move(store->store);
+  ha_ = std::move(store->ha);
   if (auto holds = CheckStoreFormat(config_, store_->Format()); !holds.ok()) return holds;
   ClusterState state;
   const Time now = SystemClock().Now();
@@ -251,13 +101,15 @@ absl::Status App::Parts::Load(const StoreOpener& open_store) {
   if (health_ != nullptr) {
     committing.low_space = [health = health_] { return health->reserve().LowSpace(); };
   }
+  if (ha_ != nullptr) committing.retry_delay = kEtcdRetry;
   committer_ = std::make_unique<GroupCommitter>(store_.get(), std::move(committing));
   LoopDeps deps{.clock = &SystemClock(),
                 .committer = committer_.get(),
                 .policies = &policies_,
                 .policy_record = PolicyRecordFrom(config_),
                 .preserved = &preserved_,
-                .store_format = [store = store_.get()] { return store->Format(); }};
+                .store_format = [store = store_.get()] { return store->Format(); },
+                .leadership = ha_ != nullptr ? &ha_->leadership() : nullptr};
   if (granted_lease_.restored) {
     const config::v1::Server held = WithoutPlacing(config_);
     held_policies_ = Policies::Create(PolicyConfigFrom(held)).value();
@@ -359,7 +211,8 @@ void App::Parts::WireServices() {
       .starts_refused =
           [this](QueueId queue) { return refused_starts_.ConsecutiveRefusals(queue); },
       .progress = told_.get(),
-      .refused = &audit_->refused()};
+      .refused = &audit_->refused(),
+      .leadership = ha_ != nullptr ? &ha_->leadership() : nullptr};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);
@@ -370,12 +223,16 @@ void App::Parts::WireServices() {
       ClusterService::Backups{.store = store_.get(),
                               .executor = log_executor_.get(),
                               .directory = config_.backup_directory(),
-                              .health = health_.get()});
+                              .health = health_.get()},
+      ClusterService::Members{.member = ha_ != nullptr ? &ha_->member() : nullptr,
+                              .hand_over = [this](const std::string& to) { return HandOver(to); },
+                              .copies = absl::StrCat(config_.data_directory(), "/copies")});
   agent_service_ =
       std::make_unique<AgentService>(gateway_.get(), AgentDoor{.callers = &callers_,
                                                                .loop = loop_.get(),
                                                                .streams = streams_.get(),
-                                                               .refused = &audit_->refused()});
+                                                               .refused = &audit_->refused(),
+                                                               .leadership = context_.leadership});
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
   access_service_ = std::make_unique<AccessService>(&context_);
@@ -404,12 +261,17 @@ void App::Parts::Adopt(const config::v1::Server& config) {
 }
 
 void App::Parts::RunLoop() {
-  leases_->Start();
   loop_thread_ = std::make_unique<LoopThread>(loop_.get(), &SystemClock(),
                                               DurationFrom(config_.coalescing_window()));
-  loop_thread_->AddPeriodic(leases_->TickPeriod(), [this] { leases_->Tick(); });
-  loop_thread_->AddPeriodic(MigKeeper::kTick, [this] { migs_->Tick(); });
-  loop_thread_->AddPeriodic(EndedKeeper::kTick, [this] { ended_->Tick(); });
+  loop_thread_->AddPeriodic(leases_->TickPeriod(), [this] {
+    if (loop_->leads()) leases_->Tick();
+  });
+  loop_thread_->AddPeriodic(MigKeeper::kTick, [this] {
+    if (loop_->leads()) migs_->Tick();
+  });
+  loop_thread_->AddPeriodic(EndedKeeper::kTick, [this] {
+    if (loop_->leads()) ended_->Tick();
+  });
   loop_thread_->AddPeriodic(kSignOfLife, [this] { Housekeeping(); });
   loop_thread_->AddPeriodic(kRecheckPeriod, [this] { streams_->Recheck(); });
   loop_thread_->AddPeriodic(Audit::kTick, [this] { audit_->Tick(); });
@@ -479,103 +341,6 @@ absl::Status App::Parts::Listen() {
   return absl::OkStatus();
 }
 
-HttpAnswer App::Parts::Health() const {
-  const int64_t seen = loop_seen_nanos_.load();
-  if (seen == 0) return {200, "loading\n"};
-  const absl::Duration silence = SystemClock().Steady() - absl::Nanoseconds(seen);
-  if (silence < kLoopSilence) return {200, "ok\n"};
-  return {503,
-          absl::StrCat("the loop has made no progress for ", absl::FormatDuration(silence), "\n")};
-}
-
-HttpAnswer App::Parts::Readiness() const {
-  if (!ready_.load()) return {503, stopped_.load() ? "stopping\n" : "loading the store\n"};
-  const std::string paused = loop_->PausedReason();
-  if (!paused.empty()) return {503, absl::StrCat(paused, "\n")};
-  std::string but = health_ != nullptr ? health_->Damage() : "";
-  if (but.empty()) but = maintenance_->RestoreHoldText();
-  return {200, but.empty() ? "ready\n" : absl::StrCat("ready, but ", but, "\n")};
-}
-
-// Loop thread, about once a second.
-void App::Parts::Housekeeping() {
-  loop_seen_nanos_ = absl::ToInt64Nanoseconds(SystemClock().Steady());
-  MaintainReserve();
-  const bool paused = !loop_->PausedReason().empty();
-  if (paused == told_paused_ || !ready_.load()) return;
-  told_paused_ = paused;
-  // The server as a whole still serves: reads work, and agents are heard.
-  server_->GetHealthCheckService()->SetServingStatus(v1::JobService::service_full_name(), !paused);
-}
-
-// Looking for space may wait for the disk, so it does not run here.
-void App::Parts::MaintainReserve() {
-  if (health_ == nullptr || health_->reserve().bytes() >= SpaceReserve::kBytes) return;
-  if (tending_.exchange(true)) return;
-  log_executor_->Run([this] {
-    health_->reserve().Fill();
-    tending_ = false;
-  });
-}
-
-// Waits until the loop has processed all earlier requests and the disk has them: then their clients
-// have their responses. False after kStopPatience.
-bool App::Parts::AwaitAnswers() {
-  auto answered = std::make_shared<absl::Notification>();
-  const absl::Status posted =
-      loop_->Post([answered](Turn& turn) { turn.OnDurable([answered] { answered->Notify(); }); },
-                  CommandClass::kEssential);
-  return posted.ok() && answered->WaitForNotificationWithTimeout(kStopPatience);
-}
-
-// Ends all calls. gRPC also waits for its connections to close, which idle or dead clients do not
-// do: after kFarewell they are cut. Calls that wait for a full disk would wait forever; they are
-// answered when the loop is destroyed.
-void App::Parts::StopCalls() {
-  if (server_ == nullptr) return;
-  server_->GetHealthCheckService()->SetServingStatus(false);
-  guard_.reset();
-  watches_->Stop();
-  gateway_->DisconnectAll(absl::UnavailableError("the server is stopping"));
-  acceptor_->Stop();
-  const bool answered = AwaitAnswers();
-  absl::Notification ended;
-  std::thread shutdown([&] {
-    server_->Shutdown(absl::ToChronoTime(absl::Now() + kFarewell));
-    ended.Notify();
-  });
-  if (!ended.WaitForNotificationWithTimeout(kFarewell - kBeforeCancel)) {
-    acceptor_->CutConnections();
-  }
-  if (!ended.WaitForNotificationWithTimeout(kFarewell + (answered ? kStopPatience : kGiveUp))) {
-    LogWarn("calls still wait for the disk; they are abandoned");
-    loop_thread_->Stop();
-    log_executor_.reset();  // it may restart planning
-    committer_->Stop();
-    loop_.reset();
-  }
-  shutdown.join();
-}
-
-void App::Parts::Stop() {
-  if (stopped_.exchange(true)) return;
-  ready_ = false;
-  if (http_ != nullptr) http_->SetHandler("/metrics", nullptr);  // its sources are destroyed now
-  StopCalls();
-  if (mixes_ != nullptr) mixes_->Stop();
-  if (loop_thread_ != nullptr) loop_thread_->Stop();
-  if (committer_ != nullptr) committer_->Stop();
-  http_.reset();
-  // Executors finish their queue while everything that they use still exists.
-  dispatch_executor_.reset();
-  price_executor_.reset();
-  watch_executor_.reset();
-  read_executor_.reset();
-  log_executor_.reset();
-  audit_executor_.reset();
-  server_.reset();
-}
-
 absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config,
                                                 const StoreOpener& open_store,
                                                 Reloader::Read reread,
@@ -585,6 +350,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config
   return std::unique_ptr<App>(new App(std::move(parts)));
 }
 
+bool App::handed_over() const { return parts_->handed_over(); }
 App::App(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 App::~App() = default;
 

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,12 +18,22 @@
 
 namespace berth {
 
+class HighAvailability;
 class Loop;
 class Store;
 class StoreHealth;
 class WatchHub;
 
-using StoreOpener = std::function<absl::StatusOr<std::unique_ptr<Store>>()>;
+// The store, and with high availability what else belongs to it.
+struct OpenedStore {
+  OpenedStore(std::shared_ptr<Store> opened, std::shared_ptr<HighAvailability> with = nullptr)
+      : store(std::move(opened)), ha(std::move(with)) {}
+  template <class S>
+  OpenedStore(std::unique_ptr<S> opened) : store(std::move(opened)) {}
+  std::shared_ptr<Store> store;
+  std::shared_ptr<HighAvailability> ha;  // null: this server is alone
+};
+using StoreOpener = std::function<absl::StatusOr<OpenedStore>()>;
 
 class App {
  public:
@@ -45,6 +56,10 @@ class App {
   // Takes a fraction of a second, unless the disk is slow or full. Idempotent.
   void Stop();
   static constexpr absl::Duration kStopPatience = absl::Seconds(5);
+
+  // It hands over to another server, or must: the process stops and is to be started again with
+  // kExitToRestart.
+  bool handed_over() const;
 
   // server/config/reload.h. Thread-safe.
   absl::StatusOr<std::vector<ConfigChange>> Reload();

@@ -12,6 +12,8 @@
 #include "server/app.h"
 #include "server/config/config.h"
 #include "server/convert/values.h"
+#include "server/ha/high_availability.h"
+#include "server/ha_store.h"
 #include "server/loop/loop.h"
 #include "storage/fsck.h"
 #include "storage/restore.h"
@@ -34,6 +36,8 @@ struct Flags {
   std::string fsck;
   std::string restore;
   bool access_table = false;
+  bool ha_init = false;
+  bool ha_leave = false;
 };
 
 int Fail(const absl::Status& status) {
@@ -104,8 +108,9 @@ int Serve(const Flags& flags) {
   }
   LogInfo("berthd starts", {{"version", kBerthVersion}, {"data", config->data_directory()}});
   const auto health = std::make_shared<StoreHealth>(config->data_directory());
-  const auto open_store = [&]() -> absl::StatusOr<std::unique_ptr<Store>> {
-    return RocksDbStore::Open({.directory = config->data_directory(), .health = health});
+  const auto open_store = [&]() -> absl::StatusOr<OpenedStore> {
+    if (config->has_ha()) return OpenReplicatedStore(*config, health);
+    return OpenSingleStore(*config, health);
   };
   const Reloader::Read reread =
       flags.config.empty() ? Reloader::Read() : [&flags] { return ConfigFrom(flags); };
@@ -120,12 +125,24 @@ int Serve(const Flags& flags) {
     (*app)->Reload().IgnoreError();  // it logs the result
   }
   LogInfo("berthd stops", {{"signal", strsignal(signal_number)}});
-  (*app)->GrantStopLease();
+  const bool handed_over = (*app)->handed_over();
+  if (!handed_over) (*app)->GrantStopLease();
   (*app)->Stop();
   app->reset();
   LogInfo("berthd has stopped");
   FlushLog();
-  return 0;
+  return handed_over ? kExitToRestart : 0;
+}
+
+// What --ha-init and --ha-leave do.
+int ChangeHa(const Flags& flags) {
+  signal(SIGPIPE, SIG_IGN);
+  LogForGrpc(LogLevel::kError);
+  const absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
+  if (!config.ok()) return Fail(config.status());
+  const absl::Status done =
+      flags.ha_init ? BeginHa(*config, std::cout) : LeaveHa(*config, std::cout);
+  return done.ok() ? 0 : Fail(done);
 }
 
 int CheckStore(const std::string& directory) {
@@ -159,6 +176,11 @@ void AddOptions(CLI::App& cli, Flags* flags) {
                  "check the backup in DIR, copy it to the directory of the store, which must be "
                  "missing or empty, and exit")
       ->type_name("DIR");
+  cli.add_flag("--ha-init", flags->ha_init,
+               "begin the cluster in etcd with the store of this server, and exit (see ha in the "
+               "configuration)");
+  cli.add_flag("--ha-leave", flags->ha_leave,
+               "end the cluster in etcd, so that this server goes on alone, and exit");
   cli.add_flag("--access-table", flags->access_table,
                "print which right each method of the API needs, and exit");
   cli.set_version_flag("--version", std::string("berthd ") + kBerthVersion);
@@ -175,6 +197,7 @@ int RunDaemon(int argc, char** argv) {
     std::cout << AccessTable();
     return 0;
   }
+  if (flags.ha_init || flags.ha_leave) return ChangeHa(flags);
   if (!flags.restore.empty()) return RestoreStore(flags);
   return flags.fsck.empty() ? Serve(flags) : CheckStore(flags.fsck);
 }

@@ -16,6 +16,7 @@ struct Call {
   std::string address;                   // of the client: "10.0.0.7:41234"
   std::string target = {};               // for the audit: "job/train"; "" = the cluster, or several
   std::string request_id = {};           // of the client
+  bool stale = false;                    // a standby may answer (support/standby.h)
 };
 
 // For the log: `"alice" at 10.0.0.7:41234`. Safe to print.

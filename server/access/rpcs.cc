@@ -52,6 +52,11 @@ constexpr Row kRows[] = {
      {Verb::kMaintainCluster, Over::kCluster, "reload the configuration"}},
     {Rpc::kClusterServiceFinalizeUpgrade,
      {Verb::kMaintainCluster, Over::kCluster, "finalize an upgrade"}},
+    {Rpc::kClusterServiceListMembers, {Verb::kReadCluster, Over::kCluster, "list the servers"}},
+    {Rpc::kClusterServiceHandOver,
+     {Verb::kMaintainCluster, Over::kCluster, "hand over to another server"}},
+    // To who presents the token that this server keeps in etcd.
+    {Rpc::kClusterServiceCopyStore, {Verb::kMaintainCluster, Over::kAnyone, "copy the store"}},
 
     {Rpc::kQueueServiceGetQueue, {Verb::kReadQueue, Over::kQueue, "read"}},
     {Rpc::kQueueServiceListQueues, {Verb::kReadQueue, Over::kRows, "list"}},
@@ -105,6 +110,32 @@ constexpr std::array<RpcNeed, kRpcs> kNeeds = [] {
 absl::string_view NameOf(Rpc rpc) { return kNames[static_cast<size_t>(rpc)]; }
 
 RpcNeed NeedOf(Rpc rpc) { return kNeeds[static_cast<size_t>(rpc)]; }
+
+OnStandby OnStandbyOf(Rpc rpc) {
+  switch (rpc) {
+    case Rpc::kClusterServiceListMembers:
+    case Rpc::kClusterServiceCopyStore:
+      return OnStandby::kYes;
+    case Rpc::kClusterServiceGetClusterInfo:
+    case Rpc::kNodeServiceGetNode:
+    case Rpc::kNodeServiceListNodes:
+    case Rpc::kHyperNodeServiceGetHyperNode:
+    case Rpc::kHyperNodeServiceListHyperNodes:
+    case Rpc::kQueueServiceGetQueue:
+    case Rpc::kQueueServiceListQueues:
+    case Rpc::kJobServiceGetJob:
+    case Rpc::kJobServiceListJobs:
+    case Rpc::kJobServiceListTasks:
+    case Rpc::kAuditServiceListAudit:
+    case Rpc::kAuditServiceVerifyAudit:
+    case Rpc::kAccessServiceWhoAmI:
+    case Rpc::kAccessServiceGetAccess:
+    case Rpc::kAccessServiceCheckAccess:
+      return OnStandby::kIfStale;
+    default:
+      return OnStandby::kNo;
+  }
+}
 
 bool TasksMayCall(Rpc rpc) { return IsTaskMethod(NameOf(rpc)); }
 

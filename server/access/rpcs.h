@@ -42,6 +42,11 @@ RpcNeed NeedOf(Rpc rpc);
 // Whether a task may call it, about its own job.
 bool TasksMayCall(Rpc rpc);
 
+// Whether a standby answers the call from its own state: `kIfStale`: only to who accepts that it
+// may be behind the leader (support/standby.h).
+enum class OnStandby : uint8_t { kNo, kIfStale, kYes };
+OnStandby OnStandbyOf(Rpc rpc);
+
 }  // namespace berth
 
 #endif  // BERTH_SERVER_ACCESS_RPCS_H_

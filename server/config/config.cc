@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/access/access.h"
@@ -59,6 +60,14 @@ void FillDurations(Server& config) {
   if (!config.audit().has_retention()) {
     ToProto(kDefaultAuditRetention, config.mutable_audit()->mutable_retention());
   }
+}
+
+void FillHa(Server& config) {
+  if (!config.has_ha()) return;
+  config::v1::HighAvailability& ha = *config.mutable_ha();
+  if (ha.advertise().empty()) ha.set_advertise(config.listen());
+  if (ha.name().empty()) ha.set_name(ha.advertise());
+  if (!ha.has_lease()) ToProto(absl::Seconds(1), ha.mutable_lease());
 }
 
 void FillNumbers(Server& config) {
@@ -274,6 +283,36 @@ void CheckAccess(const FieldPath& root, const Server& config, Findings& findings
   }
 }
 
+void CheckHa(const FieldPath& root, const Server& config, Findings& findings) {
+  if (!config.has_ha()) return;
+  const config::v1::HighAvailability& ha = config.ha();
+  const FieldPath path(root, "ha");
+  const TlsFiles tls = TlsFilesOf(ha.tls());
+  if (ha.etcd().empty()) findings.Invalid({path, "etcd"}, "required: HOST:PORT of etcd's members");
+  for (int i = 0; i < ha.etcd_size(); ++i) {
+    const FieldPath member(path, "etcd", i);
+    CheckAddress(member, ha.etcd(i), findings);
+    if (!tls.empty() || IsLoopbackAddress(ha.etcd(i))) continue;
+    findings.Invalid(member, absl::StrCat(Quoted(ha.etcd(i)),
+                                          " is on another machine; that needs ha.tls "
+                                          "(certificate, key and ca)"));
+  }
+  if (!tls.empty() && (tls.certificate.empty() || tls.key.empty() || tls.ca.empty())) {
+    findings.Invalid({path, "tls"}, "needs all of certificate, key and ca");
+  }
+  CheckAddress({path, "advertise"}, ha.advertise(), findings);
+  if (absl::EndsWith(ha.advertise(), ":0") || absl::StartsWith(ha.advertise(), "0.0.0.0:")) {
+    findings.Invalid(
+        {path, "advertise"},
+        absl::StrCat("must be an address that others can connect to, is ", Quoted(ha.advertise())));
+  }
+  if (!IsAccessName(ha.name()) || absl::StrContains(ha.name(), '/')) {
+    findings.Invalid({path, "name"},
+                     absl::StrCat("must be a name without '/', is ", Quoted(ha.name())));
+  }
+  CheckDuration({path, "lease"}, ha.lease(), absl::Milliseconds(200), absl::Minutes(1), findings);
+}
+
 }  // namespace
 
 absl::StatusOr<Server> ReadConfig(const std::string& path, ConfigPlaces* places) {
@@ -289,6 +328,7 @@ absl::Status CompleteConfig(Server& config) {
   FillTexts(config);
   FillDurations(config);
   FillNumbers(config);
+  FillHa(config);
   FillScheduling(*config.mutable_scheduling());
   Findings findings;
   const FieldPath root;
@@ -298,6 +338,7 @@ absl::Status CompleteConfig(Server& config) {
   CheckLimits(root, config.limits(), findings);
   CheckRunAs(root, config, findings);
   CheckAccess(root, config, findings);
+  CheckHa(root, config, findings);
   CheckQueueDefaults({root, "job_defaults"}, config.job_defaults(), findings);
   if (!(config.silent_brake() > 0 && config.silent_brake() <= 1)) {
     findings.Invalid({root, "silent_brake"},

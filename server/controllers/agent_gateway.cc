@@ -243,7 +243,11 @@ void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& hear
     ++counters_.stale_epochs;
     return Refuse(session.link, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
   }
-  SendHeartbeatAck(session.link, heartbeat.sequence(), *longer);
+  // An ack extends the agent's lease: only the server that still leads may send it.
+  loop_->WhenLeading([this, link = session.link, sequence = heartbeat.sequence(),
+                      longer = *longer](const absl::Status& leads) {
+    if (leads.ok()) SendHeartbeatAck(link, sequence, longer);
+  });
   RetryConditions(session.node);
   CheckFabric();
 }
@@ -284,7 +288,10 @@ void AgentGateway::GrantLongerLeases() {
             [](const Session& a, const Session& b) { return a.node < b.node; });
   for (const Session& session : sessions) {
     const std::optional<LeaseKeeper::Grant> grant = leases_->GrantNow(session.node, session.epoch);
-    if (grant) SendHeartbeatAck(session.link, grant->sequence, grant->lease);
+    if (!grant) continue;
+    loop_->WhenLeading([this, link = session.link, grant = *grant](const absl::Status& leads) {
+      if (leads.ok()) SendHeartbeatAck(link, grant.sequence, grant.lease);
+    });
   }
 }
 

@@ -34,9 +34,8 @@ LeaseKeeper::LeaseKeeper(Loop* loop, Clock* clock, LeaseOptions options)
   loop->AddObserver(this);
 }
 
-void LeaseKeeper::Start() {
+void LeaseKeeper::Start(const GrantedLease& before) {
   const absl::Duration now = clock_->Steady();
-  const GrantedLease& before = options_.granted_before;
   const bool longer = before.longest > before.usual;
   std::set<NodeId> all;
   std::map<NodeId, Lease> leases = loop_->Read([&](const ClusterState& state, uint64_t) {
@@ -55,6 +54,7 @@ void LeaseKeeper::Start() {
   });
   {
     absl::MutexLock lock(&mutex_);
+    recorded_ = before;
     leases_ = std::move(leases);
     last_tick_ = now;
     old_leases_end_ = now + before.usual;

@@ -97,7 +97,9 @@ class LeaseKeeper final : public TurnObserver {
 
   // Gives every node of the loaded state a whole lease (or, if silent, a whole fencing time) from
   // now. After a restore they all count as silent from the first turn on. Call before that turn.
-  void Start();
+  // `before`: what earlier servers granted, instead of LeaseOptions::granted_before.
+  void Start(const GrantedLease& before) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Start() { Start(options_.granted_before); }
 
   // On the loop thread, in each turn that will grant a lease: records it if it is longer than the
   // one on disk.

@@ -99,9 +99,10 @@ class Loop::ActiveTurn final : public Turn {
 Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions options)
     : deps_(std::move(deps)),
       options_(options),
+      accepts_(deps_.leadership == nullptr),
+      leads_(accepts_.load()),
       held_(deps_.held_policies != nullptr),
       state_(std::move(state)),
-      recorder_(state_, deps_.preserved),
       revision_(revision),
       policies_(held_ ? deps_.held_policies : deps_.policies),
       policy_record_(held_ ? deps_.held_record : deps_.policy_record),
@@ -114,12 +115,20 @@ Loop::Loop(LoopDeps deps, ClusterState state, uint64_t revision, LoopOptions opt
     new_policies_ =
         NewPolicies{std::shared_ptr<const Policies>(deps_.policies, not_ours), deps_.policy_record};
   }
-  recorder_.NotePolicies(policy_record_);
+  Begin();
 }
 
 Loop::~Loop() = default;
 
+// As a process that has just loaded the state.
+void Loop::Begin() {
+  absl::MutexLock lock(&state_mutex_);
+  recorder_.emplace(state_, deps_.preserved);
+  recorder_->NotePolicies(policy_record_);
+}
+
 absl::Status Loop::Post(Command command, CommandClass command_class, size_t weight) {
+  if (!accepts_.load()) return absl::UnavailableError("this server does not lead the cluster");
   const bool essential = command_class == CommandClass::kEssential;
   std::string refusal = essential ? "" : PausedReason();
   const size_t room = options_.pending_commands + (essential ? options_.essential_commands : 0);
@@ -149,6 +158,7 @@ bool Loop::ShouldNotWait() const {
 }
 
 TurnResult Loop::RunTurn() {
+  if (!leads()) return TurnResult::kIdle;
   if (sequence_ - outbox_.durable() >= options_.backlog_batches) return TurnResult::kBlocked;
   std::vector<Pending> commands = TakeCommands();
   std::optional<NewPolicies> policies = TakePolicies();
@@ -207,7 +217,7 @@ void Loop::Switch(NewPolicies policies) {
     policies_ = owned_policies_.get();
     policy_record_ = std::move(policies.record);
   }
-  recorder_.NotePolicies(policy_record_);
+  recorder_->NotePolicies(policy_record_);
   ForgetVerdicts();
 }
 
@@ -232,14 +242,14 @@ std::vector<Loop::Pending> Loop::TakeCommands() {
 
 Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   TurnOutput output;
-  recorder_.Begin(sequence_ + 1, now_, LogsActors());
-  ActiveTurn turn(state_, recorder_, membership_, *policies_, sequence_ + 1, now_, output);
+  recorder_->Begin(sequence_ + 1, now_, LogsActors());
+  ActiveTurn turn(state_, *recorder_, membership_, *policies_, sequence_ + 1, now_, output);
   size_t weight = 0;
   for (const Pending& command : commands) weight += command.weight;
   output.events.reserve(weight);
   for (Pending& command : commands) {
     std::move(command.run)(turn);
-    recorder_.EndActor();
+    recorder_->EndActor();
   }
   turn.PlaceRegistered();
   counters_.commands += commands.size();
@@ -248,7 +258,7 @@ Loop::TurnOutput Loop::RunLocked(std::vector<Pending> commands) {
   if (plan) RunCycle(turn);
   counters_.events += output.events.size();
 
-  output.batch = recorder_.Finish();
+  output.batch = recorder_->Finish();
   if (output.batch.has_value()) {
     BERTH_CHECK(output.batch->sequence == sequence_ + 1);
     revision_ = ++sequence_;
@@ -264,7 +274,7 @@ void Loop::RunCycle(ActiveTurn& turn) {
   Plan plan = PlanAndAdopt(state_, *policies_, now_, budget);
   const absl::Duration elapsed = deps_.clock->Steady() - begin;
   budget_.Note(plan.counters.work, elapsed);
-  recorder_.NoteCycle(budget, plan.counters.work);
+  recorder_->NoteCycle(budget, plan.counters.work);
   const size_t decisions = plan.decisions.size();
   for (EventBody& decision : plan.decisions) {
     if (plan.applied) {
@@ -314,7 +324,26 @@ void Loop::HandOver(TurnOutput output) {
 }
 
 // `wake_at_` is wall clock time, and the clock may jump: LoopThread checks at least once a second.
-Time Loop::NextWake() const { return plan_again_ ? absl::InfinitePast() : wake_at_; }
+Time Loop::NextWake() const {
+  if (!leads()) return absl::InfiniteFuture();
+  return plan_again_ ? absl::InfinitePast() : wake_at_;
+}
+
+void Loop::WhenDurable(uint64_t revision, ReaderEffect effect, absl::Duration patience) {
+  if (deps_.leadership == nullptr || !leads()) {
+    return outbox_.WhenDurable(revision, std::move(effect), patience);
+  }
+  deps_.leadership->Confirm(
+      [this, revision, effect = std::move(effect), patience](absl::Status led) mutable {
+        if (!led.ok()) return std::move(effect)(std::move(led));
+        outbox_.WhenDurable(revision, std::move(effect), patience);
+      });
+}
+
+void Loop::WhenLeading(ReaderEffect effect) {
+  if (deps_.leadership == nullptr) return std::move(effect)(absl::OkStatus());
+  deps_.leadership->Confirm(std::move(effect));
+}
 
 void Loop::Wake() {
   if (waker_ != nullptr) waker_();

@@ -9,6 +9,9 @@
 // (server/loop/loop_thread.h) drives it; a simulation drives it turn by turn. It may run ahead of
 // the disk by a bounded number of batches. Readers take the reader lock in bounded steps, and
 // respond only when the data that they saw is durable (server/reads/read_view.h).
+//
+// With high availability a loop first follows: it takes over the turns of the server that leads
+// (Follow), and runs none of its own before Lead.
 #ifndef BERTH_SERVER_LOOP_LOOP_H_
 #define BERTH_SERVER_LOOP_LOOP_H_
 
@@ -32,6 +35,7 @@
 #include "core/model/cluster_state.h"
 #include "server/loop/cycle_budget.h"
 #include "server/loop/histogram.h"
+#include "server/loop/leadership.h"
 #include "server/loop/outbox.h"
 #include "server/loop/turn.h"
 #include "server/planning/membership.h"
@@ -79,6 +83,8 @@ struct LoopDeps {
   std::string held_record = {};
   Preserved* preserved = nullptr;               // as loaded with the state; may be null
   std::function<uint32_t()> store_format = {};  // null: the newest
+  // Null: this is the only server. Otherwise the loop follows until Lead.
+  Leadership* leadership = nullptr;
 };
 
 // Numbers for metrics; running totals unless noted. Thread-safe to read.
@@ -135,6 +141,25 @@ class Loop {
   // Thread-safe.
   void ReleasePolicies() ABSL_LOCKS_EXCLUDED(queue_mutex_);
 
+  // Takes over a durable turn of the leader: applies its events, and lets observers and listeners
+  // know as of a turn of its own. `cold` from the batch. DATA_LOSS: the turn does not fit the
+  // state, or gives other records than the leader's; the first does not change the state, and no
+  // further turn can be followed. One thread at a time, before Lead.
+  struct Followed {
+    absl::Status status;
+    bool same = true;        // the records are those of the batch
+    std::string difference;  // otherwise, where they first differ
+  };
+  Followed Follow(const Batch& batch) ABSL_LOCKS_EXCLUDED(state_mutex_);
+  // Ends following, after the last Follow and on its thread: first commands can be posted that come
+  // before all others, then RunTurn runs turns.
+  void AcceptCommands() ABSL_LOCKS_EXCLUDED(state_mutex_);
+  void Lead() ABSL_LOCKS_EXCLUDED(state_mutex_);
+  // It takes no more commands and runs no more turns, for good; queued commands are not answered.
+  void Resign() { leads_ = accepts_ = false; }
+  // False: it follows. Thread-safe.
+  bool leads() const { return leads_.load(); }
+
   // Runs one turn. One thread at a time, and never from an effect.
   TurnResult RunTurn();
   // True if nothing waits for the disk, or if so much waits for the loop that it should not wait
@@ -154,10 +179,12 @@ class Loop {
 
   // Runs `effect` with OK once all batches up to `revision` are durable: at once, on this thread,
   // if they already are. With UNAVAILABLE if the disk does not keep up.
+  // And once this server is known to have led after the call; a loop that follows answers at once.
   void WhenDurable(uint64_t revision, ReaderEffect effect,
-                   absl::Duration patience = kDurablePatience) {
-    outbox_.WhenDurable(revision, std::move(effect), patience);
-  }
+                   absl::Duration patience = kDurablePatience);
+  // Runs `effect` with OK once this server is known to have led after the call: at once without
+  // high availability.
+  void WhenLeading(ReaderEffect effect);
 
   // Gives up on readers that waited for the disk too long. Call about once a second.
   void ExpireReaders() { outbox_.Expire(deps_.clock->Steady()); }
@@ -201,8 +228,12 @@ class Loop {
   void HandOver(TurnOutput output) ABSL_LOCKS_EXCLUDED(state_mutex_);
   void Wake();
 
+  void Begin() ABSL_LOCKS_EXCLUDED(state_mutex_);
+  void RecordCold(const TurnOutput& output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_mutex_);
+
   const LoopDeps deps_;
   const LoopOptions options_;
+  std::atomic<bool> accepts_, leads_;
   LoopCounters counters_;
   std::vector<TurnObserver*> observers_;
   absl::AnyInvocable<void()> waker_;
@@ -215,7 +246,7 @@ class Loop {
 
   mutable absl::Mutex state_mutex_;
   ClusterState state_ ABSL_GUARDED_BY(state_mutex_);
-  TurnRecorder recorder_ ABSL_GUARDED_BY(state_mutex_);
+  std::optional<TurnRecorder> recorder_ ABSL_GUARDED_BY(state_mutex_);
   Membership membership_ ABSL_GUARDED_BY(state_mutex_);
   uint64_t revision_ ABSL_GUARDED_BY(state_mutex_);  // of the last turn with a change
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/access/permit.h"
+#include "server/services/standby.h"
 #include "support/errors.h"
 #include "support/log.h"
 
@@ -129,6 +130,11 @@ class AgentStream final : public AgentReactor {
         call_(door.callers->CallOf(Rpc::kAgentServiceConnect, *context)),
         link_(std::make_shared<StreamLink>(context, this)),
         session_(gateway->OnConnect(link_)) {
+    if (door.leadership != nullptr && !door.loop->leads()) {
+      Call call = call_;
+      MarkStandby(*door.leadership, 0, *context, &call);
+      link_->Close(CheckOnStandby(*door.leadership, call));
+    }
     if (link_->open()) StartRead(&message_);
   }
 

@@ -18,7 +18,8 @@ struct AgentDoor {
   const CallerBook* callers = nullptr;
   Loop* loop = nullptr;
   OpenStreams* streams = nullptr;
-  RefusedCalls* refused = nullptr;  // may be null
+  RefusedCalls* refused = nullptr;         // may be null
+  const Leadership* leadership = nullptr;  // null: this server is alone
 };
 
 class AgentService final : public v1::AgentService::CallbackService {

@@ -224,6 +224,10 @@ grpc::ServerUnaryReactor* ClusterService::FinalizeUpgrade(grpc::CallbackServerCo
     reply.Finish(absl::OkStatus());
     return reactor;
   }
+  if (absl::Status formats = CheckFormats(); !formats.ok()) {
+    reply.Finish(formats);
+    return reactor;
+  }
   Write(context_, call, std::move(reply), CommandClass::kEssential, 1,
         [](Turn& turn, Rights&, v1::FinalizeUpgradeResponse&) {
           turn.UseNewestFormat();

@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "server/config/reload.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/maintenance.h"
+#include "server/ha/member.h"
 #include "server/services/context.h"
 #include "storage/store_health.h"
 
@@ -25,14 +27,20 @@ class ClusterService final : public v1::ClusterService::CallbackService {
     std::string directory = {};           // empty: backups are disabled
     const StoreHealth* health = nullptr;  // null: the store has none
   };
-  // Everything except the struct itself outlives the service.
+  struct Members {
+    Member* member = nullptr;  // null: this server is alone
+    std::function<absl::Status(const std::string& to)> hand_over = {};
+    std::string copies = {};  // directory for copies of the store while they are sent
+  };
+  // Everything except the structs themselves outlives the service.
   ClusterService(const ServiceContext* context, Time start, Reloader* reloader,
-                 Maintenance* maintenance, Backups backups)
+                 Maintenance* maintenance, Backups backups, Members members)
       : context_(*context),
         start_(start),
         reloader_(*reloader),
         maintenance_(*maintenance),
-        backups_(std::move(backups)) {}
+        backups_(std::move(backups)),
+        members_(std::move(members)) {}
 
   grpc::ServerUnaryReactor* GetClusterInfo(grpc::CallbackServerContext* context,
                                            const v1::GetClusterInfoRequest* request,
@@ -53,7 +61,19 @@ class ClusterService final : public v1::ClusterService::CallbackService {
                                             const v1::FinalizeUpgradeRequest* request,
                                             v1::FinalizeUpgradeResponse* response) override;
 
+  // cluster_service_ha.cc
+  grpc::ServerUnaryReactor* ListMembers(grpc::CallbackServerContext* context,
+                                        const v1::ListMembersRequest* request,
+                                        v1::ListMembersResponse* response) override;
+  grpc::ServerUnaryReactor* HandOver(grpc::CallbackServerContext* context,
+                                     const v1::HandOverRequest* request,
+                                     v1::HandOverResponse* response) override;
+  grpc::ServerWriteReactor<v1::CopyStoreResponse>* CopyStore(
+      grpc::CallbackServerContext* context, const v1::CopyStoreRequest* request) override;
+
  private:
+  // Whether every server of the cluster can write the newest format.
+  absl::Status CheckFormats() const;
   void FillProblems(v1::ClusterInfo& info) const;
   absl::Status MakeBackup(const std::string& name, v1::BackupResponse& response);
 
@@ -62,6 +82,8 @@ class ClusterService final : public v1::ClusterService::CallbackService {
   Reloader& reloader_;
   Maintenance& maintenance_;
   const Backups backups_;
+  const Members members_;
+  std::atomic<bool> copying_ = false;
   std::atomic<bool> backing_up_ = false;
 };
 

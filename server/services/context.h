@@ -31,6 +31,7 @@
 #include "server/services/open_streams.h"
 #include "server/services/reply.h"
 #include "server/services/run_as.h"
+#include "server/services/standby.h"
 #include "server/validation/no_such.h"
 #include "server/validation/text.h"
 #include "storage/store.h"
@@ -89,6 +90,7 @@ struct ServiceContext {
 
   const ProgressBook* progress = nullptr;  // null: nothing is known
   RefusedCalls* refused = nullptr;         // where to note calls that rules refuse
+  const Leadership* leadership = nullptr;  // null: this server is alone
 
   // server/services/run_as.h
   absl::Status CheckRunAs(const Caller& client, const std::string& owner,
@@ -96,9 +98,12 @@ struct ServiceContext {
     return berth::CheckRunAs(run_as, callers->access().run_as_owner(), client, owner, user);
   }
 
-  Call CallOf(Rpc rpc, const grpc::CallbackServerContext& context, std::string target = {},
+  Call CallOf(Rpc rpc, grpc::CallbackServerContext& context, std::string target = {},
               std::string request_id = {}) const {
     Call call = callers->CallOf(rpc, context);
+    if (leadership != nullptr && !loop->leads()) {
+      MarkStandby(*leadership, loop->DurableRevision(), context, &call);
+    }
     call.target = std::move(target);
     call.request_id = std::move(request_id);
     return call;
@@ -152,12 +157,22 @@ void RefuseLate(const ServiceContext& context, Reply<Response> reply, const absl
              });
 }
 
+// A standby answers few calls; the client goes to the leader with the others.
+inline absl::Status CheckLeads(const ServiceContext& context, const Call& call) {
+  if (context.leadership == nullptr || context.loop->leads()) return absl::OkStatus();
+  return CheckOnStandby(*context.leadership, call);
+}
+
 // Counts the call among those that its user has under way, until it is answered. False: they are
 // too many, and it is answered. `jobs`: that it submits.
 template <class Response>
 bool Enter(const ServiceContext& context, const Call& call, Reply<Response>& reply,
            int64_t jobs = 0, bool essential = false) {
   if (reply.has_on_finish()) return true;  // it has entered
+  if (absl::Status leads = CheckLeads(context, call); !leads.ok()) {
+    reply.Finish(leads);
+    return false;
+  }
   absl::StatusOr<UserShares::Part> part = context.shares->Begin(*call.caller, jobs, essential);
   if (!part.ok()) {
     RefuseLate(context, std::move(reply), part.status());
@@ -172,6 +187,7 @@ bool Enter(const ServiceContext& context, const Call& call, Reply<Response>& rep
 
 // Whether the call is admitted (server/access/permit.h), for handlers that need to know it first.
 inline absl::Status AdmitIn(const ServiceContext& context, ReadView& view, const Call& call) {
+  if (absl::Status leads = CheckLeads(context, call); !leads.ok()) return leads;
   Rights rights(call.caller);
   return view.Step([&](const ClusterState& state) {
     return Admit(state, rights, call.rpc, context.clock->Now());
@@ -206,6 +222,16 @@ inline OpenStreams::May MayStill(const ServiceContext& context, const Call& call
   };
 }
 
+// Answers with `status` once all changes up to `revision`, which were seen, are durable.
+template <class Response>
+void AnswerSeen(Loop& loop, uint64_t revision, Reply<Response> reply, const absl::Status& status) {
+  const absl::Duration patience = reply.patience();
+  auto answer = [reply = std::move(reply), status](absl::Status durable) mutable {
+    reply.Finish(reply.ShouldAnswer(durable) ? status : durable);
+  };
+  loop.WhenDurable(revision, std::move(answer), patience);
+}
+
 // A write of a caller who is admitted: `change(turn, rights, response)` runs on the loop thread and
 // fills the response. If it returns OK, the call is answered once the turn is durable. Otherwise it
 // is answered at once, but not before the data that it saw is durable. `change` must not fail after
@@ -217,25 +243,17 @@ void Write(const ServiceContext& context, Call call, Reply<Response> reply,
   // The reply is shared with this frame in case the command is refused and dropped.
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
   const absl::Status posted = context.loop->Post(
-      [shared, call = std::move(call), change = std::move(change)](Turn& turn) mutable {
+      [shared, call = std::move(call), change = std::move(change),
+       loop = context.loop](Turn& turn) mutable {
         Rights rights(call.caller);
         absl::Status status = Admit(turn.state(), rights, call.rpc, turn.now());
         turn.By(ActorOf(call));
         if (status.ok()) status = change(turn, rights, shared->response());
-        turn.OnDurable([shared = std::move(shared), status] { shared->Finish(status); });
+        if (!status.ok()) return AnswerSeen(*loop, turn.seen(), std::move(*shared), status);
+        turn.OnDurable([shared = std::move(shared)] { shared->Finish(absl::OkStatus()); });
       },
       command_class, weight);
   if (!posted.ok()) shared->Finish(posted);
-}
-
-// Answers with `status` once all changes up to `revision`, which were seen, are durable.
-template <class Response>
-void AnswerSeen(Loop& loop, uint64_t revision, Reply<Response> reply, const absl::Status& status) {
-  const absl::Duration patience = reply.patience();
-  auto answer = [reply = std::move(reply), status](absl::Status durable) mutable {
-    reply.Finish(reply.ShouldAnswer(durable) ? status : durable);
-  };
-  loop.WhenDurable(revision, std::move(answer), patience);
 }
 
 // A query: `ask(turn, rights, response)` runs on the loop thread, fills the response and changes

@@ -16,6 +16,7 @@ std::unique_ptr<MemoryStore> MemoryStore::Copy(uint64_t incarnation) const {
   copy->bases_ = bases_;
   copy->log_ = log_;
   copy->last_sequence_ = last_sequence_;
+  copy->last_hash_ = last_hash_;
   return copy;
 }
 
@@ -46,6 +47,68 @@ uint64_t MemoryStore::LastSequence() const {
 
 absl::Status MemoryStore::Append(const std::vector<const Batch*>& batches) {
   absl::MutexLock lock(&mutex_);
+  absl::Status status = Write(batches);
+  if (status.ok()) {
+    unsynced_.clear();
+    synced_.reset();
+  }
+  return status;
+}
+
+absl::Status MemoryStore::AppendBehind(const std::vector<const Batch*>& batches) {
+  std::unique_ptr<MemoryStore> before;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (synced_ != nullptr) {
+      absl::Status status = Write(batches);
+      if (!status.ok()) return status;
+      for (const Batch* batch : batches) unsynced_.push_back(*batch);
+      return absl::OkStatus();
+    }
+  }
+  before = Copy(incarnation_);
+  absl::MutexLock lock(&mutex_);
+  absl::Status status = Write(batches);
+  if (!status.ok()) return status;
+  synced_ = std::move(before);
+  for (const Batch* batch : batches) unsynced_.push_back(*batch);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::Sync() {
+  absl::MutexLock lock(&mutex_);
+  unsynced_.clear();
+  synced_.reset();
+  return absl::OkStatus();
+}
+
+uint64_t MemoryStore::SyncedSequence() const {
+  absl::MutexLock lock(&mutex_);
+  return last_sequence_ - unsynced_.size();
+}
+
+ChainHash MemoryStore::LastHash() const {
+  absl::MutexLock lock(&mutex_);
+  return last_hash_;
+}
+
+std::unique_ptr<MemoryStore> MemoryStore::LosePower(size_t kept) const {
+  std::vector<Batch> batches;
+  std::unique_ptr<MemoryStore> store;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (synced_ != nullptr) {
+      store = synced_->Copy(incarnation_);
+      batches = unsynced_;
+    }
+  }
+  if (store == nullptr) return Copy(incarnation_);
+  absl::MutexLock lock(&store->mutex_);
+  for (size_t i = 0; i < batches.size() && i < kept; ++i) store->Put(batches[i]);
+  return store;
+}
+
+absl::Status MemoryStore::Write(const std::vector<const Batch*>& batches) {
   if (!dead_.ok()) return dead_;
   if (absl::Status status = Check(batches); !status.ok()) return status;
   const absl::Status fault = fault_ == nullptr ? absl::OkStatus() : fault_();
@@ -84,6 +147,7 @@ void MemoryStore::Put(const Batch& batch) {
     }
   }
   log_.emplace(batch.sequence, batch.log);
+  last_hash_ = NextChainHash(last_hash_, batch.sequence, batch.log);
   if (batch.newest_format) format_ = kStoreFormat;
   last_sequence_ = batch.sequence;
 }

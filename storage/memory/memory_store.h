@@ -13,12 +13,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "storage/store.h"
+#include "storage/local_store.h"
 
 namespace berth {
 
 // Thread-safe.
-class MemoryStore final : public Store {
+class MemoryStore final : public LocalStore {
  public:
   explicit MemoryStore(std::string cluster_id = "memory", uint32_t format = kStoreFormat,
                        uint64_t incarnation = 0)
@@ -41,6 +41,14 @@ class MemoryStore final : public Store {
   uint32_t Format() const override { return format_; }
   absl::Status Append(const std::vector<const Batch*>& batches) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  ChainHash LastHash() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is not synced by then, LosePower loses.
+  absl::Status AppendBehind(const std::vector<const Batch*>& batches) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Sync() override ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t SyncedSequence() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  // As it is after a power cut: `kept` of the batches that were not synced are there.
+  std::unique_ptr<MemoryStore> LosePower(size_t kept) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status NoteRead(absl::Status status) const override {
@@ -68,6 +76,8 @@ class MemoryStore final : public Store {
 
   absl::Status Check(const std::vector<const Batch*>& batches) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Write(const std::vector<const Batch*>& batches)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Put(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string cluster_id_;
@@ -79,6 +89,10 @@ class MemoryStore final : public Store {
   std::map<uint64_t, AllRecords> bases_ ABSL_GUARDED_BY(mutex_);  // by sequence
   std::map<uint64_t, std::string> log_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  ChainHash last_hash_ ABSL_GUARDED_BY(mutex_){};
+  // Batches appended behind another log and not synced, and the store before them.
+  std::vector<Batch> unsynced_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<MemoryStore> synced_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status()> fault_ ABSL_GUARDED_BY(mutex_);
   absl::Status dead_ ABSL_GUARDED_BY(mutex_);
 };

@@ -168,6 +168,7 @@ absl::Status RocksDbStore::ReadMeta(const Database& database) {
   if (!hash.ok()) return Damaged(absl::StrCat("meta store: ", hash.status().message()));
   last_hash_ = *hash;
   last_sequence_ = meta.last_sequence();
+  synced_sequence_ = std::max(synced_sequence_.load(), wals_->acknowledged());
   cluster_id_ = meta.cluster_id();
   incarnation_ = meta.incarnation();
   if (last_sequence_ < wals_->acknowledged()) return LostBatches();
@@ -200,7 +201,7 @@ absl::Status RocksDbStore::MakeMeta(const Database& database) {
   pending_.Clear();
   pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kStoreKey),
                EncodeMeta(0, last_hash_, kStoreFormat));
-  return Write(database);
+  return Write(database, /*sync=*/true);
 }
 
 // Made durable before the copy serves any response.
@@ -227,7 +228,7 @@ absl::Status RocksDbStore::BeginIncarnation(const Database& database,
     pending_.Put(database.Family(RecordKind::kMeta), ToSlice(kLeaseKey),
                  EncodeLeaseRecord(*granted));
   }
-  return Write(database);
+  return Write(database, /*sync=*/true);
 }
 
 std::string RocksDbStore::EncodeMeta(uint64_t sequence, const ChainHash& hash,
@@ -361,6 +362,14 @@ absl::StatusOr<std::vector<LogEntry>> RocksDbStore::ReadLog(uint64_t after, size
 // ---- Writing
 
 absl::Status RocksDbStore::Append(const std::vector<const Batch*>& batches) {
+  return AppendGroup(batches, /*sync=*/true);
+}
+
+absl::Status RocksDbStore::AppendBehind(const std::vector<const Batch*>& batches) {
+  return AppendGroup(batches, /*sync=*/false);
+}
+
+absl::Status RocksDbStore::AppendGroup(const std::vector<const Batch*>& batches, bool sync) {
   if (batches.empty()) return absl::OkStatus();
   if (full_) {
     if (absl::Status status = Reopen(pending_.GetDataSize()); !status.ok()) return status;
@@ -379,10 +388,27 @@ absl::Status RocksDbStore::Append(const std::vector<const Batch*>& batches) {
   pending_.Put((*database)->Family(RecordKind::kMeta), ToSlice(kStoreKey),
                EncodeMeta(sequence, hash, format));
   FlushOnlyWithRoom();
-  if (absl::Status status = Write(**database); !status.ok()) return status;
+  if (absl::Status status = Write(**database, sync); !status.ok()) return status;
   last_hash_ = hash;
   last_sequence_ = sequence;
   format_ = format;
+  if (!sync) return absl::OkStatus();
+  synced_sequence_ = sequence;
+  wals_->Acknowledge(sequence);
+  return absl::OkStatus();
+}
+
+absl::Status RocksDbStore::Sync() {
+  const auto database = Get();
+  if (!database.ok()) return database.status();
+  const uint64_t sequence = last_sequence_.load();
+  if (sequence == synced_sequence_.load()) return absl::OkStatus();
+  const rocksdb::Status status = (*database)->db().SyncWAL();
+  if (const std::string failed = disk_errors_->FailedSync(); !failed.empty()) {
+    return absl::InternalError(absl::StrCat("sync failed: ", failed));
+  }
+  if (!status.ok()) return ToStatus(status, place_);
+  synced_sequence_ = sequence;
   wals_->Acknowledge(sequence);
   return absl::OkStatus();
 }
@@ -422,9 +448,9 @@ void RocksDbStore::FlushOnlyWithRoom() {
 
 // A write that found no space is retried (Reopen). Other failed writes never are, nor is anything
 // after a failed sync.
-absl::Status RocksDbStore::Write(const Database& database) {
+absl::Status RocksDbStore::Write(const Database& database, bool sync) {
   rocksdb::WriteOptions options;
-  options.sync = true;
+  options.sync = sync;
   const rocksdb::Status status = database.db().Write(options, &pending_);
   if (const std::string failed = disk_errors_->FailedSync(); !failed.empty()) {
     return absl::InternalError(absl::StrCat("sync failed: ", failed));

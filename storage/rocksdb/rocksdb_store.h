@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "storage/hash_chain.h"
+#include "storage/local_store.h"
 #include "storage/rocksdb/database.h"
 #include "storage/rocksdb/watched_file_system.h"
 #include "storage/store.h"
@@ -57,7 +58,7 @@ struct RocksDbOptions {
   std::shared_ptr<StoreHealth> health = {};
 };
 
-class RocksDbStore final : public Store {
+class RocksDbStore final : public LocalStore {
  public:
   // UNAVAILABLE: another process has it open. FAILED_PRECONDITION: a newer format, or a backup that
   // was moved here by hand. DATA_LOSS: damaged. NOT_FOUND: there is none (read_only).
@@ -72,6 +73,10 @@ class RocksDbStore final : public Store {
   std::string ClusterId() const override { return cluster_id_; }
   uint64_t Incarnation() const override { return incarnation_; }
   absl::Status Append(const std::vector<const Batch*>& batches) override;
+  absl::Status AppendBehind(const std::vector<const Batch*>& batches) override;
+  absl::Status Sync() override;
+  ChainHash LastHash() const override { return last_hash_; }
+  uint64_t SyncedSequence() const override { return synced_sequence_.load(); }
   absl::StatusOr<std::string> Read(RecordKind kind, absl::string_view key) const override;
   absl::Status NoteRead(absl::Status status) const override {
     return health_ == nullptr ? status : health_->NoteRead(std::move(status));
@@ -122,7 +127,8 @@ class RocksDbStore final : public Store {
 
   absl::Status AddBatch(const Database& database, const Batch& batch, uint64_t sequence,
                         ChainHash* hash);
-  absl::Status Write(const Database& database);
+  absl::Status AppendGroup(const std::vector<const Batch*>& batches, bool sync);
+  absl::Status Write(const Database& database, bool sync);
   void FlushOnlyWithRoom();
   absl::Status Reopen(size_t bytes);
   bool HasRoom(uint64_t bytes) const;
@@ -147,7 +153,7 @@ class RocksDbStore final : public Store {
   std::string cluster_id_;
   std::atomic<uint64_t> incarnation_{0};
   std::string meta_rest_;  // encoded fields of Meta that do not change, and unknown ones
-  std::atomic<uint64_t> last_sequence_{0};
+  std::atomic<uint64_t> last_sequence_{0}, synced_sequence_{0};
   std::atomic<uint32_t> format_{kStoreFormat};
   ChainHash last_hash_{};
   bool full_ = false;            // the last write found no space

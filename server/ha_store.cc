@@ -1,0 +1,337 @@
+#include "server/ha_store.h"
+
+#include <grpcpp/grpcpp.h>
+#include <openssl/rand.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "berth/v1/cluster.grpc.pb.h"
+#include "server/config/config.h"
+#include "server/convert/values.h"
+#include "server/ha/high_availability.h"
+#include "server/ha/joining.h"
+#include "storage/etcd/etcd_client.h"
+#include "storage/files.h"
+#include "storage/rocksdb/rocksdb_store.h"
+#include "support/errors.h"
+#include "support/log.h"
+#include "support/tls.h"
+#include "support/version.h"
+
+namespace berth {
+namespace {
+
+namespace fs = std::filesystem;
+namespace pb = store::v1;
+
+constexpr absl::Duration kCopyDeadline = absl::Hours(2);
+constexpr int kCopyTries = 3;
+constexpr char kMarkWord[] = "etcd ";
+constexpr int kMaxCopyMessage = 4 << 20;
+
+// ---- The mark: "etcd CLUSTER revision N"
+
+struct Mark {
+  uint64_t cluster = 0;
+  int64_t revision = 0;
+};
+
+std::string MarkPath(const std::string& directory) { return directory + "/" + kHaMark; }
+
+bool HasMark(const std::string& directory) {
+  std::error_code error;
+  return fs::exists(MarkPath(directory), error);
+}
+
+Mark ReadMark(const std::string& directory) {
+  std::ifstream file(MarkPath(directory));
+  std::string line;
+  std::getline(file, line);
+  const std::vector<std::string> words = absl::StrSplit(line, ' ');
+  Mark mark;
+  if (words.size() != 4 || !absl::SimpleHexAtoi(words[1], &mark.cluster) ||
+      !absl::SimpleAtoi(words[3], &mark.revision)) {
+    return {};
+  }
+  return mark;
+}
+
+// Not synced: an older revision refuses less.
+void WriteMark(const std::string& directory, const Mark& mark) {
+  const std::string aside = MarkPath(directory) + ".new";
+  {
+    std::ofstream file(aside);
+    file << kMarkWord << absl::StrCat(absl::Hex(mark.cluster)) << " revision " << mark.revision
+         << "\n";
+  }
+  std::error_code error;
+  fs::rename(aside, MarkPath(directory), error);
+  if (error) LogWarn("cannot note etcd's revision", {{"error", error.message()}});
+}
+
+bool HasStore(const std::string& directory) {
+  std::error_code error;
+  return fs::exists(fs::path(directory) / "CURRENT", error);
+}
+
+absl::StatusOr<std::unique_ptr<EtcdClient>> ConnectEtcd(const config::v1::Server& config) {
+  if (!config.has_ha()) {
+    return absl::InvalidArgumentError("the configuration has no `ha`: where is etcd?");
+  }
+  EtcdOptions options;
+  options.endpoints.assign(config.ha().etcd().begin(), config.ha().etcd().end());
+  options.tls = TlsFilesOf(config.ha().tls());
+  if (HasStore(config.data_directory())) {
+    const Mark mark = ReadMark(config.data_directory());
+    options.cluster = mark.cluster;
+    options.least_revision = mark.revision;
+  }
+  return EtcdClient::Create(std::move(options));
+}
+
+// ---- Copying another server's store
+
+// A name below the store's directory, and nothing else.
+bool IsPlainPath(const std::string& path) {
+  if (path.empty() || path.size() > 256 || path.front() == '/') return false;
+  for (const absl::string_view part : absl::StrSplit(path, '/')) {
+    if (part.empty() || part == "." || part == "..") return false;
+  }
+  return path.find('\0') == std::string::npos;
+}
+
+absl::Status Receive(grpc::ClientReader<v1::CopyStoreResponse>& reader, const fs::path& directory) {
+  v1::CopyStoreResponse part;
+  std::string open;
+  std::ofstream file;
+  bool complete = false;
+  std::error_code error;
+  while (reader.Read(&part)) {
+    if (part.path().empty()) {
+      complete = true;
+      continue;
+    }
+    if (!IsPlainPath(part.path())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a copied file has the name ", absl::CEscape(part.path())));
+    }
+    if (part.path() != open) {
+      if (file.is_open()) file.close();
+      open = part.path();
+      const fs::path path = directory / open;
+      fs::create_directories(path.parent_path(), error);
+      file.open(path, std::ios::binary | std::ios::trunc);
+    }
+    file << part.data();
+    if (!file) return absl::InternalError(absl::StrCat("cannot write ", open));
+  }
+  if (file.is_open()) file.close();
+  const grpc::Status done = reader.Finish();
+  if (!done.ok()) return absl::UnavailableError(done.error_message());
+  if (!file || !complete) return absl::DataLossError("the copy is not complete");
+  return absl::OkStatus();
+}
+
+absl::Status CopyFrom(const config::v1::Server& config, const pb::MemberRecord& member,
+                      const fs::path& aside) {
+  const auto credentials = MakeChannelCredentials(TlsFilesOf(config.tls()));
+  if (!credentials.ok()) return credentials.status();
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxCopyMessage);
+  const auto channel = grpc::CreateCustomChannel(member.address(), *credentials, arguments);
+  const auto stub = v1::ClusterService::NewStub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kCopyDeadline));
+  v1::CopyStoreRequest request;
+  request.set_token(member.copy_token());
+  const auto reader = stub->CopyStore(&context, request);
+  std::error_code error;
+  fs::remove_all(aside, error);
+  fs::create_directories(aside, error);
+  if (error) return FileStatus(error, aside);
+  absl::Status received = Receive(*reader, aside);
+  if (!received.ok()) context.TryCancel();
+  fs::remove(aside / kBackupMark, error);
+  return received;
+}
+
+// Of the members that are alive by their own word: the first that sends its store.
+absl::Status CopyStore(const config::v1::Server& config, ReplicatedLog& log) {
+  const fs::path place = config.data_directory();
+  const fs::path aside = place.string() + ".copying";
+  absl::Status last = absl::UnavailableError("no other server of the cluster is known");
+  for (int i = 0; i < kCopyTries; ++i) {
+    const auto members = log.ReadMembers();
+    if (!members.ok()) return members.status();
+    for (const auto& [name, record] : *members) {
+      if (name == config.ha().name()) continue;
+      LogInfo("copying the store of another server", {{"server", name}});
+      last = CopyFrom(config, record, aside);
+      if (!last.ok()) {
+        LogWarn("the store was not copied", {{"server", name}, {"error", last}});
+        continue;
+      }
+      std::error_code error;
+      fs::rename(aside, place, error);  // over an empty directory, if there is one
+      return FileStatus(error, place);
+    }
+    absl::SleepFor(absl::Seconds(1));
+  }
+  std::error_code error;
+  fs::remove_all(aside, error);
+  return {last.code(),
+          absl::StrCat("this server has no store, and none was copied: ", last.message())};
+}
+
+// Out of the way, for an operator to look at or delete.
+absl::Status MoveAway(const std::string& directory, const char* why) {
+  const std::string away =
+      absl::StrCat(directory, ".", why, "-",
+                   absl::FormatTime("%Y%m%dT%H%M%S", absl::Now(), absl::UTCTimeZone()));
+  std::error_code error;
+  fs::rename(directory, away, error);
+  if (!error) LogWarn("the store was moved away", {{"to", away}, {"why", why}});
+  return FileStatus(error, away);
+}
+
+// ---- Opening
+
+absl::StatusOr<std::unique_ptr<RocksDbStore>> OpenLocal(const config::v1::Server& config,
+                                                        std::shared_ptr<StoreHealth> health) {
+  return RocksDbStore::Open({.directory = config.data_directory(), .health = std::move(health)});
+}
+
+uint64_t RandomNumber() {
+  uint64_t number = 0;
+  RAND_bytes(reinterpret_cast<unsigned char*>(&number), sizeof(number));
+  return number;
+}
+
+std::string RandomToken() {
+  std::string bytes(24, '\0');
+  RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  return absl::BytesToHexString(bytes);
+}
+
+MemberOptions MemberOptionsFrom(const config::v1::Server& config) {
+  return {.name = config.ha().name(),
+          .address = config.ha().advertise(),
+          .version = kBerthVersion,
+          .lease = DurationFrom(config.ha().lease()),
+          .seed = RandomNumber() | 1,
+          .copy_token = RandomToken()};
+}
+
+// The store is there, and etcd's log continues it.
+absl::StatusOr<std::unique_ptr<RocksDbStore>> OpenUpToDate(const config::v1::Server& config,
+                                                           const FoundGeneration& generation,
+                                                           ReplicatedLog& log,
+                                                           std::shared_ptr<StoreHealth> health) {
+  for (int i = 0; i < kCopyTries; ++i) {
+    if (!HasStore(config.data_directory())) {
+      if (absl::Status copied = CopyStore(config, log); !copied.ok()) return copied;
+    }
+    auto local = OpenLocal(config, health);
+    if (!local.ok()) return local;
+    const FoundGeneration ours{(*local)->ClusterId(), (*local)->Incarnation()};
+    if (ours != generation) return absl::DataLossError("the copied store is of another cluster");
+    const absl::StatusOr<ClusterView> view = log.Read((*local)->LastSequence(), /*stale=*/false);
+    if (!view.ok()) return view.status();
+    if (view->base.through() <= (*local)->LastSequence()) return local;
+    LogWarn("this server's store is too far behind",
+            {{"batch", (*local)->LastSequence()}, {"log begins after", view->base.through()}});
+    local->reset();
+    if (absl::Status moved = MoveAway(config.data_directory(), "behind"); !moved.ok()) {
+      return moved;
+    }
+  }
+  return absl::UnavailableError("the store was copied, but the cluster was faster each time");
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedStore> OpenReplicatedStore(const config::v1::Server& config,
+                                                std::shared_ptr<StoreHealth> health) {
+  auto etcd = ConnectEtcd(config);
+  if (!etcd.ok()) return etcd.status();
+  const auto found = ListGenerations(**etcd);
+  if (!found.ok()) return found.status();
+  absl::StatusOr<FoundGeneration> generation;
+  if (HasStore(config.data_directory())) {
+    const auto local = OpenLocal(config, health);
+    if (!local.ok()) return local.status();
+    generation = FoundGeneration{(*local)->ClusterId(), (*local)->Incarnation()};
+    if (absl::Status fits = CheckGeneration(*found, *generation); !fits.ok()) return fits;
+  } else {
+    generation = OnlyGeneration(*found);
+  }
+  if (!generation.ok()) return generation.status();
+  ReplicationLayout layout(generation->cluster_id, generation->incarnation);
+  ReplicatedLog log(etcd->get(), layout);
+  auto local = OpenUpToDate(config, *generation, log, health);
+  if (!local.ok()) return local.status();
+  EtcdClient* client = etcd->get();
+  auto ha = std::make_shared<HighAvailability>(*std::move(etcd), layout, *std::move(local),
+                                               MemberOptionsFrom(config));
+  ha->SetNote([client, directory = config.data_directory()] {
+    WriteMark(directory, {.cluster = client->cluster(), .revision = client->revision()});
+  });
+  std::shared_ptr<Store> store(ha, &ha->store());
+  return OpenedStore(std::move(store), std::move(ha));
+}
+
+absl::StatusOr<OpenedStore> OpenSingleStore(const config::v1::Server& config,
+                                            std::shared_ptr<StoreHealth> health) {
+  if (HasMark(config.data_directory())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        config.data_directory(),
+        " belongs to a cluster in etcd, but the configuration has no "
+        "`ha`. To go on with this server alone: `berthd --ha-leave`, with the configuration of "
+        "before"));
+  }
+  auto store = RocksDbStore::Open({.directory = config.data_directory(), .health = health});
+  if (!store.ok()) return store.status();
+  return OpenedStore(*std::move(store));
+}
+
+absl::Status BeginHa(const config::v1::Server& config, std::ostream& report) {
+  auto etcd = ConnectEtcd(config);
+  if (!etcd.ok()) return etcd.status();
+  const auto local = OpenLocal(config, nullptr);
+  if (!local.ok()) return local.status();
+  if (absl::Status synced = (*local)->Sync(); !synced.ok()) return synced;
+  if (absl::Status begun = BeginGeneration(**etcd, **local); !begun.ok()) return begun;
+  WriteMark(config.data_directory(), {(*etcd)->cluster(), (*etcd)->revision()});
+  report << "etcd has the cluster " << (*local)->ClusterId()
+         << " now, with this server's store up to "
+         << "batch " << (*local)->LastSequence()
+         << "; start berthd here, then on the other servers\n";
+  return absl::OkStatus();
+}
+
+absl::Status LeaveHa(const config::v1::Server& config, std::ostream& report) {
+  auto etcd = ConnectEtcd(config);
+  if (!etcd.ok()) return etcd.status();
+  const auto local = OpenLocal(config, nullptr);
+  if (!local.ok()) return local.status();
+  absl::Status ended = EndGeneration(**etcd, **local, config.ha().name());
+  if (!ended.ok()) return ended;
+  std::error_code error;
+  fs::remove(MarkPath(config.data_directory()), error);
+  if (error) return FileStatus(error, MarkPath(config.data_directory()));
+  report << "the cluster has left etcd; start berthd without `ha`\n";
+  return absl::OkStatus();
+}
+
+}  // namespace berth

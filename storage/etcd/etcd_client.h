@@ -1,0 +1,71 @@
+// EtcdClient: Kv over etcd's gRPC API, version 3.
+#ifndef BERTH_STORAGE_ETCD_ETCD_CLIENT_H_
+#define BERTH_STORAGE_ETCD_ETCD_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "storage/etcd/kv.h"
+#include "support/tls.h"
+
+namespace berth {
+
+struct EtcdOptions {
+  std::vector<std::string> endpoints;                 // HOST:PORT of etcd's members
+  TlsFiles tls;                                       // empty: plain text
+  absl::Duration deadline = absl::Milliseconds(400);  // of a call
+  absl::Duration write_deadline = absl::Seconds(2);   // of each call of CommitAll
+  // What earlier processes saw; 0: nothing.
+  uint64_t cluster = 0;
+  int64_t least_revision = 0;
+};
+
+// One member of etcd, for operators and metrics.
+struct EtcdMemberStatus {
+  std::string endpoint;
+  absl::Status status;  // of the question; the rest only if it is OK
+  std::string version;
+  bool leads = false;
+  int64_t bytes = 0, bytes_in_use = 0;  // of its database
+  std::vector<std::string> errors;      // "NOSPACE", ...
+};
+
+// Thread-safe. Asks the endpoint that answered last; one that does not answer is left for the next
+// one. A write without an answer is never repeated here.
+class EtcdClient final : public Kv {
+ public:
+  // INVALID_ARGUMENT: no endpoint, or bad TLS files. Connects with the first call.
+  static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(EtcdOptions options);
+  ~EtcdClient() override;
+
+  absl::StatusOr<KvResult> Commit(const KvTxn& txn) override;
+  std::vector<absl::StatusOr<KvResult>> CommitAll(absl::Span<const KvTxn> txns,
+                                                  size_t in_flight) override;
+  absl::Status Compact(int64_t revision) override;
+
+  // Of the etcd that answered; 0: none has yet.
+  uint64_t cluster() const;
+  // Newest revision seen.
+  int64_t revision() const;
+
+  std::vector<EtcdMemberStatus> Members();
+  // Takes back the alarm that etcd has no space, on all members.
+  absl::Status DisarmNoSpace();
+  // Gives free space of one member's database back to its disk. The member answers nothing
+  // meanwhile: seconds for each GiB.
+  absl::Status Defragment(const std::string& endpoint);
+
+ private:
+  class Impl;
+  explicit EtcdClient(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_ETCD_ETCD_CLIENT_H_
