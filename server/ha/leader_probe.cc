@@ -13,7 +13,7 @@ namespace berth {
 namespace {
 
 constexpr absl::Duration kApart = absl::Milliseconds(50);
-constexpr absl::Duration kRetry = absl::Seconds(1);
+constexpr absl::Duration kRetry = absl::Milliseconds(200);
 constexpr int kConnectMilliseconds = 50;
 
 }  // namespace

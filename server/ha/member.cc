@@ -164,6 +164,8 @@ bool Member::ShouldCampaign(absl::Duration now) {
     const std::string& to = view_.alive.hand_over_to();
     return to.empty() || to == options_.name || now - changed_ > kOthersFirst;
   }
+  // An earlier process of this server: it is gone, because this one has its store.
+  if (view_.leader.member() == options_.name) return true;
   if (now - changed_ > options_.lease) {
     LogWarn("the leader is silent",
             {{"leader", view_.leader.member()}, {"for", absl::FormatDuration(now - changed_)}});
