@@ -181,7 +181,7 @@ void App::Parts::Wire() {
   metrics_ = std::make_unique<Metrics>(
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
                     logs_.get(), watches_.get(), migs_.get(), health_.get(), start_, &restarts_,
-                    &refused_starts_, told_.get()},
+                    &refused_starts_, told_.get(), ha_.get()},
       &progress_);
   WireServices();
 }
@@ -224,7 +224,7 @@ void App::Parts::WireServices() {
                               .executor = log_executor_.get(),
                               .directory = config_.backup_directory(),
                               .health = health_.get()},
-      ClusterService::Members{.member = ha_ != nullptr ? &ha_->member() : nullptr,
+      ClusterService::Members{.ha = ha_.get(),
                               .hand_over = [this](const std::string& to) { return HandOver(to); },
                               .copies = absl::StrCat(config_.data_directory(), "/copies")});
   agent_service_ =

@@ -282,7 +282,7 @@ absl::StatusOr<OpenedStore> OpenReplicatedStore(const config::v1::Server& config
   auto local = OpenUpToDate(config, *generation, log, health);
   if (!local.ok()) return local.status();
   EtcdClient* client = etcd->get();
-  auto ha = std::make_shared<HighAvailability>(*std::move(etcd), layout, *std::move(local),
+  auto ha = std::make_shared<HighAvailability>(*std::move(etcd), client, layout, *std::move(local),
                                                MemberOptionsFrom(config));
   ha->SetNote([client, directory = config.data_directory()] {
     WriteMark(directory, {.cluster = client->cluster(), .revision = client->revision()});

@@ -245,6 +245,7 @@ void AddClusterCommands(CLI::App& app, Session& session) {
   pause->add_option("--for", *pause_length, "how long berthd may be down; default 30m")
       ->check(kIsDuration);
   AddCommand(noun, session, "resume", "end a pause early", Resume);
+  AddMemberCommands(noun, session);
   auto client_only = std::make_shared<bool>(false);
   CLI::App* version =
       AddCommand(app, session, "version", "print the versions of this program and of the server",

@@ -21,6 +21,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
 void AddJobCommands(CLI::App& app, Session& session);
 void AddQueueCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
+void AddMemberCommands(CLI::App& cluster, Session& session);  // servers of the cluster
 void AddJoinTokenCommands(CLI::App& node, Session& session);  // node token
 void AddHyperNodeCommands(CLI::App& app, Session& session);  // and topology
 void AddClusterCommands(CLI::App& app, Session& session);

@@ -55,8 +55,8 @@ constexpr Row kRows[] = {
     {Rpc::kClusterServiceListMembers, {Verb::kReadCluster, Over::kCluster, "list the servers"}},
     {Rpc::kClusterServiceHandOver,
      {Verb::kMaintainCluster, Over::kCluster, "hand over to another server"}},
-    // To who presents the token that this server keeps in etcd.
-    {Rpc::kClusterServiceCopyStore, {Verb::kMaintainCluster, Over::kAnyone, "copy the store"}},
+    {Rpc::kClusterServiceRepairEtcd, {Verb::kMaintainCluster, Over::kCluster, "repair etcd"}},
+    {Rpc::kClusterServiceCopyStore, {Verb::kMaintainCluster, Over::kServer, "copy the store"}},
 
     {Rpc::kQueueServiceGetQueue, {Verb::kReadQueue, Over::kQueue, "read"}},
     {Rpc::kQueueServiceListQueues, {Verb::kReadQueue, Over::kRows, "list"}},

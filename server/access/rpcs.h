@@ -31,10 +31,11 @@ enum class Over : uint8_t {
   kRows,     // nothing by itself: rows of the answer, entries of the request, for which one has it
   kAnyone,   // no verb: the answer is about the caller
   kOwnNode,  // a node's certificate, for that node; no grant gives it
+  kServer,   // a token that only servers of the cluster know; no grant gives it
 };
 
 struct RpcNeed {
-  Verb verb;  // nothing with kAnyone and kOwnNode
+  Verb verb;  // nothing with kAnyone, kOwnNode and kServer
   Over over;
   absl::string_view act;  // for people, before the target: "cancel", "list nodes"
 };

@@ -25,13 +25,16 @@ absl::string_view OverText(Over over) {
       return "no right: about the caller";
     case Over::kOwnNode:
       return "the node's own certificate";
+    case Over::kServer:
+      return "a token that only servers of the cluster know";
   }
   return "";
 }
 
 std::string MethodRow(Rpc rpc) {
   const RpcNeed need = NeedOf(rpc);
-  const bool verb = need.over != Over::kAnyone && need.over != Over::kOwnNode;
+  const bool verb = need.over != Over::kAnyone && need.over != Over::kOwnNode &&
+                    need.over != Over::kServer;
   return absl::StrCat("| ", NameOf(rpc), " | ", verb ? NameOf(need.verb) : "", " | ",
                       OverText(need.over), " | ", TasksMayCall(rpc) ? "its own job" : "", " |\n");
 }

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/ha/member.h"
+#include "storage/etcd/etcd_admin.h"
 #include "storage/etcd/kv.h"
 #include "storage/local_store.h"
 #include "storage/replication/layout.h"
@@ -38,7 +39,8 @@ void ExitToRestart(const absl::Status& why);
 class HighAvailability {
  public:
   // `local` belongs to the generation of `layout` (server/ha/joining.h).
-  HighAvailability(std::unique_ptr<Kv> kv, ReplicationLayout layout,
+  // `admin` belongs to `kv`; null: there is none.
+  HighAvailability(std::unique_ptr<Kv> kv, EtcdAdmin* admin, ReplicationLayout layout,
                    std::unique_ptr<LocalStore> local, MemberOptions options,
                    std::function<void(const absl::Status&)> end = ExitToRestart);
   ~HighAvailability();  // Stop()
@@ -55,6 +57,16 @@ class HighAvailability {
     std::function<void(uint64_t term)> lead;
     std::function<absl::Duration()> loop_silence;
   };
+  // A full etcd, in the order that helps: old values go, each member gives its free space back, one
+  // after the other and etcd's leader last, then the alarm is taken back. Slow.
+  // FAILED_PRECONDITION: this server does not lead.
+  struct Repaired {
+    std::vector<EtcdMemberStatus> before, after;
+  };
+  absl::StatusOr<Repaired> RepairEtcd();
+  // As of some seconds ago.
+  std::vector<EtcdMemberStatus> etcd_members() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Called about once a second, where it may wait for the disk. Before Start.
   void SetNote(std::function<void()> note) { note_ = std::move(note); }
   void Start(Hooks hooks);
@@ -64,7 +76,10 @@ class HighAvailability {
  private:
   bool Sleep(absl::Duration time) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  void LookAtEtcd() ABSL_LOCKS_EXCLUDED(mutex_);
+
   const std::unique_ptr<Kv> kv_;
+  EtcdAdmin* const admin_;
   ReplicatedLog log_;
   const std::unique_ptr<ReplicatedStore> store_;
   Hooks hooks_;
@@ -72,6 +87,7 @@ class HighAvailability {
   Member member_;
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<EtcdMemberStatus> etcd_members_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 

@@ -357,7 +357,7 @@ void Member::HearMembers() {
   }
 }
 
-void Member::TrimLog(uint64_t term) {
+ReplicatedStore::Cut Member::Trimmable() const {
   uint64_t synced = store_->local().SyncedSequence();
   {
     absl::MutexLock lock(&mutex_);
@@ -365,7 +365,23 @@ void Member::TrimLog(uint64_t term) {
       if (member.alive) synced = std::min(synced, member.record.synced());
     }
   }
-  const ReplicatedStore::Cut cut = store_->Trimmable(synced, options_.bounds);
+  return store_->Trimmable(synced, options_.bounds);
+}
+
+absl::Status Member::FreeEtcd() {
+  const uint64_t term = leads_term_.load();
+  if (term == 0) return absl::FailedPreconditionError("this server does not lead the cluster");
+  const ReplicatedStore::Cut cut = Trimmable();
+  absl::Status deleted =
+      cut.through == 0 ? absl::OkStatus() : log_->DeleteThrough(term, cut.through);
+  if (IsDeposed(deleted)) End(deleted);
+  if (!deleted.ok()) return deleted;
+  if (const auto now = log_->ReadTerm(); !now.ok()) return now.status();  // reads the revision, too
+  return log_->Compact(log_->revision());
+}
+
+void Member::TrimLog(uint64_t term) {
+  const ReplicatedStore::Cut cut = Trimmable();
   if (cut.through != 0) {
     const absl::Status status = log_->Trim(term, cut.through, cut.hash);
     if (IsDeposed(status)) return End(status);

@@ -91,6 +91,8 @@ class Member final : public Leadership {
   // While it leads and has nothing more to write: another is to lead at once. The member named
   // `to`, or any ("").
   absl::Status Resign(const std::string& to) ABSL_LOCKS_EXCLUDED(mutex_, reign_mutex_);
+  // While etcd is full: deletes from its log what all servers have, and compacts it.
+  absl::Status FreeEtcd() ABSL_LOCKS_EXCLUDED(mutex_);
   // Which member may take over: NOT_FOUND, FAILED_PRECONDITION with the reason.
   absl::Status CheckSuccessor(const std::string& to) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -100,6 +102,7 @@ class Member final : public Leadership {
     confirmer_.Confirm(std::move(effect));
   }
   Confirmer& confirmer() { return confirmer_; }
+  const Confirmer& confirmer() const { return confirmer_; }
 
   MemberStatus status() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<MemberInfo> members() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -123,6 +126,7 @@ class Member final : public Leadership {
   void NoteEtcd(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void End(const absl::Status& why);
   std::string NotEligible() const ABSL_LOCKS_EXCLUDED(mutex_);
+  ReplicatedStore::Cut Trimmable() const ABSL_LOCKS_EXCLUDED(mutex_);
   void TrimLog(uint64_t term) ABSL_LOCKS_EXCLUDED(mutex_);
   void HearMembers() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasSuccessor() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -13,6 +13,7 @@
 #include "server/convert/node.h"
 #include "server/convert/values.h"
 #include "server/metrics/families.h"
+#include "server/metrics/ha_metrics.h"
 #include "server/reads/cluster_totals.h"
 #include "server/reads/read_view.h"
 #include "support/clock.h"
@@ -422,6 +423,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   AddStore(sources_.health, out);
   AddAgents(sources_, out);
   AddReaders(sources_, out);
+  if (sources_.ha != nullptr) AddHighAvailability(*sources_.ha, out);
   return out.Take();
 }
 

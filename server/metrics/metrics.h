@@ -19,6 +19,7 @@
 #include "server/controllers/log_relay.h"
 #include "server/controllers/mig_keeper.h"
 #include "server/controllers/progress_book.h"
+#include "server/ha/high_availability.h"
 #include "server/listeners/job_conditions.h"
 #include "server/listeners/queue_conditions.h"
 #include "server/listeners/watch_hub.h"
@@ -43,6 +44,7 @@ struct MetricSources {
   const RestartWatch* restarts = nullptr;
   const RefusedStarts* refused_starts = nullptr;
   const ProgressBook* told = nullptr;
+  const HighAvailability* ha = nullptr;  // null: this server is alone
 };
 
 // Counts jobs and tasks as they become durable.

@@ -13,7 +13,7 @@
 #include "server/config/reload.h"
 #include "server/controllers/executor.h"
 #include "server/controllers/maintenance.h"
-#include "server/ha/member.h"
+#include "server/ha/high_availability.h"
 #include "server/services/context.h"
 #include "storage/store_health.h"
 
@@ -28,7 +28,7 @@ class ClusterService final : public v1::ClusterService::CallbackService {
     const StoreHealth* health = nullptr;  // null: the store has none
   };
   struct Members {
-    Member* member = nullptr;  // null: this server is alone
+    HighAvailability* ha = nullptr;  // null: this server is alone
     std::function<absl::Status(const std::string& to)> hand_over = {};
     std::string copies = {};  // directory for copies of the store while they are sent
   };
@@ -68,6 +68,9 @@ class ClusterService final : public v1::ClusterService::CallbackService {
   grpc::ServerUnaryReactor* HandOver(grpc::CallbackServerContext* context,
                                      const v1::HandOverRequest* request,
                                      v1::HandOverResponse* response) override;
+  grpc::ServerUnaryReactor* RepairEtcd(grpc::CallbackServerContext* context,
+                                       const v1::RepairEtcdRequest* request,
+                                       v1::RepairEtcdResponse* response) override;
   grpc::ServerWriteReactor<v1::CopyStoreResponse>* CopyStore(
       grpc::CallbackServerContext* context, const v1::CopyStoreRequest* request) override;
 

@@ -132,11 +132,11 @@ grpc::ServerUnaryReactor* ClusterService::ListMembers(grpc::CallbackServerContex
     reply.Finish(status);
     return reactor;
   }
-  if (members_.member != nullptr) {
-    const MemberStatus status = members_.member->status();
+  if (members_.ha != nullptr) {
+    const MemberStatus status = members_.ha->member().status();
     response->set_term(status.term);
     response->set_leader(status.leader);
-    response->set_answered_by(members_.member->options().name);
+    response->set_answered_by(members_.ha->member().options().name);
     response->set_log_bytes(static_cast<int64_t>(status.log_bytes));
     response->set_log_parts(static_cast<int64_t>(status.log_parts));
     if (!status.etcd.ok()) {
@@ -144,7 +144,7 @@ grpc::ServerUnaryReactor* ClusterService::ListMembers(grpc::CallbackServerContex
                                               absl::FormatDuration(status.etcd_silence), ": ",
                                               status.etcd.message()));
     }
-    for (const MemberInfo& info : members_.member->members()) {
+    for (const MemberInfo& info : members_.ha->member().members()) {
       *response->add_members() = MemberFrom(info);
     }
   }
@@ -166,8 +166,45 @@ grpc::ServerUnaryReactor* ClusterService::HandOver(grpc::CallbackServerContext* 
   LogCall(context_, call);
   // It waits for what is under way.
   backups_.executor->Run([this, to = request->to(), reply = std::move(reply)]() mutable {
-    if (members_.member != nullptr) reply.response().set_term(members_.member->term());
+    if (members_.ha != nullptr) reply.response().set_term(members_.ha->member().term());
     reply.Finish(members_.hand_over(to));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ClusterService::RepairEtcd(grpc::CallbackServerContext* context,
+                                                     const v1::RepairEtcdRequest*,
+                                                     v1::RepairEtcdResponse* response) {
+  Reply<v1::RepairEtcdResponse> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const Call call = context_.CallOf(Rpc::kClusterServiceRepairEtcd, *context);
+  if (!Enter(context_, call, reply)) return reactor;
+  absl::Status status = AdmitNow(context_, call);
+  if (status.ok() && members_.ha == nullptr) {
+    status = absl::FailedPreconditionError("this cluster has one server, and no etcd");
+  }
+  if (!status.ok()) {
+    reply.Finish(status);
+    return reactor;
+  }
+  LogCall(context_, call);
+  backups_.executor->Run([ha = members_.ha, reply = std::move(reply)]() mutable {
+    const auto repaired = ha->RepairEtcd();
+    if (repaired.ok()) {
+      for (size_t i = 0; i < repaired->after.size(); ++i) {
+        const EtcdMemberStatus& member = repaired->after[i];
+        v1::EtcdMember& out = *reply.response().add_members();
+        out.set_endpoint(member.endpoint);
+        out.set_version(member.version);
+        out.set_leads(member.leads);
+        out.set_bytes_before(repaired->before[i].bytes);
+        out.set_bytes(member.bytes);
+        out.set_bytes_in_use(member.bytes_in_use);
+        for (const std::string& error : member.errors) out.add_problems(error);
+        if (!member.status.ok()) out.add_problems(std::string(member.status.message()));
+      }
+    }
+    reply.Finish(repaired.status());
   });
   return reactor;
 }
@@ -175,8 +212,8 @@ grpc::ServerUnaryReactor* ClusterService::HandOver(grpc::CallbackServerContext* 
 grpc::ServerWriteReactor<v1::CopyStoreResponse>* ClusterService::CopyStore(
     grpc::CallbackServerContext* context, const v1::CopyStoreRequest* request) {
   const Call call = context_.CallOf(Rpc::kClusterServiceCopyStore, *context);
-  const Member* member = members_.member;
-  if (member == nullptr || !SameToken(request->token(), member->options().copy_token)) {
+  if (members_.ha == nullptr ||
+      !SameToken(request->token(), members_.ha->member().options().copy_token)) {
     const absl::Status refused = absl::PermissionDeniedError(
         "only servers of the cluster may copy its store, with this server's token in etcd");
     context_.NoteIfRefused(call, refused);
@@ -193,8 +230,8 @@ grpc::ServerWriteReactor<v1::CopyStoreResponse>* ClusterService::CopyStore(
 }
 
 absl::Status ClusterService::CheckFormats() const {
-  if (members_.member == nullptr) return absl::OkStatus();
-  for (const MemberInfo& info : members_.member->members()) {
+  if (members_.ha == nullptr) return absl::OkStatus();
+  for (const MemberInfo& info : members_.ha->member().members()) {
     if (!info.alive || info.record.newest_format() >= kStoreFormat) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("the server ", info.name, " is of version ", info.record.version(),

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "storage/etcd/etcd_admin.h"
 #include "storage/etcd/kv.h"
 #include "support/tls.h"
 
@@ -25,19 +26,9 @@ struct EtcdOptions {
   int64_t least_revision = 0;
 };
 
-// One member of etcd, for operators and metrics.
-struct EtcdMemberStatus {
-  std::string endpoint;
-  absl::Status status;  // of the question; the rest only if it is OK
-  std::string version;
-  bool leads = false;
-  int64_t bytes = 0, bytes_in_use = 0;  // of its database
-  std::vector<std::string> errors;      // "NOSPACE", ...
-};
-
 // Thread-safe. Asks the endpoint that answered last; one that does not answer is left for the next
 // one. A write without an answer is never repeated here.
-class EtcdClient final : public Kv {
+class EtcdClient final : public Kv, public EtcdAdmin {
  public:
   // INVALID_ARGUMENT: no endpoint, or bad TLS files. Connects with the first call.
   static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(EtcdOptions options);
@@ -53,12 +44,9 @@ class EtcdClient final : public Kv {
   // Newest revision seen.
   int64_t revision() const;
 
-  std::vector<EtcdMemberStatus> Members();
-  // Takes back the alarm that etcd has no space, on all members.
-  absl::Status DisarmNoSpace();
-  // Gives free space of one member's database back to its disk. The member answers nothing
-  // meanwhile: seconds for each GiB.
-  absl::Status Defragment(const std::string& endpoint);
+  std::vector<EtcdMemberStatus> Members() override;
+  absl::Status DisarmNoSpace() override;
+  absl::Status Defragment(const std::string& endpoint) override;
 
  private:
   class Impl;

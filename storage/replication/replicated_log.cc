@@ -253,6 +253,10 @@ absl::Status ReplicatedLog::Trim(uint64_t term, uint64_t through, const ChainHas
                        Delete(layout_.Part(0, 0), layout_.Part(through + 1, 0))});
 }
 
+absl::Status ReplicatedLog::DeleteThrough(uint64_t term, uint64_t through) {
+  return Fenced(term, {Delete(layout_.Part(0, 0), layout_.Part(through + 1, 0))});
+}
+
 absl::Status ReplicatedLog::WriteMember(const std::string& name, const pb::MemberRecord& record) {
   return Commit({.compares = {}, .then = {Put(layout_.Member(name), record.SerializeAsString())}})
       .status();

@@ -84,6 +84,9 @@ class ReplicatedLog {
   // Deletes the groups up to the batch `through`, which must be the last of its group.
   absl::Status Trim(uint64_t term, uint64_t through, const ChainHash& hash);
 
+  // As Trim, but only deletes, which a full etcd still does; the base follows with the next Trim.
+  absl::Status DeleteThrough(uint64_t term, uint64_t through);
+
   absl::Status WriteMember(const std::string& name, const store::v1::MemberRecord& record);
   // Forgets old values in etcd.
   absl::Status Compact(int64_t revision) { return kv_->Compact(revision); }

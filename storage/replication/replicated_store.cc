@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "support/clock.h"
 
 namespace berth {
 namespace {
@@ -12,9 +11,9 @@ constexpr uint64_t kUnsyncedBytes = uint64_t{64} << 20;
 
 }  // namespace
 
-ReplicatedStore::ReplicatedStore(std::unique_ptr<LocalStore> local, ReplicatedLog* log,
+ReplicatedStore::ReplicatedStore(std::unique_ptr<LocalStore> local, ReplicatedLog* log, Clock* clock,
                                  std::function<void(const absl::Status&)> deposed)
-    : local_(std::move(local)), log_(log), deposed_(std::move(deposed)) {}
+    : local_(std::move(local)), log_(log), clock_(clock), deposed_(std::move(deposed)) {}
 
 absl::Status ReplicatedStore::Follow(const ReplicatedBatches& group) {
   const uint64_t last = local_->LastSequence();
@@ -35,7 +34,7 @@ absl::Status ReplicatedStore::Append(const std::vector<const Batch*>& batches) {
   const uint64_t term = term_.load();
   if (term == 0) return absl::FailedPreconditionError("this server does not lead the cluster");
   ReplicatedLogSize size;
-  append_began_ = absl::ToInt64Nanoseconds(SystemClock().Steady());
+  append_began_ = absl::ToInt64Nanoseconds(clock_->Steady());
   const absl::Status status = log_->Append(term, local_->LastHash(), batches, &size);
   append_began_ = 0;
   if (IsDeposed(status)) deposed_(status);

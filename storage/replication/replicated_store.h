@@ -22,14 +22,15 @@
 #include "absl/synchronization/mutex.h"
 #include "storage/local_store.h"
 #include "storage/replication/replicated_log.h"
+#include "support/clock.h"
 
 namespace berth {
 
 class ReplicatedStore final : public Store {
  public:
-  // `log` outlives it. `deposed` is called once, from Append, when another term has begun: nothing
+  // `log` and `clock` outlive it. `deposed` is called once, from Append, when another term has begun: nothing
   // more is acknowledged, and Append does not return before it does.
-  ReplicatedStore(std::unique_ptr<LocalStore> local, ReplicatedLog* log,
+  ReplicatedStore(std::unique_ptr<LocalStore> local, ReplicatedLog* log, Clock* clock,
                   std::function<void(const absl::Status&)> deposed);
 
   // Appends the group to the local store. FAILED_PRECONDITION: it does not follow: DATA_LOSS:
@@ -96,6 +97,7 @@ class ReplicatedStore final : public Store {
 
   const std::unique_ptr<LocalStore> local_;
   ReplicatedLog* const log_;
+  Clock* const clock_;
   const std::function<void(const absl::Status&)> deposed_;
   std::atomic<uint64_t> term_{0};  // 0: it does not lead
   std::atomic<int64_t> append_began_{0};

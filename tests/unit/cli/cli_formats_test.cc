@@ -82,7 +82,8 @@ std::multimap<std::string, Words> Lines(const Files& files) {
   for (const char* alone :
        {"job list", "job history", "job watch", "queue list", "queue shares", "node list",
         "hypernode list", "topology show", "cluster info", "cluster reload", "cluster finalize",
-        "cluster backup", "cluster pause", "cluster resume"}) {
+        "cluster backup", "cluster pause", "cluster resume", "cluster members", "cluster handover",
+        "cluster etcd-repair"}) {
     const std::string command = alone;
     const size_t blank = command.find(' ');
     lines.insert({command, {command.substr(0, blank), command.substr(blank + 1)}});
@@ -165,6 +166,9 @@ void Answers(Script& script) {
   script.Answer("ListAudit", Filled<v1::ListAuditResponse>());
   script.Answer("ReloadConfig", Filled<v1::ReloadConfigResponse>());
   script.Answer("FinalizeUpgrade", Filled<v1::FinalizeUpgradeResponse>());
+  script.Answer("ListMembers", Filled<v1::ListMembersResponse>());
+  script.Answer("HandOver", Filled<v1::HandOverResponse>());
+  script.Answer("RepairEtcd", Filled<v1::RepairEtcdResponse>());
   script.Answer("Backup", Filled<v1::BackupResponse>());
   script.Answer("PauseCluster", Filled<v1::PauseClusterResponse>());
   script.Answer("ResumeCluster", v1::ResumeClusterResponse());

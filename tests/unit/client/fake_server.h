@@ -179,6 +179,9 @@ class FakeCluster : public v1::ClusterService::Service {
   BERTH_FAKE_UNARY(PauseCluster, PauseClusterRequest, PauseClusterResponse);
   BERTH_FAKE_UNARY(ResumeCluster, ResumeClusterRequest, ResumeClusterResponse);
   BERTH_FAKE_UNARY(FinalizeUpgrade, FinalizeUpgradeRequest, FinalizeUpgradeResponse);
+  BERTH_FAKE_UNARY(ListMembers, ListMembersRequest, ListMembersResponse);
+  BERTH_FAKE_UNARY(HandOver, HandOverRequest, HandOverResponse);
+  BERTH_FAKE_UNARY(RepairEtcd, RepairEtcdRequest, RepairEtcdResponse);
 
  private:
   Script& script_;

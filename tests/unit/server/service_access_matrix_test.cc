@@ -72,6 +72,15 @@ absl::Status TryLogs(Door& door, const Place& at) {
   return FromGrpcStatus(stream->Finish());
 }
 
+absl::Status TryCopyStore(Door& door) {
+  grpc::ClientContext context;
+  auto stream = door.cluster->CopyStore(&context, v1::CopyStoreRequest());
+  v1::CopyStoreResponse response;
+  while (stream->Read(&response)) {
+  }
+  return FromGrpcStatus(stream->Finish());
+}
+
 absl::Status TryExec(Door& door, const Place& at) {
   grpc::ClientContext context;
   auto stream = door.jobs->Exec(&context);
@@ -244,6 +253,14 @@ absl::Status Try(Door& d, Rpc rpc, const Place& at) {
       return DryRun(d, &Cluster::ReloadConfig);
     case Rpc::kClusterServiceFinalizeUpgrade:
       return DryRun(d, &Cluster::FinalizeUpgrade);
+    case Rpc::kClusterServiceListMembers:
+      return Send(d.cluster, &Cluster::ListMembers, v1::ListMembersRequest());
+    case Rpc::kClusterServiceHandOver:
+      return Send(d.cluster, &Cluster::HandOver, v1::HandOverRequest());
+    case Rpc::kClusterServiceRepairEtcd:
+      return Send(d.cluster, &Cluster::RepairEtcd, v1::RepairEtcdRequest());
+    case Rpc::kClusterServiceCopyStore:
+      return TryCopyStore(d);
     case Rpc::kNodeServiceGetNode:
       return SendNamed(d.nodes, &Nodes::GetNode, "n9");
     case Rpc::kNodeServiceListNodes:
@@ -396,6 +413,7 @@ Answer Expected(const Who& who, Rpc rpc, bool inside) {
     case Over::kAnyone:
       return Answer::kAllowed;
     case Over::kOwnNode:
+    case Over::kServer:
       return Answer::kDenied;
   }
   return Answer::kDenied;
@@ -487,13 +505,14 @@ TEST_CASE("access matrix: nobody, nodes and the revoked are let in nowhere") {
     const bool unbuilt = rpc == Rpc::kExplainServiceWhatIf;
     const bool whoami = rpc == Rpc::kAccessServiceWhoAmI;
     const bool agent = rpc == Rpc::kAgentServiceConnect;
+    const bool server = NeedOf(rpc).over == Over::kServer;
     if (unbuilt) continue;
     for (Door* unknown : {nobody.get(), forged.get()}) {
       const absl::Status status = Try(*unknown, rpc, kInside);
       INFO(status);
-      CHECK((whoami  ? status.ok()
-             : agent ? absl::IsPermissionDenied(status)
-                     : absl::IsUnauthenticated(status)));
+      CHECK((whoami            ? status.ok()
+             : agent || server ? absl::IsPermissionDenied(status)
+                               : absl::IsUnauthenticated(status)));
     }
     CHECK(absl::IsPermissionDenied(Try(*bad, rpc, kInside)));
     CHECK((agent ? Try(*node, rpc, kInside).ok()
@@ -510,7 +529,8 @@ TEST_CASE("access matrix: without rules everything is allowed to users, and noth
     const auto rpc = static_cast<Rpc>(i);
     INFO(NameOf(rpc));
     const bool agent = rpc == Rpc::kAgentServiceConnect;
-    CHECK(absl::IsPermissionDenied(Try(*ada, rpc, kInside)) == agent);
+    const bool server = NeedOf(rpc).over == Over::kServer;
+    CHECK(absl::IsPermissionDenied(Try(*ada, rpc, kInside)) == (agent || server));
     if (rpc == Rpc::kExplainServiceWhatIf) continue;
     CHECK(absl::IsPermissionDenied(Try(*node, rpc, kInside)) != agent);
   }

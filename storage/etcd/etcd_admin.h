@@ -1,0 +1,36 @@
+// EtcdAdmin: what operators need of etcd's members, besides their keys (storage/etcd/kv.h).
+#ifndef BERTH_STORAGE_ETCD_ETCD_ADMIN_H_
+#define BERTH_STORAGE_ETCD_ETCD_ADMIN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace berth {
+
+struct EtcdMemberStatus {
+  std::string endpoint;
+  absl::Status status;  // of the question; the rest only if it is OK
+  std::string version;
+  bool leads = false;
+  int64_t bytes = 0, bytes_in_use = 0;  // of its database
+  std::vector<std::string> errors;      // alarms among them
+};
+
+// Thread-safe. Errors as for Kv.
+class EtcdAdmin {
+ public:
+  virtual ~EtcdAdmin() = default;
+  virtual std::vector<EtcdMemberStatus> Members() = 0;
+  // Takes back the alarm that etcd has no space, on all members.
+  virtual absl::Status DisarmNoSpace() = 0;
+  // Gives free space of one member's database back to its disk. The member answers nothing
+  // meanwhile: seconds for each GiB. NOT_FOUND: no such endpoint.
+  virtual absl::Status Defragment(const std::string& endpoint) = 0;
+};
+
+}  // namespace berth
+
+#endif  // BERTH_STORAGE_ETCD_ETCD_ADMIN_H_
