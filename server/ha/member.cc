@@ -214,8 +214,9 @@ absl::Duration Member::Campaign() {
   return options_.poll;
 }
 
+// What holds the term back is tried again with the next step.
 absl::Duration Member::TakeOver(uint64_t term) {
-  bool torn = false;
+  std::vector<ClusterView::TornPart> torn;
   for (bool more = true; more;) {
     const absl::StatusOr<ClusterView> view = log_->Read(store_->LastSequence(), /*stale=*/false);
     NoteEtcd(view.status());
@@ -226,6 +227,11 @@ absl::Duration Member::TakeOver(uint64_t term) {
     }
     Watch(*view, clock_->Steady());
     if (!CatchUp(*view)) return options_.poll;
+    if (view->gap) {
+      End(absl::DataLossError(absl::StrCat("etcd's log lacks the batches after ",
+                                           store_->LastSequence(), ", but has later ones")));
+      return options_.poll;
+    }
     torn = view->torn;
     more = view->more;
   }
@@ -237,12 +243,12 @@ absl::Duration Member::TakeOver(uint64_t term) {
     End(absl::FailedPreconditionError(absl::StrCat("this server cannot lead: ", not_eligible)));
     return options_.poll;
   }
-  if (torn) {
-    const uint64_t last = store_->LastSequence();
-    const absl::Status cut = log_->CutAfter(term, last);
+  if (!torn.empty()) {
+    const absl::Status cut = log_->Cut(term, torn);
     if (IsDeposed(cut)) attempt_ = 0;
     if (!cut.ok()) return kEtcdRetry;
-    LogWarn("cut off a group of batches that was never acknowledged", {{"after batch", last}});
+    LogWarn("cut off a group of batches that was never acknowledged",
+            {{"after batch", store_->LastSequence()}, {"parts", torn.size()}});
   }
   LogInfo("this server leads the cluster", {{"term", term}, {"batch", store_->LastSequence()}});
   store_->Lead(term);

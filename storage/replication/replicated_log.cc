@@ -139,6 +139,7 @@ absl::StatusOr<ClusterView> ReplicatedLog::Read(uint64_t after, bool stale) {
     parsed.Update(Parse(alive[0], "alive", &view.alive));
   }
   if (const auto& base = result->items[2]; !base.empty()) {
+    view.base_revision = base[0].mod_revision;
     parsed.Update(Parse(base[0], "base", &view.base));
   }
   if (const auto& generation = result->items[3]; !generation.empty()) {
@@ -171,17 +172,21 @@ absl::Status ReplicatedLog::ReadGroups(uint64_t after, bool stale, ClusterView* 
       bytes += item.value.size();
       const auto place = layout_.ParsePart(item.key);
       if (!place.ok()) return place.status();
-      if (place->first != next) continue;  // behind a group that is not complete
+      if (place->first != next) {
+        view->gap |= place->first > next;
+        continue;
+      }
+      view->torn.push_back({.key = item.key, .create_revision = item.create_revision});
       absl::Status added = collector.Add(place->first, place->second, item.value);
       if (!added.ok()) return added;
       if (!collector.complete()) continue;
       absl::StatusOr<ReplicatedBatches> group = collector.Take();
       if (!group.ok()) return group.status();
       next = group->batches.back().sequence + 1;
+      view->torn.clear();
       view->groups.push_back(*std::move(group));
     }
     const bool end = items.size() < kPartsPerRead;
-    view->torn = end && !items.empty() && layout_.ParsePart(items.back().key)->first >= next;
     view->more = !end;
     if (end || (bytes > kBytesPerView && !view->groups.empty())) return absl::OkStatus();
     from = absl::StrCat(items.back().key, absl::string_view("\0", 1));
@@ -228,33 +233,58 @@ absl::StatusOr<uint64_t> ReplicatedLog::BeginTerm(uint64_t seen, const pb::Leade
   return Deposed(none ? 0 : static_cast<uint64_t>(result->items[0][0].mod_revision));
 }
 
-absl::Status ReplicatedLog::Fenced(uint64_t term, std::vector<KvOp> ops) {
-  const absl::StatusOr<KvResult> result = Commit(
-      {.compares = {Holds(term)}, .then = std::move(ops), .otherwise = {Get(layout_.Leader())}});
+absl::Status ReplicatedLog::Fenced(uint64_t term, std::vector<KvCompare> compares,
+                                   std::vector<KvOp> ops) {
+  compares.push_back(Holds(term));
+  const absl::StatusOr<KvResult> result = Commit({.compares = std::move(compares),
+                                                  .then = std::move(ops),
+                                                  .otherwise = {Get(layout_.Leader())}});
   if (!result.ok()) return result.status();
   if (result->held) return absl::OkStatus();
   const bool none = result->items.empty() || result->items[0].empty();
-  return Deposed(none ? 0 : static_cast<uint64_t>(result->items[0][0].mod_revision));
+  const uint64_t now = none ? 0 : static_cast<uint64_t>(result->items[0][0].mod_revision);
+  // The term goes on: another compare does not hold, because it has happened before.
+  return now == term ? absl::AlreadyExistsError("etcd: it was written meanwhile") : Deposed(now);
 }
 
-absl::Status ReplicatedLog::CutAfter(uint64_t term, uint64_t last) {
-  return Fenced(term, {Delete(layout_.Part(last + 1, 0), layout_.LogEnd())});
+absl::Status ReplicatedLog::Cut(uint64_t term, absl::Span<const ClusterView::TornPart> parts) {
+  for (size_t at = 0; at < parts.size(); at += kMaxKvOps / 2) {
+    std::vector<KvCompare> compares;
+    std::vector<KvOp> deletes;
+    for (const ClusterView::TornPart& part : parts.subspan(at, kMaxKvOps / 2)) {
+      compares.push_back({part.key, KvCompare::Field::kCreateRevision, part.create_revision});
+      deletes.push_back(Delete(part.key, ""));
+    }
+    absl::Status cut = Fenced(term, std::move(compares), std::move(deletes));
+    if (!cut.ok()) return cut;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReplicatedLog::Beat(uint64_t term, const pb::AliveRecord& alive) {
-  return Fenced(term, {Put(layout_.Alive(), alive.SerializeAsString())});
+  return Fenced(term, {}, {Put(layout_.Alive(), alive.SerializeAsString())});
 }
 
 absl::Status ReplicatedLog::Trim(uint64_t term, uint64_t through, const ChainHash& hash) {
+  const absl::StatusOr<KvResult> found = Commit({.compares = {}, .then = {Get(layout_.Base())}});
+  if (!found.ok()) return found.status();
+  if (found->items.size() != 1) return absl::InternalError("etcd: short answer");
+  int64_t seen = 0;
   pb::BaseRecord base;
+  if (const std::vector<KvItem>& items = found->items[0]; !items.empty()) {
+    seen = items[0].mod_revision;
+    if (absl::Status parsed = Parse(items[0], "base", &base); !parsed.ok()) return parsed;
+    if (base.through() >= through) return absl::OkStatus();
+  }
   base.set_through(through);
   base.set_hash(ChainHashBytes(hash));
-  return Fenced(term, {Put(layout_.Base(), base.SerializeAsString()),
-                       Delete(layout_.Part(0, 0), layout_.Part(through + 1, 0))});
+  return Fenced(term, {{layout_.Base(), KvCompare::Field::kModRevision, seen}},
+                {Put(layout_.Base(), base.SerializeAsString()),
+                 Delete(layout_.Part(0, 0), layout_.Part(through + 1, 0))});
 }
 
 absl::Status ReplicatedLog::DeleteThrough(uint64_t term, uint64_t through) {
-  return Fenced(term, {Delete(layout_.Part(0, 0), layout_.Part(through + 1, 0))});
+  return Fenced(term, {}, {Delete(layout_.Part(0, 0), layout_.Part(through + 1, 0))});
 }
 
 absl::Status ReplicatedLog::WriteMember(const std::string& name, const pb::MemberRecord& record) {

@@ -24,6 +24,9 @@
 
 namespace berth {
 
+// A write that was given up may still happen, as long as its compares hold: so each of them, if it
+// happens later than it was meant, either changes nothing or must do no harm then.
+
 // Parts that are sent without waiting for the ones before.
 inline constexpr size_t kPartsInFlight = 8;
 
@@ -35,10 +38,17 @@ struct ClusterView {
   store::v1::AliveRecord alive;
   int64_t alive_revision = 0;
   store::v1::BaseRecord base;
+  int64_t base_revision = 0;              // of etcd: when it was written
   uint64_t next_generation = 0;           // 0: this one goes on
   std::vector<ReplicatedBatches> groups;  // after the batch asked for, in order
   bool more = false;                      // there are more; else these reach to the end
-  bool torn = false;  // after the end there are parts of a group that is not complete
+  // After the end: the parts of a group that is not complete.
+  struct TornPart {
+    std::string key;
+    int64_t create_revision = 0;
+  };
+  std::vector<TornPart> torn;
+  bool gap = false;  // after the end there are groups, but not the next one
 };
 
 struct ReplicatedLogSize {
@@ -78,10 +88,11 @@ class ReplicatedLog {
   // DEADLINE_EXCEEDED: unknown; a later Read shows whether `leader` was written.
   absl::StatusOr<uint64_t> BeginTerm(uint64_t seen, const store::v1::LeaderRecord& leader);
   // All of these are ABORTED (IsDeposed) once the term is over, and change nothing then.
-  // Deletes what follows `last`: parts of a group that is not complete.
-  absl::Status CutAfter(uint64_t term, uint64_t last);
+  // Deletes these parts, unless they were written again since.
+  absl::Status Cut(uint64_t term, absl::Span<const ClusterView::TornPart> parts);
   absl::Status Beat(uint64_t term, const store::v1::AliveRecord& alive);
-  // Deletes the groups up to the batch `through`, which must be the last of its group.
+  // Deletes the groups up to the batch `through`, which must be the last of its group. ABORTED also
+  // if the base was moved meanwhile; it never goes back.
   absl::Status Trim(uint64_t term, uint64_t through, const ChainHash& hash);
 
   // As Trim, but only deletes, which a full etcd still does; the base follows with the next Trim.
@@ -98,8 +109,7 @@ class ReplicatedLog {
  private:
   KvCompare Holds(uint64_t term) const;
   absl::StatusOr<KvResult> Commit(const KvTxn& txn);
-  // Commits what changes nothing when repeated.
-  absl::Status Fenced(uint64_t term, std::vector<KvOp> ops);
+  absl::Status Fenced(uint64_t term, std::vector<KvCompare> compares, std::vector<KvOp> ops);
   // Of the parts that are not committed yet, those that are by now; true: all are.
   absl::StatusOr<bool> TryAppend(uint64_t term, const std::vector<KvTxn>& txns,
                                  std::vector<bool>& done);

@@ -11,8 +11,8 @@ constexpr uint64_t kUnsyncedBytes = uint64_t{64} << 20;
 
 }  // namespace
 
-ReplicatedStore::ReplicatedStore(std::unique_ptr<LocalStore> local, ReplicatedLog* log, Clock* clock,
-                                 std::function<void(const absl::Status&)> deposed)
+ReplicatedStore::ReplicatedStore(std::unique_ptr<LocalStore> local, ReplicatedLog* log,
+                                 Clock* clock, std::function<void(const absl::Status&)> deposed)
     : local_(std::move(local)), log_(log), clock_(clock), deposed_(std::move(deposed)) {}
 
 absl::Status ReplicatedStore::Follow(const ReplicatedBatches& group) {

@@ -28,8 +28,8 @@ namespace berth {
 
 class ReplicatedStore final : public Store {
  public:
-  // `log` and `clock` outlive it. `deposed` is called once, from Append, when another term has begun: nothing
-  // more is acknowledged, and Append does not return before it does.
+  // `log` and `clock` outlive it. `deposed` is called once, from Append, when another term has
+  // begun: nothing more is acknowledged, and Append does not return before it does.
   ReplicatedStore(std::unique_ptr<LocalStore> local, ReplicatedLog* log, Clock* clock,
                   std::function<void(const absl::Status&)> deposed);
 

@@ -140,7 +140,9 @@ Host::Host(HostOptions options, Around around, std::unique_ptr<MemoryStore> disk
 Host::~Host() = default;
 
 bool Host::leads() const { return up() && process_->loop != nullptr && process_->loop->leads(); }
-uint64_t Host::term() const { return up() ? process_->member->term() : 0; }
+uint64_t Host::term() const {
+  return up() && process_->member != nullptr ? process_->member->term() : 0;
+}
 
 std::string Host::NameOf(NodeId node) const {
   return process_->loop->Read([&](const ClusterState& state, uint64_t) {
@@ -157,9 +159,9 @@ void Host::Between() {
   if (!inside_) return;
   absl::Duration window =
       dice_.Chance(0.3) ? dice_.Around(absl::Milliseconds(3)) : absl::Duration();
-  if (dice_.Chance(0.0005)) window = dice_.Between(absl::Seconds(1), absl::Seconds(60));
-  const absl::Duration until = std::min(
-      std::max(around_.scheduler->now() + window, actor_->paused_until), *around_.horizon);
+  if (!*around_.healed && dice_.Chance(0.0005)) window = dice_.Between(absl::Seconds(1), absl::Seconds(60));
+  const absl::Duration until =
+      std::min(std::max(around_.scheduler->now() + window, actor_->paused_until), *around_.horizon);
   actor_->paused_until = std::max(actor_->paused_until, until);
   // This process goes on at `until`, so the others only until just before.
   const absl::Duration limit = until - absl::Nanoseconds(1);

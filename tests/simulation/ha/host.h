@@ -39,6 +39,7 @@ class Host {
     // wait below it on the stack.
     absl::Duration* horizon = nullptr;
     SimulatedEtcd* etcd = nullptr;
+    const bool* healed = nullptr;  // no faults any more
     std::function<void(const std::string&)> fail;
     // A store to copy, of a host that runs; null: there is none.
     std::function<const MemoryStore*(const Host&)> other_store;

@@ -72,6 +72,7 @@ void HaWorld::MakeHosts() {
             .scheduler = &scheduler_,
             .horizon = &horizon_,
             .etcd = &etcd_,
+            .healed = &healed_,
             .fail = [this](const std::string& what) { Fail(what); },
             .other_store = [this](const Host& host) -> const MemoryStore* {
               const MemoryStore* best = nullptr;
@@ -376,11 +377,13 @@ void HaWorld::OnDurable(const Host& host, uint64_t revision, const std::string& 
 void HaWorld::CheckEnd() {
   const Host* leader = nullptr;
   for (const auto& host : hosts_) {
-    if (host->leads()) leader = host.get();
+    // One that was stopped may not know yet that another leads.
+    if (host->leads() && (leader == nullptr || host->term() > leader->term())) leader = host.get();
   }
   if (leader == nullptr) return Fail("no server leads although all faults are over");
   if (leader->disk().LastSequence() < turns_.rbegin()->first) {
-    Fail("a durable turn is not in the final log");
+    Fail(absl::StrCat("revision ", turns_.rbegin()->first, " was durable, but ", leader->name(),
+                      " leads with ", leader->disk().LastSequence()));
   }
   for (const auto& host : hosts_) {
     if (host->disk().LastSequence() + 20 < leader->disk().LastSequence()) {
