@@ -47,38 +47,19 @@ uint64_t MemoryStore::LastSequence() const {
 
 absl::Status MemoryStore::Append(const std::vector<const Batch*>& batches) {
   absl::MutexLock lock(&mutex_);
-  absl::Status status = Write(batches);
-  if (status.ok()) {
-    unsynced_.clear();
-    synced_.reset();
-  }
+  absl::Status status = Write(batches, nullptr);
+  if (status.ok()) unsynced_.clear();
   return status;
 }
 
 absl::Status MemoryStore::AppendBehind(const std::vector<const Batch*>& batches) {
-  std::unique_ptr<MemoryStore> before;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (synced_ != nullptr) {
-      absl::Status status = Write(batches);
-      if (!status.ok()) return status;
-      for (const Batch* batch : batches) unsynced_.push_back(*batch);
-      return absl::OkStatus();
-    }
-  }
-  before = Copy(incarnation_);
   absl::MutexLock lock(&mutex_);
-  absl::Status status = Write(batches);
-  if (!status.ok()) return status;
-  synced_ = std::move(before);
-  for (const Batch* batch : batches) unsynced_.push_back(*batch);
-  return absl::OkStatus();
+  return Write(batches, &unsynced_);
 }
 
 absl::Status MemoryStore::Sync() {
   absl::MutexLock lock(&mutex_);
   unsynced_.clear();
-  synced_.reset();
   return absl::OkStatus();
 }
 
@@ -93,22 +74,22 @@ ChainHash MemoryStore::LastHash() const {
 }
 
 std::unique_ptr<MemoryStore> MemoryStore::LosePower(size_t kept) const {
-  std::vector<Batch> batches;
-  std::unique_ptr<MemoryStore> store;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (synced_ != nullptr) {
-      store = synced_->Copy(incarnation_);
-      batches = unsynced_;
+  std::unique_ptr<MemoryStore> store = Copy(incarnation_);
+  absl::MutexLock lock(&mutex_);
+  absl::MutexLock losing(&store->mutex_);
+  for (size_t i = unsynced_.size(); i > kept; --i) {
+    const Undo& undo = unsynced_[i - 1];
+    for (auto record = undo.records.rbegin(); record != undo.records.rend(); ++record) {
+      store->PutRecord(*record);
     }
+    store->log_.erase(store->last_sequence_--);
+    store->last_hash_ = undo.hash;
+    store->format_ = undo.format;
   }
-  if (store == nullptr) return Copy(incarnation_);
-  absl::MutexLock lock(&store->mutex_);
-  for (size_t i = 0; i < batches.size() && i < kept; ++i) store->Put(batches[i]);
   return store;
 }
 
-absl::Status MemoryStore::Write(const std::vector<const Batch*>& batches) {
+absl::Status MemoryStore::Write(const std::vector<const Batch*>& batches, std::vector<Undo>* undo) {
   if (!dead_.ok()) return dead_;
   if (absl::Status status = Check(batches); !status.ok()) return status;
   const absl::Status fault = fault_ == nullptr ? absl::OkStatus() : fault_();
@@ -116,8 +97,25 @@ absl::Status MemoryStore::Write(const std::vector<const Batch*>& batches) {
     if (!absl::IsResourceExhausted(fault)) dead_ = fault;
     return fault;
   }
-  for (const Batch* batch : batches) Put(*batch);
+  for (const Batch* batch : batches) {
+    if (undo != nullptr) undo->push_back(UndoOf(*batch));
+    Put(*batch);
+  }
   return absl::OkStatus();
+}
+
+MemoryStore::Undo MemoryStore::UndoOf(const Batch& batch) const {
+  Undo undo{.hash = last_hash_, .format = format_};
+  for (const Record& record : batch.records) {
+    Record& before = undo.records.emplace_back();
+    before.kind = record.kind;
+    before.key = record.key;
+    const Records& records = records_[static_cast<size_t>(record.kind)];
+    if (const auto found = records.find(record.key); found != records.end()) {
+      before.value = found->second;
+    }
+  }
+  return undo;
 }
 
 absl::Status MemoryStore::Check(const std::vector<const Batch*>& batches) const {
@@ -137,15 +135,17 @@ absl::Status MemoryStore::Check(const std::vector<const Batch*>& batches) const 
   return absl::OkStatus();
 }
 
-void MemoryStore::Put(const Batch& batch) {
-  for (const Record& record : batch.records) {
-    Records& records = records_[static_cast<size_t>(record.kind)];
-    if (record.value.has_value()) {
-      records.insert_or_assign(record.key, *record.value);
-    } else {
-      records.erase(record.key);
-    }
+void MemoryStore::PutRecord(const Record& record) {
+  Records& records = records_[static_cast<size_t>(record.kind)];
+  if (record.value.has_value()) {
+    records.insert_or_assign(record.key, *record.value);
+  } else {
+    records.erase(record.key);
   }
+}
+
+void MemoryStore::Put(const Batch& batch) {
+  for (const Record& record : batch.records) PutRecord(record);
   log_.emplace(batch.sequence, batch.log);
   last_hash_ = NextChainHash(last_hash_, batch.sequence, batch.log);
   if (batch.newest_format) format_ = kStoreFormat;

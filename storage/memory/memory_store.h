@@ -72,12 +72,22 @@ class MemoryStore final : public LocalStore {
   using RecordVisitor =
       absl::FunctionRef<absl::Status(RecordKind, absl::string_view key, absl::string_view value)>;
 
+  // What takes back a batch that was appended behind another log and is not synced.
+  struct Undo {
+    std::vector<Record> records;  // as they were before it
+    ChainHash hash{};
+    uint32_t format = 0;
+  };
+
   static absl::Status Visit(const AllRecords& records, RecordVisitor visit);
 
   absl::Status Check(const std::vector<const Batch*>& batches) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Write(const std::vector<const Batch*>& batches)
+  // `undo`: receives what takes the batches back; may be null.
+  absl::Status Write(const std::vector<const Batch*>& batches, std::vector<Undo>* undo)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Undo UndoOf(const Batch& batch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PutRecord(const Record& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Put(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string cluster_id_;
@@ -90,9 +100,7 @@ class MemoryStore final : public LocalStore {
   std::map<uint64_t, std::string> log_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   ChainHash last_hash_ ABSL_GUARDED_BY(mutex_){};
-  // Batches appended behind another log and not synced, and the store before them.
-  std::vector<Batch> unsynced_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<MemoryStore> synced_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Undo> unsynced_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status()> fault_ ABSL_GUARDED_BY(mutex_);
   absl::Status dead_ ABSL_GUARDED_BY(mutex_);
 };
