@@ -226,6 +226,7 @@ void App::Parts::WireServices() {
                               .health = health_.get()},
       ClusterService::Members{.ha = ha_.get(),
                               .hand_over = [this](const std::string& to) { return HandOver(to); },
+                              .leave = [this] { Leave(); },
                               .copies = absl::StrCat(config_.data_directory(), "/copies")});
   agent_service_ =
       std::make_unique<AgentService>(gateway_.get(), AgentDoor{.callers = &callers_,

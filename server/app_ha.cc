@@ -79,10 +79,13 @@ absl::Status App::Parts::HandOver(const std::string& to) {
   loop_->Resign();
   const absl::Duration end = SystemClock().Steady() + kDrainPatience;
   while (committer_->Backlog() > 0 && SystemClock().Steady() < end) absl::SleepFor(kDrainPoll);
-  const absl::Status resigned = ha_->member().Resign(to);
+  return ha_->member().Resign(to);
+}
+
+// After HandOver, when it was answered.
+void App::Parts::Leave() {
   handed_over_ = true;
   kill(getpid(), SIGTERM);
-  return resigned;
 }
 
 }  // namespace berth

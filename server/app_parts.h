@@ -103,6 +103,7 @@ class App::Parts {
   void TakeOverRequests(const Batch& batch);
   void LeadCluster(uint64_t term);
   absl::Status HandOver(const std::string& to);
+  void Leave();
   absl::Duration LoopSilence() const;
   HttpAnswer Health() const;
   HttpAnswer Readiness() const;

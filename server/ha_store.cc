@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -21,6 +22,7 @@
 #include "server/convert/values.h"
 #include "server/ha/high_availability.h"
 #include "server/ha/joining.h"
+#include "storage/chain_files.h"
 #include "storage/etcd/etcd_client.h"
 #include "storage/files.h"
 #include "storage/rocksdb/rocksdb_store.h"
@@ -166,10 +168,82 @@ absl::Status CopyFrom(const config::v1::Server& config, const pb::MemberRecord& 
   return received;
 }
 
-// Of the members that are alive by their own word: the first that sends its store.
+// ---- Putting a copy into place. All inside of the store's directory: berthd may write nowhere
+// else.
+
+constexpr char kCopying[] = ".copying", kBehind[] = "behind-";
+
+// Entries of the directory that do not belong to the store itself.
+bool StaysInPlace(const std::string& name) {
+  return name == kCopying || name == "copies" || absl::StartsWith(name, kBehind);
+}
+
+absl::StatusOr<std::vector<fs::path>> EntriesOf(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) return FileStatus(error, directory);
+  return entries;
+}
+
+// What is there of a store, to DIR/behind-TIME, for an operator to look at or delete; what an
+// earlier call moved there is deleted. The calls that this server refused stay.
+absl::Status MoveAway(const fs::path& directory) {
+  const absl::StatusOr<std::vector<fs::path>> entries = EntriesOf(directory);
+  if (!entries.ok()) return entries.status();
+  const fs::path away =
+      directory /
+      absl::StrCat(kBehind, absl::FormatTime("%Y%m%dT%H%M%E3S", absl::Now(), absl::UTCTimeZone()));
+  std::error_code error;
+  bool any = false;
+  for (const fs::path& entry : *entries) {
+    const std::string name = entry.filename().string();
+    if (absl::StartsWith(name, kBehind)) fs::remove_all(entry, error);
+    if (StaysInPlace(name)) continue;
+    fs::path from = entry, to = away / name;
+    if (name == kAuditName) from /= "commands", to /= "commands";
+    if (!fs::exists(from, error)) continue;
+    fs::create_directories(to.parent_path(), error);
+    if (!error) fs::rename(from, to, error);
+    if (error) return FileStatus(error, from);
+    any = true;
+  }
+  if (any) LogWarn("an unusable store was moved away", {{"to", away.string()}});
+  return absl::OkStatus();
+}
+
+// CURRENT is last: without it there is no store, and the next start copies again.
+absl::Status MoveIn(const fs::path& aside, const fs::path& directory) {
+  const absl::StatusOr<std::vector<fs::path>> entries = EntriesOf(aside);
+  if (!entries.ok()) return entries.status();
+  std::error_code error;
+  for (const bool last : {false, true}) {
+    for (const fs::path& entry : *entries) {
+      if ((entry.filename() == "CURRENT") != last) continue;
+      fs::path from = entry, to = directory / entry.filename();
+      if (entry.filename() == kAuditName) {
+        fs::create_directories(to, error);
+        from /= "commands", to /= "commands";
+        if (!fs::exists(from, error)) continue;
+      }
+      fs::rename(from, to, error);
+      if (error) return FileStatus(error, to);
+    }
+    if (absl::Status synced = SyncPath(directory); !synced.ok()) return synced;
+  }
+  fs::remove_all(aside, error);
+  return absl::OkStatus();
+}
+
+// The first of the other servers that sends its store.
 absl::Status CopyStore(const config::v1::Server& config, ReplicatedLog& log) {
-  const fs::path place = config.data_directory();
-  const fs::path aside = place.string() + ".copying";
+  const fs::path place = config.data_directory(), aside = place / kCopying;
+  std::error_code error;
+  fs::create_directories(place, error);
+  if (error) return FileStatus(error, place);
   absl::Status last = absl::UnavailableError("no other server of the cluster is known");
   for (int i = 0; i < kCopyTries; ++i) {
     const auto members = log.ReadMembers();
@@ -178,31 +252,15 @@ absl::Status CopyStore(const config::v1::Server& config, ReplicatedLog& log) {
       if (name == config.ha().name()) continue;
       LogInfo("copying the store of another server", {{"server", name}});
       last = CopyFrom(config, record, aside);
-      if (!last.ok()) {
-        LogWarn("the store was not copied", {{"server", name}, {"error", last}});
-        continue;
-      }
-      std::error_code error;
-      fs::rename(aside, place, error);  // over an empty directory, if there is one
-      return FileStatus(error, place);
+      if (last.ok()) last = MoveAway(place);
+      if (last.ok()) return MoveIn(aside, place);
+      LogWarn("the store was not copied", {{"server", name}, {"error", last}});
     }
     absl::SleepFor(absl::Seconds(1));
   }
-  std::error_code error;
   fs::remove_all(aside, error);
   return {last.code(),
-          absl::StrCat("this server has no store, and none was copied: ", last.message())};
-}
-
-// Out of the way, for an operator to look at or delete.
-absl::Status MoveAway(const std::string& directory, const char* why) {
-  const std::string away =
-      absl::StrCat(directory, ".", why, "-",
-                   absl::FormatTime("%Y%m%dT%H%M%S", absl::Now(), absl::UTCTimeZone()));
-  std::error_code error;
-  fs::rename(directory, away, error);
-  if (!error) LogWarn("the store was moved away", {{"to", away}, {"why", why}});
-  return FileStatus(error, away);
+          absl::StrCat("this server needs another's store, and none was copied: ", last.message())};
 }
 
 // ---- Opening
@@ -238,8 +296,9 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> OpenUpToDate(const config::v1::Ser
                                                            const FoundGeneration& generation,
                                                            ReplicatedLog& log,
                                                            std::shared_ptr<StoreHealth> health) {
+  bool usable = HasStore(config.data_directory());
   for (int i = 0; i < kCopyTries; ++i) {
-    if (!HasStore(config.data_directory())) {
+    if (!usable) {
       if (absl::Status copied = CopyStore(config, log); !copied.ok()) return copied;
     }
     auto local = OpenLocal(config, health);
@@ -251,10 +310,7 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> OpenUpToDate(const config::v1::Ser
     if (view->base.through() <= (*local)->LastSequence()) return local;
     LogWarn("this server's store is too far behind",
             {{"batch", (*local)->LastSequence()}, {"log begins after", view->base.through()}});
-    local->reset();
-    if (absl::Status moved = MoveAway(config.data_directory(), "behind"); !moved.ok()) {
-      return moved;
-    }
+    usable = false;
   }
   return absl::UnavailableError("the store was copied, but the cluster was faster each time");
 }

@@ -18,6 +18,7 @@ constexpr absl::Duration kSlowRead = absl::Milliseconds(200);
 constexpr absl::Duration kFastAgain = absl::Minutes(1);
 constexpr absl::Duration kOthersFirst = absl::Milliseconds(300);
 constexpr int kBeatsPerLease = 4;
+constexpr int kResignTries = 20;
 constexpr uint64_t kUpkeepsPerCompaction = 5;
 
 }  // namespace
@@ -301,12 +302,15 @@ absl::Status Member::Resign(const std::string& to) {
   alive.set_resigned(true);
   alive.set_hand_over_to(to);
   confirmer_.Stop();
-  for (int i = 0; i < 20; ++i) {
-    const absl::Status status = log_->Beat(term, alive);
-    if (status.ok() || IsDeposed(status)) return absl::OkStatus();
+  absl::Status status;
+  for (int i = 0; i < kResignTries; ++i) {
+    status = log_->Beat(term, alive);
+    if (status.ok() || IsDeposed(status)) break;
     absl::SleepFor(kEtcdRetry);
   }
-  return absl::UnavailableError("etcd does not answer");
+  leads_term_ = 0;
+  ended_ = true;  // it follows no more, either: the process ends
+  return IsDeposed(status) ? absl::OkStatus() : status;
 }
 
 bool Member::HasSuccessor() const { return CheckSuccessor("").ok(); }

@@ -30,6 +30,7 @@ class ClusterService final : public v1::ClusterService::CallbackService {
   struct Members {
     HighAvailability* ha = nullptr;  // null: this server is alone
     std::function<absl::Status(const std::string& to)> hand_over = {};
+    std::function<void()> leave = {};  // after hand_over, in any case: the process stops
     std::string copies = {};  // directory for copies of the store while they are sent
   };
   // Everything except the structs themselves outlives the service.

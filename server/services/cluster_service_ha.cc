@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr absl::Duration kFarewell = absl::Milliseconds(50);  // for the answer to get out
 constexpr size_t kCopyChunk = size_t{256} << 10;
 
 v1::ClusterMember MemberFrom(const MemberInfo& info) {
@@ -166,8 +167,13 @@ grpc::ServerUnaryReactor* ClusterService::HandOver(grpc::CallbackServerContext* 
   LogCall(context_, call);
   // It waits for what is under way.
   backups_.executor->Run([this, to = request->to(), reply = std::move(reply)]() mutable {
-    if (members_.ha != nullptr) reply.response().set_term(members_.ha->member().term());
-    reply.Finish(members_.hand_over(to));
+    const uint64_t term = members_.ha != nullptr ? members_.ha->member().term() : 0;
+    reply.response().set_term(term);
+    const absl::Status done = members_.hand_over(to);
+    reply.Finish(done);
+    if (term == 0 || members_.ha->member().term() != 0) return;  // it still leads
+    absl::SleepFor(kFarewell);
+    members_.leave();
   });
   return reactor;
 }

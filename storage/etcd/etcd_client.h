@@ -20,7 +20,7 @@ struct EtcdOptions {
   std::vector<std::string> endpoints;                 // HOST:PORT of etcd's members
   TlsFiles tls;                                       // empty: plain text
   absl::Duration deadline = absl::Milliseconds(400);  // of a call
-  absl::Duration write_deadline = absl::Seconds(2);   // of each call of CommitAll
+  absl::Duration write_deadline = absl::Milliseconds(800);   // of each call of CommitAll
   // What earlier processes saw; 0: nothing.
   uint64_t cluster = 0;
   int64_t least_revision = 0;

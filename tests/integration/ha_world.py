@@ -16,6 +16,7 @@ import time
 import grpc
 
 from berth_api import Api, cluster_pb2, job_pb2, types_pb2  # noqa: F401
+from relay import Relay
 from berth_harness import BIN, Cluster, Program, Server, free_port, wait_until, write_yaml
 
 RESTART_STATUS = 75
@@ -68,7 +69,7 @@ class HaServer(Server):
         if self.wanted and self.process is not None and self.process.poll() is not None:
             self.restarts += 1
             self.process = None
-            super().start()
+            Program.start(self)  # without waiting until it is ready
 
 
 class HaClient:
@@ -78,7 +79,8 @@ class HaClient:
         self.apis = {server.address: Api(server.address) for server in servers}
         self.order = list(self.apis)
 
-    def call(self, service, method, request, timeout_s=30, patience_s=1.0):
+    def call(self, service, method, request, timeout_s=30, patience_s=1.0, on_uncertain=None):
+        """`on_uncertain()` is called for each attempt that may have happened, or may happen later."""
         deadline = time.monotonic() + timeout_s
         while True:
             address = self.order[0]
@@ -91,6 +93,9 @@ class HaClient:
                     raise
                 if time.monotonic() > deadline:
                     raise
+                refused = "standby" in (error.details() or "") or "Connection refused" in (error.details() or "")
+                if on_uncertain is not None and not refused:
+                    on_uncertain()
                 leader = dict(error.trailing_metadata() or ()).get("berth-leader")
                 if leader in self.apis and leader != address:
                     self.order.remove(leader)
@@ -119,14 +124,24 @@ class HaClient:
 
 
 class HaWorld:
-    def __init__(self, servers=2, etcds=3, config=None):
+    """`relays`: servers reach etcd through relays, by (server, member of etcd)."""
+
+    def __init__(self, servers=2, etcds=3, config=None, relays=False):
         self.cluster = Cluster()  # for its directory, and for agents
         self.home = pathlib.Path(self.cluster.home)
         names = [f"e{i + 1}" for i in range(etcds)]
         peers = {name: f"127.0.0.1:{free_port()}" for name in names}
         self.etcds = [Etcd(self.home, name, free_port(), peers) for name in names]
         addresses = [etcd.address for etcd in self.etcds]
-        self.servers = [HaServer(self.home, chr(ord("a") + i), addresses, config or {}) for i in range(servers)]
+        self.relays = {}
+        self.servers = []
+        for i in range(servers):
+            name = chr(ord("a") + i)
+            if relays:
+                mine = {etcd.member: Relay(int(etcd.address.rsplit(":", 1)[1])) for etcd in self.etcds}
+                self.relays.update({(name, member): relay for member, relay in mine.items()})
+                addresses = [relay.address for relay in mine.values()]
+            self.servers.append(HaServer(self.home, name, addresses, config or {}))
         self.client = HaClient(self.servers)
         self.ending = threading.Event()
         self.tender = threading.Thread(target=self.tend, daemon=True)
@@ -167,15 +182,20 @@ class HaWorld:
                                 env={"ETCDCTL_API": "3"}, capture_output=True, text=True, timeout=20)
         return result.returncode == 0 and result.stdout + result.stderr
 
+    @staticmethod
+    def state(server):
+        """What /readyz says; "" if there is no answer."""
+        try:
+            return server.get("/readyz")[1] if server.running() else ""
+        except OSError:
+            return ""
+
     def leader(self):
         """The server that leads, or None."""
-        for server in self.servers:
-            if server.running() and server.get("/readyz")[1] == "ready\n":
-                return server
-        return None
+        return next((s for s in self.servers if self.state(s) == "ready\n"), None)
 
     def standbys(self):
-        return [s for s in self.servers if s.running() and s.get("/readyz")[1].startswith("ready: standby")]
+        return [s for s in self.servers if self.state(s).startswith("ready: standby")]
 
     def await_standby(self, timeout_s=20):
         wait_until(self.standbys, timeout_s, "a standby is ready")
