@@ -5,6 +5,9 @@
 
 namespace berth {
 
+// How the message of a standby's refusal begins, with UNAVAILABLE: nothing has happened there.
+inline constexpr char kStandbyMessage[] = "this server is a standby";
+
 // Trailer of an answer by a standby: where the leader is, "HOST:PORT". A hint; absent while nobody
 // leads.
 inline constexpr char kLeaderMetadata[] = "berth-leader";

@@ -32,6 +32,7 @@
 #include "support/config_file.h"
 #include "support/fetch/https_client.h"
 #include "support/proto_time.h"
+#include "support/server_list.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -111,7 +112,7 @@ void CheckPath(const char* what, const std::string& path, Problems* problems) {
 }
 
 void CheckPlaces(const config::v1::Agent& config, Problems* problems) {
-  const absl::Status server = CheckServerAddress(config.server());
+  const absl::Status server = CheckServerList(config.server());
   if (!server.ok()) Add(problems, absl::StrCat("server: ", server.message()));
   CheckPath("stateDirectory", config.state_directory(), problems);
   CheckPath("log.file", config.log().file(), problems);

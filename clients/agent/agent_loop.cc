@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 namespace berth {
 namespace {
 
+constexpr size_t kMaxLoggedErrors = 100;
 constexpr size_t kMaxInbox = 4096;  // messages; a full inbox stops reading the stream
 constexpr absl::Duration kMaxWait = absl::Minutes(1);
 constexpr int kFailAfter = 2;
@@ -101,12 +101,9 @@ absl::Status AgentLoop::OpenState() {
   if (error) return absl::InternalError(absl::StrCat("create ", directory, ": ", error.message()));
   if (geteuid() == 0)
     chmod(directory.c_str(), 0711);  // users of tasks must reach their own directories
-  lock_fd_ = open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock_fd_ < 0) return ErrnoStatus(errno, absl::StrCat("open ", directory, "/lock"));
-  if (flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(directory, ": another agent uses this state directory"));
-  }
+  const absl::StatusOr<int> lock = LockState(directory);
+  if (!lock.ok()) return lock.status();
+  lock_fd_ = *lock;
   auto journal = FileJournal::Open(SystemDisk(), directory, {});
   if (!journal.ok()) return journal.status();
   journal_ = *std::move(journal);
@@ -158,7 +155,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor, const AgentChannels&
   if (absl::Status status = ReadBootId(&boot_id_); !status.ok()) return status;
   if (absl::Status status = OpenState(); !status.ok()) return status;
   if (absl::Status status = StartMetrics(); !status.ok()) return status;
-  if (channels.tasks != nullptr) {
+  if (!channels.tasks.empty()) {
     auto sockets = TaskSockets::Create(channels.tasks);
     if (!sockets.ok()) return sockets.status();
     sockets_ = *std::move(sockets);
@@ -288,21 +285,22 @@ void AgentLoop::HandleLink() {
       if (sockets_ != nullptr) sockets_->SetSession(std::nullopt);
       logic_->OnDisconnected(Now(), event.reason);
     } else {
-      NoteSession(event.message);
       logic_->OnServerMessage(Now(), event.message);
+      NoteSession(event.message);
     }
     HandleTasks();
   }
 }
 
 void AgentLoop::NoteSession(const v1::ServerMessage& message) {
-  if (sockets_ == nullptr || !message.has_welcome()) return;
+  if (sockets_ == nullptr || !message.has_welcome() || !logic_->registered()) return;
   const v1::Welcome& welcome = message.welcome();
   sockets_->SetSession(AgentSession{.node = config_.node_name(),
                                     .node_id = welcome.node_id(),
                                     .epoch = welcome.epoch(),
                                     .incarnation = welcome.incarnation(),
-                                    .key = welcome.task_key()});
+                                    .key = welcome.task_key(),
+                                    .server = link_->current()});
 }
 
 void AgentLoop::HandleTasks() {
@@ -553,18 +551,20 @@ void AgentLoop::LogState() {
   if (logic_->registered() != was_registered_) {
     was_registered_ = logic_->registered();
     if (was_registered_) {
-      logged_error_.clear();
+      logged_errors_.clear();
       LogInfo("registered", {{"node", config_.node_name()},
-                             {"server", config_.server()},
+                             {"server", link_->address()},
                              {"epoch", logic_->epoch()},
                              {"tasks", logic_->live_tasks()}});
     }
   }
-  if (!was_registered_ && logic_->last_error() != logged_error_) {
-    logged_error_ = logic_->last_error();
+  // Each once: with several servers they alternate.
+  if (was_registered_ || logic_->last_error().empty()) return;
+  if (logged_errors_.size() < kMaxLoggedErrors &&
+      logged_errors_.insert(logic_->last_error()).second) {
     LogWarn("not registered", {{"node", config_.node_name()},
                                {"server", config_.server()},
-                               {"error", ExplainedError(config_.tls(), logged_error_)}});
+                               {"error", ExplainedError(config_.tls(), logic_->last_error())}});
   }
 }
 

@@ -44,9 +44,10 @@ struct AgentDevices {
 
 // Connections to berthd.
 struct AgentChannels {
-  std::shared_ptr<grpc::Channel> own;
-  // For the calls of tasks, apart from heartbeats. Null: tasks have no sockets.
-  std::shared_ptr<grpc::Channel> tasks = nullptr;
+  std::vector<AgentServer> own;
+  // For the calls of tasks, apart from heartbeats, to the same servers. Empty: tasks have no
+  // sockets.
+  std::vector<std::shared_ptr<grpc::Channel>> tasks = {};
 };
 
 class AgentLoop final : public LinkEvents, private GpuDivider {
@@ -142,7 +143,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   AgentMetrics metrics_;
   std::unique_ptr<HttpServer> metrics_server_;  // null: not configured
   bool was_registered_ = false;
-  std::string logged_error_;
+  std::set<std::string> logged_errors_;  // since the last registration
 
   absl::Mutex mutex_;
   std::vector<LinkEvent> inbox_ ABSL_GUARDED_BY(mutex_);

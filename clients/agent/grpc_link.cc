@@ -2,14 +2,23 @@
 
 #include <grpcpp/create_channel.h>
 
+#include <algorithm>
 #include <deque>
 #include <utility>
+
+#include "support/server_list.h"
+#include "support/standby.h"
 
 namespace berth {
 namespace {
 
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
+// With several servers: a machine that is gone shows soon. berthd cuts off peers that ping more
+// often than every 5 s.
+constexpr int kKeepaliveOfSeveralMs = 6'000;
+constexpr int kKeepaliveTimeoutOfSeveralMs = 3'000;
+constexpr int kConnectOfSeveralMs = 2'000;
 constexpr int kMaxConnectBackoffMs = 2'000;  // the agent's logic handles the backoff
 constexpr int kTaskIdleMs = 60'000;
 constexpr int kMaxMessageBytes = 64 << 20;  // a Start for a 10,000-node gang, with margin
@@ -78,6 +87,14 @@ class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, 
   }
 
   void OnDone(const grpc::Status& status) override {
+    const auto& trailers = context_.GetServerTrailingMetadata();
+    if (const auto leader = trailers.find(kLeaderMetadata); leader != trailers.end()) {
+      absl::MutexLock lock(&streams_->mutex);
+      if (streams_->named_by < connection_) {
+        streams_->named_by = connection_;
+        streams_->leader = std::string(leader->second.data(), leader->second.size());
+      }
+    }
     if (!silent()) {
       events_.OnDisconnected(connection_,
                              status.ok() ? "the server ended the stream" : status.error_message());
@@ -119,11 +136,11 @@ class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, 
   bool silent_ ABSL_GUARDED_BY(mutex_) = false;  // no more events are delivered
 };
 
-GrpcLink::GrpcLink(const std::shared_ptr<grpc::Channel>& channel, LinkEvents& events)
-    : channel_(channel),
-      stub_(v1::AgentService::NewStub(channel)),
-      events_(events),
-      streams_(std::make_shared<Streams>()) {}
+GrpcLink::GrpcLink(const std::vector<AgentServer>& servers, LinkEvents& events)
+    : choice_(servers.size()), events_(events), streams_(std::make_shared<Streams>()) {
+  for (const AgentServer& server : servers)
+    servers_.push_back({server.address, server.channel, v1::AgentService::NewStub(server.channel)});
+}
 
 GrpcLink::~GrpcLink() {
   Disconnect();
@@ -137,9 +154,29 @@ void GrpcLink::Connect() {
   Disconnect();
   // The logic decides when to try: while the channel backs off by itself, a connect would fail
   // without an attempt.
-  grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
+  const Server& server = servers_[choice_.current()];
+  grpc::experimental::ChannelResetConnectionBackoff(server.channel.get());
   connection_ = ++connections_;
-  stream_ = Stream::Begin(*stub_, events_, streams_, connection_);
+  stream_ = Stream::Begin(*server.stub, events_, streams_, connection_);
+}
+
+// What a server says is only a hint: it can name no address that is not configured.
+std::optional<size_t> GrpcLink::Leader() const {
+  std::string leader;
+  {
+    absl::MutexLock lock(&streams_->mutex);
+    if (streams_->named_by != connections_) return std::nullopt;
+    leader = streams_->leader;
+  }
+  const auto found = std::find_if(servers_.begin(), servers_.end(),
+                                  [&](const Server& server) { return server.address == leader; });
+  if (found == servers_.end()) return std::nullopt;
+  return static_cast<size_t>(found - servers_.begin());
+}
+
+bool GrpcLink::Leave() {
+  const Server& left = servers_[choice_.current()];
+  return choice_.Leave(left.channel->GetState(false) == GRPC_CHANNEL_READY, Leader());
 }
 
 void GrpcLink::Send(const v1::AgentMessage& message) {
@@ -157,12 +194,18 @@ size_t GrpcLink::QueuedBytes() const { return stream_ == nullptr ? 0 : stream_->
 
 namespace {
 
-grpc::ChannelArguments LinkArguments() {
+grpc::ChannelArguments LinkArguments(bool several) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, several ? kKeepaliveOfSeveralMs : kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   several ? kKeepaliveTimeoutOfSeveralMs : kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxConnectBackoffMs);
+  if (several) {
+    // Also limits how long a connection may take.
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectOfSeveralMs);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kConnectOfSeveralMs);
+  }
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   return arguments;
@@ -170,17 +213,26 @@ grpc::ChannelArguments LinkArguments() {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> MakeAgentChannel(
-    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  return grpc::CreateCustomChannel(server, credentials, LinkArguments());
+std::vector<AgentServer> MakeAgentChannels(
+    const std::string& servers, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  const std::vector<std::string> addresses = ServersOf(servers);
+  const grpc::ChannelArguments arguments = LinkArguments(addresses.size() > 1);
+  std::vector<AgentServer> made;
+  for (const std::string& address : addresses)
+    made.push_back({address, grpc::CreateCustomChannel(address, credentials, arguments)});
+  return made;
 }
 
-std::shared_ptr<grpc::Channel> MakeTaskChannel(
-    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  grpc::ChannelArguments arguments = LinkArguments();
+std::vector<std::shared_ptr<grpc::Channel>> MakeTaskChannels(
+    const std::string& servers, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  const std::vector<std::string> addresses = ServersOf(servers);
+  grpc::ChannelArguments arguments = LinkArguments(addresses.size() > 1);
   arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, kTaskIdleMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 2);
-  return grpc::CreateCustomChannel(server, credentials, arguments);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (const std::string& address : addresses)
+    channels.push_back(grpc::CreateCustomChannel(address, credentials, arguments));
+  return channels;
 }
 
 }  // namespace berth

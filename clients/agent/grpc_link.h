@@ -10,11 +10,14 @@
 #include <grpcpp/security/credentials.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "berth/v1/agent.grpc.pb.h"
 #include "clients/agent/interfaces.h"
+#include "clients/cpp/server_choice.h"
 
 namespace berth {
 
@@ -27,11 +30,17 @@ class LinkEvents {
   virtual void OnDisconnected(uint64_t connection, const std::string& reason) = 0;
 };
 
+// A server, and the channel to it.
+struct AgentServer {
+  std::string address;
+  std::shared_ptr<grpc::Channel> channel;
+};
+
 // All calls, including the destructor, come from one thread at a time.
 class GrpcLink final : public ServerLink {
  public:
-  // `events` must outlive the link.
-  GrpcLink(const std::shared_ptr<grpc::Channel>& channel, LinkEvents& events);
+  // `events` must outlive the link. At least one server.
+  GrpcLink(const std::vector<AgentServer>& servers, LinkEvents& events);
   // Ends the connection and waits until gRPC has released it. The caller must not hold a lock that
   // the event handlers take.
   ~GrpcLink() override;
@@ -40,6 +49,14 @@ class GrpcLink final : public ServerLink {
   void Send(const v1::AgentMessage& message) override;
   void Disconnect() override;
   size_t QueuedBytes() const override;
+  size_t servers() const override { return servers_.size(); }
+  std::string server() const override { return servers_.size() > 1 ? address() : ""; }
+  void Stay() override { choice_.Stay(); }
+  bool Leave() override;
+
+  // Of the server whose turn it is: its place among those given, and its address.
+  size_t current() const { return choice_.current(); }
+  const std::string& address() const { return servers_[choice_.current()].address; }
 
   // The number of the current connection; 0 = none.
   uint64_t connection() const { return connection_; }
@@ -51,10 +68,20 @@ class GrpcLink final : public ServerLink {
   struct Streams {
     absl::Mutex mutex;
     int count ABSL_GUARDED_BY(mutex) = 0;  // streams still held by gRPC
+    // The last one that ended with a name of the leader.
+    uint64_t named_by ABSL_GUARDED_BY(mutex) = 0;
+    std::string leader ABSL_GUARDED_BY(mutex);
   };
 
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::AgentService::Stub> stub_;
+  struct Server {
+    std::string address;
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<v1::AgentService::Stub> stub;
+  };
+  std::optional<size_t> Leader() const;
+
+  std::vector<Server> servers_;
+  ServerChoice choice_;
   LinkEvents& events_;
   const std::shared_ptr<Streams> streams_;
   std::shared_ptr<Stream> stream_;
@@ -62,12 +89,13 @@ class GrpcLink final : public ServerLink {
   uint64_t connection_ = 0;
 };
 
-// A channel with keepalive whose connection is not shared with other channels.
-std::shared_ptr<grpc::Channel> MakeAgentChannel(
-    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
-// The same for calls of tasks, without a connection while there are none.
-std::shared_ptr<grpc::Channel> MakeTaskChannel(
-    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+// Channels with keepalive whose connections are not shared with other channels, to each server of
+// the list (support/server_list.h). If there are several, a dead one shows soon.
+std::vector<AgentServer> MakeAgentChannels(
+    const std::string& servers, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+// The same for calls of tasks, without connections while there are none.
+std::vector<std::shared_ptr<grpc::Channel>> MakeTaskChannels(
+    const std::string& servers, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
 }  // namespace berth
 

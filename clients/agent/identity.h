@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "clients/agent/journal.h"
 
@@ -14,6 +15,15 @@ namespace berth {
 // must end.
 absl::StatusOr<bool> KeepIdentity(FileJournal& journal, const std::string& boot_id,
                                   const std::string& new_id);
+
+// For an operator: the agent forgets which term its servers have reached, and obeys any server of
+// its cluster again. FAILED_PRECONDITION: an agent uses the state directory now; NOT_FOUND: there
+// is no journal in it.
+absl::Status ForgetTerm(Disk& disk, const std::string& state_directory);
+
+// Takes the state directory for this process, until the descriptor is closed. FAILED_PRECONDITION:
+// another agent uses it.
+absl::StatusOr<int> LockState(const std::string& state_directory);
 
 }  // namespace berth
 

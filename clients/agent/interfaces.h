@@ -26,12 +26,12 @@ struct Instant {
   absl::Time wall;        // Clock::Now; for display, and for ages across restarts
 };
 
-// The stream to the server. At most one connection at a time.
+// The stream to the server, or to one of several. At most one connection at a time.
 class ServerLink {
  public:
   virtual ~ServerLink() = default;
-  // Messages may be sent at once; if the connection fails, now or later, OnDisconnected follows.
-  // Call only without a connection.
+  // To the server whose turn it is. Messages may be sent at once; if the connection fails, now or
+  // later, OnDisconnected follows. Call only without a connection.
   virtual void Connect() = 0;
   // Queues a message on the current connection; never blocks. Dropped without a connection.
   virtual void Send(const v1::AgentMessage& message) = 0;
@@ -39,6 +39,15 @@ class ServerLink {
   virtual void Disconnect() = 0;
   // Bytes queued and not yet taken by the transport: log chunks wait while there are many.
   virtual size_t QueuedBytes() const = 0;
+
+  virtual size_t servers() const { return 1; }
+  // The server whose turn it is; may be empty if there is only one.
+  virtual std::string server() const { return ""; }
+  // It has registered the agent.
+  virtual void Stay() {}
+  // It has not, or does no longer: another one's turn, after the end of the connection. True: to be
+  // tried at once; false: after a wait.
+  virtual bool Leave() { return false; }
 };
 
 class Journal {

@@ -44,7 +44,7 @@ AgentLogic::AgentLogic(Options options, ServerLink& link, Journal& journal, Task
             Send(std::move(message));
           }),
       inventory_(options_.inventory),
-      backoff_(kReconnect, &random) {}
+      backoff_(link.servers() > 1 ? kReconnectToSeveral : kReconnect, &random) {}
 
 void AgentLogic::Begin(Instant now, const Recovered& recovered) {
   book_.Recover(now, recovered.journal, recovered.rebooted);
@@ -85,15 +85,27 @@ void AgentLogic::OnServerMessage(Instant now, const v1::ServerMessage& message) 
   CheckLease(now);  // before a Start that was buffered while this machine slept
   switch (message.message_case()) {
     case v1::ServerMessage::kWelcome:
-      return OnWelcome(now, message.welcome());
+      return OnWelcome(now, message);
     case v1::ServerMessage::kRefused:
       return OnRefused(now, message.refused());
     default:
       break;
   }
-  if (state_ != State::kRegistered) return;
+  if (state_ != State::kRegistered || !Obey(now, book_.NoteTerm(message.term()))) return;
   OnTaskMessage(now, message);
   pump_.Pump(now.steady, [this] { return link_.QueuedBytes(); });
+}
+
+// False, and the connection is over: the server's term is an earlier one, or a new one could not be
+// recorded.
+bool AgentLogic::Obey(Instant now, const absl::Status& term) {
+  if (term.ok()) return true;
+  link_.Disconnect();
+  Retry(now, absl::ZeroDuration(),
+        absl::IsFailedPrecondition(term)
+            ? term.message()
+            : absl::StrCat("cannot record the server's term: ", term.message()));
+  return false;
 }
 
 void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
@@ -136,10 +148,11 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
 
 // A Welcome acknowledges Hello, for this connection only: a second Welcome must bring a newer
 // epoch.
-void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
+void AgentLogic::OnWelcome(Instant now, const v1::ServerMessage& message) {
+  const v1::Welcome& welcome = message.welcome();
   if (state_ == State::kRegistered && welcome.epoch() <= epoch_) return;
   if (state_ != State::kHelloSent && state_ != State::kRegistered) return;
-  if (!Join(now, welcome)) return;
+  if (!Join(now, message)) return;
   if (welcome.has_lease()) lease_ = DurationFrom(welcome.lease());
   if (!TakeLease(now, hello_sent_, lease_)) {
     // Without the lease file, no message of the new epoch may end the longer lease.
@@ -148,6 +161,7 @@ void AgentLogic::OnWelcome(Instant now, const v1::Welcome& welcome) {
   }
   last_acked_ = {0, hello_sent_};
   state_ = State::kRegistered;
+  link_.Stay();
   backoff_.Reset();
   epoch_ = welcome.epoch();
   takes_progress_ = welcome.takes_progress();
@@ -205,15 +219,17 @@ void AgentLogic::SendLastProgress() {
   progress_.SendEnded(ended);
 }
 
-// Returns false while foreign tasks live. Nothing was sent with the new epoch, so the server does
-// not treat them as gone yet.
-bool AgentLogic::Join(Instant now, const v1::Welcome& welcome) {
+// Returns false while foreign tasks live, or if the server is not obeyed. Nothing was sent with the
+// new epoch, so the server does not treat them as gone yet.
+bool AgentLogic::Join(Instant now, const v1::ServerMessage& message) {
+  const v1::Welcome& welcome = message.welcome();
   const StoreMembership store = {.cluster_id = welcome.cluster_id(),
                                  .incarnation = welcome.incarnation(),
                                  .epoch = welcome.epoch(),
-                                 .node_id = welcome.node_id()};
+                                 .node_id = welcome.node_id(),
+                                 .term = message.term()};
   const size_t before = book_.foreign_live();
-  book_.Join(now, store);
+  if (!Obey(now, book_.CheckTerm(store)) || !Obey(now, book_.Join(now, store))) return false;
   const bool patient = book_.foreign_live() > before || !foreign_until_.has_value() ||
                        now.steady < *foreign_until_ || book_.ForeignIdsLive();
   if (book_.foreign_live() == 0 || !patient) {
@@ -292,11 +308,13 @@ void AgentLogic::OnDisconnected(Instant now, absl::string_view reason) {
   Retry(now, absl::ZeroDuration(), reason);
 }
 
-// Full jitter, to spread out the agents of a restarted server.
+// Full jitter, to spread out the agents of a restarted server. Other servers are tried at once.
 void AgentLogic::Retry(Instant now, absl::Duration at_least, absl::string_view reason) {
   state_ = State::kWaiting;
-  last_error_ = std::string(reason);
-  deadline_ = now.steady + backoff_.Next(at_least);
+  const std::string server = link_.server();
+  last_error_ = absl::StrCat(server, server.empty() ? "" : ": ", reason);
+  const bool at_once = link_.Leave() && at_least <= absl::ZeroDuration();
+  deadline_ = at_once ? now.steady : now.steady + backoff_.Next(at_least);
   pump_.Clear();
   if (execs_ != nullptr) execs_->Clear();
 }
@@ -390,9 +408,10 @@ void AgentLogic::Tick(Instant now) {
       Retry(now, absl::ZeroDuration(), "no response to Hello");
       break;
     case State::kRegistered:
-      // No heartbeat was acknowledged for a whole lease: the stream is dead, whatever the transport
+      // No heartbeat was acknowledged for so long: the stream is dead, whatever the transport
       // reports.
-      if (!unacked_heartbeats_.empty() && now.steady >= unacked_heartbeats_.front().when + lease_) {
+      if (!unacked_heartbeats_.empty() &&
+          now.steady >= unacked_heartbeats_.front().when + Patience()) {
         link_.Disconnect();
         Retry(now, absl::ZeroDuration(), "heartbeats are not acknowledged");
         break;
@@ -416,6 +435,8 @@ absl::Duration AgentLogic::NextWake() const {
   if (state_ == State::kWaiting || state_ == State::kHelloSent) next = std::min(next, deadline_);
   if (state_ == State::kWaiting && ForeignEnded()) next = absl::ZeroDuration();
   if (state_ == State::kRegistered) next = std::min({next, heartbeat_at_, pump_.NextWake()});
+  if (state_ == State::kRegistered && link_.servers() > 1 && !unacked_heartbeats_.empty())
+    next = std::min(next, unacked_heartbeats_.front().when + Patience());
   if (state_ == State::kRegistered && kept_ != nullptr) next = std::min(next, kept_files_at_);
   return next;
 }

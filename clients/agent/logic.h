@@ -40,6 +40,9 @@ namespace berth {
 // agent has to kill its strict tasks.
 inline constexpr RetryPolicy kReconnect = {.first_backoff = absl::Milliseconds(250),
                                            .max_backoff = absl::Seconds(2)};
+// Of an agent with several servers, which asks one that answers at once who leads.
+inline constexpr RetryPolicy kReconnectToSeveral = {.first_backoff = absl::Milliseconds(250),
+                                                    .max_backoff = absl::Seconds(1)};
 // At most half the lease, which counts from Hello: a later Welcome leaves almost none of it.
 inline constexpr absl::Duration kMaxHelloTimeout = absl::Seconds(10);
 inline constexpr absl::Duration kForeignTimeout = absl::Minutes(1);  // twice their grace
@@ -119,8 +122,9 @@ class AgentLogic {
   };
 
   void Connect(Instant now);
-  void OnWelcome(Instant now, const v1::Welcome& welcome);
-  bool Join(Instant now, const v1::Welcome& welcome);
+  bool Obey(Instant now, const absl::Status& term);
+  void OnWelcome(Instant now, const v1::ServerMessage& message);
+  bool Join(Instant now, const v1::ServerMessage& message);
   bool IsOurs(const v1::TaskKey& key) const {
     return key.incarnation() == book_.store().incarnation;
   }
@@ -136,6 +140,9 @@ class AgentLogic {
   bool TakeLease(Instant now, absl::Duration from, absl::Duration length);
   // Older supervisors only read a near deadline: moves it forward during a long lease.
   void StepLease(Instant now);
+  // How long an unacknowledged heartbeat proves nothing about the server. With several servers one
+  // third of a lease: another may lead, and be found before the lease ends.
+  absl::Duration Patience() const { return link_.servers() > 1 ? lease_ / 3 : lease_; }
   void CheckLease(Instant now);
   bool LeaseHolds(Instant now) const;
   void Retry(Instant now, absl::Duration at_least, absl::string_view reason);

@@ -13,6 +13,7 @@
 #include "clients/agent/agent_loop.h"
 #include "clients/agent/device_inventory.h"
 #include "clients/agent/discover_command.h"
+#include "clients/agent/identity.h"
 #include "clients/agent/join/membership.h"
 #include "clients/agent/simulation.h"
 #include "support/clock.h"
@@ -22,6 +23,7 @@
 #include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/random.h"
+#include "support/server_list.h"
 #include "support/version.h"
 
 namespace berth {
@@ -43,6 +45,7 @@ struct Flags {
   std::string join;
   std::string join_url;
   std::string join_ca;
+  bool forget_term = false;
 };
 
 // Signals that the main thread, or a thread that stops the loop, waits for.
@@ -90,7 +93,7 @@ int RunSimulation(const Flags& flags) {
     return Fail(status);
   TakeFlag(flags.server, "server", &places, config.mutable_server());
   if (config.server().empty()) config.set_server("127.0.0.1:7070");
-  if (absl::Status status = CheckServerAddress(config.server()); !status.ok()) {
+  if (absl::Status status = CheckServerList(config.server()); !status.ok()) {
     return Fail(absl::InvalidArgumentError(
         absl::StrCat(places.Of("server"), "server: ", status.message())));
   }
@@ -205,6 +208,17 @@ std::unique_ptr<CertificateRenewer> StartRenewer(const config::v1::Agent& config
                                               &AskHttps, SystemClock(), SeedFromKernel());
 }
 
+int RunForgetTerm(const Flags& flags) {
+  ConfigPlaces places;
+  absl::StatusOr<config::v1::Agent> config = ReadConfig(flags, &places);
+  if (!config.ok()) return Fail(config.status());
+  SetAgentDefaults(&*config);
+  if (absl::Status status = ForgetTerm(SystemDisk(), config->state_directory()); !status.ok())
+    return Fail(status);
+  std::cout << "the agent of " << config->state_directory() << " obeys any server again\n";
+  return 0;
+}
+
 int RunAgent(const Flags& flags) {
   ConfigPlaces places;
   absl::StatusOr<config::v1::Agent> read = ReadConfig(flags, &places);
@@ -233,8 +247,8 @@ int RunAgent(const Flags& flags) {
   if (!credentials.ok()) return Fail(credentials.status());
   const std::string supervisor =
       flags.supervisor.empty() ? Beside("berth-supervisor") : flags.supervisor;
-  const AgentChannels channels = {.own = MakeAgentChannel(config.server(), *credentials),
-                                  .tasks = MakeTaskChannel(config.server(), *credentials)};
+  const AgentChannels channels = {.own = MakeAgentChannels(config.server(), *credentials),
+                                  .tasks = MakeTaskChannels(config.server(), *credentials)};
   auto loop = AgentLoop::Create(config, supervisor, channels, devices);
   if (!loop.ok()) return Fail(loop.status());
   if (!config.discovery().disabled()) {
@@ -265,7 +279,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Runs the tasks of one node for Berth.", "berth-agent");
   app.set_version_flag("--version", kBerthVersion);
   app.add_option("--config", flags.config, "configuration file (berth.config.v1.Agent as YAML)");
-  app.add_option("--server", flags.server, "HOST:PORT of berthd");
+  app.add_option("--server", flags.server,
+                 "HOST:PORT of berthd, or of several that share a cluster, with commas");
   app.add_option("--node-name", flags.node_name, "default: the host name");
   app.add_option("--state-dir", flags.state_directory, "default: /var/lib/berth-agent");
   app.add_option("--supervisor", flags.supervisor,
@@ -288,10 +303,15 @@ int Main(int argc, char** argv) {
   app.add_option("--compare", flags.discovery.compare,
                  "compare distances with this saved output of nvidia-smi topo -m")
       ->needs(discover);
+  app.add_flag("--forget-term", flags.forget_term,
+               "forget which servers have led, and end: the agent, when it is started again, obeys "
+               "a server that led before them")
+      ->excludes(discover);
   app.add_option("--simulate", flags.simulate,
                  "simulate the nodes of this file (berth.config.v1.Simulation)")
       ->excludes("--config")
       ->excludes("--discover")
+      ->excludes("--forget-term")
       ->excludes("--topology")
       ->excludes("--join")
       ->excludes("--join-url")
@@ -307,6 +327,7 @@ int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails as on a full disk
   if (flags.discover) return RunDiscover(flags);
+  if (flags.forget_term) return RunForgetTerm(flags);
   return flags.simulate.empty() ? RunAgent(flags) : RunSimulation(flags);
 }
 

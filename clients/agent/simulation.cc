@@ -37,7 +37,7 @@ class SimShard {
 
   // Before Run. `behaviour` must outlive the shard.
   void Add(const std::string& name, v1::NodeInventory inventory, const SimBehaviour& behaviour,
-           const std::shared_ptr<grpc::Channel>& channel);
+           const std::vector<AgentServer>& servers);
   void Run();
   void AddCounters(Simulation::Counters* counters);
   bool Tell(const TaskId& id, absl::string_view datagram);
@@ -81,11 +81,11 @@ class SimShard {
 
 struct SimShard::Node final : public LinkEvents {
   Node(SimShard& owner, AgentLogic::Options options, const SimBehaviour& behaviour,
-       const std::shared_ptr<grpc::Channel>& channel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(owner.mutex_)
+       const std::vector<AgentServer>& servers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(owner.mutex_)
       : shard(owner),
         runner(behaviour, owner.random_, owner.counters_,
                [this](absl::Duration delay, TaskEvent event) { After(delay, std::move(event)); }),
-        link(channel, *this),
+        link(servers, *this),
         logic(std::move(options), link, owner.journal_, runner, owner.logs_, owner.random_) {
     logic.SetNoticeSource(&runner);
   }
@@ -122,7 +122,7 @@ struct SimShard::Node final : public LinkEvents {
 };
 
 void SimShard::Add(const std::string& name, v1::NodeInventory inventory,
-                   const SimBehaviour& behaviour, const std::shared_ptr<grpc::Channel>& channel) {
+                   const SimBehaviour& behaviour, const std::vector<AgentServer>& servers) {
   absl::MutexLock lock(&mutex_);
   AgentLogic::Options options{.node = name,
                               .agent_id = absl::StrCat("simulated-", name),
@@ -130,7 +130,7 @@ void SimShard::Add(const std::string& name, v1::NodeInventory inventory,
                               .version = kBerthVersion,
                               .inventory = std::move(inventory),
                               .keep_ended = kKeepEnded};
-  nodes_.push_back(std::make_unique<Node>(*this, std::move(options), behaviour, channel));
+  nodes_.push_back(std::make_unique<Node>(*this, std::move(options), behaviour, servers));
   Node* node = nodes_.back().get();
   node->wake = SystemClock().Steady() + kConnectSpacing * static_cast<double>(nodes_.size());
   Push(node->wake, node, std::nullopt);
@@ -305,9 +305,9 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
                            ? static_cast<size_t>(config.connections())
                            : (planned->size() + kNodesPerConnection - 1) / kNodesPerConnection;
   connections = std::min<size_t>(connections, kMaxConnections);
-  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  std::vector<std::vector<AgentServer>> channels;
   for (size_t i = 0; i < connections; ++i)
-    channels.push_back(MakeAgentChannel(config.server(), credentials));
+    channels.push_back(MakeAgentChannels(config.server(), credentials));
   const uint64_t seed = config.seed() != 0 ? config.seed() : 1;
   const std::string boot_id = NewAgentId();  // no task of an earlier process is running
   for (size_t i = 0; i < kShards; ++i) {

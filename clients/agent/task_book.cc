@@ -65,7 +65,8 @@ void TaskBook::Recover(Instant now, const JournalState& state, bool rebooted) {
   store_ = {.cluster_id = identity_.cluster_id(),
             .incarnation = identity_.incarnation(),
             .epoch = identity_.epoch(),
-            .node_id = identity_.node_id()};
+            .node_id = identity_.node_id(),
+            .term = identity_.term()};
   last_report_id_ = identity_.last_report_id();
   std::vector<std::pair<absl::Duration, TaskId>> ended;
   for (const auto& [id, record] : state.tasks) {
@@ -135,41 +136,11 @@ void TaskBook::MakeForeign(Instant now, const TaskId& id, Entry& entry) {
   StopRunning(id, entry, "", std::min(grace, kForeignGrace), TaskReport::KILLED);
 }
 
-void TaskBook::Join(Instant now, const StoreMembership& store) {
-  if (store != store_) {
-    store_ = store;
-    SaveIdentity();
-  }
-  MarkForeign(now);
-}
-
-// Saved with the next record: if that is lost, the next Welcome repeats it.
-void TaskBook::SaveIdentity() {
-  identity_.set_cluster_id(store_.cluster_id);
-  identity_.set_incarnation(store_.incarnation);
-  identity_.set_epoch(store_.epoch);
-  identity_.set_node_id(store_.node_id);
-  identity_.set_version(std::max<uint32_t>(identity_.version(), store_.incarnation != 0 ? 2 : 1));
-  agent::v1::JournalRecord record;
-  *record.mutable_identity() = identity_;
-  journal_.AppendLater(std::move(record));
-}
-
 bool TaskBook::ForeignIdsLive() const {
   return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& task) {
     const auto& [id, entry] = task;
     return entry.foreign && IsLive(entry.record) && id.incarnation == store_.incarnation;
   });
-}
-
-uint64_t TaskBook::GreatestJob() const {
-  uint64_t greatest = 0;
-  for (const auto& [id, entry] : tasks_) {
-    const bool mine =
-        id.incarnation == store_.incarnation && entry.record.cluster_id() == store_.cluster_id;
-    if (mine) greatest = std::max(greatest, id.job_uid);
-  }
-  return greatest;
 }
 
 void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allowed) {

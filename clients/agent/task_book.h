@@ -44,6 +44,7 @@ struct StoreMembership {
   uint64_t incarnation = 0;  // 0: the store's version had none
   uint64_t epoch = 0;        // of the agent's registration there
   uint32_t node_id = 0;      // of its node there; 0: not sent by the server
+  uint64_t term = 0;         // the greatest that a server of this incarnation has named
   bool operator==(const StoreMembership&) const = default;
 };
 
@@ -69,8 +70,15 @@ class TaskBook {
   // The agent registers with this store. Tasks of another store become foreign: ended ones are
   // forgotten; live ones are killed, with their grace but at most kForeignGrace. Ids that two
   // stores without incarnations may both have assigned (of incarnation 0, by clusters of different
-  // names) are dropped, with all data of ended tasks.
-  void Join(Instant now, const StoreMembership& store);
+  // names) are dropped, with all data of ended tasks. A new term is durable before any of this: not
+  // OK if it could not be written, and nothing has happened.
+  absl::Status Join(Instant now, const StoreMembership& store);
+  // FAILED_PRECONDITION: a server of this store is not obeyed, because another has led after it, or
+  // because it was restored since. For people.
+  absl::Status CheckTerm(const StoreMembership& store) const;
+  // The same for a later message from the store that the agent belongs to; a greater term is
+  // durable on return.
+  absl::Status NoteTerm(uint64_t term);
   const StoreMembership& store() const { return store_; }
   // Foreign tasks that have not ended; and those of them whose ids the store may assign, too.
   size_t foreign_live() const { return foreign_live_; }
@@ -142,7 +150,7 @@ class TaskBook {
   void MarkForeign(Instant now);
   void MakeForeign(Instant now, const TaskId& id, Entry& entry);
   void Drop(const TaskId& id);
-  void SaveIdentity();
+  absl::Status TakeStore(const StoreMembership& store);
   bool SupersededByNewer(const TaskId& id) const;
   bool OfOlderEpoch(const TaskId& id, const v1::TaskLaunch& launch) const;
   Devices CheckDevices(const TaskId& id, const Entry& entry, std::string* why) const;

@@ -164,7 +164,8 @@ TaskProxy::Verdict TaskProxy::Count() {
   return ++refused_ < kTaskCallsOfFlood ? Verdict::kRefuse : Verdict::kFlood;
 }
 
-grpc::Status TaskProxy::Prepare(const std::string& method, grpc::ClientContext* onward) {
+grpc::Status TaskProxy::Prepare(const std::string& method, grpc::ClientContext* onward,
+                                grpc::GenericStub** stub) {
   const Verdict verdict = Count();
   if (verdict == Verdict::kFlood) flood_();
   if (verdict != Verdict::kTake) {
@@ -179,9 +180,10 @@ grpc::Status TaskProxy::Prepare(const std::string& method, grpc::ClientContext* 
     return ToGrpcStatus(absl::ResourceExhaustedError(
         absl::StrCat("the task makes ", kMostTaskCalls, " calls already")));
   }
-  const absl::StatusOr<std::string> credential = credential_();
+  const absl::StatusOr<Credential> credential = credential_();
   if (!credential.ok()) return ToGrpcStatus(credential.status());
-  onward->AddMetadata(kTaskMetadata, *credential);
+  onward->AddMetadata(kTaskMetadata, credential->text);
+  *stub = &stubs_.at(credential->server);
   return grpc::Status::OK;
 }
 
@@ -189,9 +191,10 @@ grpc::ServerGenericBidiReactor* TaskProxy::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   auto onward = std::make_unique<grpc::ClientContext>();
   onward->set_deadline(context->deadline());
-  const grpc::Status status = Prepare(context->method(), onward.get());
+  grpc::GenericStub* stub = nullptr;
+  const grpc::Status status = Prepare(context->method(), onward.get(), &stub);
   if (!status.ok()) return new RefusedCall(status);
-  return ForwardedCall::Begin(std::make_shared<ForwardedCall>(std::move(onward), calls_), stub_,
+  return ForwardedCall::Begin(std::make_shared<ForwardedCall>(std::move(onward), calls_), *stub,
                               context->method());
 }
 

@@ -8,10 +8,12 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -29,14 +31,21 @@ inline constexpr int kTaskCallsOfFlood = 5000;  // refused without a second of q
 
 class TaskProxy final : public grpc::CallbackGenericService {
  public:
-  // The metadata that names the task (EncodeTaskCall); UNAVAILABLE without a session. From any
-  // thread.
-  using Credential = std::function<absl::StatusOr<std::string>()>;
+  // The metadata that names the task (EncodeTaskCall), and to which server it counts.
+  struct Credential {
+    std::string text;
+    size_t server = 0;
+  };
+  // UNAVAILABLE without a session. From any thread.
+  using GetCredential = std::function<absl::StatusOr<Credential>()>;
 
-  // `channel`: to berthd. `flood`: called at least once if the task calls too often; must not wait.
-  TaskProxy(const std::shared_ptr<grpc::Channel>& channel, Credential credential,
+  // `servers`: channels to berthd, at least one. `flood`: called at least once if the task calls
+  // too often; must not wait.
+  TaskProxy(const std::vector<std::shared_ptr<grpc::Channel>>& servers, GetCredential credential,
             std::function<void()> flood)
-      : stub_(channel), credential_(std::move(credential)), flood_(std::move(flood)) {}
+      : stubs_(servers.begin(), servers.end()),
+        credential_(std::move(credential)),
+        flood_(std::move(flood)) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
@@ -44,10 +53,12 @@ class TaskProxy final : public grpc::CallbackGenericService {
  private:
   enum class Verdict { kTake, kRefuse, kFlood };
   Verdict Count() ABSL_LOCKS_EXCLUDED(mutex_);
-  grpc::Status Prepare(const std::string& method, grpc::ClientContext* onward);
+  // `stub`: for the call.
+  grpc::Status Prepare(const std::string& method, grpc::ClientContext* onward,
+                       grpc::GenericStub** stub);
 
-  grpc::GenericStub stub_;
-  const Credential credential_;
+  std::deque<grpc::GenericStub> stubs_;  // by server
+  const GetCredential credential_;
   const std::function<void()> flood_;
   absl::Mutex mutex_;
   double credit_ ABSL_GUARDED_BY(mutex_) = kTaskCallsTogether;

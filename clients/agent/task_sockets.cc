@@ -96,14 +96,14 @@ struct TaskSockets::Door {
   }
 };
 
-TaskSockets::TaskSockets(std::shared_ptr<grpc::Channel> channel)
-    : channel_(std::move(channel)), most_connections_(MostConnections()), memory_("tasks") {
+TaskSockets::TaskSockets(std::vector<std::shared_ptr<grpc::Channel>> servers)
+    : servers_(std::move(servers)), most_connections_(MostConnections()), memory_("tasks") {
   memory_.Resize(kMostBufferBytes);
 }
 
 absl::StatusOr<std::unique_ptr<TaskSockets>> TaskSockets::Create(
-    std::shared_ptr<grpc::Channel> channel) {
-  std::unique_ptr<TaskSockets> sockets(new TaskSockets(std::move(channel)));
+    std::vector<std::shared_ptr<grpc::Channel>> servers) {
+  std::unique_ptr<TaskSockets> sockets(new TaskSockets(std::move(servers)));
   sockets->epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
   sockets->wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (sockets->epoll_fd_ < 0 || sockets->wake_fd_ < 0) return ErrnoStatus(errno, "epoll");
@@ -149,7 +149,7 @@ void TaskSockets::SetSession(std::optional<AgentSession> session) {
   session_ = std::move(session);
 }
 
-absl::StatusOr<std::string> TaskSockets::CredentialOf(const TaskId& id) const {
+absl::StatusOr<TaskProxy::Credential> TaskSockets::CredentialOf(const TaskId& id) const {
   absl::MutexLock lock(&mutex_);
   if (!session_.has_value() || session_->incarnation != id.incarnation) {
     return absl::UnavailableError("the agent of this node is not connected to berthd");
@@ -157,13 +157,14 @@ absl::StatusOr<std::string> TaskSockets::CredentialOf(const TaskId& id) const {
   if (session_->key.empty()) {
     return absl::UnimplementedError("berthd is of a version that takes no calls of tasks");
   }
-  return EncodeTaskCall({.job_uid = id.job_uid,
-                         .task = id.task,
-                         .attempt = id.attempt,
-                         .node_id = session_->node_id,
-                         .epoch = session_->epoch,
-                         .key = session_->key,
-                         .node = session_->node});
+  const std::string text = EncodeTaskCall({.job_uid = id.job_uid,
+                                           .task = id.task,
+                                           .attempt = id.attempt,
+                                           .node_id = session_->node_id,
+                                           .epoch = session_->epoch,
+                                           .key = session_->key,
+                                           .node = session_->node});
+  return TaskProxy::Credential{.text = text, .server = session_->server};
 }
 
 absl::Status TaskSockets::Open(const TaskId& id, const std::string& path, uid_t user) {
@@ -266,7 +267,7 @@ void TaskSockets::Serve(Door& door, int connection) {
       Close(id);
     };
     door.proxy = std::make_unique<TaskProxy>(
-        channel_, [this, id = door.id] { return CredentialOf(id); }, flood);
+        servers_, [this, id = door.id] { return CredentialOf(id); }, flood);
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(door.proxy.get());
     builder.SetMaxReceiveMessageSize(kMostRequestBytes);

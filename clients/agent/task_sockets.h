@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "clients/agent/task_id.h"
+#include "clients/agent/task_proxy.h"
 
 namespace berth {
 
@@ -37,14 +38,16 @@ struct AgentSession {
   uint64_t epoch = 0;
   uint64_t incarnation = 0;  // tasks of another one are being ended
   std::string key;           // Welcome.task_key; empty: a server that takes no calls of tasks
+  size_t server = 0;         // which of the servers registered the agent
 };
 
 // Thread-safe. A thread of its own accepts connections.
 class TaskSockets {
  public:
-  // `channel`: to berthd, not that of the agent's own stream. INTERNAL: out of descriptors.
+  // `servers`: channels to berthd, not those of the agent's own stream. INTERNAL: out of
+  // descriptors.
   static absl::StatusOr<std::unique_ptr<TaskSockets>> Create(
-      std::shared_ptr<grpc::Channel> channel);
+      std::vector<std::shared_ptr<grpc::Channel>> servers);
   // Ends all calls and leaves the files of the sockets: tasks go on, and the next agent replaces
   // them.
   ~TaskSockets();
@@ -61,11 +64,12 @@ class TaskSockets {
  private:
   struct Door;
 
-  explicit TaskSockets(std::shared_ptr<grpc::Channel> channel);
+  explicit TaskSockets(std::vector<std::shared_ptr<grpc::Channel>> servers);
   void Run();
   // Lets the thread look at what has changed.
   void Wake() const;
-  absl::StatusOr<std::string> CredentialOf(const TaskId& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<TaskProxy::Credential> CredentialOf(const TaskId& id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Accept(Door& door) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Serve(Door& door, int connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Watch(int fd, int events) const;
@@ -75,7 +79,7 @@ class TaskSockets {
   std::vector<std::unique_ptr<Door>> Handle(const std::vector<int>& ready)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::shared_ptr<grpc::Channel> channel_;
+  const std::vector<std::shared_ptr<grpc::Channel>> servers_;
   const size_t most_connections_;
   grpc::ResourceQuota memory_;
   int epoll_fd_ = -1;

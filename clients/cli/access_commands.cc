@@ -62,7 +62,7 @@ std::string WhoText(const v1::WhoAmIResponse& who, const Session& session) {
   if (who.has_expires()) {
     page.Add("Valid for", HumanDuration(TimeFrom(who.expires()) - session.Now()));
   }
-  page.Add("Server", session.options.client.server);
+  page.Add("Server", session.server());
   if (!who.enforced()) {
     page.Add("May do", Paint({"everything: access rules are not enforced (berth access init)",
                               Color::kYellow},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "clients/cli/command.h"
 #include "clients/cli/command_walk.h"
@@ -13,6 +14,7 @@
 #include "clients/cli/verb_first.h"
 #include "support/nearest.h"
 #include "support/version.h"
+#include "support/visible.h"
 
 namespace berth {
 namespace {
@@ -40,7 +42,8 @@ std::vector<std::string> Keys(const std::map<std::string, Value>& map) {
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   const char* global = "Global options";
   ClientOptions& client = options.client;
-  app.add_option("--server", client.server, "HOST:PORT; default 127.0.0.1:7070")
+  app.add_option("--server", client.server,
+                 "HOST:PORT, or several with commas; default 127.0.0.1:7070")
       ->envname("BERTH_SERVER")
       ->group(global);
   app.add_option("--tls-certificate", client.tls.certificate, "PEM file: client certificate")
@@ -71,6 +74,9 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_flag(
          "--unsynced", client.unsynced,
          "also show what is not on the server's disk yet; reads then do not wait for a slow disk")
+      ->group(global);
+  app.add_flag("--stale", client.stale,
+               "also take the answer of a standby, which may be behind the leader; only to read")
       ->group(global);
   app.add_option_function<std::string>(
          "--output,-o",
@@ -138,6 +144,10 @@ int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) 
   }
   const ExitCode code = session.action(session);
   session.out().flush();
+  if (const std::optional<StaleAnswer> stale = session.stale(); stale.has_value()) {
+    session.err() << "berth: as of revision " << stale->revision << ", from the standby "
+                  << Visible(stale->server) << "\n";
+  }
   if (session.saw_unsynced()) {
     session.Warn(
         "the server's disk is slow: some of this is not on disk yet, and a crash may undo it");

@@ -50,7 +50,7 @@ std::string InfoText(const v1::ClusterInfo& info, const Session& session) {
   Page page;
   page.Add("Cluster", info.cluster_id());
   page.Add("Incarnation", absl::StrCat(info.incarnation()));
-  page.Add("Server", absl::StrCat(session.options.client.server, ", version ", info.version()));
+  page.Add("Server", absl::StrCat(session.server(), ", version ", info.version()));
   if (info.has_start_time()) page.Add("Up for", HumanAge(true, info.start_time(), session.Now()));
   const Word accepting = info.accepting_work()
                              ? Word{"yes", Color::kGreen}
@@ -213,8 +213,7 @@ ExitCode Version(Session& session, bool client_only) {
   if (client_only) return ExitCode::kOk;
   const absl::StatusOr<v1::ClusterInfo> info = GetInfo(session);
   if (info.ok())
-    session.out() << "berthd " << info->version() << " at " << session.options.client.server
-                  << "\n";
+    session.out() << "berthd " << info->version() << " at " << session.server() << "\n";
   return session.Finish(info.status());
 }
 

@@ -143,20 +143,21 @@ ExitCode Exec(Session& session, const ExecArguments& arguments,
     session.err() << "berth: --terminal needs a terminal as standard input\n";
     return ExitCode::kUsage;
   }
-  grpc::ClientContext context;
-  const std::unique_ptr<Stream> stream = (*client)->stub<v1::JobService>().Exec(&context);
-  stream->Write(first);  // Finish returns the error of the stream
   std::optional<int> exit_code;
-  v1::ExecResponse answer;
-  if (stream->Read(&answer)) {  // the command is running
-    const RawTerminal raw(arguments.terminal);
-    const InputPump input(stream.get(), arguments);
-    do {
-      PrintAnswer(session, answer);
-      if (answer.has_exit_code()) exit_code = answer.exit_code();
-    } while (stream->Read(&answer));
-  }
-  const absl::Status status = FromGrpcStatus(stream->Finish());
+  const absl::Status status = (*client)->CallOnce([&](grpc::ClientContext* context) {
+    const std::unique_ptr<Stream> stream = (*client)->stub<v1::JobService>().Exec(context);
+    stream->Write(first);  // Finish returns the error of the stream
+    v1::ExecResponse answer;
+    if (stream->Read(&answer)) {  // the command is running
+      const RawTerminal raw(arguments.terminal);
+      const InputPump input(stream.get(), arguments);
+      do {
+        PrintAnswer(session, answer);
+        if (answer.has_exit_code()) exit_code = answer.exit_code();
+      } while (stream->Read(&answer));
+    }
+    return stream->Finish();
+  });
   if (!status.ok() || !exit_code.has_value()) return session.Finish(status);
   return static_cast<ExitCode>(*exit_code & 0xff);
 }

@@ -10,6 +10,8 @@
 #include "clients/cpp/kept_certificate.h"
 #include "clients/login/login.h"
 #include "support/pki/auth_protocol.h"
+#include "support/server_list.h"
+#include "support/standby.h"
 #include "support/visible.h"
 #include "support/visible_message.h"
 
@@ -54,7 +56,7 @@ absl::Status Session::FindCertificate() {
   // A task's socket, or berthd's own: who may connect is known there.
   if (absl::StartsWith(options.client.server, "unix:")) return absl::OkStatus();
   // berthd on loopback mostly runs without TLS.
-  const bool local = IsLoopbackAddress(options.client.server);
+  const bool local = AreLoopback(options.client.server);
   if (local && options.auth.empty()) return absl::OkStatus();
   const absl::StatusOr<bool> logged_in = TakeLogin();
   const bool socket = !off && !local && access(kAuthSocket, F_OK) == 0;
@@ -97,7 +99,8 @@ ExitCode Session::Finish(const absl::Status& status) {
   }
   if (violations.empty()) err() << "berth: " << Visible(status.message()) << "\n";
   const bool of_server = !absl::StartsWith(status.message(), kAuthdErrors);
-  if (absl::IsUnavailable(status) && of_server) {
+  const bool of_standby = absl::StartsWith(status.message(), kStandbyMessage);
+  if (absl::IsUnavailable(status) && of_server && !of_standby) {
     const std::string hint = ConnectionHint(options.client.tls, status.message());
     const std::string& server = options.client.server;
     err() << "berth: " << (hint.empty() ? absl::StrCat("is berthd running at ", server, "?") : hint)

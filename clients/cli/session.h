@@ -5,6 +5,7 @@
 #include <functional>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -90,6 +91,14 @@ class Session {
   // Prints a warning in one line, whatever the text contains.
   void Warn(absl::string_view text);
   bool saw_unsynced() const { return client_ != nullptr && client_->saw_unsynced(); }
+  // If a standby answered.
+  std::optional<StaleAnswer> stale() const {
+    return client_ != nullptr ? client_->stale() : std::nullopt;
+  }
+  // That answers, or all that were given.
+  const std::string& server() const {
+    return client_ != nullptr ? client_->server() : options.client.server;
+  }
 
  private:
   // Without TLS files of its own, a certificate of berth-authd: of a socket that was named, of

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "support/server_list.h"
+#include "support/standby.h"
 #include "support/unsynced.h"
 
 namespace berth {
@@ -21,39 +25,142 @@ constexpr int kMaxReconnectMs = 400;
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 
-}  // namespace
+// With several servers: sooner, because another may lead. berthd cuts off peers that ping more
+// often than every 5 s.
+constexpr int kKeepaliveOfSeveralMs = 6'000;
+constexpr int kKeepaliveTimeoutOfSeveralMs = 3'000;
+constexpr absl::Duration kMaxBackoffOfSeveral = absl::Seconds(1);
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& options) {
-  const auto credentials = MakeChannelCredentials(options.tls);
-  if (!credentials.ok()) return credentials.status();
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    bool several, absl::Duration connect_timeout) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // Retry does that; it knows which calls are safe
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, several ? kKeepaliveOfSeveralMs : kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   several ? kKeepaliveTimeoutOfSeveralMs : kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  return grpc::CreateCustomChannel(options.server, *credentials, arguments);
+  if (several) {
+    // A new channel connects at once, and no longer than this.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                     static_cast<int>(absl::ToInt64Milliseconds(connect_timeout)));
+  }
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& options) {
+  const auto credentials = MakeChannelCredentials(options.tls);
+  if (!credentials.ok()) return credentials.status();
+  return MakeChannel(options.server, *credentials, false, options.connect_timeout);
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ClientOptions& options,
                                                         const ClientEnvironment& environment) {
-  auto channel = OpenChannel(options);
-  if (!channel.ok()) return channel.status();
-  return std::make_unique<Client>(options, environment, *std::move(channel));
+  auto credentials = MakeChannelCredentials(options.tls);
+  if (!credentials.ok()) return credentials.status();
+  const size_t servers = ServersOf(options.server).size();
+  if (absl::Status status = servers > 1 ? CheckServerList(options.server) : absl::OkStatus();
+      !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the list of servers: ", status.message()));
+  }
+  return std::unique_ptr<Client>(new Client(options, environment, *std::move(credentials)));
 }
 
 Client::Client(const ClientOptions& options, const ClientEnvironment& environment,
-               std::shared_ptr<grpc::Channel> channel)
+               std::shared_ptr<grpc::ChannelCredentials> credentials)
     : options_(options),
       environment_(environment),
-      channel_(channel),
-      stubs_(v1::JobService::NewStub(channel), v1::QueueService::NewStub(channel),
-             v1::NodeService::NewStub(channel), v1::ClusterService::NewStub(channel),
-             v1::WatchService::NewStub(channel), v1::ExplainService::NewStub(channel),
-             v1::HyperNodeService::NewStub(channel), v1::AccessService::NewStub(channel),
-             v1::AuditService::NewStub(channel)) {}
+      credentials_(std::move(credentials)),
+      choice_(ServersOf(options.server).size()) {
+  for (std::string& address : ServersOf(options.server))
+    servers_.push_back({std::move(address), nullptr, {}});
+  if (several())
+    options_.retry.max_backoff = std::min(options_.retry.max_backoff, kMaxBackoffOfSeveral);
+}
+
+Client::Server& Client::Current() {
+  Server& server = servers_[choice_.current()];
+  if (server.channel != nullptr) return server;
+  server.channel = MakeChannel(server.address, credentials_, several(), options_.connect_timeout);
+  server.stubs = {
+      v1::JobService::NewStub(server.channel),       v1::QueueService::NewStub(server.channel),
+      v1::NodeService::NewStub(server.channel),      v1::ClusterService::NewStub(server.channel),
+      v1::WatchService::NewStub(server.channel),     v1::ExplainService::NewStub(server.channel),
+      v1::HyperNodeService::NewStub(server.channel), v1::AccessService::NewStub(server.channel),
+      v1::AuditService::NewStub(server.channel)};
+  return server;
+}
+
+absl::Status Client::Repeat(absl::FunctionRef<absl::Status(absl::Duration left)> attempt) {
+  return Retry(options_.retry, environment_, options_.timeout, attempt,
+               [this] { return at_once_; });
+}
+
+// The trailer is only a hint: it can name no address that is not configured.
+std::optional<size_t> Client::LeaderIn(const grpc::ClientContext& context) const {
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto found = trailers.find(kLeaderMetadata);
+  if (found == trailers.end()) return std::nullopt;
+  const absl::string_view leader(found->second.data(), found->second.size());
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    if (servers_[i].address == leader) return i;
+  }
+  return std::nullopt;
+}
+
+absl::Status Client::End(const grpc::ClientContext& context, const grpc::Status& answer) {
+  absl::Status status = FromGrpcStatus(answer);
+  if (status.ok() && options_.stale) NoteStale(context);
+  at_once_ = false;
+  // A server that has too much to do leads nevertheless.
+  if (!IsRetryable(status) || absl::IsResourceExhausted(status)) {
+    choice_.Stay();
+    return status;
+  }
+  if (!several()) return status;
+  const bool connected = Connected();
+  if (!connected) Current().channel = nullptr;
+  at_once_ =
+      choice_.Leave(connected, LeaderIn(context)) && RetryDelayOf(status) <= absl::ZeroDuration();
+  return status;
+}
+
+void Client::NoteStale(const grpc::ClientContext& context) {
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto& first = context.GetServerInitialMetadata();
+  auto found = trailers.find(kStaleRevisionMetadata);
+  if (found == trailers.end()) found = first.find(kStaleRevisionMetadata);
+  if (found == trailers.end() || found == first.end()) return;
+  const std::string revision(found->second.data(), found->second.size());
+  uint64_t now = 0, before = 0;
+  if (!absl::SimpleAtoi(revision, &now)) return;
+  if (stale_.has_value() && absl::SimpleAtoi(stale_->revision, &before) && before <= now) return;
+  stale_ = {.revision = revision, .server = server()};
+}
+
+bool Client::PerhapsDone(bool connected, const absl::Status& status) const {
+  return (connected || !several()) && !absl::StartsWith(status.message(), kStandbyMessage);
+}
+
+absl::Status Client::CallOnce(absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call) {
+  absl::Status taken;
+  const absl::Status status = Repeat([&](absl::Duration left) {
+    grpc::ClientContext context;
+    AwaitConnection(left);
+    const bool connected = Connected();
+    const absl::Status attempt = End(context, call(&context));
+    if (!PerhapsDone(connected, attempt)) return attempt;
+    taken = attempt;
+    return absl::OkStatus();
+  });
+  return status.ok() ? taken : status;
+}
 
 void StreamStop::Stop() {
   absl::MutexLock lock(&mutex_);
@@ -77,7 +184,8 @@ void StreamStop::Leave() {
   context_ = nullptr;
 }
 
-void Client::AllowUnsynced(grpc::ClientContext* context) const {
+void Client::AllowWeaker(grpc::ClientContext* context) const {
+  if (options_.stale) context->AddMetadata(kStaleMetadata, kStaleAllowed);
   if (options_.unsynced) context->AddMetadata(kUnsyncedMetadata, kUnsyncedAllowed);
 }
 
@@ -95,9 +203,18 @@ void Client::SetDeadline(grpc::ClientContext* context, absl::Duration left) {
 // gRPC drives a connection only while a thread waits on its channel, and otherwise checks it every
 // 5 s: it would notice a server that came back during Retry's sleep much too late.
 void Client::AwaitConnection(absl::Duration left) {
-  if (channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
-  const absl::Duration patience = std::min(left, options_.connect_timeout);
-  channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + patience));
+  grpc::Channel& channel = *Current().channel;
+  const auto deadline = absl::ToChronoTime(absl::Now() + std::min(left, options_.connect_timeout));
+  if (several()) {
+    // Until it is connected or refused; then the next server is tried.
+    for (;;) {
+      const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+      if (state != GRPC_CHANNEL_IDLE && state != GRPC_CHANNEL_CONNECTING) return;
+      if (!channel.WaitForStateChange(state, deadline)) return;
+    }
+  }
+  if (channel.GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
+  channel.WaitForConnected(deadline);
 }
 
 std::string Client::NewRequestId() {
@@ -129,15 +246,18 @@ template <class Stub, class Request, class Response>
 absl::Status Client::Delete(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                          Response*),
                             const Request& request) {
-  int attempts = 0;
-  return Retry(options_.retry, environment_, options_.timeout, [&](absl::Duration left) {
+  bool perhaps_done = false;
+  return Repeat([&](absl::Duration left) {
     grpc::ClientContext context;
     AwaitConnection(left);
     SetDeadline(&context, left);
     Response response;
-    Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
-    const absl::Status status = FromGrpcStatus((stub.*method)(&context, request, &response));
-    return ++attempts > 1 && absl::IsNotFound(status) ? absl::OkStatus() : status;
+    const bool connected = Connected();
+    const absl::Status status =
+        End(context, (StubOf<Stub>().*method)(&context, request, &response));
+    if (perhaps_done && absl::IsNotFound(status)) return absl::OkStatus();
+    perhaps_done |= PerhapsDone(connected, status);
+    return status;
   });
 }
 
@@ -175,15 +295,17 @@ absl::Status Client::WatchOnce(v1::WatchRequest* request, absl::Duration left, B
   v1::WatchResponse response;
   while (stream->Read(&response)) {
     backoff->Reset();
+    choice_.Stay();
     request->set_from_revision(response.revision());
     request->set_incarnation(response.incarnation());
     if (options_.on_answer != nullptr) options_.on_answer(&response);
     if (see(response)) continue;
     *ended = true;
     context.TryCancel();
-    break;
+    stream->Finish();
+    return absl::OkStatus();
   }
-  return FromGrpcStatus(stream->Finish());
+  return End(context, stream->Finish());
 }
 
 absl::Status Client::ReadLogsOnce(const v1::ReadLogsRequest& request,
@@ -194,13 +316,15 @@ absl::Status Client::ReadLogsOnce(const v1::ReadLogsRequest& request,
   auto stream = stub<v1::JobService>().ReadLogs(&context, request);
   if (stop != nullptr && !stop->Enter(&context)) context.TryCancel();
   v1::ReadLogsResponse response;
-  while (stream->Read(&response)) {
-    if (see(response)) continue;
-    context.TryCancel();
-    break;
+  bool enough = false;
+  while (!enough && stream->Read(&response)) {
+    choice_.Stay();
+    enough = !see(response);
+    if (enough) context.TryCancel();
   }
   if (stop != nullptr) stop->Leave();
-  return FromGrpcStatus(stream->Finish());
+  const grpc::Status status = stream->Finish();
+  return enough ? absl::OkStatus() : End(context, status);
 }
 
 absl::Status Client::ReadLogs(v1::ReadLogsRequest request,
@@ -225,9 +349,10 @@ absl::Status Client::ReadLogs(v1::ReadLogsRequest request,
     const absl::Status status = ReadLogsOnce(request, note, stop);
     if (enough || (stop != nullptr && stop->stopped())) return absl::OkStatus();
     if (status.ok() || !may_go_on || !IsRetryable(status)) return status;
-    const absl::Duration wait = backoff.Next(RetryDelayOf(status));
+    const absl::Duration wait =
+        at_once_ ? absl::ZeroDuration() : backoff.Next(RetryDelayOf(status));
     if (environment_.clock->Steady() + wait >= end) return status;
-    environment_.sleeper->Sleep(wait);
+    if (!at_once_) environment_.sleeper->Sleep(wait);
   }
 }
 
@@ -243,10 +368,11 @@ absl::Status Client::Watch(v1::WatchRequest request,
     if (ended) return absl::OkStatus();
     // A server that ends the stream cleanly is shutting down: the call is retried.
     if (!status.ok() && !IsRetryable(status)) return status;
-    const absl::Duration wait = backoff.Next(RetryDelayOf(status));
+    const absl::Duration wait =
+        at_once_ ? absl::ZeroDuration() : backoff.Next(RetryDelayOf(status));
     if (environment_.clock->Steady() + wait >= end)
       return absl::DeadlineExceededError("the watch timed out");
-    environment_.sleeper->Sleep(wait);
+    if (!at_once_) environment_.sleeper->Sleep(wait);
   }
 }
 

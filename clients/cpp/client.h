@@ -1,6 +1,11 @@
 // The C++ client of Berth: typed calls with timeouts, retries and decoded errors.
 //
 //   auto client = Client::Connect({.server = "127.0.0.1:7070"});
+//
+// or, of a cluster with several servers, {.server = "a.example:7070,b.example:7070"}. The client
+// finds the one that leads, and finds it again when another leads: calls are repeated there, and
+// watches and logs go on where they were.
+//
 //   auto job = (*client)->Call(&v1::JobService::StubInterface::GetJob, request);
 //
 // Every call is safe to repeat: submits and creates carry a request_id (generated here if the
@@ -16,9 +21,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -35,6 +42,7 @@
 #include "berth/v1/queue.grpc.pb.h"
 #include "berth/v1/watch.grpc.pb.h"
 #include "clients/cpp/retry.h"
+#include "clients/cpp/server_choice.h"
 #include "support/errors.h"
 #include "support/tls.h"
 
@@ -43,20 +51,31 @@ namespace berth {
 inline constexpr int kMaxAnswerBytes = 64 << 20;
 
 struct ClientOptions {
-  std::string server = "127.0.0.1:7070";       // "host:port" or "unix:PATH"
+  // "host:port" or "unix:PATH", or several with commas (support/server_list.h).
+  std::string server = "127.0.0.1:7070";
   TlsFiles tls;                                // empty: plain text
   absl::Duration timeout = absl::Seconds(30);  // of a call, including its retries
   RetryPolicy retry;
   // If the connection is broken or refused, a call waits this long for a new one before it fails.
+  // With several servers: so long for each connection, before the next server is tried.
   absl::Duration connect_timeout = absl::Seconds(1);
   bool unsynced = false;  // reads may return state that is not durable yet (support/unsynced.h)
+  // Reads may be answered by a standby from its own state (support/standby.h).
+  bool stale = false;
   // Called with every response before the caller gets it, including those of lists and watches, but
   // not with task output. May be null.
   std::function<void(google::protobuf::Message*)> on_answer = nullptr;
 };
 
-// Opens a channel; nothing is sent before the first call. INVALID_ARGUMENT for bad TLS files.
+// Opens a channel to the only server; nothing is sent before the first call. INVALID_ARGUMENT for
+// bad TLS files.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ClientOptions& options);
+
+// A standby answered from its own state.
+struct StaleAnswer {
+  std::string revision;  // that it shows
+  std::string server;
+};
 
 // Ends a stream from another thread, even while it is idle. Thread-safe.
 class StreamStop {
@@ -79,14 +98,15 @@ class Client {
  public:
   static absl::StatusOr<std::unique_ptr<Client>> Connect(
       const ClientOptions& options, const ClientEnvironment& environment = SystemEnvironment());
-  Client(const ClientOptions& options, const ClientEnvironment& environment,
-         std::shared_ptr<grpc::Channel> channel);
-
-  // The stub of a service, for streams: stub<v1::JobService>().
+  // The stub of a service at the server whose turn it is, for streams: stub<v1::JobService>().
   template <class Service>
   typename Service::StubInterface& stub() {
-    return *std::get<std::unique_ptr<typename Service::StubInterface>>(stubs_);
+    return StubOf<typename Service::StubInterface>();
   }
+  // Makes a call with stub() that must not be repeated once a server has taken it: `call` returns
+  // its status. It is only repeated if a standby refused it, or, with several servers, if there was
+  // no connection.
+  absl::Status CallOnce(absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call);
 
   // Makes one unary call with retries.
   template <class Stub, class Request, class Response>
@@ -94,17 +114,15 @@ class Client {
                                                              Response*),
                                 const Request& request) {
     Response response;
-    const absl::Status status =
-        Retry(options_.retry, environment_, options_.timeout, [&](absl::Duration left) {
-          grpc::ClientContext context;
-          AwaitConnection(left);
-          SetDeadline(&context, left);
-          AllowUnsynced(&context);
-          Stub& stub = *std::get<std::unique_ptr<Stub>>(stubs_);
-          const grpc::Status answer = (stub.*method)(&context, request, &response);
-          NoteUnsynced(context);
-          return FromGrpcStatus(answer);
-        });
+    const absl::Status status = Repeat([&](absl::Duration left) {
+      grpc::ClientContext context;
+      AwaitConnection(left);
+      SetDeadline(&context, left);
+      AllowWeaker(&context);
+      const grpc::Status answer = (StubOf<Stub>().*method)(&context, request, &response);
+      NoteUnsynced(context);
+      return End(context, answer);
+    });
     if (!status.ok()) return status;
     if (options_.on_answer != nullptr) options_.on_answer(&response);
     return response;
@@ -115,7 +133,7 @@ class Client {
   absl::StatusOr<v1::Queue> CreateQueue(v1::CreateQueueRequest request);
   absl::StatusOr<v1::HyperNode> CreateHyperNode(v1::CreateHyperNodeRequest request);
   absl::StatusOr<v1::ApplyHyperNodesResponse> ApplyHyperNodes(v1::ApplyHyperNodesRequest request);
-  // Also OK if an earlier attempt deleted it.
+  // Also OK if an earlier attempt may have deleted it.
   absl::Status DeleteJob(const std::string& name);
   absl::Status DeleteQueue(const std::string& name, const std::string& etag = "");
   absl::Status DeleteNode(const std::string& name);
@@ -152,15 +170,52 @@ class Client {
 
   // Some response may be lost if the server crashes: ClientOptions::unsynced.
   bool saw_unsynced() const { return saw_unsynced_; }
+  // The oldest answer of a standby, if there was one.
+  const std::optional<StaleAnswer>& stale() const { return stale_; }
+  // The server whose turn it is: that of the last answer, as long as it is there and leads.
+  const std::string& server() const { return servers_[choice_.current()].address; }
 
   // 128 random bits in hex.
   std::string NewRequestId();
 
  private:
   static constexpr int kPageSize = 1000;
+  using Stubs = std::tuple<std::unique_ptr<v1::JobService::StubInterface>,
+                           std::unique_ptr<v1::QueueService::StubInterface>,
+                           std::unique_ptr<v1::NodeService::StubInterface>,
+                           std::unique_ptr<v1::ClusterService::StubInterface>,
+                           std::unique_ptr<v1::WatchService::StubInterface>,
+                           std::unique_ptr<v1::ExplainService::StubInterface>,
+                           std::unique_ptr<v1::HyperNodeService::StubInterface>,
+                           std::unique_ptr<v1::AccessService::StubInterface>,
+                           std::unique_ptr<v1::AuditService::StubInterface>>;
+  struct Server {
+    std::string address;
+    std::shared_ptr<grpc::Channel> channel;  // null: not tried yet, or lost
+    Stubs stubs;
+  };
+
+  Client(const ClientOptions& options, const ClientEnvironment& environment,
+         std::shared_ptr<grpc::ChannelCredentials> credentials);
+  // With a channel.
+  Server& Current();
+  template <class Stub>
+  Stub& StubOf() {
+    return *std::get<std::unique_ptr<Stub>>(Current().stubs);
+  }
+  bool several() const { return servers_.size() > 1; }
+  bool Connected() { return Current().channel->GetState(false) == GRPC_CHANNEL_READY; }
+  // Retry, also with the other servers.
+  absl::Status Repeat(absl::FunctionRef<absl::Status(absl::Duration left)> attempt);
+  // After each attempt: chooses the server of the next one.
+  absl::Status End(const grpc::ClientContext& context, const grpc::Status& answer);
+  std::optional<size_t> LeaderIn(const grpc::ClientContext& context) const;
+  void NoteStale(const grpc::ClientContext& context);
+  // Whether a server may have done what the attempt asked for.
+  bool PerhapsDone(bool connected, const absl::Status& status) const;
 
   static void SetDeadline(grpc::ClientContext* context, absl::Duration left);
-  void AllowUnsynced(grpc::ClientContext* context) const;
+  void AllowWeaker(grpc::ClientContext* context) const;
   void NoteUnsynced(const grpc::ClientContext& context);
   void AwaitConnection(absl::Duration left);
   // One connection of a watch: advances `request`; sets `ended` when `see` returns false.
@@ -174,19 +229,13 @@ class Client {
                       const Request& request);
 
   ClientOptions options_;
-  bool saw_unsynced_ = false;
   ClientEnvironment environment_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::tuple<std::unique_ptr<v1::JobService::StubInterface>,
-             std::unique_ptr<v1::QueueService::StubInterface>,
-             std::unique_ptr<v1::NodeService::StubInterface>,
-             std::unique_ptr<v1::ClusterService::StubInterface>,
-             std::unique_ptr<v1::WatchService::StubInterface>,
-             std::unique_ptr<v1::ExplainService::StubInterface>,
-             std::unique_ptr<v1::HyperNodeService::StubInterface>,
-             std::unique_ptr<v1::AccessService::StubInterface>,
-             std::unique_ptr<v1::AuditService::StubInterface>>
-      stubs_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  std::vector<Server> servers_;
+  ServerChoice choice_;
+  bool at_once_ = false;  // the next attempt, after the last one
+  bool saw_unsynced_ = false;
+  std::optional<StaleAnswer> stale_;
 };
 
 }  // namespace berth

@@ -40,14 +40,18 @@ absl::Duration Backoff::Next(absl::Duration server_delay) {
 
 absl::Status Retry(const RetryPolicy& policy, const ClientEnvironment& environment,
                    absl::Duration timeout,
-                   absl::FunctionRef<absl::Status(absl::Duration left)> attempt) {
+                   absl::FunctionRef<absl::Status(absl::Duration left)> attempt,
+                   absl::FunctionRef<bool()> at_once) {
   Backoff backoff(policy, environment.random);
   const absl::Duration end = environment.clock->Steady() + timeout;
-  for (int attempts = 1;; ++attempts) {
+  for (int attempts = 1;;) {
     const absl::Status status = attempt(end - environment.clock->Steady());
     if (status.ok() || !IsRetryable(status) || attempts >= policy.max_attempts) return status;
-    const absl::Duration wait = backoff.Next(RetryDelayOf(status));
+    const bool waits = !at_once();
+    const absl::Duration wait = waits ? backoff.Next(RetryDelayOf(status)) : absl::ZeroDuration();
     if (environment.clock->Steady() + wait >= end) return status;
+    if (!waits) continue;
+    ++attempts;
     environment.sleeper->Sleep(wait);
   }
 }

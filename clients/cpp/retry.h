@@ -57,10 +57,12 @@ class Backoff {
 
 // Calls `attempt` with the remaining time until it succeeds, fails with an error that is not
 // retryable, or `timeout` or the attempts are used up; then returns the last error. A wait that
-// would end after the timeout is not started.
-absl::Status Retry(const RetryPolicy& policy, const ClientEnvironment& environment,
-                   absl::Duration timeout,
-                   absl::FunctionRef<absl::Status(absl::Duration left)> attempt);
+// would end after the timeout is not started. `at_once`: whether the attempt that has just failed
+// is followed by the next one without a wait, as with another server; not often in a row.
+absl::Status Retry(
+    const RetryPolicy& policy, const ClientEnvironment& environment, absl::Duration timeout,
+    absl::FunctionRef<absl::Status(absl::Duration left)> attempt,
+    absl::FunctionRef<bool()> at_once = [] { return false; });
 
 }  // namespace berth
 

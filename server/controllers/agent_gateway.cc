@@ -214,7 +214,7 @@ void AgentGateway::SendWelcome(const Link& link, const Registration& registratio
   ToProto(leases_->lease(), welcome.mutable_lease());
   ToProto(options_.heartbeat_interval, welcome.mutable_heartbeat_interval());
   welcome.mutable_forget()->Assign(registration.forget.begin(), registration.forget.end());
-  link->Send(std::move(message));
+  Deliver(link, std::move(message));
 }
 
 void AgentGateway::Confirm(SessionId id) {
@@ -274,7 +274,7 @@ void AgentGateway::SendHeartbeatAck(const Link& link, uint64_t sequence, absl::D
   if (longer > absl::ZeroDuration()) {
     ToProto(longer, message.mutable_heartbeat_ack()->mutable_lease());
   }
-  link->Send(std::move(message));
+  Deliver(link, std::move(message));
 }
 
 void AgentGateway::GrantLongerLeases() {
@@ -428,7 +428,7 @@ std::map<std::string, int64_t> AgentGateway::Conditions() const {
 void AgentGateway::SendAck(const Link& link, uint64_t report_id) {
   v1::ServerMessage message;
   message.mutable_report_ack()->set_report_id(report_id);
-  link->Send(std::move(message));
+  Deliver(link, std::move(message));
 }
 
 void AgentGateway::Refuse(const Link& link, v1::Refused::Code code, absl::string_view why,
@@ -438,7 +438,7 @@ void AgentGateway::Refuse(const Link& link, v1::Refused::Code code, absl::string
   refused.set_code(code);
   refused.set_message(std::string(why));
   ToProto(retry_after, refused.mutable_retry_after());
-  link->Send(std::move(message));
+  Deliver(link, std::move(message));
   link->Close(absl::OkStatus());
 }
 
@@ -455,8 +455,13 @@ bool AgentGateway::SendTo(NodeId node, uint64_t epoch, v1::ServerMessage message
   ++(link != nullptr ? counters_.messages_sent : counters_.messages_dropped);
   if (link == nullptr) return false;
   SetIncarnation(&message);
-  link->Send(std::move(message));
+  Deliver(link, std::move(message));
   return true;
+}
+
+void AgentGateway::Deliver(const Link& link, v1::ServerMessage message) const {
+  if (options_.term != nullptr) message.set_term(options_.term());
+  link->Send(std::move(message));
 }
 
 void AgentGateway::SetIncarnation(v1::ServerMessage* message) const {
@@ -489,7 +494,7 @@ bool AgentGateway::SendToSession(SessionId id, v1::ServerMessage message) {
   const Session session = Look(id);
   if (session.link == nullptr) return false;
   SetIncarnation(&message);
-  session.link->Send(std::move(message));
+  Deliver(session.link, std::move(message));
   return true;
 }
 

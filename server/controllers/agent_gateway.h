@@ -45,6 +45,9 @@ struct AgentGatewayOptions {
   absl::Duration busy_retry = absl::Seconds(2);  // when the loop accepts no more
   absl::Duration name_in_use_retry = absl::Seconds(30);
   StoreIdentity store = {};
+  // Term of this server's reign, for agents to know an earlier leader by (ServerMessage.term).
+  // Null: 0.
+  std::function<uint64_t()> term = nullptr;
   // Of the store: what an older one cannot hold is refused, or recorded as older versions would.
   std::function<uint32_t()> store_format = [] { return UINT32_MAX; };
   HealthBrakeLimits brake = {};
@@ -151,6 +154,8 @@ class AgentGateway {
   void OnProgress(const Session& session, v1::Progress progress);
   void OnKeptFiles(SessionId id, const Session& session, v1::KeptFiles kept);
   void SetIncarnation(v1::ServerMessage* message) const;
+  // Every message to an agent goes out here.
+  void Deliver(const Link& link, v1::ServerMessage message) const;
   void SendWelcome(const Link& link, const Registration& registration);
   void SendAck(const Link& link, uint64_t report_id);
   void SendHeartbeatAck(const Link& link, uint64_t sequence, absl::Duration longer);

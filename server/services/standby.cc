@@ -28,8 +28,8 @@ absl::Status CheckOnStandby(const Leadership& leadership, const Call& call) {
   }
   const std::string leader = leadership.leader_address();
   return absl::UnavailableError(
-      leader.empty() ? "this server is a standby, and no server leads the cluster yet"
-                     : absl::StrCat("this server is a standby; the leader is ", leader));
+      leader.empty() ? absl::StrCat(kStandbyMessage, ", and no server leads the cluster yet")
+                     : absl::StrCat(kStandbyMessage, "; the leader is ", leader));
 }
 
 }  // namespace berth

@@ -21,155 +21,26 @@
 #include "clients/agent/simulation.h"
 #include "tests/unit/agent/fakes.h"
 #include "tests/unit/agent/process_world.h"
+#include "tests/unit/agent/scripted_server.h"
 
 namespace berth {
 namespace {
 
+using testing::AgentConfig;
 using testing::kPatience;
+using testing::PrepareMessage;
 using testing::ProgramBeside;
+using testing::ScriptedServer;
+using testing::StateDirectory;
 using v1::TaskReport;
-
-// Also removes its control groups.
-struct StateDirectory : testing::TemporaryDirectory {
-  ~StateDirectory() { testing::RemoveGroups(testing::GroupParentOf(path())); }
-};
-
-// Welcomes every Hello, acks every heartbeat and report, and records the messages of agents.
-class ScriptedServer final : public v1::AgentService::Service {
- public:
-  using Stream = grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>;
-
-  ScriptedServer() {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-    REQUIRE(server_ != nullptr);
-  }
-  ~ScriptedServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-
-  grpc::Status Connect(grpc::ServerContext*, Stream* stream) override {
-    v1::AgentMessage message;
-    std::string node;
-    while (stream->Read(&message)) {
-      absl::MutexLock lock(&mutex_);
-      if (message.has_hello()) {
-        node = message.hello().node();
-        streams_[node] = stream;
-        v1::ServerMessage welcome;
-        welcome.mutable_welcome()->set_epoch(++epoch_);
-        welcome.mutable_welcome()->mutable_lease()->set_seconds(15);
-        welcome.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(200'000'000);
-        welcome.mutable_welcome()->set_takes_progress(true);
-        stream->Write(welcome);
-      }
-      v1::ServerMessage answer;
-      if (message.has_heartbeat())
-        answer.mutable_heartbeat_ack()->set_sequence(message.heartbeat().sequence());
-      if (message.has_report() && ack_reports)
-        answer.mutable_report_ack()->set_report_id(message.report().report_id());
-      if (answer.message_case() != v1::ServerMessage::MESSAGE_NOT_SET) stream->Write(answer);
-      seen_.push_back(message);
-    }
-    absl::MutexLock lock(&mutex_);
-    if (streams_[node] == stream) streams_.erase(node);
-    return grpc::Status::OK;
-  }
-  void Send(const std::string& node, const v1::ServerMessage& message) {
-    absl::MutexLock lock(&mutex_);
-    REQUIRE(streams_.contains(node));
-    streams_[node]->Write(message);
-  }
-  // The first message since `Forget` that `match` accepts.
-  template <class Match>
-  v1::AgentMessage Await(Match match) {
-    const absl::Time end = absl::Now() + kPatience;
-    while (absl::Now() < end) {
-      {
-        absl::MutexLock lock(&mutex_);
-        for (const v1::AgentMessage& message : seen_) {
-          if (match(message)) return message;
-        }
-      }
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    absl::MutexLock lock(&mutex_);
-    std::string seen;
-    for (const v1::AgentMessage& message : seen_) {
-      if (!message.has_heartbeat()) absl::StrAppend(&seen, message.ShortDebugString(), "\n");
-    }
-    FAIL("no such message among " << seen_.size() << ":\n" << seen);
-    return {};
-  }
-  v1::TaskReport AwaitReport(uint64_t uid, TaskReport::State state) {
-    return Await([&](const v1::AgentMessage& m) {
-             return m.has_report() && m.report().key().job_uid() == uid &&
-                    m.report().state() == state;
-           })
-        .report();
-  }
-  size_t Count(TaskReport::State state) {
-    absl::MutexLock lock(&mutex_);
-    return static_cast<size_t>(std::count_if(
-        seen_.begin(), seen_.end(),
-        [&](const v1::AgentMessage& m) { return m.has_report() && m.report().state() == state; }));
-  }
-  void Forget() {
-    absl::MutexLock lock(&mutex_);
-    seen_.clear();
-  }
-  size_t connected() {
-    absl::MutexLock lock(&mutex_);
-    return streams_.size();
-  }
-
-  std::atomic<bool> ack_reports = true;
-
- private:
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-  absl::Mutex mutex_;
-  std::map<std::string, Stream*> streams_ ABSL_GUARDED_BY(mutex_);
-  std::vector<v1::AgentMessage> seen_ ABSL_GUARDED_BY(mutex_);
-  uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
-v1::ServerMessage PrepareMessage(uint64_t uid, const std::string& script, bool at_once) {
-  v1::ServerMessage message;
-  v1::Prepare& prepare = *message.mutable_prepare();
-  prepare.mutable_key()->set_job_uid(uid);
-  prepare.mutable_key()->set_attempt(1);
-  prepare.set_start_at_once(at_once);
-  prepare.set_reserve_port(true);
-  prepare.mutable_launch()->set_job("j");
-  prepare.mutable_launch()->set_fence(true);
-  prepare.mutable_launch()->mutable_kill_grace()->set_seconds(1);
-  for (const std::string& arg : {std::string("sh"), std::string("-c"), script})
-    prepare.mutable_launch()->add_command(arg);
-  return message;
-}
-
-config::v1::Agent Config(const std::string& state, const std::string& server) {
-  config::v1::Agent config;
-  config.set_node_name("n1");
-  config.set_address("127.0.0.1");
-  config.set_state_directory(state);
-  config.set_server(server);
-  config.set_allow_root_tasks(true);
-  config.set_first_port(27000);
-  config.set_last_port(27999);
-  config.mutable_cgroups()->set_parent(testing::GroupParentOf(state));
-  SetAgentDefaults(&config);
-  return config;
-}
 
 TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
   StateDirectory state;
   ScriptedServer server;
   auto loop = AgentLoop::Create(
-      Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
-      AgentChannels{.own = MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials())});
+      AgentConfig(state.path(), server.address()), ProgramBeside("berth-supervisor"),
+      AgentChannels{.own =
+                        MakeAgentChannels(server.address(), grpc::InsecureChannelCredentials())});
   REQUIRE(loop.ok());
   std::thread thread([&] { CHECK((*loop)->Run().ok()); });
   const v1::Hello hello =
@@ -205,8 +76,9 @@ TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
   });
 
   auto second = AgentLoop::Create(
-      Config(state.path(), server.address()), ProgramBeside("berth-supervisor"),
-      AgentChannels{.own = MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials())});
+      AgentConfig(state.path(), server.address()), ProgramBeside("berth-supervisor"),
+      AgentChannels{.own =
+                        MakeAgentChannels(server.address(), grpc::InsecureChannelCredentials())});
   CHECK(absl::IsFailedPrecondition(second.status()));  // the state directory is in use
   (*loop)->Stop();
   thread.join();
@@ -242,14 +114,14 @@ TEST_CASE("an agent keeps its registered memory while a host lends and takes bac
     std::ofstream(answer + ".new") << discovery::EncodeMachine(MachineOf(memory, nics));
     std::filesystem::rename(answer + ".new", answer);
   };
-  config::v1::Agent config = Config(state.path(), server.address());
+  config::v1::Agent config = AgentConfig(state.path(), server.address());
   AgentDevices devices = {.probe = probe, .declared = config};
   show(kMemory, 1);
   devices.found = DiscoverInto(probe, &config);
   REQUIRE(devices.found.read);
   auto loop = AgentLoop::Create(
       config, ProgramBeside("berth-supervisor"),
-      AgentChannels{.own = MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials())},
+      AgentChannels{.own = MakeAgentChannels(server.address(), grpc::InsecureChannelCredentials())},
       std::move(devices));
   REQUIRE(loop.ok());
   std::thread thread([&] { CHECK((*loop)->Run().ok()); });

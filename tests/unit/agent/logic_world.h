@@ -41,6 +41,11 @@ struct Agent {
                                          link, journal, runner, logs, random);
     logic->Begin(Now(), {.journal = journal.state, .rebooted = rebooted, .lease_deadline = lease});
   }
+  // A message of a server that leads in `term`.
+  void Tell(v1::ServerMessage message) {
+    message.set_term(term);
+    logic->OnServerMessage(Now(), message);
+  }
   void Welcome(uint64_t epoch = 7, std::vector<v1::TaskKey> forget = {}) {
     v1::ServerMessage message;
     message.mutable_welcome()->set_epoch(epoch);
@@ -50,7 +55,7 @@ struct Agent {
     message.mutable_welcome()->mutable_lease()->set_seconds(15);
     message.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(5);
     for (const auto& key : forget) *message.mutable_welcome()->add_forget() = key;
-    logic->OnServerMessage(Now(), message);
+    Tell(message);
   }
   void Register() {
     Begin();
@@ -71,13 +76,13 @@ struct Agent {
       launch.add_device_kinds("gpu");
     }
     launch.mutable_device_shares()->Assign(shares.begin(), shares.end());
-    logic->OnServerMessage(Now(), message);
+    Tell(message);
   }
   void Start(v1::TaskKey key) {
     v1::ServerMessage message;
     *message.mutable_start()->mutable_key() = key;
     message.mutable_start()->set_master_port(20007);
-    logic->OnServerMessage(Now(), message);
+    Tell(message);
   }
   void Kill(v1::TaskKey key) {
     v1::ServerMessage message;
@@ -85,17 +90,17 @@ struct Agent {
     message.mutable_kill()->mutable_grace()->set_seconds(2);
     message.mutable_kill()->set_signal("SIGUSR1");
     message.mutable_kill()->set_reason("cancelled");
-    logic->OnServerMessage(Now(), message);
+    Tell(message);
   }
   void Ack(uint64_t report) {
     v1::ServerMessage message;
     message.mutable_report_ack()->set_report_id(report);
-    logic->OnServerMessage(Now(), message);
+    Tell(message);
   }
   void AckHeartbeat(uint64_t sequence) {
     v1::ServerMessage message;
     message.mutable_heartbeat_ack()->set_sequence(sequence);
-    logic->OnServerMessage(Now(), message);
+    Tell(message);
   }
   void Event(TaskId id, TaskEvent::Kind kind, int code = 0) {
     TaskEvent event;
@@ -135,6 +140,7 @@ struct Agent {
   std::string cluster;  // of the server that answers
   uint64_t incarnation = 0;
   uint32_t node_id = 0;
+  uint64_t term = 0;
 };
 
 inline std::vector<v1::TaskReport> SentReports(Agent& agent) { return agent.link.TakeReports(); }

@@ -103,7 +103,7 @@ class EchoServer final : public v1::JobService::Service {
 class SocketWorld {
  public:
   SocketWorld() {
-    auto made = TaskSockets::Create(server.channel());
+    auto made = TaskSockets::Create({server.channel()});
     REQUIRE(made.ok());
     sockets = *std::move(made);
     chmod(state.path().c_str(), 0711);
@@ -304,7 +304,7 @@ TEST_CASE("task sockets: another agent takes the place of the socket") {
   world.sockets = nullptr;
   CHECK(std::filesystem::exists(world.Path()));
   CHECK(TryConnection(world.Path()) == ECONNREFUSED);
-  world.sockets = *TaskSockets::Create(world.server.channel());
+  world.sockets = *TaskSockets::Create({world.server.channel()});
   world.Register();
   REQUIRE(world.sockets->Open(kId, world.Path(), geteuid()).ok());
   CHECK(Eventually([&] { return GetJob(*stub, "j", &job).ok(); }));

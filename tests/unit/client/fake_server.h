@@ -8,7 +8,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,6 +25,7 @@
 #include "berth/v1/queue.grpc.pb.h"
 #include "berth/v1/watch.grpc.pb.h"
 #include "support/errors.h"
+#include "support/standby.h"
 #include "support/unsynced.h"
 
 namespace berth {
@@ -47,6 +50,22 @@ class Script {
     Push(method, {end, {}, parts});
   }
 
+  // From now on like a standby that names this leader ("": none), and that answers stale reads at
+  // this revision.
+  void StandBy(const std::string& leader, const std::string& revision = "") {
+    absl::MutexLock lock(&mutex_);
+    standby_ = {leader, revision};
+  }
+  void Lead() {
+    absl::MutexLock lock(&mutex_);
+    standby_.reset();
+  }
+  // Calls that were refused as by a standby.
+  int refused() {
+    absl::MutexLock lock(&mutex_);
+    return refused_;
+  }
+
   // Answers are sent before they are durable, to clients that opt in (support/unsynced.h).
   std::atomic<bool> slow_disk = false;
 
@@ -63,13 +82,15 @@ class Script {
   grpc::Status Unary(const std::string& method, grpc::ServerContext* context,
                      const Request& request, Response* response) {
     if (slow_disk) NoteUnsynced(context);
+    if (const auto status = AsStandby(context); status.has_value()) return *status;
     const Reply reply = Take(method, request.SerializeAsString());
     response->ParseFromString(reply.message);
     return ToGrpcStatus(reply.status);
   }
   template <class Request, class Response>
-  grpc::Status Streamed(const std::string& method, const Request& request,
-                        grpc::ServerWriter<Response>* writer) {
+  grpc::Status Streamed(const std::string& method, grpc::ServerContext* context,
+                        const Request& request, grpc::ServerWriter<Response>* writer) {
+    if (const auto status = AsStandby(context); status.has_value()) return *status;
     const Reply reply = Take(method, request.SerializeAsString());
     for (const std::string& part : reply.parts) {
       Response response;
@@ -94,6 +115,19 @@ class Script {
     if (found == context->client_metadata().end() || found->second != kUnsyncedAllowed) return;
     context->AddTrailingMetadata(kUnsyncedMetadata, kUnsyncedSeen);
   }
+  std::optional<grpc::Status> AsStandby(grpc::ServerContext* context) {
+    absl::MutexLock lock(&mutex_);
+    if (!standby_.has_value()) return std::nullopt;
+    const auto& [leader, revision] = *standby_;
+    if (!leader.empty()) context->AddTrailingMetadata(kLeaderMetadata, leader);
+    const auto found = context->client_metadata().find(kStaleMetadata);
+    if (!revision.empty() && found != context->client_metadata().end()) {
+      context->AddTrailingMetadata(kStaleRevisionMetadata, revision);
+      return std::nullopt;
+    }
+    ++refused_;
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, std::string(kStandbyMessage));
+  }
   Reply Take(const std::string& method, const std::string& request) {
     absl::MutexLock lock(&mutex_);
     requests_[method].push_back(request);
@@ -105,6 +139,8 @@ class Script {
   }
 
   absl::Mutex mutex_;
+  std::optional<std::pair<std::string, std::string>> standby_ ABSL_GUARDED_BY(mutex_);
+  int refused_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::deque<Reply>> replies_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::vector<std::string>> requests_ ABSL_GUARDED_BY(mutex_);
 };
@@ -128,9 +164,9 @@ class FakeJobs : public v1::JobService::Service {
   BERTH_FAKE_UNARY(SuspendJob, SuspendJobRequest, Job);
   BERTH_FAKE_UNARY(ResumeJob, ResumeJobRequest, Job);
   BERTH_FAKE_UNARY(DeleteJob, DeleteJobRequest, DeleteJobResponse);
-  grpc::Status ReadLogs(grpc::ServerContext*, const v1::ReadLogsRequest* request,
+  grpc::Status ReadLogs(grpc::ServerContext* context, const v1::ReadLogsRequest* request,
                         grpc::ServerWriter<v1::ReadLogsResponse>* writer) override {
-    return script_.Streamed("ReadLogs", *request, writer);
+    return script_.Streamed("ReadLogs", context, *request, writer);
   }
 
  private:
@@ -190,9 +226,9 @@ class FakeCluster : public v1::ClusterService::Service {
 class FakeWatch : public v1::WatchService::Service {
  public:
   explicit FakeWatch(Script& script) : script_(script) {}
-  grpc::Status Watch(grpc::ServerContext*, const v1::WatchRequest* request,
+  grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::WatchResponse>* writer) override {
-    return script_.Streamed("Watch", *request, writer);
+    return script_.Streamed("Watch", context, *request, writer);
   }
 
  private:

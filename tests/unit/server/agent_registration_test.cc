@@ -39,6 +39,19 @@ TEST_CASE("registration: Welcome is sent when it is durable, with the epoch and 
   CHECK(node.spec.address == "n1.example");
 }
 
+TEST_CASE("registration: every message to an agent names the term of the server") {
+  World world;
+  world.term = 7;
+  Agent agent(&world, "n1");
+  agent.Connect();
+  world.Submit("a");
+  world.Run();
+  agent.Heartbeat();
+  world.gateway->Disconnect(world.node("n1").id, agent.epoch, v1::Refused::STALE_EPOCH, "enough");
+  REQUIRE(agent.link->messages.size() >= 4);
+  for (const Message& message : agent.link->messages) CHECK(message.term() == 7);
+}
+
 TEST_CASE("registration: the same agent takes over, and its old stream is closed") {
   World world;
   Agent agent(&world, "n1");

@@ -69,7 +69,9 @@ void World::Start() {
   leases = std::make_unique<LeaseKeeper>(loop.get(), &clock, keeping);
   gateway = std::make_unique<AgentGateway>(
       loop.get(), leases.get(), dispatcher.get(),
-      AgentGatewayOptions{.store = identity, .store_format = [this] { return store_format; }});
+      AgentGatewayOptions{.store = identity,
+                          .term = [this] { return term; },
+                          .store_format = [this] { return store_format; }});
   relay = std::make_unique<LogRelay>(gateway.get(), 16);
   gateway->SetLogSink(relay.get());
   loop->AddObserver(dispatcher.get());

@@ -140,6 +140,7 @@ class World {
   bool restored = false;       // the next start is the first one of a restored store
   std::string policy_record;   // of `policies`
   StoreIdentity identity;      // sent to agents
+  uint64_t term = 0;           // likewise
   uint32_t store_format = kStoreFormat;
 
   // Created again by each restart.
