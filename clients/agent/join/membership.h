@@ -25,7 +25,7 @@ using JoinPause = std::function<bool(absl::Duration)>;
 // that the node cannot join, and what to do.
 // The waits are jittered: a cluster that is switched on does not ask in step.
 absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::string& token_file,
-                                   const AskAuthd& ask, Clock& clock, Random random,
+                                   const Ask& ask, Clock& clock, Random random,
                                    const JoinPause& pause);
 
 // Renews on a thread of its own, until it is destroyed. What fails is logged and tried again, also
@@ -33,7 +33,7 @@ absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::stri
 class CertificateRenewer {
  public:
   // `clock` must outlive this.
-  CertificateRenewer(JoinSettings settings, std::string token_file, AskAuthd ask, Clock& clock,
+  CertificateRenewer(JoinSettings settings, std::string token_file, Ask ask, Clock& clock,
                      uint64_t seed);
   ~CertificateRenewer();
   CertificateRenewer(const CertificateRenewer&) = delete;
@@ -47,7 +47,7 @@ class CertificateRenewer {
 
   const JoinSettings settings_;
   const std::string token_file_;
-  const AskAuthd ask_;
+  const Ask ask_;
   Clock& clock_;
   Random random_;  // of the thread
   absl::Mutex mutex_;
