@@ -457,6 +457,7 @@ absl::Status App::Parts::Listen() {
   if (!acceptor.ok()) return acceptor.status();
   acceptor_ = *std::move(acceptor);
   port_ = acceptor_->port();
+  callers_.SetEnd([this](const std::string& address) { acceptor_->End(ParseClientEnd(address)); });
   auto connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes()));

@@ -64,6 +64,9 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   absl::Status Run();
   // From any thread or signal handler.
   void Stop();
+  // The certificate was renewed: connects again over `channel`, once no command runs inside a task.
+  // From any thread.
+  void CertificateRenewed(std::shared_ptr<grpc::Channel> channel);
   // Scans the devices now, and forgets which GPUs had XIDs. From any thread, while Run runs.
   void LookAgain();
 
@@ -91,6 +94,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   void ReleaseExits();
   std::string WhyBad(const std::string& uuid) const;
   void HandleExecs();
+  void HandleRenewal();
   void HandleHealth();
   void HandleDevices();
   void ApplyScan(DeviceScout::Look look);
@@ -114,6 +118,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   int wake_fd_ = -1;
   int lock_fd_ = -1;
   std::atomic<bool> stopping_ = false;
+  absl::Duration reconnect_at_ = absl::InfiniteDuration();  // steady
   std::string boot_id_;
   bool rebooted_ = false;
   std::unique_ptr<FileJournal> journal_;
@@ -145,6 +150,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::string logged_error_;
 
   absl::Mutex mutex_;
+  std::shared_ptr<grpc::Channel> renewed_ ABSL_GUARDED_BY(mutex_);
   std::vector<LinkEvent> inbox_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<HealthRound> rounds_ ABSL_GUARDED_BY(mutex_);

@@ -120,10 +120,7 @@ class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, 
 };
 
 GrpcLink::GrpcLink(const std::shared_ptr<grpc::Channel>& channel, LinkEvents& events)
-    : channel_(channel),
-      stub_(v1::AgentService::NewStub(channel)),
-      events_(events),
-      streams_(std::make_shared<Streams>()) {}
+    : channel_(channel), events_(events), streams_(std::make_shared<Streams>()) {}
 
 GrpcLink::~GrpcLink() {
   Disconnect();
@@ -139,7 +136,15 @@ void GrpcLink::Connect() {
   // without an attempt.
   grpc::experimental::ChannelResetConnectionBackoff(channel_.get());
   connection_ = ++connections_;
-  stream_ = Stream::Begin(*stub_, events_, streams_, connection_);
+  stream_ = Stream::Begin(*v1::AgentService::NewStub(channel_), events_, streams_, connection_);
+  before_.reset();
+}
+
+// The channel before is kept until the new one has a call. Otherwise the end of its stream, on one
+// of gRPC's threads, could release the last channel of the process, and gRPC's threads with it.
+void GrpcLink::SetChannel(std::shared_ptr<grpc::Channel> channel) {
+  if (before_ == nullptr) before_ = std::move(channel_);
+  channel_ = std::move(channel);
 }
 
 void GrpcLink::Send(const v1::AgentMessage& message) {

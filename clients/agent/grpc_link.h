@@ -36,6 +36,9 @@ class GrpcLink final : public ServerLink {
   // the event handlers take.
   ~GrpcLink() override;
 
+  // For the connections after the current one.
+  void SetChannel(std::shared_ptr<grpc::Channel> channel);
+
   void Connect() override;
   void Send(const v1::AgentMessage& message) override;
   void Disconnect() override;
@@ -53,8 +56,8 @@ class GrpcLink final : public ServerLink {
     int count ABSL_GUARDED_BY(mutex) = 0;  // streams still held by gRPC
   };
 
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::AgentService::Stub> stub_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::shared_ptr<grpc::Channel> before_;  // whose stream may still be open
   LinkEvents& events_;
   const std::shared_ptr<Streams> streams_;
   std::shared_ptr<Stream> stream_;

@@ -98,14 +98,17 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
 
 Call CallerBook::CallOf(Rpc rpc, const grpc::ServerContextBase& call) const {
   std::shared_ptr<const Caller> caller = Identify(call);
+  std::string address = AddressOf(call);
   const auto [task, end] = call.client_metadata().equal_range(kTaskMetadata);
+  const bool agent = rpc == Rpc::kAgentServiceConnect || task != end;
+  if (agent && clock_->Now() > caller->expires) end_(address);
   if (task != end) {
     const absl::string_view text(task->second.data(), task->second.size());
     caller = std::make_shared<const Caller>(
         TaskCallerFrom(*caller, std::next(task) == end ? text : absl::string_view(),
                        access_.node_identities(), task_keys_));
   }
-  return {.rpc = rpc, .caller = std::move(caller), .address = AddressOf(call)};
+  return {.rpc = rpc, .caller = std::move(caller), .address = std::move(address)};
 }
 
 }  // namespace berth

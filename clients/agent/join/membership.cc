@@ -46,10 +46,11 @@ absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::stri
 }
 
 CertificateRenewer::CertificateRenewer(JoinSettings settings, std::string token_file, Ask ask,
-                                       Clock& clock, uint64_t seed)
+                                       Clock& clock, uint64_t seed, std::function<void()> renewed)
     : settings_(std::move(settings)),
       token_file_(token_file == "-" ? "" : std::move(token_file)),
       ask_(std::move(ask)),
+      renewed_(std::move(renewed)),
       clock_(clock),
       random_(seed),
       thread_([this] { Run(); }) {}
@@ -91,6 +92,7 @@ void CertificateRenewer::Run() {
     }
     const absl::Status renewed = Renew(now);
     if (renewed.ok()) {
+      renewed_();
       retry = kFirstRenewalRetry;
       jitter = random_.Unit();
       continue;

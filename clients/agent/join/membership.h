@@ -32,9 +32,10 @@ absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::stri
 // after the certificate has expired: then with the token of `token_file`, if that is a file.
 class CertificateRenewer {
  public:
-  // `clock` must outlive this.
-  CertificateRenewer(JoinSettings settings, std::string token_file, Ask ask, Clock& clock,
-                     uint64_t seed);
+  // `clock` must outlive this. `renewed` is called on the thread after each renewal.
+  CertificateRenewer(
+      JoinSettings settings, std::string token_file, Ask ask, Clock& clock, uint64_t seed,
+      std::function<void()> renewed = [] {});
   ~CertificateRenewer();
   CertificateRenewer(const CertificateRenewer&) = delete;
   CertificateRenewer& operator=(const CertificateRenewer&) = delete;
@@ -48,6 +49,7 @@ class CertificateRenewer {
   const JoinSettings settings_;
   const std::string token_file_;
   const Ask ask_;
+  const std::function<void()> renewed_;
   Clock& clock_;
   Random random_;  // of the thread
   absl::Mutex mutex_;

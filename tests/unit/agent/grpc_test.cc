@@ -18,6 +18,7 @@
 #include "clients/agent/agent_loop.h"
 #include "clients/agent/device_inventory.h"
 #include "clients/agent/discovery/wire.h"
+#include "clients/agent/grpc_link.h"
 #include "clients/agent/simulation.h"
 #include "tests/unit/agent/fakes.h"
 #include "tests/unit/agent/process_world.h"
@@ -162,6 +163,35 @@ config::v1::Agent Config(const std::string& state, const std::string& server) {
   config.mutable_cgroups()->set_parent(testing::GroupParentOf(state));
   SetAgentDefaults(&config);
   return config;
+}
+
+TEST_CASE("a link changes its channel while a stream is open") {
+  struct Events final : LinkEvents {
+    void OnMessage(uint64_t, v1::ServerMessage message) override {
+      welcomes += message.has_welcome() ? 1 : 0;
+    }
+    void OnDisconnected(uint64_t, const std::string&) override {}
+    std::atomic<int> welcomes = 0;
+  };
+  ScriptedServer server;
+  const auto channel = [&] {
+    return MakeAgentChannel(server.address(), grpc::InsecureChannelCredentials());
+  };
+  Events events;
+  GrpcLink link(channel(), events);
+  v1::AgentMessage hello;
+  hello.mutable_hello()->set_node("n1");
+  for (int i = 1; i <= 50; ++i) {
+    link.Connect();
+    link.Send(hello);
+    for (int j = 0; j < 2000 && events.welcomes < i; ++j) absl::SleepFor(absl::Milliseconds(5));
+    REQUIRE(events.welcomes == i);
+    link.SetChannel(channel());
+    if (i % 2 == 0) link.SetChannel(channel());
+    if (i % 3 != 0) continue;
+    link.Disconnect();
+    absl::SleepFor(absl::Milliseconds(20));  // the stream ends before the next one begins
+  }
 }
 
 TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
