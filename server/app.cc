@@ -134,6 +134,8 @@ void App::Parts::Wire() {
   const AgentGatewayOptions agents{
       .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
       .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()},
+      .term = ha_ == nullptr ? std::function<uint64_t()>()
+                             : [this] { return ha_->leadership().term(); },
       .store_format = [store = store_.get()] { return store->Format(); },
       .brake = {.percent = config_.health_brake().percent(),
                 .least = config_.health_brake().least()},
@@ -320,6 +322,7 @@ absl::Status App::Parts::Listen() {
   if (!acceptor.ok()) return acceptor.status();
   acceptor_ = *std::move(acceptor);
   port_ = acceptor_->port();
+  callers_.SetEnd([this](const std::string& address) { acceptor_->End(ParseClientEnd(address)); });
   auto connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes()));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "support/errors.h"
+#include "support/text_file.h"
 
 namespace berth {
 namespace {

@@ -4,14 +4,10 @@
 #include <grpcpp/security/tls_credentials_options.h>
 #include <openssl/pem.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "support/pki/openssl.h"
+#include "support/text_file.h"
 
 namespace berth {
 namespace {
@@ -25,12 +21,8 @@ struct Pem {
 };
 
 absl::StatusOr<std::string> ReadPem(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", strerror(errno)));
-  }
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!absl::StrContains(text, "-----BEGIN ")) {
+  absl::StatusOr<std::string> text = ReadConfiguredFile(path);
+  if (text.ok() && !absl::StrContains(*text, "-----BEGIN ")) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a PEM file"));
   }
   return text;

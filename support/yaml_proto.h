@@ -43,10 +43,6 @@ absl::Status ReadYaml(absl::string_view text, absl::string_view file,
 // Reads a file with one document. NOT_FOUND or the errors of ReadYaml.
 absl::Status ReadYamlFile(const std::string& path, google::protobuf::Message* message);
 
-// The bytes of a file, or of standard input for "-". NOT_FOUND, PERMISSION_DENIED; INVALID_ARGUMENT
-// above `max_bytes`.
-absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t max_bytes = kMaxYamlBytes);
-
 // The positions of the fields that were read, by path in field names: "groups[1].min_available",
 // "labels[\"team\"]". The server's field violations use the same paths.
 using YamlPositions = std::map<std::string, YamlPosition>;

@@ -1,10 +1,5 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <set>
 #include <utility>
 
@@ -15,6 +10,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "support/nearest.h"
+#include "support/text_file.h"
 #include "support/yaml_proto.h"
 #include "support/yaml_proto_scalar.h"
 #include "support/yaml_proto_sugar.h"
@@ -317,13 +313,6 @@ void Reader::ReadScalar(const YamlNode& node, const FieldDescriptor* field, Mess
   Check(node, name, SetScalar(node, field, message));
 }
 
-absl::Status FileError(const std::string& path, int error) {
-  const std::string text = absl::StrCat(path, ": ", std::strerror(error));
-  if (error == ENOENT) return absl::NotFoundError(text);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
-  return absl::UnknownError(text);
-}
-
 }  // namespace
 
 void ReadYamlNode(const YamlNode& node, Message* message, YamlErrors* errors,
@@ -338,25 +327,6 @@ absl::Status ReadYaml(absl::string_view text, absl::string_view file, Message* m
     errors.Add(documents[1].position, "expected one document, found a second");
   if (!documents.empty()) ReadYamlNode(documents[0], message, &errors);
   return errors.status();
-}
-
-absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
-  const int fd = path == "-" ? dup(0) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return FileError(path, errno);
-  std::string text;
-  std::vector<char> buffer(size_t{64} << 10);
-  ssize_t got = 0;
-  while (text.size() <= max_bytes && (got = read(fd, buffer.data(), buffer.size())) != 0) {
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) break;
-    text.append(buffer.data(), static_cast<size_t>(got));
-  }
-  const int error = got < 0 ? errno : 0;
-  close(fd);
-  if (error != 0) return FileError(path, error);
-  if (text.size() <= max_bytes) return text;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": larger than the ", max_bytes, " bytes allowed"));
 }
 
 absl::Status ReadYamlFile(const std::string& path, Message* message) {

@@ -65,6 +65,9 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   absl::Status Run();
   // From any thread or signal handler.
   void Stop();
+  // The certificate was renewed: connects again over `servers`, once no command runs inside a task.
+  // From any thread.
+  void CertificateRenewed(std::vector<AgentServer> servers);
   // Scans the devices now, and forgets which GPUs had XIDs. From any thread, while Run runs.
   void LookAgain();
 
@@ -92,6 +95,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   void ReleaseExits();
   std::string WhyBad(const std::string& uuid) const;
   void HandleExecs();
+  void HandleRenewal();
   void HandleHealth();
   void HandleDevices();
   void ApplyScan(DeviceScout::Look look);
@@ -115,6 +119,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   int wake_fd_ = -1;
   int lock_fd_ = -1;
   std::atomic<bool> stopping_ = false;
+  absl::Duration reconnect_at_ = absl::InfiniteDuration();  // steady
   std::string boot_id_;
   bool rebooted_ = false;
   std::unique_ptr<FileJournal> journal_;
@@ -146,6 +151,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::set<std::string> logged_errors_;  // since the last registration
 
   absl::Mutex mutex_;
+  std::vector<AgentServer> renewed_ ABSL_GUARDED_BY(mutex_);
   std::vector<LinkEvent> inbox_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<HealthRound> rounds_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -278,6 +279,12 @@ absl::Duration DiscoveryInterval(const config::v1::Discovery& config) {
 absl::Duration ProbeTimeout(const config::v1::Discovery& config) {
   if (!config.has_timeout()) return discovery::kProbeTimeout;
   return DurationFrom(config.timeout());
+}
+
+bool HasGpus(const google::protobuf::RepeatedPtrField<v1::Device>& devices) {
+  return std::any_of(devices.begin(), devices.end(), [](const v1::Device& device) {
+    return device.kind() == "gpu" || device.kind() == kMigDevices;
+  });
 }
 
 }  // namespace berth

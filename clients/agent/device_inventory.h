@@ -74,6 +74,9 @@ DiscoveredDevices DiscoverInto(const std::string& probe, config::v1::Agent* conf
 // Writes STATE_DIRECTORY/devices. Only for the agent that holds the directory.
 absl::Status SaveKnownDevices(const v1::NodeInventory& known, const std::string& state_directory);
 
+// Whole ones, or parts of divided ones.
+bool HasGpus(const google::protobuf::RepeatedPtrField<v1::Device>& devices);
+
 // discovery.timeout, or its default.
 absl::Duration ProbeTimeout(const config::v1::Discovery& config);
 // discovery.interval, or its default.

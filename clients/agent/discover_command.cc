@@ -6,7 +6,7 @@
 #include "clients/agent/discovery/probe.h"
 #include "clients/agent/discovery/render.h"
 #include "clients/agent/discovery/topo_matrix.h"
-#include "support/yaml_proto.h"
+#include "support/text_file.h"
 
 namespace berth {
 namespace {

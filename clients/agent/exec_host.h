@@ -37,6 +37,7 @@ class ExecHost final : public ExecRunner {
   void EndTask(const TaskId& id) override;
   void Clear() override;
 
+  bool idle() const { return sessions_.empty(); }
   // Readable when Poll has something to do.
   int fd() const { return epoll_fd_; }
   // Moves bytes; returns what to report, in order within each session.

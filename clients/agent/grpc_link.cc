@@ -138,8 +138,17 @@ class GrpcLink::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, 
 
 GrpcLink::GrpcLink(const std::vector<AgentServer>& servers, LinkEvents& events)
     : choice_(servers.size()), events_(events), streams_(std::make_shared<Streams>()) {
-  for (const AgentServer& server : servers)
+  SetChannels(servers);
+}
+
+// The channels before are kept until a new one has a call. Otherwise the end of a stream, on one of
+// gRPC's threads, could release the last channel of the process, and gRPC's threads with it.
+void GrpcLink::SetChannels(const std::vector<AgentServer>& servers) {
+  if (before_.empty()) before_ = std::move(servers_);
+  servers_.clear();
+  for (const AgentServer& server : servers) {
     servers_.push_back({server.address, server.channel, v1::AgentService::NewStub(server.channel)});
+  }
 }
 
 GrpcLink::~GrpcLink() {
@@ -158,6 +167,7 @@ void GrpcLink::Connect() {
   grpc::experimental::ChannelResetConnectionBackoff(server.channel.get());
   connection_ = ++connections_;
   stream_ = Stream::Begin(*server.stub, events_, streams_, connection_);
+  before_.clear();
 }
 
 // What a server says is only a hint: it can name no address that is not configured.

@@ -45,6 +45,9 @@ class GrpcLink final : public ServerLink {
   // the event handlers take.
   ~GrpcLink() override;
 
+  // To the same servers, for the connections after the current one.
+  void SetChannels(const std::vector<AgentServer>& servers);
+
   void Connect() override;
   void Send(const v1::AgentMessage& message) override;
   void Disconnect() override;
@@ -81,6 +84,7 @@ class GrpcLink final : public ServerLink {
   std::optional<size_t> Leader() const;
 
   std::vector<Server> servers_;
+  std::vector<Server> before_;  // a stream of theirs may still be open
   ServerChoice choice_;
   LinkEvents& events_;
   const std::shared_ptr<Streams> streams_;

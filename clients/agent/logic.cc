@@ -277,7 +277,11 @@ void AgentLogic::SetConditions(v1::NodeConditions conditions) {
 void AgentLogic::SetInventory(Instant now, v1::NodeInventory inventory) {
   book_.SetDevices(DeviceBounds(inventory));
   inventory_ = std::move(inventory);
-  if (state_ == State::kWaiting) return;  // the next Hello includes it
+  Reconnect(now);  // Hello includes it
+}
+
+void AgentLogic::Reconnect(Instant now) {
+  if (state_ == State::kWaiting) return;  // it does soon
   CheckLease(now);
   link_.Disconnect();
   pump_.Clear();

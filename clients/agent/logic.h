@@ -97,6 +97,8 @@ class AgentLogic {
   // registered, this ends the connection, and with it followed logs and commands inside tasks, but
   // no task.
   void SetInventory(Instant now, v1::NodeInventory inventory);
+  // Registers on a new connection. Tasks go on; commands inside them end.
+  void Reconnect(Instant now);
   // Does what is due. Call at NextWake or earlier; extra calls do no harm.
   void Tick(Instant now);
   absl::Duration NextWake() const;  // on the steady clock

@@ -202,10 +202,15 @@ absl::Status JoinCluster(config::v1::Agent* config) {
 }
 
 // Null without `join`.
-std::unique_ptr<CertificateRenewer> StartRenewer(const config::v1::Agent& config) {
+std::unique_ptr<CertificateRenewer> StartRenewer(
+    const config::v1::Agent& config, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    AgentLoop* loop) {
   if (!config.has_join()) return nullptr;
+  const auto renewed = [server = config.server(), credentials, loop] {
+    loop->CertificateRenewed(MakeAgentChannels(server, credentials));
+  };
   return std::make_unique<CertificateRenewer>(JoinSettingsOf(config), config.join().token_file(),
-                                              &AskHttps, SystemClock(), SeedFromKernel());
+                                              &AskHttps, SystemClock(), SeedFromKernel(), renewed);
 }
 
 int RunForgetTerm(const Flags& flags) {
@@ -256,7 +261,8 @@ int RunAgent(const Flags& flags) {
         !status.ok())
       LogWarn("devices", {{"node", config.node_name()}, {"error", status}});
   }
-  const std::unique_ptr<CertificateRenewer> renewer = StartRenewer(config);
+  const std::unique_ptr<CertificateRenewer> renewer =
+      StartRenewer(config, *credentials, loop->get());
   std::thread stopper([&loop] {
     const sigset_t signals = AgentSignals();
     int signal = 0;

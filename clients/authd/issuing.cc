@@ -1,35 +1,22 @@
 #include "clients/authd/issuing.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "support/pki/certificate.h"
 #include "support/pki/issuer.h"
+#include "support/text_file.h"
 
 namespace berth {
-namespace {
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", strerror(errno)));
-  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-}  // namespace
 
 absl::StatusOr<std::shared_ptr<const CertificateIssuer>> CertificateIssuer::OpenFiles(
     const Files& files, const std::string& trust_domain) {
-  absl::StatusOr<std::string> certificate = ReadText(files.certificate);
+  absl::StatusOr<std::string> certificate = ReadConfiguredFile(files.certificate);
   if (!certificate.ok()) return certificate.status();
-  const absl::StatusOr<std::string> key = ReadText(files.key);
+  const absl::StatusOr<std::string> key = ReadConfiguredFile(files.key);
   if (!key.ok()) return key.status();
-  absl::StatusOr<std::string> servers = ReadText(files.servers);
+  absl::StatusOr<std::string> servers = ReadConfiguredFile(files.servers);
   if (!servers.ok()) return servers.status();
   if (absl::Status read = ReadCertificateNames(*servers).status(); !read.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(files.servers, ": ", read.message()));

@@ -14,6 +14,7 @@
 #include "clients/cli/command.h"
 #include "clients/cli/plan.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "support/text_file.h"
 #include "support/visible.h"
 
 namespace berth {

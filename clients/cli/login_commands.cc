@@ -85,7 +85,7 @@ void ShowPrompt(Session& session, const DevicePrompt& prompt) {
                 << " ..." << std::endl;
 }
 
-absl::StatusOr<std::string> TokenOf(Session& session, const LoginServer& server,
+absl::StatusOr<std::string> TokenOf(Session& session, const AuthdServer& server,
                                     const LoginOptions& options) {
   absl::StatusOr<std::string> given = GivenToken(session, options);
   if (!given.ok() || !given->empty()) return given;
@@ -109,7 +109,7 @@ ExitCode LogIn(Session& session, const LoginOptions& options) {
     return session.Finish(absl::InvalidArgumentError(
         "where? --auth or BERTH_AUTH names berth-authd, such as https://login.example:7080"));
   }
-  const LoginServer server{.url = session.options.auth, .ca_file = options.ca_file};
+  const AuthdServer server{.url = session.options.auth, .ca_file = options.ca_file};
   const absl::StatusOr<TlsFiles> files = PreparedLoginFiles();  // before a person takes pains
   if (!files.ok()) return FinishLogin(session, files.status());
   const absl::StatusOr<std::string> token = TokenOf(session, server, options);

@@ -11,6 +11,7 @@
 #include "clients/cli/topology/import.h"
 #include "clients/cli/topology/names.h"
 #include "support/nearest.h"
+#include "support/text_file.h"
 #include "support/visible_message.h"
 #include "support/yaml_proto.h"
 

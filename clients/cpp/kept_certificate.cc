@@ -8,11 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "support/pki/certificate.h"
+#include "support/text_file.h"
 
 namespace berth {
 namespace {
@@ -21,11 +20,6 @@ namespace fs = std::filesystem;
 
 absl::Status NoUse(absl::string_view what, const std::string& path) {
   return absl::FailedPreconditionError(absl::StrCat(what, " ", path, ": ", std::strerror(errno)));
-}
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace
@@ -77,7 +71,8 @@ TlsFiles CertificateFiles(const std::string& directory, absl::string_view name) 
 }
 
 KeptCertificate LookAtCertificate(const TlsFiles& files) {
-  const absl::StatusOr<CertificateNames> names = ReadCertificateNames(ReadText(files.certificate));
+  const absl::StatusOr<CertificateNames> names =
+      ReadCertificateNames(ReadTextFile(files.certificate).value_or(""));
   std::error_code ignored;
   if (!names.ok() || !fs::exists(files.ca, ignored)) return {};
   return {.renew = names->not_before + (names->not_after - names->not_before) * 2 / 3,

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "berth/auth/v1/auth.pb.h"
+#include "clients/authd_client/ask.h"
 #include "clients/cpp/retry.h"
-#include "clients/login/ask.h"
 
 namespace berth {
 

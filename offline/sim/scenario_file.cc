@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "offline/sim/scenario_sugar.h"
+#include "support/text_file.h"
 
 namespace berth {
 namespace {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "offline/sim/expectation.h"
+#include "support/text_file.h"
 
 namespace berth {
 namespace {

@@ -112,6 +112,11 @@ bool Rights::SeesAll(const ClusterState& state) {
   return At(state, kRootQueue).Contains(kToSee);
 }
 
+absl::Status CheckNotExpired(const Caller& caller, absl::Time now) {
+  if (now <= caller.expires) return absl::OkStatus();
+  return absl::UnauthenticatedError("the certificate has expired; connect again with a new one");
+}
+
 absl::Status CheckNotRevoked(const ClusterState& state, const Caller& caller,
                              absl::string_view node) {
   const AccessRules& rules = state.access();
@@ -126,9 +131,7 @@ absl::Status CheckNotRevoked(const ClusterState& state, const Caller& caller,
 
 absl::Status Admit(const ClusterState& state, Rights& rights, Rpc rpc, absl::Time now) {
   const Caller& caller = rights.caller();
-  if (now > caller.expires) {
-    return absl::UnauthenticatedError("the certificate has expired; connect again with a new one");
-  }
+  if (absl::Status status = CheckNotExpired(caller, now); !status.ok()) return status;
   if (!caller.refused.ok()) return caller.refused;
   if (absl::Status status = CheckNotRevoked(state, caller); !status.ok()) return status;
   if (caller.task.has_value()) return AdmitTask(state, caller, rpc);

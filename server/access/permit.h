@@ -51,6 +51,9 @@ class Rights {
   absl::flat_hash_map<QueueId, VerbSet> known_;
 };
 
+// UNAUTHENTICATED: the caller's certificate has expired at `now`.
+absl::Status CheckNotExpired(const Caller& caller, absl::Time now);
+
 // PERMISSION_DENIED: the caller, its certificate, or the node that it speaks for is revoked.
 absl::Status CheckNotRevoked(const ClusterState& state, const Caller& caller,
                              absl::string_view node = {});

@@ -131,6 +131,12 @@ void Acceptor::Cut(const ClientEnd& end, absl::Duration ban) {
            {"others_refused_for", IsLoopback(end) ? "0" : absl::FormatDuration(ban)}});
 }
 
+void Acceptor::End(const ClientEnd& end) {
+  absl::MutexLock lock(&mutex_);
+  if (!connections_.End(end)) return;
+  LogInfo("a connection ended: its client's certificate has expired", {{"peer", TextOf(end)}});
+}
+
 bool Acceptor::Admit(int fd, const sockaddr_storage& address) {
   absl::MutexLock lock(&mutex_);
   return connections_.Admit(fd, address, SystemClock().Steady());

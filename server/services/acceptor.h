@@ -50,6 +50,9 @@ class Acceptor {
   // Closes the connection of this client, and refuses others of its address for `ban`. Thread-safe.
   void Cut(const ClientEnd& end, absl::Duration ban) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Closes the connection of this client, which may connect again. Thread-safe.
+  void End(const ClientEnd& end) ABSL_LOCKS_EXCLUDED(mutex_);
+
   uint64_t refused() const { return refused_.load(); }
 
  private:

@@ -174,11 +174,11 @@ class AgentStream final : public AgentReactor {
     absl::Status status =
         MayBeAgentOf(*call_.caller, node, door_.callers->access().node_identities());
     if (!status.ok()) return status;
-    const auto may = [caller = call_.caller, node](const ClusterState& state) {
-      return CheckNotRevoked(state, *caller, node);
+    const auto may = [caller = call_.caller, clock = door_.clock, node](const ClusterState& state) {
+      absl::Status status = CheckNotExpired(*caller, clock->Now());
+      return status.ok() ? CheckNotRevoked(state, *caller, node) : status;
     };
-    entry_ = door_.streams->Add(
-        may, [link = link_](const absl::Status& revoked) { link->Close(revoked); });
+    entry_ = door_.streams->Add(may, [link = link_](const absl::Status& why) { link->Close(why); });
     return door_.loop->Read([&](const ClusterState& state, uint64_t) { return may(state); });
   }
 

@@ -10,6 +10,7 @@
 #include "server/controllers/agent_gateway.h"
 #include "server/services/caller.h"
 #include "server/services/open_streams.h"
+#include "support/clock.h"
 
 namespace berth {
 
@@ -19,6 +20,7 @@ struct AgentDoor {
   Loop* loop = nullptr;
   OpenStreams* streams = nullptr;
   RefusedCalls* refused = nullptr;         // may be null
+  Clock* clock = &SystemClock();           // certificates expire
   const Leadership* leadership = nullptr;  // null: this server is alone
 };
 

@@ -3,8 +3,6 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
 
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "support/pki/certificate.h"
 #include "support/pki/issuer.h"
 #include "support/task_call.h"
+#include "support/text_file.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -30,11 +29,6 @@ bool UsesTls(const grpc::AuthContext& auth) {
 std::string PropertyOf(const grpc::AuthContext& auth, const char* name) {
   const std::vector<grpc::string_ref> values = auth.FindPropertyValues(name);
   return values.size() == 1 ? std::string(values[0].data(), values[0].size()) : std::string();
-}
-
-std::string ContentsOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 // gRPC writes "ipv4:127.0.0.1:41234" and "ipv6:%5B::1%5D:41234".
@@ -56,8 +50,8 @@ CallerBook::CallerBook(config::v1::Access access, std::string authorities, Clock
 bool CallerBook::IsOf(const std::string& file, const std::string& certificate,
                       const std::string& chain) const {
   if (file.empty()) return false;
-  const absl::StatusOr<bool> signed_it =
-      IsIssuedThrough(certificate, chain, ContentsOf(authorities_), ContentsOf(file));
+  const absl::StatusOr<bool> signed_it = IsIssuedThrough(
+      certificate, chain, ReadTextFile(authorities_).value_or(""), ReadTextFile(file).value_or(""));
   if (signed_it.ok()) return *signed_it;
   LogWarn("cannot tell which authority signed a certificate", {{"error", signed_it.status()}});
   return true;
@@ -104,14 +98,17 @@ std::shared_ptr<const Caller> CallerBook::Identify(const grpc::ServerContextBase
 
 Call CallerBook::CallOf(Rpc rpc, const grpc::ServerContextBase& call) const {
   std::shared_ptr<const Caller> caller = Identify(call);
+  std::string address = AddressOf(call);
   const auto [task, end] = call.client_metadata().equal_range(kTaskMetadata);
+  const bool agent = rpc == Rpc::kAgentServiceConnect || task != end;
+  if (agent && clock_->Now() > caller->expires) end_(address);
   if (task != end) {
     const absl::string_view text(task->second.data(), task->second.size());
     caller = std::make_shared<const Caller>(
         TaskCallerFrom(*caller, std::next(task) == end ? text : absl::string_view(),
                        access_.node_identities(), task_keys_));
   }
-  return {.rpc = rpc, .caller = std::move(caller), .address = AddressOf(call)};
+  return {.rpc = rpc, .caller = std::move(caller), .address = std::move(address)};
 }
 
 }  // namespace berth

@@ -5,8 +5,10 @@
 #include <grpcpp/server_context.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -33,6 +35,10 @@ class CallerBook {
   Call CallOf(Rpc rpc, const grpc::ServerContextBase& call) const;
 
   const config::v1::Access& access() const { return access_; }
+  // Ends the connection of this address and port. Called when an agent calls, for itself or for a
+  // task, with a certificate that has expired: it connects again with the one that it has by now.
+  // Set it before the first call.
+  void SetEnd(std::function<void(const std::string& address)> end) { end_ = std::move(end); }
   // For Welcome.
   const TaskKeys& task_keys() const { return task_keys_; }
   // Without TLS: clients are users of this machine.
@@ -57,6 +63,7 @@ class CallerBook {
   Clock* const clock_;
   const std::shared_ptr<const Caller> without_tls_;
   const TaskKeys task_keys_;
+  std::function<void(const std::string& address)> end_ = [](const std::string&) {};
   mutable absl::Mutex mutex_;
   mutable absl::flat_hash_map<std::string, Known> by_certificate_ ABSL_GUARDED_BY(mutex_);  // PEM
 };

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace berth {
 
@@ -58,6 +60,22 @@ std::string TextOf(const ClientEnd& end) {
   return v4 ? absl::StrCat(text, ":", end.port) : absl::StrCat("[", text, "]:", end.port);
 }
 
+ClientEnd ParseClientEnd(absl::string_view text) {
+  const size_t colon = text.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(text.substr(colon + 1), &port)) {
+    return {};
+  }
+  absl::string_view host = text.substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  const std::string plain(host.substr(0, host.find('%')));  // without the interface
+  std::string address(sizeof(in6_addr), '\0');
+  if (inet_pton(AF_INET6, plain.c_str(), address.data()) == 1) return EndOf(address, port);
+  address.resize(sizeof(in_addr));
+  if (inet_pton(AF_INET, plain.c_str(), address.data()) == 1) return EndOf(address, port);
+  return {};
+}
+
 bool IsLoopback(const ClientEnd& end) {
   if (end.address.size() == 4) return end.address[0] == 127;
   return end.address == std::string(15, '\0') + '\1';
@@ -87,6 +105,11 @@ bool Connections::Admit(int fd, const sockaddr_storage& address, absl::Duration 
   return true;
 }
 
+bool Connections::IsOpen(int fd, const Open& open) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 && info.st_ino == open.inode && info.st_dev == open.device;
+}
+
 void Connections::Forget(int fd) {
   const auto found = open_.find(fd);
   if (found == open_.end()) return;
@@ -95,16 +118,23 @@ void Connections::Forget(int fd) {
   open_.erase(found);
 }
 
-bool Connections::Cut(const ClientEnd& end, absl::Duration until) {
-  ForgetClosed();
+Connections::Open* Connections::Close(const ClientEnd& end) {
   for (auto& [fd, open] : open_) {
-    if (open.cut || !(open.end == end)) continue;
+    if (open.cut || !(open.end == end) || !IsOpen(fd, open)) continue;
     shutdown(fd, SHUT_RDWR);
     open.cut = true;
-    if (!IsLoopback(end)) banned_[open.peer] = until;
-    return true;
+    return &open;
   }
-  return false;
+  return nullptr;
+}
+
+bool Connections::End(const ClientEnd& end) { return Close(end) != nullptr; }
+
+bool Connections::Cut(const ClientEnd& end, absl::Duration until) {
+  const Open* const open = Close(end);
+  if (open == nullptr) return false;
+  if (!IsLoopback(end)) banned_[open->peer] = until;
+  return true;
 }
 
 void Connections::CutAll() {
@@ -116,10 +146,7 @@ void Connections::CutAll() {
 void Connections::ForgetClosed() {
   std::vector<int> closed;
   for (const auto& [fd, open] : open_) {
-    struct stat info {};
-    const bool same =
-        fstat(fd, &info) == 0 && info.st_ino == open.inode && info.st_dev == open.device;
-    if (!same) closed.push_back(fd);
+    if (!IsOpen(fd, open)) closed.push_back(fd);
   }
   for (const int fd : closed) Forget(fd);
 }

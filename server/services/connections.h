@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace berth {
@@ -38,6 +39,8 @@ struct ClientEnd {
 ClientEnd EndOf(const sockaddr_storage& address);
 ClientEnd EndOf(std::string address, int port);
 std::string TextOf(const ClientEnd& end);
+// Of "10.0.0.7:41234" or "[2001:db8::1]:41234"; without an address if it is neither.
+ClientEnd ParseClientEnd(absl::string_view text);
 bool IsLoopback(const ClientEnd& end);
 
 class Connections {
@@ -53,6 +56,8 @@ class Connections {
   // users share one address. False if it is not
   // open, or was cut before.
   bool Cut(const ClientEnd& end, absl::Duration until);
+  // Closes the connection; its peer may connect again. False as for Cut.
+  bool End(const ClientEnd& end);
 
  private:
   struct Open {
@@ -63,6 +68,9 @@ class Connections {
     bool cut = false;
   };
 
+  static bool IsOpen(int fd, const Open& open);
+  // Null if it is not open, or was closed before.
+  Open* Close(const ClientEnd& end);
   bool Fits(const std::string& peer) const;
   bool IsBanned(const std::string& peer, absl::Duration now);
   void Forget(int fd);

@@ -1,5 +1,6 @@
 #include "support/pki/authority.h"
 
+#include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
@@ -37,8 +38,12 @@ absl::Status CheckKey(EVP_PKEY* key) {
       size_t size = 0;
       EVP_PKEY_get_group_name(key, curve.data(), curve.size(), &size);
       const int nid = OBJ_txt2nid(curve.data());
-      if (nid == NID_X9_62_prime256v1 || nid == NID_secp384r1) return absl::OkStatus();
-      return absl::InvalidArgumentError("a key on a curve needs P-256, P-384 or Ed25519");
+      // Nobody verifies a certificate whose key spells its curve out, even if it is one of these.
+      int spelled_out = 0;
+      EVP_PKEY_get_int_param(key, OSSL_PKEY_PARAM_EC_DECODED_FROM_EXPLICIT_PARAMS, &spelled_out);
+      const bool known = nid == NID_X9_62_prime256v1 || nid == NID_secp384r1;
+      if (known && spelled_out == 0) return absl::OkStatus();
+      return absl::InvalidArgumentError("a key on a curve needs P-256, P-384 or Ed25519, by name");
     }
     default:
       return absl::InvalidArgumentError("a key is RSA, EC or Ed25519");

@@ -1,27 +1,15 @@
-// Certificates and requests for them, in DER, and identities: the first byte chooses which.
+// Certificates in DER, and identities: the first byte chooses which.
 #include "support/pki/certificate.h"
 
 #include <string>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "core/base/check.h"
-#include "support/pki/authority.h"
 #include "support/utf8.h"
+#include "tests/fuzz/pem.h"
 #include "tests/fuzz/target.h"
 
 namespace berth::fuzz {
 namespace {
-
-std::string Pem(absl::string_view type, absl::string_view der) {
-  std::string text = absl::StrCat("-----BEGIN ", type, "-----\n");
-  const std::string base64 = absl::Base64Escape(der);
-  for (size_t at = 0; at < base64.size(); at += 64) {
-    absl::StrAppend(&text, base64.substr(at, 64), "\n");
-  }
-  return absl::StrCat(text, "-----END ", type, "-----\n");
-}
 
 void CheckName(const std::string& name, size_t most_bytes = kMaxNameBytes) {
   BERTH_CHECK(name.size() <= most_bytes);
@@ -52,40 +40,13 @@ void CheckIdentity(absl::string_view text) {
   BERTH_CHECK(ToUri(*id) == text);
 }
 
-// Made once; the requests that it gets are the input.
-const Authority& TestAuthority() {
-  static const Authority authority = [] {
-    const NewAuthority made = MakeAuthority("fuzz", absl::Hours(240), absl::Now()).value();
-    return Authority::Open(made.certificate, made.key, absl::Now()).value();
-  }();
-  return authority;
-}
-
-void CheckRequest(absl::string_view der) {
-  const SpiffeId id{"prod", SpiffeId::Kind::kUser, "ada"};
-  const absl::StatusOr<std::string> pem = TestAuthority().Issue(
-      Pem("CERTIFICATE REQUEST", der), id, {"ml"}, kCertificateLifetime, absl::Now());
-  if (!pem.ok()) return;
-  const absl::StatusOr<CertificateNames> names = ReadCertificateNames(*pem);
-  BERTH_CHECK(names.ok());
-  BERTH_CHECK(names->common_name == "ada" && names->uris.size() == 1 &&
-              names->uris[0] == ToUri(id));
-  BERTH_CHECK(names->groups.size() == 1 && names->hosts.empty() && names->emails.empty());
-}
-
 }  // namespace
 
 void FuzzOne(absl::string_view input) {
   if (input.empty()) return;
   const absl::string_view rest = input.substr(1);
-  switch (input[0]) {
-    case 'c':
-      return CheckCertificate(rest);
-    case 'r':
-      return CheckRequest(rest);
-    default:
-      return CheckIdentity(rest);
-  }
+  if (input[0] == 'c') return CheckCertificate(rest);
+  CheckIdentity(rest);
 }
 
 }  // namespace berth::fuzz

@@ -3,8 +3,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <tuple>
+#include <utility>
 
+#include "core/base/check.h"
+#include "server/access/rpc_list.h"
 #include "server/convert/values.h"
+#include "server/services/agent_service.h"
+#include "server/services/watch_service.h"
 #include "tests/fuzz/server_world.h"
 
 namespace berth::fuzz {
@@ -15,14 +22,34 @@ struct Kind {
   std::function<void(ServerWorld&, const Step&)> run;
 };
 
-// A call of a service; `of` is its member in the process.
+using Process = ServerWorld::Process;
+
+// Streams have steps of their own, below.
+constexpr std::pair<absl::string_view, absl::string_view> kStreams[] = {
+    {"Connect", "Agent"},
+    {"Watch", "Watch"},
+    {"ReadLogs", "ReadLog"},
+    {"Exec", "OpenExec"},
+    {"CopyStore", "OpenExec"}};  // of a server with high availability: without, it is refused
+
+template <class Service>
+constexpr auto kMemberOf = std::get<std::unique_ptr<Service> Process::*>(
+    std::tuple(&Process::jobs, &Process::queues, &Process::nodes, &Process::cluster,
+               &Process::explain, &Process::hyper_nodes, &Process::access, &Process::audits));
+
 template <class Service, class Request, class Response>
-Kind Rpc(absl::string_view name, std::unique_ptr<Service> ServerWorld::Process::*of,
-         grpc::ServerUnaryReactor* (Service::*method)(grpc::CallbackServerContext*, const Request*,
-                                                      Response*)) {
-  return {name, [of, method](ServerWorld& world, const Step& step) {
-            world.Call(*(world.process().*of), method, step.body);
-          }};
+void AddCall(std::vector<Kind>* kinds, absl::string_view name,
+             grpc::ServerUnaryReactor* (Service::*method)(grpc::CallbackServerContext*,
+                                                          const Request*, Response*)) {
+  kinds->push_back({name, [method](ServerWorld& world, const Step& step) {
+                      world.Call(*(world.process().*kMemberOf<Service>), method, step.body);
+                    }});
+}
+
+template <class Stream>
+void AddCall(std::vector<Kind>*, absl::string_view name, Stream) {
+  const auto is_it = [&](const auto& stream) { return stream.first == name; };
+  BERTH_CHECK(std::any_of(std::begin(kStreams), std::end(kStreams), is_it));
 }
 
 template <class Message>
@@ -32,53 +59,13 @@ Message Read(const Step& step) {
   return message;
 }
 
+// Of every method in the protos, so that none is forgotten.
 std::vector<Kind> Calls() {
-  using P = ServerWorld::Process;
-  return {
-      Rpc("SubmitJobs", &P::jobs, &JobService::SubmitJobs),
-      Rpc("GetJob", &P::jobs, &JobService::GetJob),
-      Rpc("ListJobs", &P::jobs, &JobService::ListJobs),
-      Rpc("ListTasks", &P::jobs, &JobService::ListTasks),
-      Rpc("UpdateJob", &P::jobs, &JobService::UpdateJob),
-      Rpc("CancelJob", &P::jobs, &JobService::CancelJob),
-      Rpc("SuspendJob", &P::jobs, &JobService::SuspendJob),
-      Rpc("ResumeJob", &P::jobs, &JobService::ResumeJob),
-      Rpc("DeleteJob", &P::jobs, &JobService::DeleteJob),
-      Rpc("CreateQueue", &P::queues, &QueueService::CreateQueue),
-      Rpc("GetQueue", &P::queues, &QueueService::GetQueue),
-      Rpc("ListQueues", &P::queues, &QueueService::ListQueues),
-      Rpc("UpdateQueue", &P::queues, &QueueService::UpdateQueue),
-      Rpc("DeleteQueue", &P::queues, &QueueService::DeleteQueue),
-      Rpc("OpenQueue", &P::queues, &QueueService::OpenQueue),
-      Rpc("CloseQueue", &P::queues, &QueueService::CloseQueue),
-      Rpc("ListQueueShares", &P::queues, &QueueService::ListQueueShares),
-      Rpc("GetNode", &P::nodes, &NodeService::GetNode),
-      Rpc("ListNodes", &P::nodes, &NodeService::ListNodes),
-      Rpc("CordonNode", &P::nodes, &NodeService::CordonNode),
-      Rpc("UncordonNode", &P::nodes, &NodeService::UncordonNode),
-      Rpc("DrainNode", &P::nodes, &NodeService::DrainNode),
-      Rpc("DeleteNode", &P::nodes, &NodeService::DeleteNode),
-      Rpc("GetClusterInfo", &P::cluster, &ClusterService::GetClusterInfo),
-      Rpc("Backup", &P::cluster, &ClusterService::Backup),
-      Rpc("Backup", &P::cluster, &ClusterService::Backup),
-      Rpc("ReloadConfig", &P::cluster, &ClusterService::ReloadConfig),
-      Rpc("FinalizeUpgrade", &P::cluster, &ClusterService::FinalizeUpgrade),
-      Rpc("ListMembers", &P::cluster, &ClusterService::ListMembers),
-      Rpc("HandOver", &P::cluster, &ClusterService::HandOver),
-      Rpc("RepairEtcd", &P::cluster, &ClusterService::RepairEtcd),
-      Rpc("ExplainJob", &P::explain, &ExplainService::ExplainJob),
-      Rpc("PlanJob", &P::explain, &ExplainService::PlanJob),
-      Rpc("EstimateJob", &P::explain, &ExplainService::EstimateJob),
-      Rpc("WhatIf", &P::explain, &ExplainService::WhatIf),
-      Rpc("CreateHyperNode", &P::hyper_nodes, &HyperNodeService::CreateHyperNode),
-      Rpc("GetHyperNode", &P::hyper_nodes, &HyperNodeService::GetHyperNode),
-      Rpc("ListHyperNodes", &P::hyper_nodes, &HyperNodeService::ListHyperNodes),
-      Rpc("UpdateHyperNode", &P::hyper_nodes, &HyperNodeService::UpdateHyperNode),
-      Rpc("DeleteHyperNode", &P::hyper_nodes, &HyperNodeService::DeleteHyperNode),
-      Rpc("ApplyHyperNodes", &P::hyper_nodes, &HyperNodeService::ApplyHyperNodes),
-      Rpc("PauseCluster", &P::cluster, &ClusterService::PauseCluster),
-      Rpc("ResumeCluster", &P::cluster, &ClusterService::ResumeCluster),
-  };
+  std::vector<Kind> kinds;
+#define BERTH_FUZZ_CALL(service, method) AddCall(&kinds, #method, &service::method);
+  BERTH_RPCS(BERTH_FUZZ_CALL)
+#undef BERTH_FUZZ_CALL
+  return kinds;
 }
 
 std::vector<Kind> AllKinds() {
@@ -101,6 +88,10 @@ std::vector<Kind> AllKinds() {
       {"Restart", [](ServerWorld& w, const Step&) { w.Restart(); }},
   };
   kinds.insert(kinds.end(), others.begin(), others.end());
+  for (const auto& [method, step] : kStreams) {
+    const auto is_it = [step = step](const Kind& kind) { return kind.name == step; };
+    BERTH_CHECK(std::any_of(kinds.begin(), kinds.end(), is_it));
+  }
   return kinds;
 }
 

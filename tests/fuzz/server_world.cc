@@ -34,6 +34,9 @@ config::v1::Server SmallConfig() {
   config::v1::RunAs& rule = *config.add_run_as();
   rule.set_user("a");
   rule.set_without_tls(true);
+  // Whoever calls may do everything, also once rules are enforced.
+  config.mutable_access()->mutable_without_tls()->set_user("root");
+  config.mutable_access()->mutable_administrators()->add_users("root");
   BERTH_CHECK(CompleteConfig(config).ok());
   return config;
 }
@@ -103,7 +106,8 @@ bool QueueExecutor::Drain() {
 }
 
 // Like App::Load and App::Wire.
-ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(world.config_)) {
+ServerWorld::Process::Process(ServerWorld& world)
+    : defaults(JobDefaultsFrom(world.config_)), callers(world.config_.access()) {
   ClusterState loaded;
   Must(Load(
            world.store_, loaded,
@@ -170,6 +174,9 @@ ServerWorld::Process::Process(ServerWorld& world) : defaults(JobDefaultsFrom(wor
                               .directory = "/"});
   explain = std::make_unique<ExplainService>(&context);
   hyper_nodes = std::make_unique<HyperNodeService>(&context);
+  access = std::make_unique<AccessService>(&context);
+  audit = std::make_unique<Audit>("", AuditLimits(), &world.store_, &executor, &world.clock_);
+  audits = std::make_unique<AuditService>(&context, audit.get());
   leases->Start();
 }
 

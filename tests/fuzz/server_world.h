@@ -15,6 +15,7 @@
 
 #include "absl/strings/string_view.h"
 #include "berth/config/v1/config.pb.h"
+#include "server/audit/audit.h"
 #include "server/config/reload.h"
 #include "server/controllers/agent_gateway.h"
 #include "server/controllers/dispatcher.h"
@@ -26,6 +27,8 @@
 #include "server/listeners/watch_hub.h"
 #include "server/loop/committer.h"
 #include "server/loop/loop.h"
+#include "server/services/access_service.h"
+#include "server/services/audit_service.h"
 #include "server/services/cluster_service.h"
 #include "server/services/explain_service.h"
 #include "server/services/hyper_node_service.h"
@@ -174,7 +177,7 @@ struct ServerWorld::Process {
   std::unique_ptr<WatchHub> watches;
   std::unique_ptr<MigKeeper> migs;
   std::unique_ptr<Reloader> reloader;
-  CallerBook callers{config::v1::Access()};
+  CallerBook callers;
   std::unique_ptr<OpenStreams> streams;
   UserShares shares{{.requests = 1000, .jobs = 100'000, .streams = 1000}};
   OwnedJobs owned{0};
@@ -186,6 +189,9 @@ struct ServerWorld::Process {
   std::unique_ptr<ClusterService> cluster;
   std::unique_ptr<ExplainService> explain;
   std::unique_ptr<HyperNodeService> hyper_nodes;
+  std::unique_ptr<AccessService> access;
+  std::unique_ptr<Audit> audit;
+  std::unique_ptr<AuditService> audits;
   std::vector<WatchHub::WatcherId> to_acknowledge;  // watchers with unacknowledged responses
 };
 

@@ -94,7 +94,7 @@ class Client(threading.Thread):
             result = getattr(self, kind)(job, value)
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.NOT_FOUND:
-                if kind == "get":
+                if kind != "submit":  # attempts to update are in the history by themselves
                     with self.faults.lock:
                         histories[job].remove(entry)
                 return  # no answer: it may have happened

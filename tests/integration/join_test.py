@@ -66,10 +66,14 @@ class Join(unittest.TestCase):
 
     @classmethod
     def berth(cls, *arguments, who="admin"):
-        environment = {"PATH": "/usr/bin:/bin", "HOME": str(cls.home), "BERTH_SERVER": cls.cluster.server.address,
-                       "BERTH_TLS_CERTIFICATE": f"{cls.home}/{who}.pem", "BERTH_TLS_KEY": f"{cls.home}/{who}.key",
-                       "BERTH_TLS_CA": f"{cls.home}/ca.pem"}
-        return subprocess.run([str(BIN / "berth"), *arguments], env=environment, cwd="/", capture_output=True, text=True, timeout=60)
+        return subprocess.run([str(BIN / "berth"), *arguments], env=cls.environment(who), cwd="/", capture_output=True, text=True,
+                              timeout=60)
+
+    @classmethod
+    def environment(cls, who):
+        return {"PATH": "/usr/bin:/bin", "HOME": str(cls.home), "BERTH_SERVER": cls.cluster.server.address,
+                "BERTH_TLS_CERTIFICATE": f"{cls.home}/{who}.pem", "BERTH_TLS_KEY": f"{cls.home}/{who}.key",
+                "BERTH_TLS_CA": f"{cls.home}/ca.pem"}
 
     @classmethod
     def must(cls, *arguments):
@@ -142,17 +146,20 @@ class Join(unittest.TestCase):
         wait_until(lambda: kept.read_text() != first, LIFETIME_S, "the certificate is renewed")
         self.assertGreater(time.monotonic() - started, 0.5 * LIFETIME_S)
         self.assertIn("by=\"certificate ", self.authd.output())
-        # After the first one has expired, the agent connects again with the new one.
-        time.sleep(max(0, started + LIFETIME_S + 2 - time.monotonic()))
+        # The agent changes to it by itself, and nothing happens when the first one expires.
+        wait_until(lambda: self.registrations(agent) == 2, 20, "the agent connects with the new certificate")
+        time.sleep(max(0, started + LIFETIME_S + 6 - time.monotonic()))
+        self.assertNotIn("certificate has expired", agent.output())
+        self.assertEqual(self.registrations(agent), 2)
         self.cluster.server.stop()
         self.cluster.server.start()
-        wait_until(lambda: self.registrations(agent) == 2, 30, "the agent is back")
+        wait_until(lambda: self.registrations(agent) == 3, 30, "the agent is back")
         self.assertEqual((running()["state"], running()["startCount"]), ("JOB_RUNNING", 1))
         # A restart uses the certificate that is kept, and needs no token.
         agent.stop()
         agent.arguments = agent.arguments[:-2]
         agent.start()
-        wait_until(lambda: self.registrations(agent) == 3, 30, "the new agent has registered")
+        wait_until(lambda: self.registrations(agent) == 4, 30, "the new agent has registered")
         self.assertEqual((running()["state"], running()["startCount"]), ("JOB_RUNNING", 1))
         # A refused node renews nothing, and cannot join again.
         self.must("access", "refuse", "--node", "gpu-1")
@@ -161,6 +168,52 @@ class Join(unittest.TestCase):
         agent.stop()
         self.assertEqual(self.refused_again(agent, token), "revoked")
         self.must("access", "readmit", "--node", "gpu-1")
+
+    def test_a_command_in_a_task_goes_on_until_the_certificate_expires(self):
+        token, _ = self.token("exec-1")
+        agent = self.agent("exec-1", token)
+        self.wait_ready("exec-1")
+        started = time.monotonic()
+        self.must("submit", "--name", "entered", "--queue", "q", "--", "sleep", "600")
+        self.addCleanup(self.berth, "job", "cancel", "entered")
+        self.wait_running("entered")
+        command = subprocess.Popen([str(BIN / "berth"), "exec", "entered", "--", "sleep", "500"], env=self.environment("admin"), cwd="/",
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(command.wait)
+        self.addCleanup(command.terminate)
+        first = self.identity(agent).read_text()
+        wait_until(lambda: self.identity(agent).read_text() != first, LIFETIME_S, "the certificate is renewed")
+        time.sleep(13)  # after it the agent would connect again
+        self.assertLess(time.monotonic() - started, LIFETIME_S)
+        self.assertEqual(self.registrations(agent), 1)
+        self.assertIsNone(command.poll())
+        wait_until(lambda: self.registrations(agent) == 2, 30, "the agent connects with the new certificate")
+        self.assertIn("certificate has expired", agent.output())
+        wait_until(lambda: command.poll() is not None, 20, "the command ends")
+        status = json.loads(self.must("job", "get", "entered", "-o", "json"))["status"]
+        self.assertEqual((status["state"], status["startCount"]), ("JOB_RUNNING", 1))
+
+    def test_a_connection_ends_with_its_certificate(self):
+        token, _ = self.token("files-1", "--uses", "2")
+        joined = self.agent("files-1", token)
+        self.wait_ready("files-1")
+        started = time.monotonic()
+        joined.stop()
+        pem = self.home / "files-1.pem"
+        shutil.copy(self.identity(joined), pem)
+        # Without `join` nobody renews it.
+        agent = self.cluster.add_agent("files-1", tls={"certificate": str(pem), "key": str(pem), "ca": f"{self.home}/ca.pem"})
+        wait_until(lambda: self.registrations(agent) == 2, 20, "the agent has registered")  # one log for both
+        self.assertLess(time.monotonic() - started, LIFETIME_S - 10)
+        wait_until(lambda: self.state_of("files-1") != "NODE_READY", LIFETIME_S + 30, "the node is lost")
+        self.assertGreater(time.monotonic() - started, LIFETIME_S - 2)
+        self.assertIn("certificate has expired", agent.output())
+        # It comes back once there is another one in the file.
+        code, answer = self.answer({"node": "files-1", "token": token.read_text().strip(), "request": self.request()}, None)
+        self.assertEqual(code, 200, answer)
+        (self.home / "next.pem").write_text(answer["certificate"] + (self.home / "r.key").read_text())
+        os.rename(self.home / "next.pem", pem)
+        self.wait_ready("files-1")
 
     def refused_again(self, agent, token):
         """As `agent`, without its certificate."""
@@ -267,12 +320,16 @@ class Join(unittest.TestCase):
 
     def post(self, order, pem):
         """(code, error)"""
+        code, answer = self.answer(order, pem)
+        return code, answer.get("error", "")
+
+    def answer(self, order, pem):
         client = ["--cert", str(pem)] if pem else []
         result = subprocess.run(["curl", "-sS", "--cacert", f"{self.home}/ca.pem", *client, "-d", json.dumps(order), "-w", "\n%{http_code}",
                                  f"{self.url}/v1/node-certificate"], capture_output=True, text=True, timeout=30)
         self.assertEqual(result.returncode, 0, result.stderr)
         body, code = result.stdout.rsplit("\n", 1)
-        return int(code), json.loads(body).get("error", "")
+        return int(code), json.loads(body)
 
     def test_what_is_not_an_order(self):
         for body, code in [("{", 400), ("[]", 400), ('{"node": "Bad_Name"}', 400), ('{"node": "n", "unknown": 1}', 400)]:

@@ -22,7 +22,7 @@ absl::Duration Jittered(absl::Duration wait, Random& random) {
 }  // namespace
 
 absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::string& token_file,
-                                   const AskAuthd& ask, Clock& clock, Random random,
+                                   const Ask& ask, Clock& clock, Random random,
                                    const JoinPause& pause) {
   const absl::Status held = HeldNodeCertificate(settings, clock.Now()).status();
   if (held.ok()) return held;
@@ -45,11 +45,12 @@ absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::stri
   }
 }
 
-CertificateRenewer::CertificateRenewer(JoinSettings settings, std::string token_file, AskAuthd ask,
-                                       Clock& clock, uint64_t seed)
+CertificateRenewer::CertificateRenewer(JoinSettings settings, std::string token_file, Ask ask,
+                                       Clock& clock, uint64_t seed, std::function<void()> renewed)
     : settings_(std::move(settings)),
       token_file_(token_file == "-" ? "" : std::move(token_file)),
       ask_(std::move(ask)),
+      renewed_(std::move(renewed)),
       clock_(clock),
       random_(seed),
       thread_([this] { Run(); }) {}
@@ -91,6 +92,7 @@ void CertificateRenewer::Run() {
     }
     const absl::Status renewed = Renew(now);
     if (renewed.ok()) {
+      renewed_();
       retry = kFirstRenewalRetry;
       jitter = random_.Unit();
       continue;

@@ -25,16 +25,17 @@ using JoinPause = std::function<bool(absl::Duration)>;
 // that the node cannot join, and what to do.
 // The waits are jittered: a cluster that is switched on does not ask in step.
 absl::Status EnsureNodeCertificate(const JoinSettings& settings, const std::string& token_file,
-                                   const AskAuthd& ask, Clock& clock, Random random,
+                                   const Ask& ask, Clock& clock, Random random,
                                    const JoinPause& pause);
 
 // Renews on a thread of its own, until it is destroyed. What fails is logged and tried again, also
 // after the certificate has expired: then with the token of `token_file`, if that is a file.
 class CertificateRenewer {
  public:
-  // `clock` must outlive this.
-  CertificateRenewer(JoinSettings settings, std::string token_file, AskAuthd ask, Clock& clock,
-                     uint64_t seed);
+  // `clock` must outlive this. `renewed` is called on the thread after each renewal.
+  CertificateRenewer(
+      JoinSettings settings, std::string token_file, Ask ask, Clock& clock, uint64_t seed,
+      std::function<void()> renewed = [] {});
   ~CertificateRenewer();
   CertificateRenewer(const CertificateRenewer&) = delete;
   CertificateRenewer& operator=(const CertificateRenewer&) = delete;
@@ -47,7 +48,8 @@ class CertificateRenewer {
 
   const JoinSettings settings_;
   const std::string token_file_;
-  const AskAuthd ask_;
+  const Ask ask_;
+  const std::function<void()> renewed_;
   Clock& clock_;
   Random random_;  // of the thread
   absl::Mutex mutex_;

@@ -1,43 +1,36 @@
 #include "clients/agent/join/node_certificate.h"
 
-#include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "berth/auth/v1/auth.pb.h"
+#include "clients/authd_client/exchange.h"
 #include "clients/cpp/kept_certificate.h"
 #include "support/log.h"
 #include "support/pki/auth_protocol.h"
 #include "support/pki/authority.h"
 #include "support/pki/certificate.h"
 #include "support/pki/join_token.h"
+#include "support/text_file.h"
 
 namespace berth {
 namespace {
 
-constexpr absl::Duration kCallPatience = absl::Seconds(15);  // berth-authd waits for berthd
 constexpr char kRequestBegin[] = "-----BEGIN CERTIFICATE REQUEST-----";
 
 std::string RequestFile(const JoinSettings& settings) {
   return settings.directory + "/request.pem";
 }
 
-std::string TextOfFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 // Of a join that was cut off, or a new one.
 absl::StatusOr<CertificateRequest> FirstRequest(const JoinSettings& settings) {
-  const std::string kept = TextOfFile(RequestFile(settings));
+  const std::string kept = ReadTextFile(RequestFile(settings)).value_or("");
   const size_t at = kept.find(kRequestBegin);
   if (at != std::string::npos && at > 0) {
     return CertificateRequest{.key = kept.substr(0, at), .request = kept.substr(at)};
@@ -49,42 +42,8 @@ absl::StatusOr<CertificateRequest> FirstRequest(const JoinSettings& settings) {
   return made;
 }
 
-absl::Status AuthdError(absl::StatusCode code, const JoinSettings& settings,
-                        absl::string_view what) {
-  return absl::Status(code, absl::StrCat("berth-authd at ", settings.url, ": ", what));
-}
-
-absl::StatusOr<auth::v1::CertificateAnswer> SendOrder(const JoinSettings& settings,
-                                                      const auth::v1::NodeOrder& order,
-                                                      const std::string& client_file,
-                                                      const AskAuthd& ask) {
-  HttpsRequest request;
-  request.url = absl::StrCat(absl::StripSuffix(settings.url, "/"), kNodeCertificatePath);
-  request.content_type = kJsonType;
-  request.client_file = client_file;
-  request.patience = kCallPatience;
-  if (!google::protobuf::util::MessageToJsonString(order, &request.body).ok()) {
-    return absl::InvalidArgumentError("the request for a certificate is not text");
-  }
-  const absl::StatusOr<HttpsAnswer> received =
-      ask(request, HttpsTrust{.file = settings.ca_file, .pem = ""});
-  if (!received.ok()) {
-    return AuthdError(received.status().code(), settings, received.status().message());
-  }
-  auth::v1::CertificateAnswer answer;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;
-  const bool parsed =
-      google::protobuf::util::JsonStringToMessage(received->body, &answer, options).ok();
-  const bool complete = !answer.certificate().empty() && !answer.servers().empty();
-  if (received->code == 200 && parsed && complete) return answer;
-  if (received->code == 200 || !parsed || answer.error().empty()) {
-    return AuthdError(absl::StatusCode::kUnavailable, settings,
-                      absl::StrCat("an answer that is not its own (code ", received->code, ")"));
-  }
-  return AuthdError(
-      answer.retry() ? absl::StatusCode::kUnavailable : absl::StatusCode::kPermissionDenied,
-      settings, answer.error());
+AuthdServer ServerOf(const JoinSettings& settings) {
+  return {.url = settings.url, .ca_file = settings.ca_file};
 }
 
 // "": the certificate is this node's.
@@ -100,7 +59,7 @@ absl::Status Keep(const JoinSettings& settings, const auth::v1::CertificateAnswe
   const absl::StatusOr<CertificateNames> names = ReadCertificateNames(answer.certificate());
   const std::string wrong = names.ok() ? WhyNotOf(*names, settings.node) : "cannot be read";
   if (!wrong.empty()) {
-    return AuthdError(absl::StatusCode::kUnavailable, settings,
+    return AuthdError(absl::StatusCode::kUnavailable, ServerOf(settings),
                       absl::StrCat("the certificate that it gave ", wrong));
   }
   absl::Status status = KeepCertificate(NodeCertificateFiles(settings.directory),
@@ -129,7 +88,7 @@ absl::StatusOr<HeldCertificate> HeldNodeCertificate(const JoinSettings& settings
     return absl::FailedPreconditionError("there is no certificate yet");
   }
   const absl::StatusOr<CertificateNames> names =
-      ReadCertificateNames(TextOfFile(files.certificate));
+      ReadCertificateNames(ReadTextFile(files.certificate).value_or(""));
   if (!names.ok()) return none("cannot be read");
   const std::string wrong = WhyNotOf(*names, settings.node);
   if (!wrong.empty()) return none(wrong);
@@ -146,8 +105,7 @@ absl::Time RenewalTime(const HeldCertificate& held, double jitter) {
   return held.issued + (held.end - held.issued) * (kEarliest + (kLatest - kEarliest) * jitter);
 }
 
-absl::Status JoinWithToken(const JoinSettings& settings, const std::string& token,
-                           const AskAuthd& ask) {
+absl::Status JoinWithToken(const JoinSettings& settings, const std::string& token, const Ask& ask) {
   absl::Status status = PrepareCertificateDirectory(settings.directory);
   if (!status.ok()) return status;
   const absl::StatusOr<CertificateRequest> request = FirstRequest(settings);
@@ -156,7 +114,8 @@ absl::Status JoinWithToken(const JoinSettings& settings, const std::string& toke
   order.set_node(settings.node);
   order.set_token(token);
   order.set_request(request->request);
-  const absl::StatusOr<auth::v1::CertificateAnswer> answer = SendOrder(settings, order, "", ask);
+  const absl::StatusOr<auth::v1::CertificateAnswer> answer =
+      OrderCertificate(ServerOf(settings), kNodeCertificatePath, order, "", ask);
   if (answer.ok()) status = Keep(settings, *answer, request->key);
   if (!answer.ok()) status = answer.status();
   // A key for which there is a certificate, or will be none, is not asked for again.
@@ -164,14 +123,15 @@ absl::Status JoinWithToken(const JoinSettings& settings, const std::string& toke
   return status;
 }
 
-absl::Status RenewNodeCertificate(const JoinSettings& settings, const AskAuthd& ask) {
+absl::Status RenewNodeCertificate(const JoinSettings& settings, const Ask& ask) {
   const absl::StatusOr<CertificateRequest> request = MakeCertificateRequest();
   if (!request.ok()) return request.status();
   auth::v1::NodeOrder order;
   order.set_node(settings.node);
   order.set_request(request->request);
   const absl::StatusOr<auth::v1::CertificateAnswer> answer =
-      SendOrder(settings, order, NodeCertificateFiles(settings.directory).certificate, ask);
+      OrderCertificate(ServerOf(settings), kNodeCertificatePath, order,
+                       NodeCertificateFiles(settings.directory).certificate, ask);
   return answer.ok() ? Keep(settings, *answer, request->key) : answer.status();
 }
 

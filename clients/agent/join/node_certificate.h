@@ -3,13 +3,12 @@
 #ifndef BERTH_CLIENTS_AGENT_JOIN_NODE_CERTIFICATE_H_
 #define BERTH_CLIENTS_AGENT_JOIN_NODE_CERTIFICATE_H_
 
-#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "support/fetch/https_client.h"
+#include "clients/authd_client/ask.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -20,10 +19,6 @@ struct JoinSettings {
   std::string node;       // whose certificate it is
   std::string directory;  // for the agent alone; made if it is missing
 };
-
-// AskHttps, or a test's.
-using AskAuthd = std::function<absl::StatusOr<HttpsAnswer>(const HttpsRequest& request,
-                                                           const HttpsTrust& trust)>;
 
 // The key and its certificate are in one file, so that they are replaced together.
 TlsFiles NodeCertificateFiles(const std::string& directory);
@@ -44,9 +39,8 @@ absl::Time RenewalTime(const HeldCertificate& held, double jitter);
 //
 // A join that was cut off asks with the same key again, also after a restart: it takes no second
 // use of the token.
-absl::Status JoinWithToken(const JoinSettings& settings, const std::string& token,
-                           const AskAuthd& ask);
-absl::Status RenewNodeCertificate(const JoinSettings& settings, const AskAuthd& ask);
+absl::Status JoinWithToken(const JoinSettings& settings, const std::string& token, const Ask& ask);
+absl::Status RenewNodeCertificate(const JoinSettings& settings, const Ask& ask);
 
 // The token in the file, or on standard input for "-". INVALID_ARGUMENT: the file, or what is in
 // it, which the message does not contain.

@@ -2,22 +2,19 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "support/log.h"
 #include "support/pki/auth_protocol.h"
+#include "support/text_file.h"
 
 namespace berth::oidc {
 namespace {
 
 absl::StatusOr<std::string> ReadAuthorities(const std::string& path) {
   if (path.empty()) return "";
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
-  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return ReadConfiguredFile(path);
 }
 
 }  // namespace

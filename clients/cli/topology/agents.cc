@@ -30,7 +30,7 @@ absl::StatusOr<Imported> ReadAgents(const ImportInput& input) {
                                              input.nodes.size(), " nodes report no ",
                                              kSwitchLabel));
   }
-  for (Group& group : GroupByClique(input.nodes, kCliqueLabel, kNvlinkKind))
+  for (NodeGroup& group : GroupByClique(input.nodes, kCliqueLabel, kNvlinkKind))
     imported.groups.push_back(std::move(group));
   return imported;
 }

@@ -81,7 +81,7 @@ class FabricGroups {
   static constexpr size_t kNone = static_cast<size_t>(-1);
   static constexpr int kMaxReportedBreaks = 3;
   struct Tier {
-    Group group;
+    NodeGroup group;
     std::vector<size_t> switches;  // those farthest from the hosts
   };
   // Groups that become one, and the switches that they share.
@@ -251,7 +251,8 @@ class FabricGroups {
     }
     return list;
   }
-  void SetChildren(const std::vector<Tier>& groups, const Together& together, Group* group) const {
+  void SetChildren(const std::vector<Tier>& groups, const Together& together,
+                   NodeGroup* group) const {
     std::map<int64_t, int> speeds;
     for (const size_t g : together.members) {
       group->children.push_back(groups[g].group.id);

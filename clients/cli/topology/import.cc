@@ -23,7 +23,7 @@ void AddMember(Member::Type type, const std::string& name, v1::HyperNodeSpec* sp
   member.set_exact(name);
 }
 
-v1::HyperNode MakeHyperNode(const Group& group, std::string name, const std::string& source,
+v1::HyperNode MakeHyperNode(const NodeGroup& group, std::string name, const std::string& source,
                             const std::map<std::string, std::string>& names) {
   v1::HyperNode hyper_node;
   hyper_node.set_name(std::move(name));
@@ -188,7 +188,7 @@ absl::StatusOr<Imported> ReadTopology(const TopologyFormat& format, const Import
                                       const std::string& kind) {
   absl::StatusOr<Imported> imported = format.read(input);
   if (!imported.ok()) return imported;
-  for (Group& group : imported->groups) {
+  for (NodeGroup& group : imported->groups) {
     if (group.kind.empty()) group.kind = kind.empty() ? format.kind : kind;
   }
   const absl::Status status = MakeTrees(&*imported);
@@ -201,7 +201,7 @@ absl::StatusOr<Imported> ReadTopology(const TopologyFormat& format, const Import
 absl::StatusOr<std::vector<v1::HyperNode>> MakeHyperNodes(
     const Imported& imported, const NamingOptions& options,
     const std::vector<v1::HyperNode>& present) {
-  const std::vector<Group>& groups = imported.groups;
+  const std::vector<NodeGroup>& groups = imported.groups;
   const auto names = NameGroups(groups, OfSource(present, options.source), options.prefix);
   if (!names.ok()) return names.status();
   std::map<std::string, std::map<std::string, std::string>> by_kind;  // id -> name

@@ -53,7 +53,7 @@ absl::StatusOr<Imported> GroupByLabels(const std::vector<LabelledNode>& nodes,
   const absl::Status status = CheckKeys(keys);
   if (!status.ok()) return status;
   const std::vector<std::string> tier_names = TierNames(keys);
-  std::map<std::string, Group> groups;  // by id, the path of values
+  std::map<std::string, NodeGroup> groups;  // by id, the path of values
   std::vector<std::string> left_out;
   for (const LabelledNode& node : nodes) {
     const std::vector<std::string> path = PathOf(node, keys);
@@ -61,7 +61,7 @@ absl::StatusOr<Imported> GroupByLabels(const std::vector<LabelledNode>& nodes,
     std::string above;
     for (size_t i = 0; i < path.size(); ++i) {
       const std::string id = above.empty() ? path[i] : absl::StrCat(above, "/", path[i]);
-      Group& group = groups[id];
+      NodeGroup& group = groups[id];
       group.id = id;
       group.base_name =
           absl::StrJoin(path.begin(), path.begin() + static_cast<ptrdiff_t>(i) + 1, "-");

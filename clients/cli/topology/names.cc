@@ -20,15 +20,15 @@ std::string WithHash(absl::string_view name, absl::string_view hashed) {
   return absl::StrCat(head, "-", ShortHash(hashed));
 }
 
-const std::string& BaseName(const Group& group) {
+const std::string& BaseName(const NodeGroup& group) {
   return group.base_name.empty() ? group.id : group.base_name;
 }
 
-std::string UniqueText(const Group& group) { return absl::StrCat(group.kind, "/", group.id); }
+std::string UniqueText(const NodeGroup& group) { return absl::StrCat(group.kind, "/", group.id); }
 
 class Namer {
  public:
-  Namer(const std::vector<Group>& groups, const std::vector<v1::HyperNode>& present,
+  Namer(const std::vector<NodeGroup>& groups, const std::vector<v1::HyperNode>& present,
         absl::string_view prefix)
       : groups_(groups), present_(present), prefix_(prefix), names_(groups.size()) {}
 
@@ -54,7 +54,7 @@ class Namer {
   }
 
  private:
-  static bool SameTier(const Group& a, const Group& b) {
+  static bool SameTier(const NodeGroup& a, const NodeGroup& b) {
     return a.kind == b.kind && a.tier == b.tier;
   }
 
@@ -99,7 +99,7 @@ class Namer {
   // For one kind and tier (NameGroups, 2).
   void KeepPresentNames(const std::vector<size_t>& opaque) {
     if (opaque.empty()) return;
-    const Group& first = groups_[opaque.front()];
+    const NodeGroup& first = groups_[opaque.front()];
     absl::flat_hash_map<std::string, size_t> holder;  // of each member, among `present_`
     for (size_t p = 0; p < present_.size(); ++p) {
       const v1::HyperNodeSpec& spec = present_[p].spec();
@@ -142,7 +142,7 @@ class Namer {
   }
 
   const std::string network_ = kNetworkKind;
-  const std::vector<Group>& groups_;
+  const std::vector<NodeGroup>& groups_;
   const std::vector<v1::HyperNode>& present_;
   const std::string prefix_;
   std::vector<std::string> names_;  // parallel to groups_; "": not yet
@@ -175,7 +175,7 @@ std::string DnsLabelFrom(absl::string_view text) {
   return label.size() > kMaxLabelBytes ? WithHash(label, text) : label;
 }
 
-absl::StatusOr<std::vector<std::string>> NameGroups(const std::vector<Group>& groups,
+absl::StatusOr<std::vector<std::string>> NameGroups(const std::vector<NodeGroup>& groups,
                                                     const std::vector<v1::HyperNode>& present,
                                                     absl::string_view prefix) {
   return Namer(groups, present, prefix).Run();

@@ -8,15 +8,15 @@
 
 namespace berth {
 
-std::vector<Group> GroupByClique(const std::vector<LabelledNode>& nodes, const std::string& key,
-                                 const std::string& kind) {
+std::vector<NodeGroup> GroupByClique(const std::vector<LabelledNode>& nodes, const std::string& key,
+                                     const std::string& kind) {
   constexpr absl::string_view kNoFabric = "00000000-0000-0000-0000-000000000000";
-  std::map<std::string, Group> groups;
+  std::map<std::string, NodeGroup> groups;
   for (const LabelledNode& node : nodes) {
     const auto found = node.labels.find(key);
     if (found == node.labels.end() || found->second.empty()) continue;
     if (absl::StartsWith(found->second, kNoFabric)) continue;
-    Group& group = groups[found->second];
+    NodeGroup& group = groups[found->second];
     group.kind = kind;
     group.id = found->second;
     group.opaque = true;
@@ -24,7 +24,7 @@ std::vector<Group> GroupByClique(const std::vector<LabelledNode>& nodes, const s
     group.tier_name = "domain";
     group.nodes.push_back(node.name);
   }
-  std::vector<Group> list;
+  std::vector<NodeGroup> list;
   for (auto& [id, group] : groups) list.push_back(std::move(group));
   return list;
 }
@@ -36,7 +36,7 @@ absl::StatusOr<Imported> ReadNvlink(const ImportInput& input) {
   Imported imported;
   imported.groups = GroupByClique(input.nodes, key, "");
   size_t grouped = 0;
-  for (const Group& group : imported.groups) grouped += group.nodes.size();
+  for (const NodeGroup& group : imported.groups) grouped += group.nodes.size();
   if (grouped < input.nodes.size()) {
     imported.warnings.push_back(absl::StrCat(input.nodes.size() - grouped, " of ",
                                              input.nodes.size(), " nodes are in no domain: ", key,

@@ -18,8 +18,8 @@ namespace berth {
 inline constexpr char kCliqueLabel[] = "nvidia.com/gpu.clique";
 
 // Groups of kind `kind` by the label's value.
-std::vector<Group> GroupByClique(const std::vector<LabelledNode>& nodes, const std::string& key,
-                                 const std::string& kind);
+std::vector<NodeGroup> GroupByClique(const std::vector<LabelledNode>& nodes, const std::string& key,
+                                     const std::string& kind);
 
 absl::StatusOr<Imported> ReadNvlink(const ImportInput& input);
 

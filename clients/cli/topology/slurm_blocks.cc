@@ -27,12 +27,12 @@ absl::Status CheckSizes(const std::vector<int64_t>& sizes) {
 }
 
 // Groups `below`, `each` at a time. `factor` is the number of blocks in one group.
-std::vector<Group> Aggregate(const std::vector<Group>& below, size_t each, size_t factor, int tier,
-                             int64_t size) {
-  std::vector<Group> groups;
+std::vector<NodeGroup> Aggregate(const std::vector<NodeGroup>& below, size_t each, size_t factor,
+                                 int tier, int64_t size) {
+  std::vector<NodeGroup> groups;
   for (size_t begin = 0; begin < below.size(); begin += each) {
     const size_t end = std::min(below.size(), begin + each);
-    Group group;
+    NodeGroup group;
     group.opaque = true;
     group.tier = tier;
     group.tier_name = absl::StrCat(kBlockTier, "-", size);
@@ -52,17 +52,17 @@ std::vector<Group> Aggregate(const std::vector<Group>& below, size_t each, size_
 
 }  // namespace
 
-absl::Status AddBlocks(std::vector<Group> blocks, const std::vector<int64_t>& sizes,
+absl::Status AddBlocks(std::vector<NodeGroup> blocks, const std::vector<int64_t>& sizes,
                        Imported* imported) {
   const absl::Status status = CheckSizes(sizes);
   if (!status.ok()) return status;
-  for (Group& block : blocks) {
+  for (NodeGroup& block : blocks) {
     block.tier = 1;
     block.tier_name = kBlockTier;
   }
-  std::vector<Group> below = blocks;
-  const auto keep = [&](std::vector<Group>& groups) {
-    for (Group& group : groups) {
+  std::vector<NodeGroup> below = blocks;
+  const auto keep = [&](std::vector<NodeGroup>& groups) {
+    for (NodeGroup& group : groups) {
       if (group.opaque) group.base_name.clear();  // the id has it, with the factor
       imported->groups.push_back(std::move(group));
     }
@@ -76,7 +76,8 @@ absl::Status AddBlocks(std::vector<Group> blocks, const std::vector<int64_t>& si
     }
     const auto each = static_cast<size_t>(std::min<int64_t>(sizes[i] / sizes[i - 1], kMaxGroups));
     const auto factor = static_cast<size_t>(sizes[i] / sizes[0]);
-    std::vector<Group> groups = Aggregate(below, each, factor, static_cast<int>(i) + 1, sizes[i]);
+    std::vector<NodeGroup> groups =
+        Aggregate(below, each, factor, static_cast<int>(i) + 1, sizes[i]);
     below = groups;
     keep(groups);
   }

@@ -20,7 +20,7 @@ namespace berth {
 // A size larger than all blocks adds nothing and is left out, with a warning. An aggregate has no
 // name in Slurm: it is opaque, named after the first of its blocks by name ("b1-x2").
 // INVALID_ARGUMENT for sizes that do not rise or are not a power of two times the first.
-absl::Status AddBlocks(std::vector<Group> blocks, const std::vector<int64_t>& sizes,
+absl::Status AddBlocks(std::vector<NodeGroup> blocks, const std::vector<int64_t>& sizes,
                        Imported* imported);
 
 }  // namespace berth

@@ -125,8 +125,8 @@ class SlurmConfReader {
   }
 
   void ReadGroup(const std::vector<Setting>& line, const std::vector<std::string>& known,
-                 std::vector<Group>* groups) {
-    Group group;
+                 std::vector<NodeGroup>* groups) {
+    NodeGroup group;
     group.id = line.front().value;
     group.place = {file_, line.front().position};
     if (group.id.empty() || group.id.find_first_of("[],") != std::string::npos)
@@ -153,7 +153,7 @@ class SlurmConfReader {
     }
   }
 
-  void ReadSetting(const Setting& setting, Group* group) {
+  void ReadSetting(const Setting& setting, NodeGroup* group) {
     if (setting.key == "linkspeed") {
       int64_t speed = 0;
       if (!absl::SimpleAtoi(setting.value, &speed) || speed < 0 || speed > kMaxLinkSpeed)
@@ -187,7 +187,7 @@ class SlurmConfReader {
   }
 
   Imported& imported_;
-  std::vector<Group> blocks_;
+  std::vector<NodeGroup> blocks_;
   std::vector<int64_t> sizes_;
   SourcePlace sizes_place_;
   NameLists lists_;

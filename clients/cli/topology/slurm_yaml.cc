@@ -123,7 +123,7 @@ class SlurmYamlReader {
     if (!fields_->IsMap(tree, {"switches"})) return;
     fields_->ForEach(fields_->Get(tree, "switches", true), [&](const YamlNode& node) {
       if (!fields_->IsMap(node, {"switch", "children", "nodes"})) return;
-      Group group = MakeGroup(node, "switch");
+      NodeGroup group = MakeGroup(node, "switch");
       const YamlNode* children = node.Find("children");
       auto names = lists_.Expand(fields_->Text(node, "children", false));
       if (children != nullptr && !names.ok()) fields_->Error(*children, names.status().message());
@@ -139,7 +139,7 @@ class SlurmYamlReader {
       if (!node.is_scalar() || !absl::SimpleAtoi(node.text, &sizes.emplace_back()))
         fields_->Error(node, "expected a number of nodes");
     });
-    std::vector<Group> blocks;
+    std::vector<NodeGroup> blocks;
     fields_->ForEach(fields_->Get(block, "blocks", true), [&](const YamlNode& node) {
       if (fields_->IsMap(node, {"block", "nodes"})) blocks.push_back(MakeGroup(node, "block"));
     });
@@ -147,8 +147,8 @@ class SlurmYamlReader {
     if (!status.ok()) fields_->Error(block, status.message());
   }
 
-  Group MakeGroup(const YamlNode& node, absl::string_view name_key) {
-    Group group;
+  NodeGroup MakeGroup(const YamlNode& node, absl::string_view name_key) {
+    NodeGroup group;
     group.id = fields_->Text(node, name_key, true);
     group.place = fields_->Place(node);
     const YamlNode* nodes = node.Find("nodes");

@@ -32,7 +32,8 @@ struct SourcePlace {
   std::string text() const;
 };
 
-struct Group {
+// Nodes, or smaller groups, that a switch, a block or a label of the source joins.
+struct NodeGroup {
   std::string kind;  // "" = that of the import
   std::string id;    // from the source: unique within a kind, the same in the next run
   // `id` was not chosen as a name of the whole group: it is one of its parts, or a number that may
@@ -48,7 +49,7 @@ struct Group {
 };
 
 struct Imported {
-  std::vector<Group> groups;
+  std::vector<NodeGroup> groups;
   std::vector<std::string> warnings;  // what was left out, and why
 };
 

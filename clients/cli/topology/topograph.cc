@@ -59,7 +59,7 @@ class TopographReader {
     }
     for (size_t i = 0; i < switches.keys.size(); ++i) {
       const YamlNode& body = switches.items[i];
-      Group& group = switches_[switches.keys[i].text];
+      NodeGroup& group = switches_[switches.keys[i].text];
       if (!group.id.empty()) {
         fields_->Error(switches.keys[i],
                        absl::StrCat("\"", group.id, "\" is already defined: ", group.place.text()));
@@ -91,7 +91,7 @@ class TopographReader {
       }
     });
     if (id.empty()) return;
-    Group& leaf = GroupAt(&switches_, id, node);
+    NodeGroup& leaf = GroupAt(&switches_, id, node);
     leaf.nodes.insert(leaf.nodes.end(), nodes.begin(), nodes.end());
     std::map<std::string, std::string> words = fields_->Words(node.Find("labels"));
     for (auto& word : fields_->Words(node.Find("annotations"))) words.insert(word);
@@ -104,7 +104,7 @@ class TopographReader {
 
   void AddToDomain(const std::string& domain, const std::string& sub_domain, const YamlNode& node,
                    const std::vector<std::string>& nodes) {
-    Group* group = &GroupAt(&domains_, domain, node);
+    NodeGroup* group = &GroupAt(&domains_, domain, node);
     group->kind = kNvlinkKind;
     group->tier_name = kDomainTier;
     if (!sub_domain.empty()) {
@@ -137,9 +137,9 @@ class TopographReader {
   }
 
   // The switch of a block, or a domain. Created when first mentioned.
-  Group& GroupAt(std::map<std::string, Group>* groups, const std::string& id,
-                 const YamlNode& node) {
-    Group& group = (*groups)[id];
+  NodeGroup& GroupAt(std::map<std::string, NodeGroup>* groups, const std::string& id,
+                     const YamlNode& node) {
+    NodeGroup& group = (*groups)[id];
     if (group.id.empty()) group.place = fields_->Place(node);
     group.id = id;
     return group;
@@ -152,7 +152,7 @@ class TopographReader {
       for (const std::string& child : group.children) mentioned.emplace_back(child, group.place);
     }
     for (const auto& [id, place] : mentioned) {
-      Group& group = switches_[id];
+      NodeGroup& group = switches_[id];
       if (group.id.empty()) group.place = place;
       group.id = id;
     }
@@ -160,7 +160,7 @@ class TopographReader {
 
   Imported& imported_;
   NameLists lists_;
-  std::map<std::string, Group> switches_, domains_, sub_domains_;  // by id
+  std::map<std::string, NodeGroup> switches_, domains_, sub_domains_;  // by id
   YamlFields* fields_ = nullptr;  // of the document that is read now
 };
 

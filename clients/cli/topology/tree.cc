@@ -15,7 +15,7 @@ constexpr size_t kNone = static_cast<size_t>(-1);
 constexpr size_t kMaxErrorsTold = 20;
 
 // `"s1" (topology.conf:3:1)`.
-std::string Title(const Group& group) {
+std::string Title(const NodeGroup& group) {
   const std::string place = group.place.text();
   return absl::StrCat("\"", group.id, "\"", place.empty() ? "" : " (", place,
                       place.empty() ? "" : ")");
@@ -50,7 +50,7 @@ class Trees {
 
   // In the order of the result, so that no later step depends on that of the source.
   void Index() {
-    std::sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) {
+    std::sort(groups_.begin(), groups_.end(), [](const NodeGroup& a, const NodeGroup& b) {
       return std::tie(a.kind, a.id, a.place.file, a.place.position) <
              std::tie(b.kind, b.id, b.place.file, b.place.position);
     });
@@ -66,7 +66,7 @@ class Trees {
 
   void LinkChildren() {
     for (size_t i = 0; i < groups_.size(); ++i) {
-      Group& group = groups_[i];
+      NodeGroup& group = groups_[i];
       std::sort(group.children.begin(), group.children.end());
       group.children.erase(std::unique(group.children.begin(), group.children.end()),
                            group.children.end());
@@ -129,7 +129,7 @@ class Trees {
       if (--waits_for[parents_[i]] == 0) order_.push_back(parents_[i]);
     }
   }
-  void SetTier(int least, Group* group) {
+  void SetTier(int least, NodeGroup* group) {
     if (group->tier == 0) group->tier = least;
     if (group->tier < least) {
       Error(absl::StrCat(Title(*group), " has tier ", group->tier, " but a child of tier ",
@@ -176,7 +176,7 @@ class Trees {
       if (holds[i] && parents_[i] != kNone) holds[parents_[i]] = true;
     }
     std::vector<std::string> empty;
-    std::vector<Group> kept;
+    std::vector<NodeGroup> kept;
     for (size_t i = 0; i < groups_.size(); ++i) {
       std::vector<std::string>& children = groups_[i].children;
       const auto is_empty = [&](const std::string& id) {
@@ -188,7 +188,7 @@ class Trees {
     for (size_t i = 0; i < groups_.size(); ++i) {
       if (holds[i]) kept.push_back(std::move(groups_[i]));
     }
-    std::stable_sort(kept.begin(), kept.end(), [](const Group& a, const Group& b) {
+    std::stable_sort(kept.begin(), kept.end(), [](const NodeGroup& a, const NodeGroup& b) {
       return std::tie(a.kind, a.tier) < std::tie(b.kind, b.tier);
     });
     groups_ = std::move(kept);
@@ -200,7 +200,7 @@ class Trees {
   void CheckBounds() {
     if (groups_.size() > kMaxGroups)
       Error(absl::StrCat(groups_.size(), " groups are more than the ", kMaxGroups, " allowed"));
-    for (const Group& group : groups_) {
+    for (const NodeGroup& group : groups_) {
       const size_t members = group.nodes.size() + group.children.size();
       if (members <= kMaxGroupMembers) continue;
       Error(absl::StrCat(Title(group), " has ", members, " members, more than the ",
@@ -208,7 +208,7 @@ class Trees {
     }
   }
 
-  std::vector<Group>& groups_;
+  std::vector<NodeGroup>& groups_;
   std::vector<std::string>& warnings_;
   absl::flat_hash_map<Key, size_t> by_id_;
   std::vector<size_t> parents_;  // parallel to groups_; kNone: a root

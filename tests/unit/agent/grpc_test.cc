@@ -34,6 +34,35 @@ using testing::ScriptedServer;
 using testing::StateDirectory;
 using v1::TaskReport;
 
+TEST_CASE("a link changes its channel while a stream is open") {
+  struct Events final : LinkEvents {
+    void OnMessage(uint64_t, v1::ServerMessage message) override {
+      welcomes += message.has_welcome() ? 1 : 0;
+    }
+    void OnDisconnected(uint64_t, const std::string&) override {}
+    std::atomic<int> welcomes = 0;
+  };
+  ScriptedServer server;
+  const auto channel = [&] {
+    return MakeAgentChannels(server.address(), grpc::InsecureChannelCredentials());
+  };
+  Events events;
+  GrpcLink link(channel(), events);
+  v1::AgentMessage hello;
+  hello.mutable_hello()->set_node("n1");
+  for (int i = 1; i <= 50; ++i) {
+    link.Connect();
+    link.Send(hello);
+    for (int j = 0; j < 2000 && events.welcomes < i; ++j) absl::SleepFor(absl::Milliseconds(5));
+    REQUIRE(events.welcomes == i);
+    link.SetChannels(channel());
+    if (i % 2 == 0) link.SetChannels(channel());
+    if (i % 3 != 0) continue;
+    link.Disconnect();
+    absl::SleepFor(absl::Milliseconds(20));  // the stream ends before the next one begins
+  }
+}
+
 TEST_CASE("an agent over a real stream: two-step start, reports, logs") {
   StateDirectory state;
   ScriptedServer server;

@@ -41,11 +41,11 @@ class Joining {
   }
   std::string token_file() const { return directory_ / "token"; }
 
-  AskAuthd Ask() {
+  Ask ask() {
     return [this](const HttpsRequest& request, const HttpsTrust&) { return Answer(request); };
   }
   absl::Status Ensure(const std::string& token_file) {
-    return EnsureNodeCertificate(settings_, token_file, Ask(), clock_, Random(1),
+    return EnsureNodeCertificate(settings_, token_file, ask(), clock_, Random(1),
                                  [this](absl::Duration) { return ++pauses_ < 5; });
   }
   // An error for the next calls.
@@ -193,7 +193,7 @@ TEST_CASE("join: a renewal has a new key, and is asked for with the certificate 
   Joining agent;
   REQUIRE(agent.Ensure(agent.token_file()).ok());
   const std::string before = agent.Pem();
-  REQUIRE(RenewNodeCertificate(agent.settings_, agent.Ask()).ok());
+  REQUIRE(RenewNodeCertificate(agent.settings_, agent.ask()).ok());
   REQUIRE(agent.orders_.size() == 2);
   CHECK(agent.orders_[1].token().empty());
   CHECK(agent.orders_[1].request() != agent.orders_[0].request());
@@ -202,7 +202,7 @@ TEST_CASE("join: a renewal has a new key, and is asked for with the certificate 
   const std::string after = agent.Pem();
   CHECK(after != before);
   agent.Refuse("node \"n1\" is revoked", false, 1);
-  CHECK(absl::IsPermissionDenied(RenewNodeCertificate(agent.settings_, agent.Ask())));
+  CHECK(absl::IsPermissionDenied(RenewNodeCertificate(agent.settings_, agent.ask())));
   CHECK(agent.Pem() == after);
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("join: the renewer renews a certificate that is due, once") {
   agent.clock_.now += absl::Hours(17);
   const std::string before = agent.Pem();
   {
-    CertificateRenewer renewer(agent.settings_, "", agent.Ask(), agent.clock_, 1);
+    CertificateRenewer renewer(agent.settings_, "", agent.ask(), agent.clock_, 1);
     for (int i = 0; i < 200 && agent.Pem() == before; ++i) absl::SleepFor(absl::Milliseconds(20));
   }
   CHECK(agent.Pem() != before);
@@ -234,7 +234,7 @@ TEST_CASE("join: after its certificate has expired, the renewer joins with the t
   agent.clock_.now += absl::Hours(25);
   const std::string before = agent.Pem();
   {
-    CertificateRenewer renewer(agent.settings_, agent.token_file(), agent.Ask(), agent.clock_, 1);
+    CertificateRenewer renewer(agent.settings_, agent.token_file(), agent.ask(), agent.clock_, 1);
     for (int i = 0; i < 200 && agent.Pem() == before; ++i) absl::SleepFor(absl::Milliseconds(20));
   }
   CHECK(agent.Pem() != before);

@@ -13,7 +13,7 @@
 #include "offline/replay/fault_file.h"
 #include "offline/replay/replay_command.h"
 #include "offline/replay/replay_result.h"
-#include "support/yaml_proto.h"
+#include "support/text_file.h"
 
 namespace berth::replay {
 namespace {

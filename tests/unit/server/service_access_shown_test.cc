@@ -300,25 +300,58 @@ TEST_CASE("shown: a watch ends with its certificate, and so do calls over the co
   CHECK(absl::IsUnauthenticated(call));
 }
 
+// A node's agent that has registered.
+struct Registered {
+  Registered(Door& node, const std::string& name) : stream(node.agents->Connect(&context)) {
+    v1::AgentMessage message;
+    message.mutable_hello()->set_node(name);
+    message.mutable_hello()->set_agent_id("a");
+    message.mutable_hello()->set_boot_id("b");
+    message.mutable_hello()->mutable_inventory()->set_cpu_millis(1000);
+    stream->Write(message);
+    v1::ServerMessage answer;
+    welcome = stream->Read(&answer) && answer.has_welcome();
+  }
+  absl::Status End() {
+    v1::ServerMessage answer;
+    while (stream->Read(&answer)) {
+    }
+    return FromGrpcStatus(stream->Finish());
+  }
+
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>> stream;
+  bool welcome = false;
+};
+
 TEST_CASE("shown: an agent is cut off when its node is revoked") {
   AccessWorld world;
   const auto node = world.Node("n1");
-  grpc::ClientContext context;
-  auto stream = node->agents->Connect(&context);
-  v1::AgentMessage message;
-  message.mutable_hello()->set_node("n1");
-  message.mutable_hello()->set_agent_id("a");
-  message.mutable_hello()->set_boot_id("b");
-  message.mutable_hello()->mutable_inventory()->set_cpu_millis(1000);
-  stream->Write(message);
-  v1::ServerMessage answer;
-  REQUIRE(stream->Read(&answer));
+  Registered agent(*node, "n1");
+  REQUIRE(agent.welcome);
   v1::ChangeAccessRequest change;
   change.add_refuse()->set_node("n1");
   REQUIRE(world.Change(world.root(), change).ok());
-  while (stream->Read(&answer)) {
-  }
-  CHECK(absl::IsPermissionDenied(FromGrpcStatus(stream->Finish())));
+  CHECK(absl::IsPermissionDenied(agent.End()));
+}
+
+TEST_CASE("shown: an agent's stream ends with its certificate, and a renewed one goes on") {
+  AccessWorld world;
+  const auto node = world.Node("n1", absl::Seconds(4));
+  Registered agent(*node, "n1");
+  REQUIRE(agent.welcome);
+  const absl::Time begin = absl::Now();
+  const absl::Status end = agent.End();
+  INFO(end);
+  CHECK(absl::IsUnauthenticated(end));
+  CHECK(absl::Now() - begin > absl::Seconds(2));
+  // The connection is still there; the next stream on it ends it, so that the agent connects anew.
+  Registered again(*node, "n1");
+  CHECK_FALSE(again.welcome);
+  CHECK(absl::IsUnavailable(again.End()));
+  const auto renewed = world.Node("n1");
+  Registered after(*renewed, "n1");
+  CHECK(after.welcome);
 }
 
 }  // namespace

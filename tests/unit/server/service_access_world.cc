@@ -153,8 +153,8 @@ std::unique_ptr<Door> AccessWorld::User(const std::string& name,
   return Open(*authority_, {"berth", SpiffeId::Kind::kUser, name}, groups, lifetime);
 }
 
-std::unique_ptr<Door> AccessWorld::Node(const std::string& name) {
-  return Open(*authority_, {"berth", SpiffeId::Kind::kNode, name}, {}, absl::Hours(1));
+std::unique_ptr<Door> AccessWorld::Node(const std::string& name, absl::Duration lifetime) {
+  return Open(*authority_, {"berth", SpiffeId::Kind::kNode, name}, {}, lifetime);
 }
 
 std::unique_ptr<Door> AccessWorld::NodeForTask(const std::string& name, const std::string& task) {

@@ -52,7 +52,7 @@ class AccessWorld {
 
   std::unique_ptr<Door> User(const std::string& name, const std::vector<std::string>& groups = {},
                              absl::Duration lifetime = absl::Hours(1));
-  std::unique_ptr<Door> Node(const std::string& name);
+  std::unique_ptr<Door> Node(const std::string& name, absl::Duration lifetime = absl::Hours(1));
   // Each call of these has the text in its metadata, as the name of a task.
   std::unique_ptr<Door> NodeForTask(const std::string& name, const std::string& task);
   std::unique_ptr<Door> UserForTask(const std::string& name, const std::string& task);

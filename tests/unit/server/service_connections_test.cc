@@ -106,6 +106,21 @@ TEST_CASE("connections: one that is cut is closed, and its address is refused fo
   for (const int fd : {ends[0], ends[1], later}) close(fd);
 }
 
+TEST_CASE("connections: one that ends is closed, and its client may connect again") {
+  Connections connections({.total = 9, .per_address = 9});
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  REQUIRE(connections.Admit(ends[0], Peer("a", 4711), kNow));
+  CHECK_FALSE(connections.End(EndOf(Peer("a", 4712))));
+  CHECK(connections.End(EndOf(Peer("a", 4711))));
+  CHECK_FALSE(connections.End(EndOf(Peer("a", 4711))));
+  char byte = 0;
+  CHECK(read(ends[1], &byte, 1) == 0);
+  const int later = NewSocket();
+  CHECK(connections.Admit(later, Peer("a", 4711), kNow));
+  for (const int fd : {ends[0], ends[1], later}) close(fd);
+}
+
 TEST_CASE("connections: users of this machine share an address, which is not refused") {
   Connections connections({.total = 9, .per_address = 9});
   const int fd = NewSocket();
@@ -121,6 +136,14 @@ TEST_CASE("connections: a client's end is the same, mapped to IPv6 or not") {
   CHECK(EndOf(Address("::ffff:10.1.2.3")) == plain);
   CHECK(TextOf(plain) == "10.1.2.3:0");
   CHECK(TextOf(EndOf(Address("fe80::1"))) == "[fe80::1]:0");
+  for (const char* text : {"10.1.2.3:4711", "[fe80::1]:4711", "[::1]:0"}) {
+    CHECK(TextOf(ParseClientEnd(text)) == text);
+  }
+  CHECK(ParseClientEnd("[::ffff:10.1.2.3]:0") == plain);
+  CHECK(TextOf(ParseClientEnd("[fe80::1%eth0]:7")) == "[fe80::1]:7");
+  for (const char* text : {"", ":", "10.1.2.3", "x:1", "unix:/run/x", "[::1]:x"}) {
+    CHECK(ParseClientEnd(text) == ClientEnd());
+  }
   CHECK(IsLoopback(EndOf(Address("::1"))));
   CHECK_FALSE(IsLoopback(plain));
 }

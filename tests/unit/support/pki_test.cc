@@ -162,7 +162,13 @@ TEST_CASE("pki: requests without proof of the key, and weak keys, are refused") 
       "req -newkey ec -pkeyopt ec_paramgen_curve:secp224r1 -nodes -keyout w.key -out w.csr -subj "
       "/CN=w");
   CHECK(Issue(authority, openssl.Read("w.csr")).status().message() ==
-        "a key on a curve needs P-256, P-384 or Ed25519");
+        "a key on a curve needs P-256, P-384 or Ed25519, by name");
+  // P-256, spelled out: OpenSSL verifies no certificate with such a key.
+  openssl(
+      "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:explicit -nodes "
+      "-keyout e.key -out e.csr -subj /CN=e");
+  CHECK(Issue(authority, openssl.Read("e.csr")).status().message() ==
+        "a key on a curve needs P-256, P-384 or Ed25519, by name");
   CHECK_THAT(std::string(Issue(authority, "nonsense").status().message()),
              Contains("not a request for a certificate"));
   CHECK(Issue(authority, std::string(kMaxRequestBytes + 1, 'a')).status().message() ==

@@ -7,8 +7,8 @@
 namespace berth {
 namespace {
 
-Group Leaf(const std::string& id, const std::vector<std::string>& nodes, bool opaque = false) {
-  Group group;
+NodeGroup Leaf(const std::string& id, const std::vector<std::string>& nodes, bool opaque = false) {
+  NodeGroup group;
   group.kind = kNetworkKind;
   group.id = id;
   group.tier = 1;
@@ -17,7 +17,7 @@ Group Leaf(const std::string& id, const std::vector<std::string>& nodes, bool op
   return group;
 }
 
-std::vector<std::string> Names(const std::vector<Group>& groups, const HyperNodes& present = {},
+std::vector<std::string> Names(const std::vector<NodeGroup>& groups, const HyperNodes& present = {},
                                const std::string& prefix = "") {
   const auto names = NameGroups(groups, present, prefix);
   REQUIRE(names.ok());
@@ -59,7 +59,7 @@ TEST_CASE("colliding names: an exact match with the source stays, others get a h
   CHECK(Names({Leaf("RACK.1", {}), Leaf("Rack_1", {})}) ==
         std::vector<std::string>{"rack-1-" + ShortHash("network/RACK.1"),
                                  "rack-1-" + ShortHash("network/Rack_1")});
-  Group domain = Leaf("rack-1", {});
+  NodeGroup domain = Leaf("rack-1", {});
   domain.kind = kNvlinkKind;
   CHECK(Names({Leaf("rack-1", {}), domain}) ==
         std::vector<std::string>{"rack-1", "rack-1-" + ShortHash("nvlink/rack-1")});
@@ -91,8 +91,8 @@ TEST_CASE("an opaque group keeps the name of the HyperNode that it overlaps most
 }
 
 TEST_CASE("opaque groups of groups keep names by the children's names") {
-  std::vector<Group> groups = {Leaf("a", {"n1"}, true), Leaf("b", {"n2"}, true),
-                               Leaf("z", {}, true)};
+  std::vector<NodeGroup> groups = {Leaf("a", {"n1"}, true), Leaf("b", {"n2"}, true),
+                                   Leaf("z", {}, true)};
   groups[2].tier = 2;
   groups[2].children = {"a", "b"};
   v1::HyperNode above = Present("top", 2, {});
@@ -135,7 +135,7 @@ TEST_CASE("names are folded for people") {
 TEST_CASE("trees have bounds") {
   Imported chain;
   for (int i = 0; i <= kMaxTiers; ++i) {
-    Group& group = chain.groups.emplace_back();
+    NodeGroup& group = chain.groups.emplace_back();
     group.id = absl::StrCat("g", i);
     if (i == 0) group.nodes = {"n"};
     if (i > 0) group.children = {absl::StrCat("g", i - 1)};
@@ -148,7 +148,7 @@ TEST_CASE("trees have bounds") {
   CHECK(MakeTrees(&wide).message() == "\"g\" has 10001 members, more than the 10000 allowed");
   Imported many;
   for (size_t i = 0; i <= kMaxGroups; ++i) {
-    Group& group = many.groups.emplace_back();
+    NodeGroup& group = many.groups.emplace_back();
     group.id = absl::StrCat("g", i);
     group.nodes = {absl::StrCat("n", i)};
   }

@@ -1,4 +1,4 @@
-#include "clients/login/ask.h"
+#include "clients/authd_client/ask.h"
 
 #include <google/protobuf/util/json_util.h>
 

@@ -1,6 +1,6 @@
-// Internal to login: requests whose answers are messages in JSON.
-#ifndef BERTH_CLIENTS_LOGIN_ASK_H_
-#define BERTH_CLIENTS_LOGIN_ASK_H_
+// Requests whose answers are messages in JSON.
+#ifndef BERTH_CLIENTS_AUTHD_CLIENT_ASK_H_
+#define BERTH_CLIENTS_AUTHD_CLIENT_ASK_H_
 
 #include <google/protobuf/message.h>
 
@@ -21,4 +21,4 @@ bool ParseJson(const std::string& text, google::protobuf::Message* message);
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_LOGIN_ASK_H_
+#endif  // BERTH_CLIENTS_AUTHD_CLIENT_ASK_H_
