@@ -10,16 +10,16 @@ double AsNumber(uint64_t value) { return static_cast<double>(value); }
 
 void AddEtcd(const HighAvailability& ha, FamilyList& out) {
   for (const EtcdMemberStatus& member : ha.etcd_members()) {
-    const MetricLabels labels = {{"endpoint", member.endpoint}};
-    out.Gauge("ha_etcd_up", "1: the member of etcd answers.", member.status.ok() ? 1 : 0, labels);
+    out.Gauge("ha_etcd_up", "1: the member of etcd answers.", member.status.ok() ? 1 : 0,
+              {{"endpoint", member.endpoint}});
     if (!member.status.ok()) continue;
     out.Gauge("ha_etcd_database_bytes",
               "Size of the member's database. Its quota is 2 GiB unless configured otherwise.",
-              static_cast<double>(member.bytes), labels);
+              static_cast<double>(member.bytes), {{"endpoint", member.endpoint}});
     out.Gauge("ha_etcd_database_used_bytes", "Of these, in use.",
-              static_cast<double>(member.bytes_in_use), labels);
+              static_cast<double>(member.bytes_in_use), {{"endpoint", member.endpoint}});
     out.Gauge("ha_etcd_problems", "Alarms and other problems that the member reports.",
-              AsNumber(member.errors.size()), labels);
+              AsNumber(member.errors.size()), {{"endpoint", member.endpoint}});
   }
 }
 
@@ -51,11 +51,10 @@ void AddHighAvailability(const HighAvailability& ha, FamilyList& out) {
     newest = std::max(newest, info.record.applied());
   }
   for (const MemberInfo& info : ha.member().members()) {
-    const MetricLabels labels = {{"member", info.name}};
     out.Gauge("ha_member_up", "1: the server was heard of in the last 10 seconds.",
-              info.alive ? 1 : 0, labels);
+              info.alive ? 1 : 0, {{"member", info.name}});
     out.Gauge("ha_member_lag_batches", "Batches that it is behind the one that is furthest.",
-              AsNumber(newest - info.record.applied()), labels);
+              AsNumber(newest - info.record.applied()), {{"member", info.name}});
   }
   out.AddHistogram("ha_confirm_seconds",
                    "Time of the reads of etcd that confirm that this server still leads.",
