@@ -31,7 +31,7 @@ TEST_CASE("a submit goes from a standby to the leader, with one request id") {
   CHECK(requests[0].request_id() == requests[1].request_id());
 }
 
-TEST_CASE("--stale takes the answer of a standby, and says what it is") {
+TEST_CASE("the flag --stale takes the answer of a standby, and says what it is") {
   Cluster c;
   c.cli.script.StandBy(c.other.address(), "41");
   v1::ListJobsResponse jobs;

@@ -47,7 +47,8 @@ TEST_CASE("permit: verbs over the cluster are needed over the cluster, the other
     const auto rpc = static_cast<Rpc>(i);
     const RpcNeed need = NeedOf(rpc);
     INFO(NameOf(rpc));
-    const bool over_cluster = need.over == Over::kCluster || need.over == Over::kOwnNode;
+    const bool over_cluster = need.over == Over::kCluster || need.over == Over::kOwnNode ||
+                              need.over == Over::kServer;
     CHECK(IsOverCluster(need.verb) == over_cluster);
     CHECK_FALSE(need.act.empty());
   }
