@@ -23,10 +23,10 @@ void AddQueueCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
 void AddMemberCommands(CLI::App& cluster, Session& session);  // servers of the cluster
 void AddJoinTokenCommands(CLI::App& node, Session& session);  // node token
-void AddHyperNodeCommands(CLI::App& app, Session& session);  // and topology
+void AddHyperNodeCommands(CLI::App& app, Session& session);   // and topology
 void AddClusterCommands(CLI::App& app, Session& session);
 void AddAccessCommands(CLI::App& app, Session& session);  // and whoami
-void AddLoginCommands(CLI::App& app, Session& session);  // and logout
+void AddLoginCommands(CLI::App& app, Session& session);   // and logout
 void AddAuditCommand(CLI::App& app, Session& session);
 // apply and submit; `command` is what follows "--".
 void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);

@@ -32,13 +32,13 @@ def skip_without_etcd():
 class Etcd(Program):
     """One member. `peers`: name -> peer address of all members."""
 
-    def __init__(self, home, name, client_port, peers):
+    def __init__(self, home, name, client_port, peers, quota=2 << 30):
         self.member, self.address = name, f"127.0.0.1:{client_port}"
         self.data = home / f"etcd-{name}"
         client, peer = f"http://{self.address}", f"http://{peers[name]}"
         super().__init__(f"etcd {name}", [
             ETCD, "--name", name, "--data-dir", str(self.data), "--heartbeat-interval", "50", "--election-timeout",
-            "500", "--pre-vote", "--snapshot-count", "500", "--quota-backend-bytes", str(2 << 30),
+            "500", "--pre-vote", "--snapshot-count", "500", "--quota-backend-bytes", str(quota),
             "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
             "--initial-advertise-peer-urls", peer, "--initial-cluster",
             ",".join(f"{n}=http://{p}" for n, p in peers.items()), "--log-level", "warn"], home / f"etcd-{name}.log")
@@ -104,14 +104,18 @@ class HaClient:
                     self.order.append(self.order.pop(0))
                     time.sleep(0.01)
 
-    def submit(self, *names, queue="default", timeout_s=30):
+    def submit(self, *names, timeout_s=30):
+        return self.call("jobs", "SubmitJobs", self.submission(*names), timeout_s)
+
+    @staticmethod
+    def submission(*names):
         request = job_pb2.SubmitJobsRequest(request_id="submit-" + names[0])
         for name in names:
             job = request.jobs.add(name=name)
-            job.spec.queue = queue
+            job.spec.queue = "default"
             group = job.spec.groups.add(name="main", replicas=1, command=["true"])
             group.resources.cpu_millis = 1000
-        return self.call("jobs", "SubmitJobs", request, timeout_s)
+        return request
 
     def job_names(self):
         names, token = set(), ""
@@ -126,12 +130,12 @@ class HaClient:
 class HaWorld:
     """`relays`: servers reach etcd through relays, by (server, member of etcd)."""
 
-    def __init__(self, servers=2, etcds=3, config=None, relays=False):
+    def __init__(self, servers=2, etcds=3, config=None, relays=False, quota=2 << 30):
         self.cluster = Cluster()  # for its directory, and for agents
         self.home = pathlib.Path(self.cluster.home)
         names = [f"e{i + 1}" for i in range(etcds)]
         peers = {name: f"127.0.0.1:{free_port()}" for name in names}
-        self.etcds = [Etcd(self.home, name, free_port(), peers) for name in names]
+        self.etcds = [Etcd(self.home, name, free_port(), peers, quota) for name in names]
         addresses = [etcd.address for etcd in self.etcds]
         self.relays = {}
         self.servers = []
