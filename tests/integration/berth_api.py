@@ -55,10 +55,13 @@ class Stub:
 
 
 class Api:
-    def __init__(self, address, options=()):
-        self.channel = grpc.insecure_channel(address, options=[
-            ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 200),
-            ("grpc.min_reconnect_backoff_ms", 50), ("grpc.use_local_subchannel_pool", 1), *options])
+    """`credentials`: for TLS."""
+
+    def __init__(self, address, options=(), credentials=None):
+        options = [("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 200),
+                   ("grpc.min_reconnect_backoff_ms", 50), ("grpc.use_local_subchannel_pool", 1), *options]
+        self.channel = (grpc.insecure_channel(address, options) if credentials is None else
+                        grpc.secure_channel(address, credentials, options))
         self.jobs = Stub(self.channel, job_pb2, "JobService")
         self.queues = Stub(self.channel, queue_pb2, "QueueService")
         self.nodes = Stub(self.channel, node_pb2, "NodeService")
