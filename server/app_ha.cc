@@ -40,6 +40,7 @@ void App::Parts::TakeOverRequests(const Batch& batch) {
 void App::Parts::LeadCluster(uint64_t term) {
   const absl::StatusOr<GrantedLease> granted = ReadGrantedLease(*store_);
   if (!granted.ok()) return ExitOnStoreFailure(granted.status());
+  gateway_->TakeOver();
   loop_->AcceptCommands();
   leases_->Start(*granted);
   if (!granted->restored) loop_->ReleasePolicies();

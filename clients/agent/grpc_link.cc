@@ -144,11 +144,10 @@ GrpcLink::GrpcLink(const std::vector<AgentServer>& servers, LinkEvents& events)
 // The channels before are kept until a new one has a call. Otherwise the end of a stream, on one of
 // gRPC's threads, could release the last channel of the process, and gRPC's threads with it.
 void GrpcLink::SetChannels(const std::vector<AgentServer>& servers) {
-  if (before_.empty()) before_ = std::move(servers_);
+  for (Server& server : servers_) before_.push_back(std::move(server));
   servers_.clear();
-  for (const AgentServer& server : servers) {
-    servers_.push_back({server.address, server.channel, v1::AgentService::NewStub(server.channel)});
-  }
+  for (const AgentServer& server : servers)
+    servers_.push_back({server, v1::AgentService::NewStub(server.channel)});
 }
 
 GrpcLink::~GrpcLink() {
@@ -164,7 +163,7 @@ void GrpcLink::Connect() {
   // The logic decides when to try: while the channel backs off by itself, a connect would fail
   // without an attempt.
   const Server& server = servers_[choice_.current()];
-  grpc::experimental::ChannelResetConnectionBackoff(server.channel.get());
+  grpc::experimental::ChannelResetConnectionBackoff(server.at.channel.get());
   connection_ = ++connections_;
   stream_ = Stream::Begin(*server.stub, events_, streams_, connection_);
   before_.clear();
@@ -178,15 +177,21 @@ std::optional<size_t> GrpcLink::Leader() const {
     if (streams_->named_by != connections_) return std::nullopt;
     leader = streams_->leader;
   }
-  const auto found = std::find_if(servers_.begin(), servers_.end(),
-                                  [&](const Server& server) { return server.address == leader; });
+  const auto found = std::find_if(servers_.begin(), servers_.end(), [&](const Server& server) {
+    return server.at.address == leader;
+  });
   if (found == servers_.end()) return std::nullopt;
   return static_cast<size_t>(found - servers_.begin());
 }
 
 bool GrpcLink::Leave() {
-  const Server& left = servers_[choice_.current()];
-  return choice_.Leave(left.channel->GetState(false) == GRPC_CHANNEL_READY, Leader());
+  Server& left = servers_[choice_.current()];
+  const bool answered = left.at.channel->GetState(false) == GRPC_CHANNEL_READY;
+  if (!answered && left.at.renew != nullptr) {
+    const AgentServer renewed = {left.at.address, left.at.renew(), left.at.renew};
+    before_.push_back(std::exchange(left, {renewed, v1::AgentService::NewStub(renewed.channel)}));
+  }
+  return choice_.Leave(answered, Leader());
 }
 
 void GrpcLink::Send(const v1::AgentMessage& message) {
@@ -214,7 +219,6 @@ grpc::ChannelArguments LinkArguments(bool several) {
   if (several) {
     // Also limits how long a connection may take.
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectOfSeveralMs);
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kConnectOfSeveralMs);
   }
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -228,8 +232,13 @@ std::vector<AgentServer> MakeAgentChannels(
   const std::vector<std::string> addresses = ServersOf(servers);
   const grpc::ChannelArguments arguments = LinkArguments(addresses.size() > 1);
   std::vector<AgentServer> made;
-  for (const std::string& address : addresses)
-    made.push_back({address, grpc::CreateCustomChannel(address, credentials, arguments)});
+  for (const std::string& address : addresses) {
+    const auto make = [address, credentials, arguments] {
+      return grpc::CreateCustomChannel(address, credentials, arguments);
+    };
+    made.push_back({address, make(), nullptr});
+    if (addresses.size() > 1) made.back().renew = make;
+  }
   return made;
 }
 

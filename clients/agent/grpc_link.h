@@ -9,6 +9,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ class LinkEvents {
 struct AgentServer {
   std::string address;
   std::shared_ptr<grpc::Channel> channel;
+  // Makes another channel after one without a connection: a channel that has failed to connect
+  // fails the next call too, before it tries again. Null: the channel is kept.
+  std::function<std::shared_ptr<grpc::Channel>()> renew = nullptr;
 };
 
 // All calls, including the destructor, come from one thread at a time.
@@ -59,7 +63,7 @@ class GrpcLink final : public ServerLink {
 
   // Of the server whose turn it is: its place among those given, and its address.
   size_t current() const { return choice_.current(); }
-  const std::string& address() const { return servers_[choice_.current()].address; }
+  const std::string& address() const { return servers_[choice_.current()].at.address; }
 
   // The number of the current connection; 0 = none.
   uint64_t connection() const { return connection_; }
@@ -77,8 +81,7 @@ class GrpcLink final : public ServerLink {
   };
 
   struct Server {
-    std::string address;
-    std::shared_ptr<grpc::Channel> channel;
+    AgentServer at;
     std::unique_ptr<v1::AgentService::Stub> stub;
   };
   std::optional<size_t> Leader() const;
@@ -94,7 +97,8 @@ class GrpcLink final : public ServerLink {
 };
 
 // Channels with keepalive whose connections are not shared with other channels, to each server of
-// the list (support/server_list.h). If there are several, a dead one shows soon.
+// the list (support/server_list.h). If there are several, a dead one shows soon, and each has
+// `renew`.
 std::vector<AgentServer> MakeAgentChannels(
     const std::string& servers, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 // The same for calls of tasks, without connections while there are none.

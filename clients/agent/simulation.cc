@@ -306,8 +306,10 @@ absl::StatusOr<std::unique_ptr<Simulation>> Simulation::Create(
                            : (planned->size() + kNodesPerConnection - 1) / kNodesPerConnection;
   connections = std::min<size_t>(connections, kMaxConnections);
   std::vector<std::vector<AgentServer>> channels;
-  for (size_t i = 0; i < connections; ++i)
+  for (size_t i = 0; i < connections; ++i) {
     channels.push_back(MakeAgentChannels(config.server(), credentials));
+    for (AgentServer& server : channels.back()) server.renew = nullptr;  // nodes share it
+  }
   const uint64_t seed = config.seed() != 0 ? config.seed() : 1;
   const std::string boot_id = NewAgentId();  // no task of an earlier process is running
   for (size_t i = 0; i < kShards; ++i) {

@@ -2,13 +2,11 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "berth/v1/node.grpc.pb.h"
-#include "support/errors.h"
+#include "clients/cpp/client.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -35,13 +33,17 @@ absl::StatusOr<Admit> AdmitByBerthd(const auth::v1::Nodes& config) {
                        .ca = config.tls().ca()};
   const auto credentials = MakeLastingChannelCredentials(files);
   if (!credentials.ok()) return credentials.status();
-  const std::shared_ptr<v1::NodeService::Stub> stub =
-      v1::NodeService::NewStub(grpc::CreateChannel(config.server(), *credentials));
-  return Admit([stub](const v1::AdmitNodeRequest& request) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kAdmissionPatience));
-    v1::AdmitNodeResponse response;
-    return ForNode(FromGrpcStatus(stub->AdmitNode(&context, request, &response)));
+  const ClientOptions options{
+      .server = config.server(), .tls = files, .timeout = kAdmissionPatience};
+  return Admit([options](const v1::AdmitNodeRequest& request) -> absl::Status {
+    const auto client = Client::Connect(options);
+    if (!client.ok()) return absl::UnavailableError(client.status().message());
+    const absl::Time end = absl::Now() + kAdmissionPatience;
+    return ForNode((*client)->CallOnce([&](grpc::ClientContext* context) {
+      context->set_deadline(absl::ToChronoTime(end));
+      v1::AdmitNodeResponse response;
+      return (*client)->stub<v1::NodeService>().AdmitNode(context, request, &response);
+    }));
   });
 }
 

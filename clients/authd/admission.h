@@ -17,7 +17,7 @@ using Admit = std::function<absl::Status(const v1::AdmitNodeRequest& request)>;
 
 inline constexpr absl::Duration kAdmissionPatience = absl::Seconds(8);
 
-// Over a connection that reads its TLS files again when they change. INVALID_ARGUMENT: the files.
+// Over a new connection each time, to the server that leads. INVALID_ARGUMENT: the TLS files.
 absl::StatusOr<Admit> AdmitByBerthd(const auth::v1::Nodes& config);
 
 }  // namespace berth

@@ -6,6 +6,7 @@
 #include "clients/authd/authd_config.h"
 #include "support/config_file.h"
 #include "support/proto_time.h"
+#include "support/server_list.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -35,12 +36,11 @@ void CompleteNodesConfig(auth::v1::Authd* config, std::vector<std::string>* prob
   const absl::Duration lifetime = DurationFrom(nodes->lifetime());
   check(lifetime >= kShortestNodeLifetime && lifetime <= kLongestNodeLifetime, "lifetime",
         "must be 1m..168h");
-  check(!nodes->server().empty() && CheckServerAddress(nodes->server()).ok(), "server",
-        "must be host:port of berthd");
+  check(!nodes->server().empty() && CheckServerList(nodes->server()).ok(), "server",
+        "must be host:port of berthd, or several with commas");
   const config::v1::Tls& tls = nodes->tls();
   const bool none = tls.certificate().empty() && tls.key().empty() && tls.ca().empty();
-  check(!none || IsLoopbackAddress(nodes->server()), "tls",
-        "required unless berthd is on loopback");
+  check(!none || AreLoopback(nodes->server()), "tls", "required unless berthd is on loopback");
   check(none || (IsPath(tls.certificate()) && IsPath(tls.key()) && IsPath(tls.ca())), "tls",
         "must have the absolute paths of certificate, key and ca");
 }

@@ -36,15 +36,18 @@ AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatch
     : loop_(loop),
       leases_(leases),
       dispatcher_(dispatcher),
-      first_job_(
-          loop->Read([](const ClusterState& state, uint64_t) { return state.next_job_id(); })),
       options_(std::move(options)),
       brake_(options_.brake),
       fabric_(options_.fabric_health) {
+  TakeOver();
   dispatcher->SetGateway(this);
   leases->SetOnSilenced([this](NodeId node, uint64_t epoch) {
     Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
   });
+}
+
+void AgentGateway::TakeOver() {
+  first_job_ = loop_->Read([](const ClusterState& state, uint64_t) { return state.next_job_id(); });
 }
 
 SessionId AgentGateway::OnConnect(std::shared_ptr<AgentLink> link) {
@@ -171,7 +174,7 @@ void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1
 // An agent that has not met this server yet knows none of its jobs. Once jobs have taken the uids
 // that an older copy assigns again, the state alone would not show that.
 JobId AgentGateway::FirstUnknown(const ClusterState& state, const std::string& agent_id) const {
-  return known_agents_.contains(agent_id) ? state.next_job_id() : first_job_;
+  return known_agents_.contains(agent_id) ? state.next_job_id() : first_job_.load();
 }
 
 // The session becomes the node's. It may have ended in the meantime: then only the lease counts,

@@ -108,6 +108,10 @@ class AgentGateway {
   // Ends all sessions, including later ones; for the server's shutdown.
   void DisconnectAll(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // This server leads from now on: former leaders assigned all ids of jobs so far. Before the loop
+  // leads.
+  void TakeOver();
+
   // Before the first message.
   void SetLogSink(LogSink* sink) { log_sink_ = sink; }
   void SetExecSink(ExecSink* sink) { exec_sink_ = sink; }
@@ -165,7 +169,7 @@ class AgentGateway {
   Loop* const loop_;
   LeaseKeeper* const leases_;
   Dispatcher* const dispatcher_;
-  const JobId first_job_;                          // first job id that this server may assign
+  std::atomic<JobId> first_job_;                   // first job id that this server may assign
   absl::flat_hash_set<std::string> known_agents_;  // agents that have registered with this server;
                                                    // loop thread
   const AgentGatewayOptions options_;
