@@ -201,6 +201,7 @@ inline absl::Status AdmitNow(const ServiceContext& context, const Call& call) {
 // Puts a call that changes no state into the log, and so into the audit: exec, logs, backup, pause,
 // reload.
 inline void LogCall(const ServiceContext& context, const Call& call) {
+  if (context.leadership != nullptr && !context.loop->leads()) return;  // it is refused
   const absl::Status posted = context.loop->Post(
       [actor = ActorOf(call)](Turn& turn) mutable {
         turn.By(std::move(actor));

@@ -91,6 +91,13 @@ void BenchCluster::WriteRules(const std::vector<std::string>& users) {
         "ChangeAccess");
 }
 
+void BenchCluster::RunServer(const std::string& flag) {
+  Process process({options_.programs + "/berthd", "--config", home_.path() + "/berthd.yaml",
+                   "--data", home_.path() + "/data", flag},
+                  home_.path() + "/berthd.log");
+  while (process.Running()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 void BenchCluster::StartServer() {
   server_ = std::make_unique<Process>(
       std::vector<std::string>{
@@ -101,6 +108,11 @@ void BenchCluster::StartServer() {
 }
 
 void BenchCluster::WaitServer() {
+  WaitStandby();
+  (void)Info();
+}
+
+void BenchCluster::WaitStandby() {
   const auto begin = Clock::now();
   while (!PortAnswers(port_)) {
     if (!server_->Running()) Fail("berthd ended: " + server_->LogTail());
@@ -114,7 +126,6 @@ void BenchCluster::WaitServer() {
   jobs_ = v1::JobService::NewStub(channel_);
   watch_ = v1::WatchService::NewStub(channel_);
   cluster_ = v1::ClusterService::NewStub(channel_);
-  (void)Info();
 }
 
 std::string BenchCluster::NodesYaml(const NodeSet& nodes) const {
@@ -218,6 +229,28 @@ std::vector<v1::SubmitJobsRequest> MakeRequests(const std::string& prefix, const
     *requests.back().add_jobs() = MakeJob(absl::StrCat(prefix, "-", number), queue, gpus);
   }
   return requests;
+}
+
+void RegisterNodes(BenchCluster& cluster, int64_t nodes) {
+  constexpr int64_t kAtOnce = 10'000;
+  for (int64_t done = 0; done < nodes; done += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, nodes - done);
+    cluster.StartNodes({.prefix = absl::StrCat("s", done / kAtOnce, "-n"), .count = count});
+    cluster.WaitNodes(done + count);
+    cluster.KillNodes();
+  }
+}
+
+void FillQueue(BenchCluster& cluster, int64_t jobs) {
+  cluster.CreateQueue("full", /*no_gpus=*/true);
+  int gpus = 1;
+  for (const char* kind : {"a", "b", "c", "d"}) {
+    (void)SendAll(cluster, MakeRequests(kind, "full", jobs / 4, 1'000, gpus), 4, 2);
+    gpus *= 2;
+  }
+  const v1::ClusterInfo info = cluster.Info();
+  const auto pending = info.jobs().find("PENDING");
+  if (pending == info.jobs().end() || pending->second != jobs) Fail("not all jobs are pending");
 }
 
 }  // namespace berth::bench

@@ -50,7 +50,10 @@ class BenchCluster {
 
   // Starts berthd with the same ports and data as before, and returns at once.
   void StartServer();
+  // Runs berthd to its end with one more flag.
+  void RunServer(const std::string& flag);
   void WaitServer();
+  void WaitStandby();  // as WaitServer, for a server that refuses most calls
   void KillServer() { server_.reset(); }
 
   // Starts another berth-agent --simulate; 64 CPUs, 1 TiB and 8 GPUs a node. Returns its number.
@@ -73,6 +76,7 @@ class BenchCluster {
 
   Process& server() { return *server_; }
   v1::JobService::StubInterface& jobs() { return *jobs_; }
+  v1::ClusterService::StubInterface& cluster() { return *cluster_; }
   v1::WatchService::StubInterface& watch() { return *watch_; }
   v1::JobService::Stub& async_jobs() { return *jobs_; }
   // A channel with a separate connection: one gRPC connection is one stream of bytes.
@@ -103,6 +107,14 @@ class BenchCluster {
   std::unique_ptr<v1::WatchService::Stub> watch_;
   std::unique_ptr<v1::ClusterService::Stub> cluster_;
 };
+
+// Registers `nodes` nodes, ten thousand at a time, and disconnects their agents again. The server
+// needs a long lease (kPatient).
+void RegisterNodes(BenchCluster& cluster, int64_t nodes);
+// A long lease: simulated nodes that disconnect after they have registered remain in the state.
+inline constexpr char kPatient[] = "lease: 1h\nheartbeatInterval: 5s\n";
+// `jobs` pending jobs of 1, 2, 4 and 8 GPUs in a queue "full" that may use no GPUs.
+void FillQueue(BenchCluster& cluster, int64_t jobs);
 
 // A job of one task. `gpus` 0 = one CPU only.
 v1::Job MakeJob(std::string name, const std::string& queue, int gpus = 0);

@@ -11,34 +11,6 @@ namespace {
 
 constexpr double kMiB = 1024.0 * 1024.0;
 
-// A long lease: the simulated nodes of these benchmarks disconnect after they have registered, and
-// remain in the state.
-constexpr char kPatient[] = "lease: 1h\nheartbeatInterval: 5s\n";
-
-// Registers `nodes` nodes, ten thousand at a time, and disconnects their agents again.
-void RegisterNodes(BenchCluster& cluster, int64_t nodes) {
-  constexpr int64_t kAtOnce = 10'000;
-  for (int64_t done = 0; done < nodes; done += kAtOnce) {
-    const int64_t count = std::min(kAtOnce, nodes - done);
-    cluster.StartNodes({.prefix = absl::StrCat("s", done / kAtOnce, "-n"), .count = count});
-    cluster.WaitNodes(done + count);
-    cluster.KillNodes();
-  }
-}
-
-// `jobs` pending jobs of 1, 2, 4 and 8 GPUs in a queue that may use no GPUs.
-void FillQueue(BenchCluster& cluster, int64_t jobs) {
-  cluster.CreateQueue("full", /*no_gpus=*/true);
-  int gpus = 1;
-  for (const char* kind : {"a", "b", "c", "d"}) {
-    (void)SendAll(cluster, MakeRequests(kind, "full", jobs / 4, 1'000, gpus), 4, 2);
-    gpus *= 2;
-  }
-  const v1::ClusterInfo info = cluster.Info();
-  const auto pending = info.jobs().find("PENDING");
-  if (pending == info.jobs().end() || pending->second != jobs) Fail("not all jobs are pending");
-}
-
 struct Recovery {
   double first_decision_s = 0;
   double answering_s = 0;
