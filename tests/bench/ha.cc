@@ -30,7 +30,8 @@ class EtcdCluster {
       const std::string client = absl::StrCat("http://127.0.0.1:", clients[i]);
       const std::string peer = absl::StrCat("http://127.0.0.1:", peers[i]);
       members_.push_back(
-          std::make_unique<Process>(std::vector<std::string>{"etcd",
+          std::make_unique<Process>(std::vector<std::string>{"/usr/bin/env",
+                                                             "etcd",
                                                              "--name",
                                                              absl::StrCat("e", i),
                                                              "--data-dir",
