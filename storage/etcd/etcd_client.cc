@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -24,10 +23,11 @@ constexpr int kMaxAnswer = 64 << 20;
 constexpr int kReconnectMs = 100, kMaxReconnectMs = 1000;
 // A connection to a machine that is gone without a word ends. etcd allows a ping each 5 s.
 constexpr int kKeepaliveMs = 10'000, kKeepaliveTimeoutMs = 2000;
+constexpr absl::Duration kPatience = absl::Milliseconds(100);  // with an endpoint that failed
 constexpr absl::Duration kDefragmentDeadline = absl::Minutes(5);
 
-void Prepare(grpc::ClientContext& context, absl::Duration deadline, bool needs_leader) {
-  context.set_deadline(absl::ToChronoTime(absl::Now() + deadline));
+void Prepare(grpc::ClientContext& context, absl::Time deadline, bool needs_leader) {
+  context.set_deadline(absl::ToChronoTime(deadline));
   // A member that is cut off from the others refuses at once.
   if (needs_leader) context.AddMetadata("hasleader", "true");
 }
@@ -41,6 +41,22 @@ grpc::ChannelArguments Arguments() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   return arguments;
+}
+
+// Whether there is a connection, after waiting for one. Without waiting none would ever be made in
+// a process where nothing else waits on gRPC: calls fail at once while there is none, and
+// connections get on only while something waits.
+bool AwaitConnection(grpc::Channel& channel, absl::Time deadline) {
+  grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+  // It stays in this state during further attempts.
+  const bool failed_before = state == GRPC_CHANNEL_TRANSIENT_FAILURE;
+  if (failed_before) deadline = std::min(deadline, absl::Now() + kPatience);
+  while (state != GRPC_CHANNEL_READY) {
+    if (!failed_before && state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
+    if (!channel.WaitForStateChange(state, absl::ToChronoTime(deadline))) return false;
+    state = channel.GetState(/*try_to_connect=*/true);
+  }
+  return true;
 }
 
 // HOST:PORT of an endpoint.
@@ -68,6 +84,7 @@ class EtcdClient::Impl {
  public:
   struct Endpoint {
     std::string address;  // as configured
+    std::shared_ptr<grpc::Channel> channel;
     std::unique_ptr<pb::KV::Stub> kv;
     std::unique_ptr<pb::Maintenance::Stub> maintenance;
     std::unique_ptr<pb::Cluster::Stub> cluster;
@@ -105,16 +122,11 @@ class EtcdClient::Impl {
 
  private:
   using Results = std::vector<absl::StatusOr<KvResult>>;
-  // What became of calls at one endpoint.
-  struct Outcome {
-    std::vector<size_t> not_sent;
-    bool unreachable = false;  // some found no connection
-    bool unanswered = false;   // some are in doubt
-    bool refused = false;      // some were answered with an error
-    bool failed() const { return unreachable || unanswered || refused; }
-  };
   class Pipeline;
 
+  static absl::Status CannotConnect(const Endpoint& endpoint) {
+    return absl::UnavailableError(absl::StrCat("etcd at ", endpoint.address, ": cannot connect"));
+  }
   // The endpoint has not answered: begins with the next one from now on.
   void TurnFrom(size_t index) {
     size_t expected = index;
@@ -138,6 +150,7 @@ absl::Status EtcdClient::Impl::Connect() {
     if (!target.ok()) return target.status();
     const auto channel = grpc::CreateCustomChannel(*target, *credentials, Arguments());
     endpoints_.push_back({.address = address,
+                          .channel = channel,
                           .kv = pb::KV::NewStub(channel),
                           .maintenance = pb::Maintenance::NewStub(channel),
                           .cluster = pb::Cluster::NewStub(channel)});
@@ -172,13 +185,20 @@ absl::Status EtcdClient::Impl::Ask(absl::Duration deadline, bool needs_leader, b
   absl::Status status;
   for (size_t i = 0; i < endpoints_.size(); ++i) {
     const size_t index = (first + i) % endpoints_.size();
-    grpc::ClientContext context;
-    Prepare(context, deadline, needs_leader);
-    const grpc::Status done = call(endpoints_[index], context);
-    status = StatusFromEtcd(done, endpoints_[index].address);
-    if (!IsNoAnswer(status)) return status;
+    const Endpoint& endpoint = endpoints_[index];
+    const absl::Time end = absl::Now() + deadline;
+    // A read is sent anyway: its error has the reason.
+    const bool send = AwaitConnection(*endpoint.channel, end) || repeatable;
+    if (send) {
+      grpc::ClientContext context;
+      Prepare(context, end, needs_leader);
+      status = StatusFromEtcd(call(endpoint, context), endpoint.address);
+      if (!IsNoAnswer(status)) return status;
+    } else {
+      status = CannotConnect(endpoint);
+    }
     TurnFrom(index);
-    if (!repeatable && !WasNotSent(done)) return status;
+    if (send && !repeatable) return status;
   }
   return status;
 }
@@ -208,14 +228,11 @@ class EtcdClient::Impl::Pipeline {
         results_(*results),
         least_(impl->revision()) {}
 
-  // Those of `indices`, until one fails.
-  Outcome Run(absl::Span<const size_t> indices, size_t in_flight) {
+  // Until one fails. False: some were not answered.
+  bool Run(size_t in_flight) {
     size_t next = 0, open = 0;
-    while (open > 0 || (next < indices.size() && !outcome_.failed())) {
-      while (next < indices.size() && open < in_flight && !outcome_.failed()) {
-        Send(indices[next++]);
-        ++open;
-      }
+    while (open > 0 || (next < txns_.size() && !failed_)) {
+      for (; next < txns_.size() && open < in_flight && !failed_; ++next, ++open) Send(next);
       void* tag = nullptr;
       bool ok = false;
       if (!queue_.Next(&tag, &ok)) break;
@@ -223,10 +240,8 @@ class EtcdClient::Impl::Pipeline {
       const std::unique_ptr<Sent> sent(static_cast<Sent*>(tag));
       Finish(*sent);
     }
-    outcome_.not_sent.insert(outcome_.not_sent.end(),
-                             indices.begin() + static_cast<ptrdiff_t>(next), indices.end());
     queue_.Shutdown();
-    return std::move(outcome_);
+    return !unanswered_;
   }
 
  private:
@@ -240,30 +255,24 @@ class EtcdClient::Impl::Pipeline {
 
   void Send(size_t index) {
     auto* sent = new Sent{.index = index};  // Run's when the queue returns it
-    Prepare(sent->context, impl_.options_.write_deadline, !txns_[index].stale);
-    sent->reader = endpoint_.kv->AsyncTxn(&sent->context, EtcdRequest(txns_[index]), &queue_);
+    const KvTxn& txn = txns_[index];
+    Prepare(sent->context, absl::Now() + impl_.options_.write_deadline, !txn.stale);
+    sent->reader = endpoint_.kv->AsyncTxn(&sent->context, EtcdRequest(txn), &queue_);
     sent->reader->Finish(&sent->response, &sent->status, sent);
   }
 
   void Finish(Sent& sent) {
+    const KvTxn& txn = txns_[sent.index];
     absl::Status status = StatusFromEtcd(sent.status, endpoint_.address);
-    if (IsNoAnswer(status)) {
-      results_[sent.index] = status;
-      const bool not_sent = WasNotSent(sent.status);
-      if (not_sent) outcome_.not_sent.push_back(sent.index);
-      (not_sent ? outcome_.unreachable : outcome_.unanswered) = true;
-      return;
-    }
-    if (status.ok()) {
-      status = impl_.Check(sent.response.header(), txns_[sent.index].stale ? 0 : least_);
-    }
+    unanswered_ |= IsNoAnswer(status);
+    if (status.ok()) status = impl_.Check(sent.response.header(), txn.stale ? 0 : least_);
     absl::StatusOr<KvResult>& result = results_[sent.index];
     if (status.ok()) {
-      result = ResultFrom(txns_[sent.index], sent.response);
+      result = ResultFrom(txn, sent.response);
     } else {
       result = status;
     }
-    outcome_.refused |= !result.ok();
+    failed_ |= !result.ok();
   }
 
   Impl& impl_;
@@ -272,7 +281,7 @@ class EtcdClient::Impl::Pipeline {
   Results& results_;
   const int64_t least_;
   grpc::CompletionQueue queue_;
-  Outcome outcome_;
+  bool failed_ = false, unanswered_ = false;
 };
 
 std::vector<absl::StatusOr<KvResult>> EtcdClient::Impl::CommitAll(absl::Span<const KvTxn> txns,
@@ -284,16 +293,18 @@ std::vector<absl::StatusOr<KvResult>> EtcdClient::Impl::CommitAll(absl::Span<con
     results[i] = std::move(valid);
     return results;
   }
-  std::vector<size_t> left(txns.size());
-  std::iota(left.begin(), left.end(), size_t{0});
   const size_t first = current_.load();
-  for (size_t i = 0; i < endpoints_.size() && !left.empty(); ++i) {
+  for (size_t i = 0; i < endpoints_.size(); ++i) {
     const size_t index = (first + i) % endpoints_.size();
-    Pipeline pipeline(this, &endpoints_[index], txns, &results);
-    Outcome outcome = pipeline.Run(left, std::max<size_t>(in_flight, 1));
-    if (outcome.unanswered || outcome.unreachable) TurnFrom(index);
-    if (outcome.unanswered || outcome.refused) break;
-    left = std::move(outcome.not_sent);
+    const Endpoint& endpoint = endpoints_[index];
+    if (!AwaitConnection(*endpoint.channel, absl::Now() + options_.write_deadline)) {
+      TurnFrom(index);
+      if (!txns.empty()) results[0] = CannotConnect(endpoint);
+      continue;
+    }
+    Pipeline pipeline(this, &endpoint, txns, &results);
+    if (!pipeline.Run(std::max<size_t>(in_flight, 1))) TurnFrom(index);
+    break;
   }
   return results;
 }
@@ -341,8 +352,10 @@ std::vector<EtcdMemberStatus> EtcdClient::Members() {
   for (const Impl::Endpoint& endpoint : impl_->endpoints()) {
     EtcdMemberStatus& member = members.emplace_back();
     member.endpoint = endpoint.address;
+    const absl::Time deadline = absl::Now() + impl_->options().deadline;
+    AwaitConnection(*endpoint.channel, deadline);  // if not, the call says why
     grpc::ClientContext context;
-    Prepare(context, impl_->options().deadline, false);
+    Prepare(context, deadline, false);
     pb::StatusResponse response;
     member.status =
         StatusFromEtcd(endpoint.maintenance->Status(&context, {}, &response), endpoint.address);
@@ -420,8 +433,9 @@ absl::Status EtcdClient::DisarmNoSpace() {
 absl::Status EtcdClient::Defragment(const std::string& address) {
   for (const Impl::Endpoint& endpoint : impl_->endpoints()) {
     if (endpoint.address != address) continue;
+    AwaitConnection(*endpoint.channel, absl::Now() + impl_->options().deadline);
     grpc::ClientContext context;
-    Prepare(context, kDefragmentDeadline, false);
+    Prepare(context, absl::Now() + kDefragmentDeadline, false);
     pb::DefragmentResponse response;
     return StatusFromEtcd(endpoint.maintenance->Defragment(&context, {}, &response), address);
   }

@@ -134,11 +134,4 @@ bool IsNoAnswer(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// These texts are those of gRPC's client; etcd's own begin with "etcdserver".
-bool WasNotSent(const grpc::Status& status) {
-  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         (absl::StartsWith(status.error_message(), "failed to connect to all addresses") ||
-          absl::StartsWith(status.error_message(), "DNS resolution failed"));
-}
-
 }  // namespace berth

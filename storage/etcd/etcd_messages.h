@@ -25,9 +25,6 @@ absl::Status StatusFromEtcd(const grpc::Status& status, const std::string& endpo
 // UNAVAILABLE or DEADLINE_EXCEEDED.
 bool IsNoAnswer(const absl::Status& status);
 
-// The call ended before there was a connection to send it on, so it did nothing.
-bool WasNotSent(const grpc::Status& status);
-
 }  // namespace berth
 
 #endif  // BERTH_STORAGE_ETCD_ETCD_MESSAGES_H_
