@@ -21,7 +21,7 @@
 #include "tests/simulation/dice.h"
 #include "tests/simulation/ha/history.h"
 #include "tests/simulation/ha/host.h"
-#include "tests/simulation/ha/simulated_etcd.h"
+#include "tests/simulation/etcd/simulated_etcd.h"
 #include "tests/simulation/scheduler.h"
 
 namespace berth::simulation {
