@@ -249,6 +249,26 @@ TEST_CASE("etcd client: an etcd that is stopped costs the deadline") {
   CHECK(Connect(OptionsFor(etcd))->Commit(Do({Get("a")})).ok());
 }
 
+TEST_CASE("etcd client: an etcd that comes back is found again") {
+  if (!EtcdCluster::Available()) return;
+  EtcdCluster etcd;
+  EtcdOptions options = OptionsFor(etcd);
+  const auto client = Connect(options);
+  REQUIRE(client->Commit(Do({Put("a", "1")})).ok());
+  etcd.Kill(0);
+  for (int i = 0; i < 5; ++i) {
+    CHECK(absl::IsUnavailable(client->Commit(Do({Put("a", "2")})).status()));
+    CHECK(absl::IsUnavailable(client->CommitAll({Do({Put("a", "2")})}, 1)[0].status()));
+  }
+  etcd.Start(0);
+  absl::StatusOr<KvResult> read = absl::UnknownError("");
+  for (const absl::Time end = absl::Now() + absl::Seconds(10); !read.ok() && absl::Now() < end;) {
+    read = client->Commit(Do({Get("a")}));
+  }
+  REQUIRE(read.ok());
+  CHECK(Shown(*read) == Texts{"a=1"});
+}
+
 TEST_CASE("etcd client: one of three members is killed") {
   if (!EtcdCluster::Available()) return;
   EtcdCluster etcd({.members = 3});
