@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/match.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "etcd/etcd.grpc.pb.h"
-#include "support/errors.h"
+#include "storage/etcd/etcd_messages.h"
 
 namespace berth {
 namespace {
@@ -20,102 +21,61 @@ namespace pb = etcdserverpb;
 
 constexpr int kMaxAnswer = 64 << 20;
 constexpr int kReconnectMs = 100, kMaxReconnectMs = 1000;
+// A connection to a machine that is gone without a word ends. etcd allows a ping each 5 s.
+constexpr int kKeepaliveMs = 10'000, kKeepaliveTimeoutMs = 2000;
+constexpr absl::Duration kPatience = absl::Milliseconds(100);  // with an endpoint that failed
 constexpr absl::Duration kDefragmentDeadline = absl::Minutes(5);
 
-// ---- Messages
-
-void Convert(const KvOp& op, bool stale, pb::RequestOp* out) {
-  switch (op.kind) {
-    case KvOp::Kind::kGet: {
-      pb::RangeRequest* range = out->mutable_request_range();
-      range->set_key(op.key);
-      range->set_range_end(op.end);
-      range->set_limit(op.limit);
-      range->set_serializable(stale);
-      return;
-    }
-    case KvOp::Kind::kPut:
-      out->mutable_request_put()->set_key(op.key);
-      out->mutable_request_put()->set_value(op.value);
-      return;
-    case KvOp::Kind::kDelete:
-      out->mutable_request_delete_range()->set_key(op.key);
-      out->mutable_request_delete_range()->set_range_end(op.end);
-      return;
-  }
-}
-
-pb::TxnRequest Convert(const KvTxn& txn) {
-  pb::TxnRequest request;
-  for (const KvCompare& compare : txn.compares) {
-    pb::Compare* out = request.add_compare();
-    out->set_key(compare.key);
-    if (compare.field == KvCompare::Field::kCreateRevision) {
-      out->set_target(pb::Compare::CREATE);
-      out->set_create_revision(compare.revision);
-    } else {
-      out->set_target(pb::Compare::MOD);
-      out->set_mod_revision(compare.revision);
-    }
-  }
-  for (const KvOp& op : txn.then) Convert(op, txn.stale, request.add_success());
-  for (const KvOp& op : txn.otherwise) Convert(op, txn.stale, request.add_failure());
-  return request;
-}
-
-KvResult Convert(pb::TxnResponse& response) {
-  KvResult result{.held = response.succeeded(), .revision = response.header().revision()};
-  for (pb::ResponseOp& op : *response.mutable_responses()) {
-    std::vector<KvItem>& items = result.items.emplace_back();
-    if (!op.has_response_range()) continue;
-    for (pb::KeyValue& item : *op.mutable_response_range()->mutable_kvs()) {
-      items.push_back({.key = std::move(*item.mutable_key()),
-                       .value = std::move(*item.mutable_value()),
-                       .create_revision = item.create_revision(),
-                       .mod_revision = item.mod_revision()});
-    }
-  }
-  return result;
-}
-
-// As Kv describes them.
-absl::Status Convert(const grpc::Status& status, const std::string& endpoint) {
-  if (status.ok()) return absl::OkStatus();
-  const std::string text = absl::StrCat("etcd at ", endpoint, ": ", status.error_message());
-  switch (status.error_code()) {
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      if (absl::StrContains(text, "space exceeded")) return absl::ResourceExhaustedError(text);
-      if (absl::StrContains(text, "too many requests")) return absl::UnavailableError(text);
-      return absl::InvalidArgumentError(text);
-    case grpc::StatusCode::INVALID_ARGUMENT:
-    case grpc::StatusCode::OUT_OF_RANGE:
-      return absl::InvalidArgumentError(text);
-    case grpc::StatusCode::PERMISSION_DENIED:
-    case grpc::StatusCode::UNAUTHENTICATED:
-      return absl::PermissionDeniedError(text);
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return absl::FailedPreconditionError(text);
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return absl::DeadlineExceededError(text);
-    default:
-      return absl::UnavailableError(text);
-  }
-}
-
-bool NoAnswer(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
-bool WritesNothing(const KvTxn& txn) {
-  const auto reads = [](const KvOp& op) { return op.kind == KvOp::Kind::kGet; };
-  return std::all_of(txn.then.begin(), txn.then.end(), reads) &&
-         std::all_of(txn.otherwise.begin(), txn.otherwise.end(), reads);
-}
-
-void Prepare(grpc::ClientContext& context, absl::Duration deadline, bool needs_leader) {
-  context.set_deadline(absl::ToChronoTime(absl::Now() + deadline));
+void Prepare(grpc::ClientContext& context, absl::Time deadline, bool needs_leader) {
+  context.set_deadline(absl::ToChronoTime(deadline));
   // A member that is cut off from the others refuses at once.
   if (needs_leader) context.AddMetadata("hasleader", "true");
+}
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxAnswer);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  return arguments;
+}
+
+// Whether there is a connection, after waiting for one. Without waiting none would ever be made in
+// a process where nothing else waits on gRPC: calls fail at once while there is none, and
+// connections get on only while something waits.
+bool AwaitConnection(grpc::Channel& channel, absl::Time deadline) {
+  grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+  // It stays in this state during further attempts.
+  const bool failed_before = state == GRPC_CHANNEL_TRANSIENT_FAILURE;
+  if (failed_before) deadline = std::min(deadline, absl::Now() + kPatience);
+  while (state != GRPC_CHANNEL_READY) {
+    if (!failed_before && state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
+    if (!channel.WaitForStateChange(state, absl::ToChronoTime(deadline))) return false;
+    state = channel.GetState(/*try_to_connect=*/true);
+  }
+  return true;
+}
+
+// HOST:PORT of an endpoint.
+absl::StatusOr<std::string> Target(absl::string_view endpoint, bool tls) {
+  absl::string_view rest = endpoint;
+  if (absl::ConsumePrefix(&rest, "http://") && tls) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "etcd's endpoint ", endpoint, " is plain text, but TLS files are given: use https://"));
+  }
+  if (absl::ConsumePrefix(&rest, "https://") && !tls) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("etcd's endpoint ", endpoint, " needs TLS files"));
+  }
+  absl::ConsumeSuffix(&rest, "/");
+  if (rest.empty() || rest.find('/') != absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("etcd's endpoint \"", endpoint, "\" is not HOST:PORT"));
+  }
+  return std::string(rest);
 }
 
 }  // namespace
@@ -123,9 +83,11 @@ void Prepare(grpc::ClientContext& context, absl::Duration deadline, bool needs_l
 class EtcdClient::Impl {
  public:
   struct Endpoint {
-    std::string address;
+    std::string address;  // as configured
+    std::shared_ptr<grpc::Channel> channel;
     std::unique_ptr<pb::KV::Stub> kv;
     std::unique_ptr<pb::Maintenance::Stub> maintenance;
+    std::unique_ptr<pb::Cluster::Stub> cluster;
   };
 
   explicit Impl(EtcdOptions options)
@@ -135,26 +97,47 @@ class EtcdClient::Impl {
 
   absl::Status Connect();
 
-  // The endpoint to ask, and for TurnFrom.
-  size_t current() const { return current_.load() % endpoints_.size(); }
-  // The endpoint has not answered: asks the next one from now on.
+  // Asks the endpoints in turn, beginning with the one that answered last, until one answers. One
+  // that is not `repeatable` goes on only if it was not sent.
+  using Call = absl::FunctionRef<grpc::Status(const Endpoint&, grpc::ClientContext&)>;
+  absl::Status Ask(absl::Duration deadline, bool needs_leader, bool repeatable, Call call);
+
+  absl::StatusOr<KvResult> Commit(const KvTxn& txn);
+  std::vector<absl::StatusOr<KvResult>> CommitAll(absl::Span<const KvTxn> txns, size_t in_flight);
+
+  // Whether this is the etcd of before, and it knows what was seen up to `least`.
+  absl::Status Check(const pb::ResponseHeader& header, int64_t least) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  uint64_t cluster() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return cluster_;
+  }
+  int64_t revision() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return revision_;
+  }
+
+  const EtcdOptions& options() const { return options_; }
+  const std::vector<Endpoint>& endpoints() const { return endpoints_; }
+
+ private:
+  using Results = std::vector<absl::StatusOr<KvResult>>;
+  class Pipeline;
+
+  static absl::Status CannotConnect(const Endpoint& endpoint) {
+    return absl::UnavailableError(absl::StrCat("etcd at ", endpoint.address, ": cannot connect"));
+  }
+  // The endpoint has not answered: begins with the next one from now on.
   void TurnFrom(size_t index) {
     size_t expected = index;
     current_.compare_exchange_strong(expected, (index + 1) % endpoints_.size());
   }
-  // Whether it is the etcd of before.
-  absl::Status Check(const pb::ResponseHeader& header) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<KvResult> CommitAt(size_t index, const KvTxn& txn);
-  std::vector<absl::StatusOr<KvResult>> CommitAllAt(size_t index, absl::Span<const KvTxn> txns,
-                                                    size_t in_flight);
 
   const EtcdOptions options_;
   std::vector<Endpoint> endpoints_;
   mutable absl::Mutex mutex_;
   uint64_t cluster_ ABSL_GUARDED_BY(mutex_);
   int64_t revision_ ABSL_GUARDED_BY(mutex_);
-
- private:
   std::atomic<size_t> current_{0};
 };
 
@@ -163,79 +146,166 @@ absl::Status EtcdClient::Impl::Connect() {
   const auto credentials = MakeLastingChannelCredentials(options_.tls);
   if (!credentials.ok()) return credentials.status();
   for (const std::string& address : options_.endpoints) {
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(kMaxAnswer);
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
-    const auto channel = grpc::CreateCustomChannel(address, *credentials, arguments);
+    const absl::StatusOr<std::string> target = Target(address, !options_.tls.empty());
+    if (!target.ok()) return target.status();
+    const auto channel = grpc::CreateCustomChannel(*target, *credentials, Arguments());
     endpoints_.push_back({.address = address,
+                          .channel = channel,
                           .kv = pb::KV::NewStub(channel),
-                          .maintenance = pb::Maintenance::NewStub(channel)});
+                          .maintenance = pb::Maintenance::NewStub(channel),
+                          .cluster = pb::Cluster::NewStub(channel)});
   }
   return absl::OkStatus();
 }
 
-absl::Status EtcdClient::Impl::Check(const pb::ResponseHeader& header) {
+absl::Status EtcdClient::Impl::Check(const pb::ResponseHeader& header, int64_t least) {
+  if (header.cluster_id() == 0 || header.revision() <= 0) {
+    return absl::FailedPreconditionError("this is not an etcd: its answer has no header");
+  }
   absl::MutexLock lock(&mutex_);
   if (cluster_ == 0) cluster_ = header.cluster_id();
-  if (cluster_ == header.cluster_id()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("this is another etcd than before: cluster ",
-                                                    absl::Hex(header.cluster_id()), ", not ",
-                                                    absl::Hex(cluster_)));
+  if (cluster_ != header.cluster_id()) {
+    return absl::FailedPreconditionError(absl::StrCat("this is another etcd than before: cluster ",
+                                                      absl::Hex(header.cluster_id()), ", not ",
+                                                      absl::Hex(cluster_)));
+  }
+  if (header.revision() < least) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("etcd is at revision ", header.revision(), " but was at ", least,
+                     ": it was restored from an older snapshot, and what was acknowledged since "
+                     "may be missing"));
+  }
+  revision_ = std::max(revision_, header.revision());
+  return absl::OkStatus();
 }
 
-absl::StatusOr<KvResult> EtcdClient::Impl::CommitAt(size_t index, const KvTxn& txn) {
-  const Endpoint& endpoint = endpoints_[index];
-  grpc::ClientContext context;
-  Prepare(context, options_.deadline, !txn.stale);
+absl::Status EtcdClient::Impl::Ask(absl::Duration deadline, bool needs_leader, bool repeatable,
+                                   Call call) {
+  const size_t first = current_.load();
+  absl::Status status;
+  for (size_t i = 0; i < endpoints_.size(); ++i) {
+    const size_t index = (first + i) % endpoints_.size();
+    const Endpoint& endpoint = endpoints_[index];
+    const absl::Time end = absl::Now() + deadline;
+    // A read is sent anyway: its error has the reason.
+    const bool send = AwaitConnection(*endpoint.channel, end) || repeatable;
+    if (send) {
+      grpc::ClientContext context;
+      Prepare(context, end, needs_leader);
+      status = StatusFromEtcd(call(endpoint, context), endpoint.address);
+      if (!IsNoAnswer(status)) return status;
+    } else {
+      status = CannotConnect(endpoint);
+    }
+    TurnFrom(index);
+    if (send && !repeatable) return status;
+  }
+  return status;
+}
+
+// What was seen before this call must still be there in its answer.
+absl::StatusOr<KvResult> EtcdClient::Impl::Commit(const KvTxn& txn) {
+  if (absl::Status valid = CheckTxn(txn); !valid.ok()) return valid;
+  const int64_t before = revision();
+  const pb::TxnRequest request = EtcdRequest(txn);
   pb::TxnResponse response;
-  const grpc::Status done = endpoint.kv->Txn(&context, Convert(txn), &response);
-  absl::Status status = Convert(done, endpoint.address);
-  if (status.ok()) status = Check(response.header());
+  absl::Status status = Ask(options_.deadline, !txn.stale, WritesNothing(txn),
+                            [&](const Endpoint& endpoint, grpc::ClientContext& context) {
+                              return endpoint.kv->Txn(&context, request, &response);
+                            });
+  if (status.ok()) status = Check(response.header(), txn.stale ? 0 : before);
   if (!status.ok()) return status;
-  return Convert(response);
+  return ResultFrom(txn, response);
 }
 
-std::vector<absl::StatusOr<KvResult>> EtcdClient::Impl::CommitAllAt(size_t index,
-                                                                    absl::Span<const KvTxn> txns,
-                                                                    size_t in_flight) {
+// Transactions under way at one endpoint.
+class EtcdClient::Impl::Pipeline {
+ public:
+  Pipeline(Impl* impl, const Endpoint* endpoint, absl::Span<const KvTxn> txns, Results* results)
+      : impl_(*impl),
+        endpoint_(*endpoint),
+        txns_(txns),
+        results_(*results),
+        least_(impl->revision()) {}
+
+  // Until one fails. False: some were not answered.
+  bool Run(size_t in_flight) {
+    size_t next = 0, open = 0;
+    while (open > 0 || (next < txns_.size() && !failed_)) {
+      for (; next < txns_.size() && open < in_flight && !failed_; ++next, ++open) Send(next);
+      void* tag = nullptr;
+      bool ok = false;
+      if (!queue_.Next(&tag, &ok)) break;
+      --open;
+      const std::unique_ptr<Sent> sent(static_cast<Sent*>(tag));
+      Finish(*sent);
+    }
+    queue_.Shutdown();
+    return !unanswered_;
+  }
+
+ private:
   struct Sent {
+    size_t index = 0;
     grpc::ClientContext context;
     pb::TxnResponse response;
     grpc::Status status;
     std::unique_ptr<grpc::ClientAsyncResponseReader<pb::TxnResponse>> reader;
   };
-  const Endpoint& endpoint = endpoints_[index];
-  std::vector<absl::StatusOr<KvResult>> results(txns.size(), absl::UnavailableError("not sent"));
-  std::vector<std::unique_ptr<Sent>> sent(txns.size());
-  grpc::CompletionQueue queue;
-  size_t next = 0, open = 0;
-  bool failed = false;
-  while (open > 0 || (next < txns.size() && !failed)) {
-    for (; next < txns.size() && open < in_flight && !failed; ++next, ++open) {
-      sent[next] = std::make_unique<Sent>();
-      Prepare(sent[next]->context, options_.write_deadline, true);
-      sent[next]->reader = endpoint.kv->AsyncTxn(&sent[next]->context, Convert(txns[next]), &queue);
-      sent[next]->reader->Finish(&sent[next]->response, &sent[next]->status,
-                                 reinterpret_cast<void*>(next));
-    }
-    void* tag = nullptr;
-    bool ok = false;
-    if (!queue.Next(&tag, &ok)) break;
-    --open;
-    const size_t done = reinterpret_cast<size_t>(tag);
-    absl::Status status = Convert(sent[done]->status, endpoint.address);
-    if (status.ok()) status = Check(sent[done]->response.header());
-    failed |= !status.ok();
-    if (status.ok()) {
-      results[done] = Convert(sent[done]->response);
-    } else {
-      results[done] = status;
-    }
-    sent[done].reset();
+
+  void Send(size_t index) {
+    auto* sent = new Sent{.index = index};  // Run's when the queue returns it
+    const KvTxn& txn = txns_[index];
+    Prepare(sent->context, absl::Now() + impl_.options_.write_deadline, !txn.stale);
+    sent->reader = endpoint_.kv->AsyncTxn(&sent->context, EtcdRequest(txn), &queue_);
+    sent->reader->Finish(&sent->response, &sent->status, sent);
   }
-  queue.Shutdown();
+
+  void Finish(Sent& sent) {
+    const KvTxn& txn = txns_[sent.index];
+    absl::Status status = StatusFromEtcd(sent.status, endpoint_.address);
+    unanswered_ |= IsNoAnswer(status);
+    if (status.ok()) status = impl_.Check(sent.response.header(), txn.stale ? 0 : least_);
+    absl::StatusOr<KvResult>& result = results_[sent.index];
+    if (status.ok()) {
+      result = ResultFrom(txn, sent.response);
+    } else {
+      result = status;
+    }
+    failed_ |= !result.ok();
+  }
+
+  Impl& impl_;
+  const Endpoint& endpoint_;
+  const absl::Span<const KvTxn> txns_;
+  Results& results_;
+  const int64_t least_;
+  grpc::CompletionQueue queue_;
+  bool failed_ = false, unanswered_ = false;
+};
+
+std::vector<absl::StatusOr<KvResult>> EtcdClient::Impl::CommitAll(absl::Span<const KvTxn> txns,
+                                                                  size_t in_flight) {
+  Results results(txns.size(), absl::UnavailableError("etcd: not sent, as one before it failed"));
+  for (size_t i = 0; i < txns.size(); ++i) {
+    absl::Status valid = CheckTxn(txns[i]);
+    if (valid.ok()) continue;
+    results[i] = std::move(valid);
+    return results;
+  }
+  const size_t first = current_.load();
+  for (size_t i = 0; i < endpoints_.size(); ++i) {
+    const size_t index = (first + i) % endpoints_.size();
+    const Endpoint& endpoint = endpoints_[index];
+    if (!AwaitConnection(*endpoint.channel, absl::Now() + options_.write_deadline)) {
+      TurnFrom(index);
+      if (!txns.empty()) results[0] = CannotConnect(endpoint);
+      continue;
+    }
+    Pipeline pipeline(this, &endpoint, txns, &results);
+    if (!pipeline.Run(std::max<size_t>(in_flight, 1))) TurnFrom(index);
+    break;
+  }
   return results;
 }
 
@@ -248,81 +318,52 @@ absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(EtcdOptions optio
   return std::unique_ptr<EtcdClient>(new EtcdClient(std::move(impl)));
 }
 
-// What was seen before this call must still be there in its answer.
-absl::StatusOr<KvResult> EtcdClient::Commit(const KvTxn& txn) {
-  const int64_t before = revision();
-  const size_t tries = WritesNothing(txn) ? impl_->endpoints_.size() : 1;
-  absl::StatusOr<KvResult> result = absl::UnavailableError("etcd was not asked");
-  for (size_t i = 0; i < tries; ++i) {
-    const size_t index = impl_->current();
-    result = impl_->CommitAt(index, txn);
-    if (!NoAnswer(result.status())) break;
-    impl_->TurnFrom(index);
-  }
-  if (!result.ok()) return result;
-  absl::MutexLock lock(&impl_->mutex_);
-  if (!txn.stale && result->revision < before) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("etcd is at revision ", result->revision, " but was at ", before,
-                     ": it was restored from an older snapshot, and what was acknowledged since "
-                     "may be missing"));
-  }
-  impl_->revision_ = std::max(impl_->revision_, result->revision);
-  return result;
-}
+absl::StatusOr<KvResult> EtcdClient::Commit(const KvTxn& txn) { return impl_->Commit(txn); }
 
 std::vector<absl::StatusOr<KvResult>> EtcdClient::CommitAll(absl::Span<const KvTxn> txns,
                                                             size_t in_flight) {
-  const size_t index = impl_->current();
-  auto results = impl_->CommitAllAt(index, txns, std::max<size_t>(in_flight, 1));
-  bool answered = true;
-  absl::MutexLock lock(&impl_->mutex_);
-  for (const auto& result : results) {
-    if (result.ok()) impl_->revision_ = std::max(impl_->revision_, result->revision);
-    answered &= !NoAnswer(result.status());
-  }
-  if (!answered) impl_->TurnFrom(index);
-  return results;
+  return impl_->CommitAll(txns, in_flight);
 }
 
 absl::Status EtcdClient::Compact(int64_t revision) {
-  const size_t index = impl_->current();
-  grpc::ClientContext context;
-  Prepare(context, impl_->options_.deadline, true);
   pb::CompactionRequest request;
   request.set_revision(revision);
   pb::CompactionResponse response;
-  const auto& endpoint = impl_->endpoints_[index];
-  const grpc::Status done = endpoint.kv->Compact(&context, request, &response);
-  if (absl::StrContains(done.error_message(), "compacted")) return absl::OkStatus();
-  return Convert(done, endpoint.address);
+  bool before = false;
+  absl::Status status =
+      impl_->Ask(impl_->options().deadline, true, /*repeatable=*/true,
+                 [&](const Impl::Endpoint& endpoint, grpc::ClientContext& context) {
+                   const grpc::Status done = endpoint.kv->Compact(&context, request, &response);
+                   before = done.error_code() == grpc::StatusCode::OUT_OF_RANGE &&
+                            done.error_message().find("compacted") != std::string::npos;
+                   return before ? grpc::Status::OK : done;
+                 });
+  if (!status.ok() || before) return status;
+  return impl_->Check(response.header(), 0);
 }
 
-uint64_t EtcdClient::cluster() const {
-  absl::MutexLock lock(&impl_->mutex_);
-  return impl_->cluster_;
-}
-
-int64_t EtcdClient::revision() const {
-  absl::MutexLock lock(&impl_->mutex_);
-  return impl_->revision_;
-}
+uint64_t EtcdClient::cluster() const { return impl_->cluster(); }
+int64_t EtcdClient::revision() const { return impl_->revision(); }
 
 // ---- For operators
 
 std::vector<EtcdMemberStatus> EtcdClient::Members() {
   std::vector<EtcdMemberStatus> members;
-  for (const Impl::Endpoint& endpoint : impl_->endpoints_) {
+  for (const Impl::Endpoint& endpoint : impl_->endpoints()) {
     EtcdMemberStatus& member = members.emplace_back();
     member.endpoint = endpoint.address;
+    const absl::Time deadline = absl::Now() + impl_->options().deadline;
+    AwaitConnection(*endpoint.channel, deadline);  // if not, the call says why
     grpc::ClientContext context;
-    Prepare(context, impl_->options_.deadline, false);
+    Prepare(context, deadline, false);
     pb::StatusResponse response;
     member.status =
-        Convert(endpoint.maintenance->Status(&context, {}, &response), endpoint.address);
+        StatusFromEtcd(endpoint.maintenance->Status(&context, {}, &response), endpoint.address);
     if (!member.status.ok()) continue;
     member.version = response.version();
-    member.leads = response.leader() != 0 && response.leader() == response.header().member_id();
+    member.member = response.header().member_id();
+    member.leads = response.leader() != 0 && response.leader() == member.member;
+    member.raft_term = response.raft_term();
     member.bytes = response.db_size();
     member.bytes_in_use = response.db_size_in_use();
     member.errors.assign(response.errors().begin(), response.errors().end());
@@ -330,38 +371,73 @@ std::vector<EtcdMemberStatus> EtcdClient::Members() {
   return members;
 }
 
-absl::Status EtcdClient::DisarmNoSpace() {
-  const auto& endpoint = impl_->endpoints_[impl_->current()];
+absl::StatusOr<std::vector<EtcdAlarm>> EtcdClient::Alarms() {
   pb::AlarmRequest request;
   request.set_action(pb::AlarmRequest::GET);
-  pb::AlarmResponse found;
-  {
-    grpc::ClientContext context;
-    Prepare(context, impl_->options_.write_deadline, true);
-    const grpc::Status asked = endpoint.maintenance->Alarm(&context, request, &found);
-    if (!asked.ok()) return Convert(asked, endpoint.address);
+  pb::AlarmResponse response;
+  absl::Status status =
+      impl_->Ask(impl_->options().write_deadline, true, /*repeatable=*/true,
+                 [&](const Impl::Endpoint& endpoint, grpc::ClientContext& context) {
+                   return endpoint.maintenance->Alarm(&context, request, &response);
+                 });
+  if (!status.ok()) return status;
+  std::vector<EtcdAlarm> alarms;
+  for (const pb::AlarmMember& alarm : response.alarms()) {
+    using Kind = EtcdAlarm::Kind;
+    alarms.push_back({.member = alarm.member_id(),
+                      .kind = alarm.alarm() == pb::NOSPACE   ? Kind::kNoSpace
+                              : alarm.alarm() == pb::CORRUPT ? Kind::kCorrupt
+                                                             : Kind::kOther});
   }
-  for (const pb::AlarmMember& alarm : found.alarms()) {
-    if (alarm.alarm() != pb::NOSPACE) continue;
+  return alarms;
+}
+
+absl::StatusOr<std::vector<EtcdPeer>> EtcdClient::Peers() {
+  pb::MemberListResponse response;
+  absl::Status status =
+      impl_->Ask(impl_->options().deadline, true, /*repeatable=*/true,
+                 [&](const Impl::Endpoint& endpoint, grpc::ClientContext& context) {
+                   return endpoint.cluster->MemberList(&context, {}, &response);
+                 });
+  if (!status.ok()) return status;
+  std::vector<EtcdPeer> peers;
+  for (const pb::Member& member : response.members()) {
+    peers.push_back({.member = member.id(),
+                     .name = member.name(),
+                     .client_urls = {member.client_urls().begin(), member.client_urls().end()},
+                     .learner = member.is_learner()});
+  }
+  return peers;
+}
+
+absl::Status EtcdClient::DisarmNoSpace() {
+  const absl::StatusOr<std::vector<EtcdAlarm>> alarms = Alarms();
+  if (!alarms.ok()) return alarms.status();
+  for (const EtcdAlarm& alarm : *alarms) {
+    if (alarm.kind != EtcdAlarm::Kind::kNoSpace) continue;
+    pb::AlarmRequest request;
     request.set_action(pb::AlarmRequest::DEACTIVATE);
-    request.set_member_id(alarm.member_id());
+    request.set_member_id(alarm.member);
     request.set_alarm(pb::NOSPACE);
-    grpc::ClientContext context;
-    Prepare(context, impl_->options_.write_deadline, true);
-    pb::AlarmResponse done;
-    const grpc::Status disarmed = endpoint.maintenance->Alarm(&context, request, &done);
-    if (!disarmed.ok()) return Convert(disarmed, endpoint.address);
+    pb::AlarmResponse response;
+    absl::Status status =
+        impl_->Ask(impl_->options().write_deadline, true, /*repeatable=*/true,
+                   [&](const Impl::Endpoint& endpoint, grpc::ClientContext& context) {
+                     return endpoint.maintenance->Alarm(&context, request, &response);
+                   });
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
 absl::Status EtcdClient::Defragment(const std::string& address) {
-  for (const Impl::Endpoint& endpoint : impl_->endpoints_) {
+  for (const Impl::Endpoint& endpoint : impl_->endpoints()) {
     if (endpoint.address != address) continue;
+    AwaitConnection(*endpoint.channel, absl::Now() + impl_->options().deadline);
     grpc::ClientContext context;
-    Prepare(context, kDefragmentDeadline, false);
+    Prepare(context, absl::Now() + kDefragmentDeadline, false);
     pb::DefragmentResponse response;
-    return Convert(endpoint.maintenance->Defragment(&context, {}, &response), address);
+    return StatusFromEtcd(endpoint.maintenance->Defragment(&context, {}, &response), address);
   }
   return absl::NotFoundError(absl::StrCat(address, ": not one of etcd's endpoints"));
 }

@@ -17,20 +17,22 @@
 namespace berth {
 
 struct EtcdOptions {
-  std::vector<std::string> endpoints;                 // HOST:PORT of etcd's members
-  TlsFiles tls;                                       // empty: plain text
-  absl::Duration deadline = absl::Milliseconds(400);  // of a call
-  absl::Duration write_deadline = absl::Milliseconds(800);   // of each call of CommitAll
+  // Of etcd's members: HOST:PORT, or http://HOST:PORT without and https://HOST:PORT with `tls`.
+  std::vector<std::string> endpoints;
+  TlsFiles tls;                                             // empty: plain text
+  absl::Duration deadline = absl::Milliseconds(400);        // of a call
+  absl::Duration write_deadline = absl::Milliseconds(800);  // of each call of CommitAll
   // What earlier processes saw; 0: nothing.
   uint64_t cluster = 0;
   int64_t least_revision = 0;
 };
 
 // Thread-safe. Asks the endpoint that answered last; one that does not answer is left for the next
-// one. A write without an answer is never repeated here.
+// one, and is asked again when that fails too. Reads are repeated at the next endpoint. A write is
+// repeated there only if it was never sent, because no connection could be made.
 class EtcdClient final : public Kv, public EtcdAdmin {
  public:
-  // INVALID_ARGUMENT: no endpoint, or bad TLS files. Connects with the first call.
+  // INVALID_ARGUMENT: no endpoint or a bad one, or bad TLS files. Connects with the first call.
   static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(EtcdOptions options);
   ~EtcdClient() override;
 
@@ -45,6 +47,8 @@ class EtcdClient final : public Kv, public EtcdAdmin {
   int64_t revision() const;
 
   std::vector<EtcdMemberStatus> Members() override;
+  absl::StatusOr<std::vector<EtcdAlarm>> Alarms() override;
+  absl::StatusOr<std::vector<EtcdPeer>> Peers() override;
   absl::Status DisarmNoSpace() override;
   absl::Status Defragment(const std::string& endpoint) override;
 

@@ -1,7 +1,7 @@
 // Kv: what Berth needs of etcd: transactions on its keys, and nothing else. No leases, no locks and
 // no watches: who leads and what is committed follow from compared revisions alone, and readers ask
 // again. Implementations: EtcdClient (storage/etcd/etcd_client.h) and, for tests and simulation,
-// SimulatedEtcd (tests/simulation/simulated_etcd.h).
+// SimulatedEtcd (tests/simulation/etcd/simulated_etcd.h).
 #ifndef BERTH_STORAGE_ETCD_KV_H_
 #define BERTH_STORAGE_ETCD_KV_H_
 
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -61,6 +62,11 @@ struct KvResult {
 inline constexpr size_t kMaxKvValue = size_t{1} << 20;
 inline constexpr size_t kMaxKvOps = 128;
 
+bool WritesNothing(const KvTxn& txn);
+// What every Kv refuses: INVALID_ARGUMENT, with a reason. A transaction has at least one operation,
+// no empty key, no range that ends before it begins, and keeps to the limits above.
+absl::Status CheckTxn(const KvTxn& txn);
+
 // Errors of all calls:
 //   UNAVAILABLE, DEADLINE_EXCEEDED  no answer: a write may have happened, or may still happen later
 //   RESOURCE_EXHAUSTED              etcd has no space (its quota): nothing was written
@@ -76,7 +82,8 @@ class Kv {
   // they may take effect in any order. Answers are in the order of `txns`.
   virtual std::vector<absl::StatusOr<KvResult>> CommitAll(absl::Span<const KvTxn> txns,
                                                           size_t in_flight) = 0;
-  // Forgets overwritten and deleted values from before `revision`, to free space.
+  // Forgets overwritten and deleted values from before `revision`, to free space. OK if it did
+  // before; INVALID_ARGUMENT for a revision that etcd has not reached.
   virtual absl::Status Compact(int64_t revision) = 0;
 };
 

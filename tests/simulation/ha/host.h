@@ -13,7 +13,7 @@
 #include "server/loop/loop.h"
 #include "storage/memory/memory_store.h"
 #include "tests/simulation/dice.h"
-#include "tests/simulation/ha/simulated_etcd.h"
+#include "tests/simulation/etcd/simulated_etcd.h"
 #include "tests/simulation/scheduler.h"
 
 namespace berth::simulation {

@@ -89,7 +89,7 @@ void HaWorld::MakeHosts() {
             .on_event = [this](const Host& host, const Event& event) { CheckFence(host, event); }},
         first.Copy(1), dice_.Seed()));
     hosts_.back()->etcd().faults = {
-        .lost_before = 0.002, .lost_after = 0.002, .later = 0.002, .behind = 5};
+        .lost_before = 0.002, .lost_after = 0.002, .later = 0.002, .behind = 5, .delivered = 0.01};
   }
 }
 
@@ -313,10 +313,14 @@ void HaWorld::OneFault() {
       return undo([&host] { host.etcd().cut = false; });
     case 6:
       Note(absl::StrCat("etcd is unreliable for ", host.name()));
-      host.etcd().faults = {.lost_before = 0.2, .lost_after = 0.2, .later = 0.2, .behind = 300};
+      host.etcd().faults = {
+          .lost_before = 0.2, .lost_after = 0.2, .later = 0.2, .behind = 300, .delivered = 0.05};
       return undo([&host] {
-        host.etcd().faults = {
-            .lost_before = 0.002, .lost_after = 0.002, .later = 0.002, .behind = 5};
+        host.etcd().faults = {.lost_before = 0.002,
+                              .lost_after = 0.002,
+                              .later = 0.002,
+                              .behind = 5,
+                              .delivered = 0.01};
       });
     case 7:
       if (dice_.Chance(0.7)) {

@@ -19,9 +19,9 @@
 
 #include "berth/store/v1/replication.pb.h"
 #include "tests/simulation/dice.h"
+#include "tests/simulation/etcd/simulated_etcd.h"
 #include "tests/simulation/ha/history.h"
 #include "tests/simulation/ha/host.h"
-#include "tests/simulation/ha/simulated_etcd.h"
 #include "tests/simulation/scheduler.h"
 
 namespace berth::simulation {
