@@ -12,6 +12,7 @@ namespace {
 namespace pb = store::v1;
 
 constexpr absl::Duration kEtcdRetry = absl::Milliseconds(50);
+constexpr absl::Duration kFresh = absl::Seconds(4);  // since it was heard of: it can take over now
 constexpr absl::Duration kMemberSilence = absl::Seconds(10);  // then a member counts as gone
 // A campaign whose first read takes longer says more about etcd than about the leader.
 constexpr absl::Duration kSlowRead = absl::Milliseconds(200);
@@ -316,14 +317,18 @@ absl::Status Member::Resign(const std::string& to) {
 bool Member::HasSuccessor() const { return CheckSuccessor("").ok(); }
 
 absl::Status Member::CheckSuccessor(const std::string& to) const {
+  const absl::Duration now = clock_->Steady();
   absl::MutexLock lock(&mutex_);
   std::string reasons;
   for (const MemberInfo& member : members_) {
     if (member.name == options_.name || (!to.empty() && member.name != to)) continue;
-    const std::string& why = member.record.not_eligible();
-    if (member.alive && why.empty()) return absl::OkStatus();
-    absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", member.name, ": ",
-                    member.alive ? why : "it is not running");
+    const auto heard = heard_.find(member.name);
+    const bool fresh = heard != heard_.end() && now - heard->second.at < kFresh;
+    std::string why = member.record.not_eligible();
+    if (member.record.leads()) why = "it led until now, and is starting again";
+    if (!fresh) why = "it is not running";
+    if (why.empty()) return absl::OkStatus();
+    absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", member.name, ": ", why);
   }
   if (!reasons.empty()) return absl::FailedPreconditionError(reasons);
   return absl::NotFoundError(to.empty() ? "there is no other server"

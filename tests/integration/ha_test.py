@@ -26,6 +26,17 @@ def takeover(world, end, count):
     return elapsed, before
 
 
+def hand_over(api):
+    """When it began; None while no other server can take over."""
+    begin = time.monotonic()
+    try:
+        api.cluster.HandOver(cluster_pb2.HandOverRequest(), timeout=5)
+        return begin
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.FAILED_PRECONDITION, error
+        return None
+
+
 with HaWorld() as world:
     # A standby answers what it may, names the leader, and shows its revision.
     leader, standby = world.leader(), world.standbys()[0]
@@ -60,8 +71,7 @@ with HaWorld() as world:
         world.client.submit(f"handed-{count}")
         leader = world.leader()
         api = world.client.apis[leader.address]
-        begin = time.monotonic()
-        api.cluster.HandOver(cluster_pb2.HandOverRequest(), timeout=5)
+        begin = wait_until(lambda: hand_over(api), 15, "the other can take over")
         world.client.submit(f"over-{count}")
         print(f"handed over: {time.monotonic() - begin:.3f} s")
         wait_until(lambda: leader.restarts > 0, 10, "it is started again")
