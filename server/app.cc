@@ -354,11 +354,14 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const config::v1::Server& config
   return std::unique_ptr<App>(new App(std::move(parts)));
 }
 
+bool App::TryHandOver() { return parts_->TryHandOver(); }
 bool App::handed_over() const { return parts_->handed_over(); }
 App::App(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 App::~App() = default;
 
-void App::GrantStopLease() { parts_->maintenance().GrantStopLease(); }
+void App::GrantStopLease() {
+  if (parts_->loop().leads()) parts_->maintenance().GrantStopLease();
+}
 void App::Stop() { parts_->Stop(); }
 absl::StatusOr<std::vector<ConfigChange>> App::Reload() { return parts_->reloader().Reload(false); }
 int App::port() const { return parts_->port(); }

@@ -57,6 +57,9 @@ class App {
   void Stop();
   static constexpr absl::Duration kStopPatience = absl::Seconds(5);
 
+  // Before a planned stop of a server that leads others: another takes over at once. False: there
+  // is none.
+  bool TryHandOver();
   // It hands over to another server, or must: the process stops and is to be started again with
   // kExitToRestart.
   bool handed_over() const;

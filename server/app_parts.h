@@ -84,6 +84,7 @@ class App::Parts {
   Loop& loop() { return *loop_; }
   WatchHub& watches() { return *watches_; }
   bool handed_over() const { return handed_over_.load(); }
+  bool TryHandOver() { return ha_ != nullptr && loop_->leads() && HandOver("").ok(); }
 
  private:
   // Refuses settings that the store cannot hold yet.

@@ -126,7 +126,7 @@ int Serve(const Flags& flags) {
   }
   LogInfo("berthd stops", {{"signal", strsignal(signal_number)}});
   const bool handed_over = (*app)->handed_over();
-  if (!handed_over) (*app)->GrantStopLease();
+  if (!handed_over && !(*app)->TryHandOver()) (*app)->GrantStopLease();
   (*app)->Stop();
   app->reset();
   LogInfo("berthd has stopped");

@@ -19,6 +19,7 @@ constexpr absl::Duration kSlowRead = absl::Milliseconds(200);
 constexpr absl::Duration kFastAgain = absl::Minutes(1);
 constexpr absl::Duration kOthersFirst = absl::Milliseconds(300);
 constexpr int kBeatsPerLease = 4;
+constexpr int kOthersOfName = 3;  // in a row
 constexpr int kResignTries = 20;
 constexpr uint64_t kUpkeepsPerCompaction = 5;
 
@@ -52,6 +53,10 @@ absl::Duration Member::FollowOnce() {
   const absl::StatusOr<ClusterView> view = log_->Read(store_->LastSequence(), /*stale=*/true);
   NoteEtcd(view.status());
   const absl::Duration now = clock_->Steady();
+  if (absl::IsFailedPrecondition(view.status())) {  // not the etcd of before
+    End(view.status());
+    return options_.poll;
+  }
   if (!view.ok()) {
     changed_ = now;  // the leader cannot be heard either
     return kEtcdRetry;
@@ -282,7 +287,7 @@ absl::Duration Member::ReignOnce() {
     status = log_->Beat(term, alive);
   }
   NoteEtcd(IsDeposed(status) ? absl::OkStatus() : status);
-  if (IsDeposed(status)) {
+  if (IsDeposed(status) || absl::IsFailedPrecondition(status)) {
     End(status);
   } else if (status.ok() && alive.resigned()) {
     End(absl::DeadlineExceededError(
@@ -361,6 +366,16 @@ void Member::HearMembers() {
   const auto found = log_->ReadMembers();
   if (!found.ok()) return;
   const absl::Duration now = clock_->Steady();
+  // A late write of an earlier process of this server is no other server.
+  bool other_of_name = false;
+  for (const auto& [name, record] : *found) {
+    other_of_name |= name == options_.name && record.copy_token() != options_.copy_token;
+  }
+  others_of_name_ = other_of_name ? others_of_name_ + 1 : 0;
+  if (others_of_name_ >= kOthersOfName) {
+    return End(absl::FailedPreconditionError(absl::StrCat(
+        "another server of the cluster has the name \"", options_.name, "\" (ha.name)")));
+  }
   absl::MutexLock lock(&mutex_);
   members_.clear();
   for (const auto& [name, record] : *found) {

@@ -152,6 +152,7 @@ class Member final : public Leadership {
 
   // Of the thread of Upkeep.
   uint64_t upkeeps_ = 0;
+  int others_of_name_ = 0;
 
   mutable absl::Mutex mutex_;
   ClusterView view_ ABSL_GUARDED_BY(mutex_);    // newest; without groups

@@ -75,6 +75,13 @@ with HaWorld() as world:
         world.client.submit(f"over-{count}")
         print(f"handed over: {time.monotonic() - begin:.3f} s")
         wait_until(lambda: leader.restarts > 0, 10, "it is started again")
+    for count in range(2):  # SIGTERM is a handover, too, once the other is known to be ready
+        world.await_standby()
+        time.sleep(5)
+        elapsed, stopped = takeover(world, lambda leader: leader.signal(signal.SIGTERM), f"terminate-{count}")
+        assert "it led until now" not in stopped.output()
+        print(f"terminated: {elapsed:.3f} s")
+        wait_until(stopped.running, 10, "it is started again")
     for server in world.servers:
         assert "cannot lead" not in server.output(), server.output()
     world.await_standby()

@@ -58,8 +58,9 @@ class HaServer(Server):
         subprocess.run([*self.arguments, "--ha-init"], check=True, capture_output=True, text=True)
 
     def start(self):
-        self.wanted = True
-        return super().start()
+        super().start()
+        self.wanted = True  # only now: `tend` would start it, too
+        return self
 
     def stop(self, timeout_s=20):
         self.wanted = False
