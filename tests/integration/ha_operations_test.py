@@ -40,8 +40,7 @@ class Operations(unittest.TestCase):
         self.assertIn("too far behind", standby.output())
         self.assertEqual(len(list(standby.data.glob("behind-*"))), 1)
         world.client.submit("after")
-        leader.wanted = False
-        leader.kill()
+        leader.halt()
         self.assertIn("while-away-19", world.client.job_names())
 
     def test_a_full_etcd_is_repaired(self):
@@ -83,9 +82,7 @@ class Operations(unittest.TestCase):
         leader.init()  # ends the generation of the other server, which runs and led by now
         wait_until(lambda: not second_up.running() or "a restore has begun" in second_up.output(), 20,
                    "the other server of before ends")
-        second_up.wanted = False
-        if second_up.running():
-            second_up.kill()
+        second_up.halt()
         self.assertIn("move the store away", run(*second_up.arguments, fails=True))
         leader.start()
         shutil.rmtree(second_up.data)

@@ -52,7 +52,7 @@ class HaServer(Server):
         folder = home / name
         folder.mkdir()
         super().__init__(folder, {**config, "ha": {"etcd": etcds, "name": name, **config.get("ha", {})}})
-        self.member, self.wanted, self.restarts = name, False, 0
+        self.member, self.wanted, self.restarts, self.lock = name, False, 0, threading.Lock()
 
     def init(self):
         subprocess.run([*self.arguments, "--ha-init"], check=True, capture_output=True, text=True)
@@ -63,10 +63,22 @@ class HaServer(Server):
         return self
 
     def stop(self, timeout_s=20):
-        self.wanted = False
+        with self.lock:
+            self.wanted = False
         return super().stop(timeout_s)
 
+    def halt(self):
+        """Kills it, for good."""
+        with self.lock:
+            self.wanted = False
+            if self.running():
+                self.kill()
+
     def tend(self):
+        with self.lock:
+            self.tend_locked()
+
+    def tend_locked(self):
         if self.wanted and self.process is not None and self.process.poll() is not None:
             self.restarts += 1
             self.process = None
