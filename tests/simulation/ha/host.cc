@@ -251,7 +251,8 @@ bool Host::Open(Process& p) {
       &p.log, &p.store, &p.clock,
       MemberOptions{.name = name(),
                     .address = name(),
-                    .version = "1",
+                    // Versions side by side, as in a rolling upgrade.
+                    .version = dice_.Chance(0.2) ? "2" : "1",
                     .lease = options_.lease,
                     .poll = options_.poll,
                     .bounds = options_.bounds,
