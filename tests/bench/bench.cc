@@ -51,6 +51,7 @@ std::vector<Benchmark> AllBenchmarks() {
       {"ha.takeover",
        "s from kill -9 of the leader to the first accepted submit, 1,000,000 jobs, 10,000 nodes",
        HaTakeover},
+      {"ha.etcd", "MiB of etcd's database after 5 minutes of 10 MB/s that do not compress", HaEtcd},
       {"e2e.latency", "ms from submit to the task running on a simulated agent, idle cluster",
        Latency},
       {"e2e.throughput", "tasks/s from submit to all started, 10,000 jobs on 1,000 simulated nodes",

@@ -60,6 +60,7 @@ std::vector<Row> SubmitUnary(const Options& options);
 std::vector<Row> SubmitSecure(const Options& options);
 std::vector<Row> HaSubmit(const Options& options);
 std::vector<Row> HaTakeover(const Options& options);
+std::vector<Row> HaEtcd(const Options& options);
 std::vector<Row> SubmitBesideFlood(const Options& options);
 std::vector<Row> Latency(const Options& options);
 std::vector<Row> Throughput(const Options& options);

@@ -1,9 +1,12 @@
 // High availability: three members of a real etcd and two servers, all on this machine.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -77,6 +80,17 @@ class EtcdCluster {
     double seconds = 0;
     for (const auto& member : members_) seconds += member->CpuSeconds();
     return seconds;
+  }
+  // Of the largest member's database on disk.
+  double DatabaseMiB() const {
+    double most = 0;
+    for (int i = 0; i < 3; ++i) {
+      std::error_code error;
+      const auto bytes =
+          std::filesystem::file_size(absl::StrCat(home_.path(), "/e", i, "/member/snap/db"), error);
+      if (!error) most = std::max(most, static_cast<double>(bytes));
+    }
+    return most / (1024.0 * 1024.0);
   }
   double ResidentMiB() const {
     double most = 0;
@@ -178,6 +192,48 @@ std::vector<Row> HaSubmit(const Options& options) {
   row.numbers["unary_p99_ms"] = MedianRow("", "", p99).value;
   row.numbers["etcd_cpu_us"] = MedianRow("", "", etcd_cpu).value;  // of all members, a job
   row.numbers["etcd_mib"] = MedianRow("", "", memory).value;       // of the largest member
+  return {row};
+}
+
+// etcd's database under a steady load of 10 MB/s that does not compress.
+std::vector<Row> HaEtcd(const Options& options) {
+  constexpr double kBytesPerSecond = 10e6;
+  constexpr int64_t kBatch = 100, kEnvironment = 8'000;
+  const auto seconds = static_cast<double>(Scaled(options, 300, 10));
+  Pair pair(options, "limits: {message: 16Mi}\n");
+  pair.leader.CreateQueue("bench");
+  std::mt19937_64 random(1);
+  const auto stub = v1::JobService::NewStub(pair.leader.NewChannel());
+  std::vector<double> database;
+  double sent = 0, largest = 0, resident = 0;
+  const auto begin = Clock::now();
+  for (int64_t call = 0; SecondsSince(begin) < seconds; ++call) {
+    v1::SubmitJobsRequest request =
+        MakeRequests(absl::StrCat("load-", call), "bench", kBatch, kBatch)[0];
+    for (v1::Job& job : *request.mutable_jobs()) {
+      v1::EnvVar& variable = *job.mutable_spec()->mutable_groups(0)->add_env();
+      variable.set_name("X");
+      std::string* value = variable.mutable_value();
+      for (int64_t i = 0; i < kEnvironment; ++i) *value += static_cast<char>('!' + random() % 90);
+    }
+    sent += static_cast<double>(request.ByteSizeLong());
+    grpc::ClientContext context;
+    v1::SubmitJobsResponse response;
+    Check(stub->SubmitJobs(&context, request, &response), "SubmitJobs");
+    const double ahead = sent / kBytesPerSecond - SecondsSince(begin);
+    if (ahead > 0) std::this_thread::sleep_for(std::chrono::duration<double>(ahead));
+    if (call % 10 != 0) continue;
+    database.push_back(pair.etcd.DatabaseMiB());
+    largest = std::max(largest, database.back());
+    resident = std::max(resident, pair.etcd.ResidentMiB());
+  }
+  const double taken = SecondsSince(begin);
+  Row row = MedianRow("ha.etcd", "MiB of etcd's database", {largest});
+  row.numbers["seconds"] = taken;
+  row.numbers["mb_per_s"] = sent / 1e6 / taken;
+  row.numbers["half_way_mib"] = database[database.size() / 2];
+  row.numbers["at_the_end_mib"] = database.back();
+  row.numbers["resident_mib"] = resident;
   return {row};
 }
 

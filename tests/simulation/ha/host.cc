@@ -19,14 +19,19 @@ namespace {
 constexpr absl::Duration kSecond = absl::Seconds(1);
 constexpr absl::Duration kRestart = absl::Seconds(1);
 
+// The wall clock jumps; the steady one does not.
 class HostClock final : public Clock {
  public:
-  explicit HostClock(const Scheduler* scheduler) : scheduler_(*scheduler) {}
-  absl::Time Now() override { return absl::FromUnixSeconds(1'800'000'000) + scheduler_.now(); }
+  HostClock(const Scheduler* scheduler, const absl::Duration* jumped)
+      : scheduler_(*scheduler), jumped_(*jumped) {}
+  absl::Time Now() override {
+    return absl::FromUnixSeconds(1'800'000'000) + scheduler_.now() + jumped_;
+  }
   absl::Duration Steady() override { return scheduler_.now() + absl::Hours(1); }
 
  private:
   const Scheduler& scheduler_;
+  const absl::Duration& jumped_;
 };
 
 }  // namespace
@@ -99,7 +104,7 @@ class Host::Committing final : public Committer {
 struct Host::Process final : public DurableListener {
   Process(Host* host, ReplicationLayout layout)
       : host(*host),
-        clock(host->around_.scheduler),
+        clock(host->around_.scheduler, &host->jumped_),
         kv(host->around_.etcd->Connect(&host->client_)),
         log(kv.get(), std::move(layout),
             {.patience = kSecond, .sleep = [host](absl::Duration) { host->Between(); }}),
@@ -159,7 +164,8 @@ void Host::Between() {
   if (!inside_) return;
   absl::Duration window =
       dice_.Chance(0.3) ? dice_.Around(absl::Milliseconds(3)) : absl::Duration();
-  if (!*around_.healed && dice_.Chance(0.0005)) window = dice_.Between(absl::Seconds(1), absl::Seconds(60));
+  if (!*around_.healed && dice_.Chance(0.0005))
+    window = dice_.Between(absl::Seconds(1), absl::Seconds(60));
   const absl::Duration until =
       std::min(std::max(around_.scheduler->now() + window, actor_->paused_until), *around_.horizon);
   actor_->paused_until = std::max(actor_->paused_until, until);

@@ -58,6 +58,7 @@ class Host {
   bool up() const { return process_ != nullptr; }
   bool leads() const;
   uint64_t term() const;
+  void JumpClock(absl::Duration by) { jumped_ += by; }
   // Stops taking commands and lets another lead.
   void HandOver();
 
@@ -114,6 +115,7 @@ class Host {
   bool power_cut_ = false;
   uint64_t differences_ = 0, terms_led_ = 0;
   uint64_t processes_ = 0;
+  absl::Duration jumped_;
 };
 
 }  // namespace berth::simulation

@@ -295,7 +295,7 @@ void HaWorld::OneFault() {
   const auto undo = [&](std::function<void()> action) {
     scheduler_.After(length, world_, [action = std::move(action)] { action(); });
   };
-  switch (dice_.Below(9)) {
+  switch (dice_.Below(10)) {
     case 0:
     case 1:
       Note(absl::StrCat("kill ", host.name()));
@@ -331,6 +331,9 @@ void HaWorld::OneFault() {
       Note("etcd is full");
       etcd_.full = true;
       return undo([this] { etcd_.full = false; });
+    case 8:
+      Note(absl::StrCat("the clock of ", host.name(), " jumps"));
+      return host.JumpClock(dice_.Between(-absl::Hours(2), absl::Hours(2)));
     default:
       Note("late writes happen");
       return etcd_.DeliverLate();
