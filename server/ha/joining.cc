@@ -16,13 +16,13 @@ namespace pb = store::v1;
 constexpr size_t kMaxGenerations = 256;
 constexpr absl::Duration kBeatsApart = absl::Seconds(3);
 
-std::string TextOf(const FoundGeneration& generation) {
+std::string GenerationText(const FoundGeneration& generation) {
   return absl::StrCat(generation.cluster_id, " (generation ", generation.incarnation, ")");
 }
 
-std::string TextOf(const std::vector<FoundGeneration>& found) {
+std::string GenerationsText(const std::vector<FoundGeneration>& found) {
   return absl::StrJoin(found, ", ", [](std::string* out, const FoundGeneration& generation) {
-    absl::StrAppend(out, TextOf(generation));
+    absl::StrAppend(out, GenerationText(generation));
   });
 }
 
@@ -73,7 +73,7 @@ absl::StatusOr<FoundGeneration> OnlyGeneration(const std::vector<FoundGeneration
   for (const FoundGeneration& generation : found) {
     if (generation.cluster_id != newest.cluster_id) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "etcd is shared by several clusters, ", TextOf(found),
+          "etcd is shared by several clusters, ", GenerationsText(found),
           ": which one is this server's? Copy the store of another of its servers here"));
     }
     if (generation.incarnation > newest.incarnation) newest = generation;
@@ -108,8 +108,8 @@ absl::Status CheckGeneration(const std::vector<FoundGeneration>& found,
         ", etcd has ", newest, "): ", begin, " and ends the one of before"));
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "etcd does not know this server's cluster ", TextOf(ours),
-      found.empty() ? "" : absl::StrCat(", but ", TextOf(found)), ": ", begin,
+      "etcd does not know this server's cluster ", GenerationText(ours),
+      found.empty() ? "" : absl::StrCat(", but ", GenerationsText(found)), ": ", begin,
       found.empty() ? "" : ". If that is another cluster's etcd, give this one its own"));
 }
 
@@ -138,7 +138,8 @@ absl::Status BeginGeneration(Kv& kv, const LocalStore& store) {
                           Put(layout.Generation(), pb::GenerationRecord().SerializeAsString())}});
   if (!begun.ok()) return begun.status();
   if (begun->held) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat("etcd has the cluster ", TextOf(ours), " already"));
+  return absl::AlreadyExistsError(
+      absl::StrCat("etcd has the cluster ", GenerationText(ours), " already"));
 }
 
 absl::Status EndGeneration(Kv& kv, const LocalStore& store, const std::string& name) {

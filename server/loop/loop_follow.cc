@@ -33,7 +33,7 @@ RecordRefs StateRecords(const std::vector<Record>& records) {
   return found;
 }
 
-std::string NameOf(const Record& record) {
+std::string RecordName(const Record& record) {
   return absl::StrCat(RecordKindName(record.kind), " ", PrintableKey(record.kind, record.key));
 }
 
@@ -41,14 +41,14 @@ std::string NameOf(const Record& record) {
 std::string Difference(const RecordRefs& ours, const RecordRefs& theirs) {
   for (size_t i = 0; i < ours.size() && i < theirs.size(); ++i) {
     if (ours[i]->kind != theirs[i]->kind || ours[i]->key != theirs[i]->key) {
-      return absl::StrCat(NameOf(*ours[i]), " here, ", NameOf(*theirs[i]), " there");
+      return absl::StrCat(RecordName(*ours[i]), " here, ", RecordName(*theirs[i]), " there");
     }
-    if (ours[i]->value != theirs[i]->value) return NameOf(*ours[i]);
+    if (ours[i]->value != theirs[i]->value) return RecordName(*ours[i]);
   }
   if (ours.size() == theirs.size()) return "";
   const bool more = ours.size() > theirs.size();
   const Record& first = more ? *ours[theirs.size()] : *theirs[ours.size()];
-  return absl::StrCat(NameOf(first), more ? " only here" : " only there");
+  return absl::StrCat(RecordName(first), more ? " only here" : " only there");
 }
 
 // Cold parts of the jobs that the batch submitted.
