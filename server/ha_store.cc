@@ -265,9 +265,15 @@ absl::Status CopyStore(const config::v1::Server& config, ReplicatedLog& log) {
 
 // ---- Opening
 
+// A damaged store is no loss here: the other servers have what it had.
 absl::StatusOr<std::unique_ptr<RocksDbStore>> OpenLocal(const config::v1::Server& config,
                                                         std::shared_ptr<StoreHealth> health) {
-  return RocksDbStore::Open({.directory = config.data_directory(), .health = std::move(health)});
+  auto store =
+      RocksDbStore::Open({.directory = config.data_directory(), .health = std::move(health)});
+  if (!absl::IsDataLoss(store.status())) return store;
+  return absl::FailedPreconditionError(absl::StrCat(
+      store.status().message(), ". If another server of the cluster is whole: move ",
+      config.data_directory(), " away, and it is copied from there at the next start"));
 }
 
 uint64_t RandomNumber() {

@@ -43,6 +43,20 @@ class Operations(unittest.TestCase):
         leader.halt()
         self.assertIn("while-away-19", world.client.job_names())
 
+    def test_a_damaged_store_is_copied_again(self):
+        world = self.world()
+        world.client.submit("first")
+        standby = world.standbys()[0]
+        standby.stop()
+        for log in standby.data.glob("*.log"):
+            log.unlink()
+        self.assertIn("it is copied from there", run(*standby.arguments, fails=True))
+        shutil.rmtree(standby.data)
+        standby.start()
+        world.await_standby()
+        world.leader().halt()
+        self.assertIn("first", world.client.job_names())
+
     def test_a_full_etcd_is_repaired(self):
         world = self.world(quota=24 << 20)
         for i in range(60):  # another program's keys
