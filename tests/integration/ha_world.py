@@ -67,6 +67,11 @@ class HaServer(Server):
             self.wanted = False
         return super().stop(timeout_s)
 
+    def kill(self):
+        process = self.process  # `tend` may start another one at once
+        process.kill()
+        process.wait()
+
     def halt(self):
         """Kills it, for good."""
         with self.lock:
