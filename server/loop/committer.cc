@@ -161,17 +161,23 @@ void SyncCommitter::Commit(Batch batch, absl::AnyInvocable<void() &&> on_durable
 bool SyncCommitter::Flush() {
   if (dead_) return false;
   if (queue_.empty()) return true;
+  const size_t count = again_ != 0 ? again_ : queue_.size();
   std::vector<const Batch*> batches;
-  for (const auto& [batch, effect] : queue_) batches.push_back(&batch);
+  for (size_t i = 0; i < count; ++i) batches.push_back(&queue_[i].first);
   const absl::Status status = store_->Append(batches);
   paused_reason_ = IsDiskFull(status) ? std::string(status.message()) : "";
   if (!status.ok() && !IsDiskFull(status)) {
     dead_ = true;
     on_fatal_(status);
   }
+  again_ = status.ok() ? 0 : count;
   if (!status.ok()) return false;
-  durable_ = queue_.back().first.sequence;
-  auto written = std::exchange(queue_, {});
+  durable_ = batches.back()->sequence;
+  decltype(queue_) written;
+  for (size_t i = 0; i < count; ++i) {
+    written.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
   for (auto& [batch, effect] : written) {
     if (effect != nullptr) std::move(effect)();
   }

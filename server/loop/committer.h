@@ -130,6 +130,7 @@ class SyncCommitter final : public Committer {
   const FatalHandler on_fatal_;
   uint64_t durable_;
   bool dead_ = false;
+  size_t again_ = 0;  // batches of a write that found no space: the same are tried again
   std::deque<std::pair<Batch, absl::AnyInvocable<void() &&>>> queue_;
   std::string paused_reason_;
 };
