@@ -81,6 +81,7 @@ absl::Status App::Parts::Load(const StoreOpener& open_store) {
   if (!store.ok()) return store.status();
   store_ = std::move(store->store);
   ha_ = std::move(store->ha);
+  last_term_ = store->term;
   if (auto holds = CheckStoreFormat(config_, store_->Format()); !holds.ok()) return holds;
   ClusterState state;
   const Time now = SystemClock().Now();
@@ -134,8 +135,7 @@ void App::Parts::Wire() {
   const AgentGatewayOptions agents{
       .heartbeat_interval = DurationFrom(config_.heartbeat_interval()),
       .store = {.cluster_id = store_->ClusterId(), .incarnation = store_->Incarnation()},
-      .term = ha_ == nullptr ? std::function<uint64_t()>()
-                             : [this] { return ha_->leadership().term(); },
+      .term = [this] { return ha_ != nullptr ? ha_->member().agents_term() : last_term_; },
       .store_format = [store = store_.get()] { return store->Format(); },
       .brake = {.percent = config_.health_brake().percent(),
                 .least = config_.health_brake().least()},

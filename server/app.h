@@ -7,6 +7,7 @@
 #ifndef BERTH_SERVER_APP_H_
 #define BERTH_SERVER_APP_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -32,6 +33,7 @@ struct OpenedStore {
   OpenedStore(std::unique_ptr<S> opened) : store(std::move(opened)) {}
   std::shared_ptr<Store> store;
   std::shared_ptr<HighAvailability> ha;  // null: this server is alone
+  uint64_t term = 0;  // of a server that is alone now: the last one of its cluster
 };
 using StoreOpener = std::function<absl::StatusOr<OpenedStore>()>;
 

@@ -126,6 +126,7 @@ class App::Parts {
   const std::shared_ptr<StoreHealth> health_;  // may be null
   std::shared_ptr<Store> store_;
   std::shared_ptr<HighAvailability> ha_;  // null: this server is alone
+  uint64_t last_term_ = 0;                // OpenedStore::term
   Preserved preserved_;
   GrantedLease granted_lease_;  // by earlier processes; LeaseOptions::granted_before
   RequestTable requests_;

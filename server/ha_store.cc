@@ -4,6 +4,7 @@
 #include <openssl/rand.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <ostream>
@@ -42,12 +43,16 @@ constexpr int kCopyTries = 3;
 constexpr char kMarkWord[] = "etcd ";
 constexpr int kMaxCopyMessage = 4 << 20;
 
-// ---- The mark: "etcd CLUSTER revision N"
+// ---- The mark: "etcd CLUSTER revision N terms T"
 
 struct Mark {
   uint64_t cluster = 0;
   int64_t revision = 0;
+  uint64_t earlier_terms = 0;  // GenerationRecord
 };
+
+// What etcd may have counted since the last mark was written.
+constexpr uint64_t kUnmarkedTerms = uint64_t{1} << 32;
 
 std::string MarkPath(const std::string& directory) { return directory + "/" + kHaMark; }
 
@@ -62,8 +67,9 @@ Mark ReadMark(const std::string& directory) {
   std::getline(file, line);
   const std::vector<std::string> words = absl::StrSplit(line, ' ');
   Mark mark;
-  if (words.size() != 4 || !absl::SimpleHexAtoi(words[1], &mark.cluster) ||
-      !absl::SimpleAtoi(words[3], &mark.revision)) {
+  if (words.size() != 6 || !absl::SimpleHexAtoi(words[1], &mark.cluster) ||
+      !absl::SimpleAtoi(words[3], &mark.revision) ||
+      !absl::SimpleAtoi(words[5], &mark.earlier_terms)) {
     return {};
   }
   return mark;
@@ -75,11 +81,40 @@ void WriteMark(const std::string& directory, const Mark& mark) {
   {
     std::ofstream file(aside);
     file << kMarkWord << absl::StrCat(absl::Hex(mark.cluster)) << " revision " << mark.revision
-         << "\n";
+         << " terms " << mark.earlier_terms << "\n";
   }
   std::error_code error;
   fs::rename(aside, MarkPath(directory), error);
   if (error) LogWarn("cannot note etcd's revision", {{"error", error.message()}});
+}
+
+// The term that this server keeps after the cluster left etcd; 0: there is none.
+uint64_t ReadTerm(const std::string& directory) {
+  std::ifstream file(directory + "/" + kTermFile);
+  uint64_t term = 0;
+  file >> term;
+  return term;
+}
+
+absl::Status WriteTerm(const std::string& directory, uint64_t term) {
+  const std::string path = directory + "/" + kTermFile;
+  {
+    std::ofstream file(path);
+    file << term << "\n";
+    if (!file) return absl::InternalError(absl::StrCat("cannot write ", path));
+  }
+  absl::Status synced = SyncPath(path);
+  return synced.ok() ? SyncPath(directory) : synced;
+}
+
+// No agent has heard of a higher term of this store.
+uint64_t HighestTerm(const std::string& directory) {
+  const Mark mark = ReadMark(directory);
+  const uint64_t marked =
+      mark.cluster == 0
+          ? 0
+          : mark.earlier_terms + static_cast<uint64_t>(mark.revision) + kUnmarkedTerms;
+  return std::max(marked, ReadTerm(directory));
 }
 
 bool HasStore(const std::string& directory) {
@@ -87,14 +122,16 @@ bool HasStore(const std::string& directory) {
   return fs::exists(fs::path(directory) / "CURRENT", error);
 }
 
-absl::StatusOr<std::unique_ptr<EtcdClient>> ConnectEtcd(const config::v1::Server& config) {
+// `any`: also to another etcd than that of before.
+absl::StatusOr<std::unique_ptr<EtcdClient>> ConnectEtcd(const config::v1::Server& config,
+                                                        bool any = false) {
   if (!config.has_ha()) {
     return absl::InvalidArgumentError("the configuration has no `ha`: where is etcd?");
   }
   EtcdOptions options;
   options.endpoints.assign(config.ha().etcd().begin(), config.ha().etcd().end());
   options.tls = TlsFilesOf(config.ha().tls());
-  if (HasStore(config.data_directory())) {
+  if (!any && HasStore(config.data_directory())) {
     const Mark mark = ReadMark(config.data_directory());
     options.cluster = mark.cluster;
     options.least_revision = mark.revision;
@@ -130,6 +167,9 @@ absl::Status Receive(grpc::ClientReader<v1::CopyStoreResponse>& reader, const fs
     }
     if (part.path() != open) {
       if (file.is_open()) file.close();
+      if (!open.empty()) {
+        if (absl::Status synced = SyncPath(directory / open); !synced.ok()) return synced;
+      }
       open = part.path();
       const fs::path path = directory / open;
       fs::create_directories(path.parent_path(), error);
@@ -142,7 +182,7 @@ absl::Status Receive(grpc::ClientReader<v1::CopyStoreResponse>& reader, const fs
   const grpc::Status done = reader.Finish();
   if (!done.ok()) return absl::UnavailableError(done.error_message());
   if (!file || !complete) return absl::DataLossError("the copy is not complete");
-  return absl::OkStatus();
+  return open.empty() ? absl::OkStatus() : SyncPath(directory / open);
 }
 
 absl::Status CopyFrom(const config::v1::Server& config, const pb::MemberRecord& member,
@@ -346,8 +386,10 @@ absl::StatusOr<OpenedStore> OpenReplicatedStore(const config::v1::Server& config
   EtcdClient* client = etcd->get();
   auto ha = std::make_shared<HighAvailability>(*std::move(etcd), client, layout, *std::move(local),
                                                MemberOptionsFrom(config));
-  ha->SetNote([client, directory = config.data_directory()] {
-    WriteMark(directory, {.cluster = client->cluster(), .revision = client->revision()});
+  ha->SetNote([client, member = &ha->member(), directory = config.data_directory()] {
+    WriteMark(directory, {.cluster = client->cluster(),
+                          .revision = client->revision(),
+                          .earlier_terms = member->earlier_terms()});
   });
   std::shared_ptr<Store> store(ha, &ha->store());
   return OpenedStore(std::move(store), std::move(ha));
@@ -364,17 +406,24 @@ absl::StatusOr<OpenedStore> OpenSingleStore(const config::v1::Server& config,
   }
   auto store = RocksDbStore::Open({.directory = config.data_directory(), .health = health});
   if (!store.ok()) return store.status();
-  return OpenedStore(*std::move(store));
+  OpenedStore opened(*std::move(store));
+  opened.term = ReadTerm(config.data_directory());
+  return opened;
 }
 
 absl::Status BeginHa(const config::v1::Server& config, std::ostream& report) {
-  auto etcd = ConnectEtcd(config);
+  auto etcd = ConnectEtcd(config, /*any=*/true);
   if (!etcd.ok()) return etcd.status();
   const auto local = OpenLocal(config, nullptr);
   if (!local.ok()) return local.status();
   if (absl::Status synced = (*local)->Sync(); !synced.ok()) return synced;
-  if (absl::Status begun = BeginGeneration(**etcd, **local); !begun.ok()) return begun;
-  WriteMark(config.data_directory(), {(*etcd)->cluster(), (*etcd)->revision()});
+  const uint64_t earlier_terms = HighestTerm(config.data_directory());
+  if (absl::Status begun = BeginGeneration(**etcd, **local, earlier_terms); !begun.ok()) {
+    return begun;
+  }
+  WriteMark(config.data_directory(), {.cluster = (*etcd)->cluster(),
+                                      .revision = (*etcd)->revision(),
+                                      .earlier_terms = earlier_terms});
   report << "etcd has the cluster " << (*local)->ClusterId()
          << " now, with this server's store up to "
          << "batch " << (*local)->LastSequence()
@@ -387,8 +436,9 @@ absl::Status LeaveHa(const config::v1::Server& config, std::ostream& report) {
   if (!etcd.ok()) return etcd.status();
   const auto local = OpenLocal(config, nullptr);
   if (!local.ok()) return local.status();
-  absl::Status ended = EndGeneration(**etcd, **local, config.ha().name());
-  if (!ended.ok()) return ended;
+  const auto term = EndGeneration(**etcd, **local, config.ha().name());
+  if (!term.ok()) return term.status();
+  if (absl::Status kept = WriteTerm(config.data_directory(), *term); !kept.ok()) return kept;
   std::error_code error;
   fs::remove(MarkPath(config.data_directory()), error);
   if (error) return FileStatus(error, MarkPath(config.data_directory()));

@@ -17,6 +17,9 @@ namespace berth {
 // The file, in the store's directory, that marks a store as one of a cluster in etcd, and notes
 // which etcd that is and how far it was.
 inline constexpr char kHaMark[] = "HA";
+// The file of a single server whose cluster was in etcd before: the term that it tells agents, which
+// obey no lower one.
+inline constexpr char kTermFile[] = "TERM";
 
 // `config` is completed and has `ha`. Finds the cluster in etcd; a server without a store, or with
 // one that is too far behind, copies that of another server first. Errors say what to do.

@@ -113,7 +113,31 @@ absl::Status CheckGeneration(const std::vector<FoundGeneration>& found,
       found.empty() ? "" : ". If that is another cluster's etcd, give this one its own"));
 }
 
-absl::Status BeginGeneration(Kv& kv, const LocalStore& store) {
+namespace {
+
+// A generation that left etcd begins anew; nothing of its old log counts.
+absl::StatusOr<bool> BeginAnew(Kv& kv, const ReplicationLayout& layout, const std::string& base,
+                               const std::string& generation) {
+  const absl::StatusOr<KvResult> found =
+      kv.Commit({.compares = {}, .then = {{.kind = KvOp::Kind::kGet, .key = layout.Generation()}}});
+  if (!found.ok()) return found.status();
+  pb::GenerationRecord ended;
+  const std::vector<KvItem>& items = found->items[0];
+  if (items.empty() || !ended.ParseFromString(items[0].value) || ended.next() != kNoGeneration) {
+    return false;
+  }
+  const absl::StatusOr<KvResult> begun = kv.Commit(
+      {.compares = {{layout.Generation(), KvCompare::Field::kModRevision, items[0].mod_revision}},
+       .then = {{.kind = KvOp::Kind::kDelete, .key = layout.Part(0, 0), .end = layout.LogEnd()},
+                Put(layout.Base(), base),
+                Put(layout.Generation(), generation)}});
+  if (!begun.ok()) return begun.status();
+  return begun->held;
+}
+
+}  // namespace
+
+absl::Status BeginGeneration(Kv& kv, const LocalStore& store, uint64_t earlier_terms) {
   const FoundGeneration ours{store.ClusterId(), store.Incarnation()};
   const absl::StatusOr<std::vector<FoundGeneration>> found = ListGenerations(kv);
   if (!found.ok()) return found.status();
@@ -132,17 +156,23 @@ absl::Status BeginGeneration(Kv& kv, const LocalStore& store) {
   pb::BaseRecord base;
   base.set_through(store.LastSequence());
   base.set_hash(ChainHashBytes(store.LastHash()));
+  pb::GenerationRecord generation;
+  generation.set_earlier_terms(earlier_terms);
   const absl::StatusOr<KvResult> begun =
       kv.Commit({.compares = {{layout.Base(), KvCompare::Field::kCreateRevision, 0}},
                  .then = {Put(layout.Base(), base.SerializeAsString()),
-                          Put(layout.Generation(), pb::GenerationRecord().SerializeAsString())}});
+                          Put(layout.Generation(), generation.SerializeAsString())}});
   if (!begun.ok()) return begun.status();
   if (begun->held) return absl::OkStatus();
+  const absl::StatusOr<bool> anew =
+      BeginAnew(kv, layout, base.SerializeAsString(), generation.SerializeAsString());
+  if (!anew.ok()) return anew.status();
+  if (*anew) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat("etcd has the cluster ", GenerationText(ours), " already"));
 }
 
-absl::Status EndGeneration(Kv& kv, const LocalStore& store, const std::string& name) {
+absl::StatusOr<uint64_t> EndGeneration(Kv& kv, const LocalStore& store, const std::string& name) {
   ReplicatedLog log(&kv, ReplicationLayout(store.ClusterId(), store.Incarnation()));
   const auto before = log.ReadMembers();
   if (!before.ok()) return before.status();
@@ -165,7 +195,9 @@ absl::Status EndGeneration(Kv& kv, const LocalStore& store, const std::string& n
         "etcd's log goes on after this server's store: start the server once more with "
         "high availability, so that it catches up");
   }
-  return kv.Commit(EndingOf(log.layout(), kNoGeneration)).status();
+  const absl::StatusOr<KvResult> ended = kv.Commit(EndingOf(log.layout(), kNoGeneration));
+  if (!ended.ok()) return ended.status();
+  return view->earlier_terms + static_cast<uint64_t>(ended->revision);
 }
 
 }  // namespace berth

@@ -30,14 +30,16 @@ absl::StatusOr<FoundGeneration> OnlyGeneration(const std::vector<FoundGeneration
 absl::Status CheckGeneration(const std::vector<FoundGeneration>& found,
                              const FoundGeneration& ours);
 
-// Begins the store's generation in etcd, with all that the store holds, and ends earlier ones of
-// the cluster: their servers can acknowledge nothing any more. The store must be synced.
+// Begins the store's generation in etcd, or begins it anew after EndGeneration, with all that the
+// store holds, and ends earlier ones of the cluster: their servers can acknowledge nothing any
+// more. The store must be synced. `earlier_terms`: no agent has heard of a higher term.
 // ALREADY_EXISTS: it has begun before. FAILED_PRECONDITION: etcd has a newer one.
-absl::Status BeginGeneration(Kv& kv, const LocalStore& store);
+absl::Status BeginGeneration(Kv& kv, const LocalStore& store, uint64_t earlier_terms);
 
-// Ends the store's generation, for a single server that goes on without etcd. FAILED_PRECONDITION:
-// the store does not hold all of the log, or other servers are running.
-absl::Status EndGeneration(Kv& kv, const LocalStore& store, const std::string& name);
+// Ends the store's generation, for a single server that goes on without etcd: returns a term, for
+// agents, above all before. FAILED_PRECONDITION: the store does not hold all of the log, or other
+// servers are running.
+absl::StatusOr<uint64_t> EndGeneration(Kv& kv, const LocalStore& store, const std::string& name);
 
 }  // namespace berth
 

@@ -22,6 +22,7 @@ constexpr int kBeatsPerLease = 4;
 constexpr int kOthersOfName = 3;  // in a row
 constexpr int kResignTries = 20;
 constexpr uint64_t kUpkeepsPerCompaction = 5;
+constexpr size_t kUpkeepsBeforeTrim = 5;
 
 }  // namespace
 
@@ -75,8 +76,8 @@ void Member::Watch(const ClusterView& view, absl::Duration now) {
   const bool life = view.term != view_.term || view.alive_revision != view_.alive_revision ||
                     !view.groups.empty();
   if (life || changed_ == absl::InfiniteDuration()) changed_ = now;
-  view_ = view;
-  view_.groups.clear();
+  view_ = view;  // without the log
+  earlier_terms_ = view.earlier_terms;
   status_.term = view.term;
   status_.leader = view.leader.member();
   status_.leader_address = view.leader.address();
@@ -328,7 +329,8 @@ absl::Status Member::CheckSuccessor(const std::string& to) const {
   for (const MemberInfo& member : members_) {
     if (member.name == options_.name || (!to.empty() && member.name != to)) continue;
     const auto heard = heard_.find(member.name);
-    const bool fresh = heard != heard_.end() && now - heard->second.at < kFresh;
+    const bool fresh =
+        heard != heard_.end() && heard->second.beats && now - heard->second.at < kFresh;
     std::string why = member.record.not_eligible();
     if (member.record.leads()) why = "it led until now, and is starting again";
     if (!fresh) why = "it is not running";
@@ -379,20 +381,21 @@ void Member::HearMembers() {
   absl::MutexLock lock(&mutex_);
   members_.clear();
   for (const auto& [name, record] : *found) {
-    auto [heard, added] = heard_.try_emplace(name, Heard{record.beat(), -absl::InfiniteDuration()});
-    if (!added && heard->second.beat != record.beat()) heard->second = {record.beat(), now};
+    Heard& heard = heard_.try_emplace(name, Heard{record.beat(), now}).first->second;
+    if (heard.beat != record.beat()) heard = {.beat = record.beat(), .at = now, .beats = true};
+    const bool lately = name == options_.name || now - heard.at < kMemberSilence;
     members_.push_back({.name = name,
                         .record = record,
-                        .alive = name == options_.name || now - heard->second.at < kMemberSilence});
+                        .alive = lately && (heard.beats || name == options_.name),
+                        .may_be_alive = lately});
   }
 }
 
-ReplicatedStore::Cut Member::Trimmable() const {
-  uint64_t synced = store_->local().SyncedSequence();
+ReplicatedStore::Cut Member::Trimmable(uint64_t synced) const {
   {
     absl::MutexLock lock(&mutex_);
     for (const MemberInfo& member : members_) {
-      if (member.alive) synced = std::min(synced, member.record.synced());
+      if (member.may_be_alive) synced = std::min(synced, member.record.synced());
     }
   }
   return store_->Trimmable(synced, options_.bounds);
@@ -401,7 +404,7 @@ ReplicatedStore::Cut Member::Trimmable() const {
 absl::Status Member::FreeEtcd() {
   const uint64_t term = leads_term_.load();
   if (term == 0) return absl::FailedPreconditionError("this server does not lead the cluster");
-  const ReplicatedStore::Cut cut = Trimmable();
+  const ReplicatedStore::Cut cut = Trimmable(store_->local().SyncedSequence());
   absl::Status deleted =
       cut.through == 0 ? absl::OkStatus() : log_->DeleteThrough(term, cut.through);
   if (IsDeposed(deleted)) End(deleted);
@@ -410,8 +413,12 @@ absl::Status Member::FreeEtcd() {
   return log_->Compact(log_->revision());
 }
 
+// What was synced some upkeeps ago: a server that has just begun to follow is not heard of yet.
 void Member::TrimLog(uint64_t term) {
-  const ReplicatedStore::Cut cut = Trimmable();
+  synced_before_.push_back(store_->local().SyncedSequence());
+  if (synced_before_.size() > kUpkeepsBeforeTrim) synced_before_.pop_front();
+  const ReplicatedStore::Cut cut =
+      Trimmable(synced_before_.size() < kUpkeepsBeforeTrim ? 0 : synced_before_.front());
   if (cut.through != 0) {
     const absl::Status status = log_->Trim(term, cut.through, cut.hash);
     if (IsDeposed(status)) return End(status);

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -62,7 +63,8 @@ struct MemberHooks {
 struct MemberInfo {
   std::string name;
   store::v1::MemberRecord record;
-  bool alive = false;  // it was heard of lately
+  bool alive = false;         // it was heard of lately
+  bool may_be_alive = false;  // or was seen for the first time lately, perhaps long after its end
 };
 
 struct MemberStatus {
@@ -97,6 +99,13 @@ class Member final : public Leadership {
   absl::Status CheckSuccessor(const std::string& to) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t term() const override { return leads_term_.load(); }
+  // The term as agents know it: never lower than one before, whichever etcd counted. 0: it does not
+  // lead.
+  uint64_t agents_term() const {
+    const uint64_t term = leads_term_.load();
+    return term == 0 ? 0 : earlier_terms_.load() + term;
+  }
+  uint64_t earlier_terms() const { return earlier_terms_.load(); }
   std::string leader_address() const override ABSL_LOCKS_EXCLUDED(mutex_);
   void Confirm(absl::AnyInvocable<void(absl::Status) &&> effect) override {
     confirmer_.Confirm(std::move(effect));
@@ -111,7 +120,8 @@ class Member final : public Leadership {
  private:
   struct Heard {
     uint64_t beat = 0;
-    absl::Duration at;  // steady
+    absl::Duration at;   // steady; when the beat was first seen
+    bool beats = false;  // more than one was seen
   };
 
   absl::Duration FollowOnce();
@@ -126,7 +136,8 @@ class Member final : public Leadership {
   void NoteEtcd(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void End(const absl::Status& why);
   std::string NotEligible() const ABSL_LOCKS_EXCLUDED(mutex_);
-  ReplicatedStore::Cut Trimmable() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // `synced`: by this server.
+  ReplicatedStore::Cut Trimmable(uint64_t synced) const ABSL_LOCKS_EXCLUDED(mutex_);
   void TrimLog(uint64_t term) ABSL_LOCKS_EXCLUDED(mutex_);
   void HearMembers() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasSuccessor() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -137,7 +148,7 @@ class Member final : public Leadership {
   const MemberOptions options_;
   const MemberHooks hooks_;
   Confirmer confirmer_;
-  std::atomic<uint64_t> leads_term_{0};
+  std::atomic<uint64_t> leads_term_{0}, earlier_terms_{0};
   std::atomic<bool> ended_{false};
   absl::Mutex reign_mutex_;  // while it writes that it is alive, or not any more
   bool resigned_ ABSL_GUARDED_BY(reign_mutex_) = false;
@@ -153,9 +164,10 @@ class Member final : public Leadership {
   // Of the thread of Upkeep.
   uint64_t upkeeps_ = 0;
   int others_of_name_ = 0;
+  std::deque<uint64_t> synced_before_;  // of this store, at the last upkeeps
 
   mutable absl::Mutex mutex_;
-  ClusterView view_ ABSL_GUARDED_BY(mutex_);    // newest; without groups
+  LeaderView view_ ABSL_GUARDED_BY(mutex_);     // newest
   std::string broken_ ABSL_GUARDED_BY(mutex_);  // its state is not the leader's
   std::string disk_ ABSL_GUARDED_BY(mutex_);    // its store takes nothing now
   bool caught_up_ ABSL_GUARDED_BY(mutex_) = false;

@@ -121,7 +121,7 @@ bool GroupCommitter::WriteGroup(const std::vector<Entry>& group) {
 
 bool GroupCommitter::Pause(const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
-  if (paused_reason_.empty()) LogError("disk full, waiting for space", {{"error", status}});
+  if (paused_reason_.empty()) LogError("batches cannot be written now; waiting", {{"error", status}});
   paused_reason_ = std::string(status.message());
   mutex_.AwaitWithTimeout(absl::Condition(&stopping_), options_.retry_delay);
   return !stopping_;
@@ -132,7 +132,7 @@ void GroupCommitter::Tell(std::vector<Entry> group) {
   counters_.batches += group.size();
   {
     absl::MutexLock lock(&mutex_);
-    if (!paused_reason_.empty()) LogInfo("disk space is available again; continuing");
+    if (!paused_reason_.empty()) LogInfo("batches can be written again");
     paused_reason_.clear();
     writing_ = 0;
   }

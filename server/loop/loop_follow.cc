@@ -110,9 +110,12 @@ void Loop::RecordCold(const TurnOutput& output) {
   for (const Event& event : output.events) {
     const auto* submitted = std::get_if<JobSubmitted>(&event.body);
     if (submitted == nullptr) continue;
-    const auto found = std::find_if(output.cold.begin(), output.cold.end(),
-                                    [&](const auto& part) { return part.first == submitted->id; });
-    if (found != output.cold.end()) recorder_->PutCold(found->first, *found->second);
+    const auto found = std::lower_bound(
+        output.cold.begin(), output.cold.end(), submitted->id,
+        [](const auto& part, JobId id) { return part.first < id; });  // they are sorted
+    if (found != output.cold.end() && found->first == submitted->id) {
+      recorder_->PutCold(found->first, *found->second);
+    }
   }
 }
 

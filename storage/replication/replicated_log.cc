@@ -128,7 +128,8 @@ absl::StatusOr<ClusterView> ReplicatedLog::Read(uint64_t after, bool stale) {
   absl::StatusOr<KvResult> result = Commit(txn);
   if (!result.ok()) return result.status();
   if (result->items.size() != txn.then.size()) return absl::InternalError("etcd: short answer");
-  ClusterView view{.revision = result->revision};
+  ClusterView view;
+  view.revision = result->revision;
   absl::Status parsed;
   if (const auto& leader = result->items[0]; !leader.empty()) {
     view.term = static_cast<uint64_t>(leader[0].mod_revision);
@@ -139,13 +140,13 @@ absl::StatusOr<ClusterView> ReplicatedLog::Read(uint64_t after, bool stale) {
     parsed.Update(Parse(alive[0], "alive", &view.alive));
   }
   if (const auto& base = result->items[2]; !base.empty()) {
-    view.base_revision = base[0].mod_revision;
     parsed.Update(Parse(base[0], "base", &view.base));
   }
   if (const auto& generation = result->items[3]; !generation.empty()) {
     pb::GenerationRecord record;
     parsed.Update(Parse(generation[0], "generation", &record));
     view.next_generation = record.next();
+    view.earlier_terms = record.earlier_terms();
   }
   if (!parsed.ok()) return parsed;
   // Read after the leader: what a leader of an earlier term could still write is not in question.

@@ -30,16 +30,20 @@ namespace berth {
 // Parts that are sent without waiting for the ones before.
 inline constexpr size_t kPartsInFlight = 8;
 
-// What a read of etcd showed, all at one revision.
-struct ClusterView {
+// Who leads, as a read of etcd showed it.
+struct LeaderView {
   int64_t revision = 0;  // of etcd
   uint64_t term = 0;     // 0: nobody has led yet
   store::v1::LeaderRecord leader;
   store::v1::AliveRecord alive;
   int64_t alive_revision = 0;
   store::v1::BaseRecord base;
-  int64_t base_revision = 0;              // of etcd: when it was written
-  uint64_t next_generation = 0;           // 0: this one goes on
+  uint64_t next_generation = 0;  // 0: this one goes on
+  uint64_t earlier_terms = 0;    // GenerationRecord
+};
+
+// And the log.
+struct ClusterView : LeaderView {
   std::vector<ReplicatedBatches> groups;  // after the batch asked for, in order
   bool more = false;                      // there are more; else these reach to the end
   // After the end: the parts of a group that is not complete.

@@ -34,12 +34,13 @@ absl::Status ReplicatedStore::Append(const std::vector<const Batch*>& batches) {
   const uint64_t term = term_.load();
   if (term == 0) return absl::FailedPreconditionError("this server does not lead the cluster");
   ReplicatedLogSize size;
-  append_began_ = absl::ToInt64Nanoseconds(clock_->Steady());
-  const absl::Status status = log_->Append(term, local_->LastHash(), batches, &size);
-  append_began_ = 0;
+  // Over all tries of these batches, and until the local store has them, too.
+  if (append_began_ == 0) append_began_ = absl::ToInt64Nanoseconds(clock_->Steady());
+  absl::Status status = log_->Append(term, local_->LastHash(), batches, &size);
   if (IsDeposed(status)) deposed_(status);
-  if (!status.ok()) return status;
-  return Write(batches, size);
+  if (status.ok()) status = Write(batches, size);
+  if (status.ok()) append_began_ = 0;
+  return status;
 }
 
 absl::Status ReplicatedStore::Write(const std::vector<const Batch*>& batches,

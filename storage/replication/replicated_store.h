@@ -39,7 +39,8 @@ class ReplicatedStore final : public Store {
   void Lead(uint64_t term) { term_ = term; }
 
   absl::Status Append(const std::vector<const Batch*>& batches) override;
-  // Since when Append has been waiting for etcd, as steady time in nanoseconds; 0: it is not.
+  // Since when the batches have waited that Append is to write, or to try again: for etcd or for
+  // the local disk. Steady time in nanoseconds; 0: none wait.
   int64_t append_began() const { return append_began_.load(); }
 
   // Groups that can be deleted from etcd's log: the last batch up to `synced` by all members that

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What operators do with high availability, and what they get wrong: a single server becomes the first of several and
 goes back, a server that was away too long, a full etcd, a restore, another etcd, an etcd of another cluster."""
+import re
 import shutil
 import subprocess
 import time
@@ -8,7 +9,7 @@ import unittest
 
 import grpc
 
-from berth_api import cluster_pb2, job_pb2
+from berth_api import cluster_pb2, job_pb2, node_pb2
 from berth_harness import BIN, free_port, take_ports, wait_until, write_yaml
 from ha_world import ETCD, Etcd, HaServer, HaWorld, skip_without_etcd
 
@@ -106,10 +107,20 @@ class Operations(unittest.TestCase):
         self.assertIn("before-the-backup", names)
         self.assertNotIn("after-the-backup", names)
 
+    @staticmethod
+    def agent_is_back(world, after):
+        """Registered again since the epoch `after`; returns the new one."""
+        def epoch():
+            node = world.client.call("nodes", "GetNode", node_pb2.GetNodeRequest(name="n1"))
+            return node.status.state == node_pb2.NODE_READY and node.status.epoch > after and node.status.epoch
+        return wait_until(epoch, 30, "the agent registers")
+
     def test_back_to_one_server_and_again(self):
         world = self.world(servers=1)
         world.client.submit("first")
         server = world.servers[0]
+        world.cluster.add_agent("n1", server=server.address)
+        epoch = self.agent_is_back(world, 0)
         run(*server.arguments, "--ha-leave", fails=True)  # the store is in use
         server.stop()
         alone = write_yaml(world.home / "alone.yaml", {})
@@ -119,8 +130,26 @@ class Operations(unittest.TestCase):
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_until(lambda: server.get("/readyz")[1] == "ready\n", 20, "the single server is ready")
         self.assertIn("first", world.client.job_names())
+        # Agents obey no lower term than they know, so the server tells them the last one, and then higher ones.
+        epoch = self.agent_is_back(world, epoch)
         process.terminate()
         process.wait(20)
+        self.assertIn("etcd has the cluster", run(*server.arguments, "--ha-init"))
+        server.start()
+        epoch = self.agent_is_back(world, epoch)
+        # All of etcd is lost, with its disks: a new one counts from the beginning.
+        server.stop()
+        for etcd in world.etcds:
+            etcd.kill()
+            shutil.rmtree(etcd.data)
+        for etcd in world.etcds:
+            etcd.start()
+        wait_until(lambda: world.etcdctl("endpoint", "health"), 20, "the new etcd is healthy")
+        self.assertIn("older snapshot", run(*server.arguments, fails=True))  # etcd's id follows from its addresses
+        self.assertIn("etcd has the cluster", run(*server.arguments, "--ha-init"))
+        server.start()
+        self.agent_is_back(world, epoch)
+        self.assertIn("first", world.client.job_names())
 
     def test_wrong_etcds_are_refused_by_name(self):
         world = self.world()
@@ -135,7 +164,8 @@ class Operations(unittest.TestCase):
         arguments = [standby.arguments[0], "--config", str(wrong), *standby.arguments[3:]]
         self.assertIn("another etcd", run(*arguments, fails=True))
         # One that has lost a part of its past.
-        (standby.data / "HA").write_text((standby.data / "HA").read_text().rsplit(" ", 1)[0] + " 999999999\n")
+        mark = (standby.data / "HA").read_text()
+        (standby.data / "HA").write_text(re.sub(r"revision \d+", "revision 999999999", mark))
         self.assertIn("restored from an older snapshot", run(*standby.arguments, fails=True))
         (standby.data / "HA").unlink()
         standby.start()

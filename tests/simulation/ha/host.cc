@@ -218,6 +218,12 @@ void Host::Pause(absl::Duration how_long) {
   actor_->paused_until = std::max(actor_->paused_until, around_.scheduler->now() + how_long);
 }
 
+void Host::SetDiskFull(bool full) {
+  disk_->SetFault([full] {
+    return full ? absl::ResourceExhaustedError("simulated: the disk is full") : absl::OkStatus();
+  });
+}
+
 void Host::Start() {
   if (up()) return;
   actor_ = std::make_shared<Actor>();

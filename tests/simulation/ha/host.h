@@ -58,6 +58,8 @@ class Host {
   bool up() const { return process_ != nullptr; }
   bool leads() const;
   uint64_t term() const;
+  // Nothing can be written to the local disk.
+  void SetDiskFull(bool full);
   void JumpClock(absl::Duration by) { jumped_ += by; }
   // Stops taking commands and lets another lead.
   void HandOver();

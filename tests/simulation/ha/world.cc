@@ -64,7 +64,7 @@ void HaWorld::MakeHosts() {
   MemoryStore first("simulated", kStoreFormat, 1);
   SimulatedEtcd::Client operators;
   const std::unique_ptr<Kv> kv = etcd_.Connect(&operators);
-  if (!BeginGeneration(*kv, first).ok()) Fail("the cluster cannot begin");
+  if (!BeginGeneration(*kv, first, 0).ok()) Fail("the cluster cannot begin");
   for (size_t i = 0; i < options_.hosts; ++i) {
     hosts_.push_back(std::make_unique<Host>(
         HostOptions{.name = absl::StrCat("h", i)},
