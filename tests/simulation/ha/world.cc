@@ -295,7 +295,7 @@ void HaWorld::OneFault() {
   const auto undo = [&](std::function<void()> action) {
     scheduler_.After(length, world_, [action = std::move(action)] { action(); });
   };
-  switch (dice_.Below(10)) {
+  switch (dice_.Below(11)) {
     case 0:
     case 1:
       Note(absl::StrCat("kill ", host.name()));
@@ -334,6 +334,10 @@ void HaWorld::OneFault() {
     case 8:
       Note(absl::StrCat("the clock of ", host.name(), " jumps"));
       return host.JumpClock(dice_.Between(-absl::Hours(2), absl::Hours(2)));
+    case 9:
+      Note(absl::StrCat("the disk of ", host.name(), " is full"));
+      host.SetDiskFull(true);
+      return undo([&host] { host.SetDiskFull(false); });
     default:
       Note("late writes happen");
       return etcd_.DeliverLate();
@@ -346,6 +350,7 @@ void HaWorld::Heal() {
   etcd_.DeliverLate();
   for (const auto& host : hosts_) {
     host->etcd().cut = false;
+    host->SetDiskFull(false);
     host->etcd().faults = {};
     host->actor()->paused_until = -absl::InfiniteDuration();
     host->Start();
