@@ -247,10 +247,12 @@ absl::Status Client::Delete(grpc::Status (Stub::*method)(grpc::ClientContext*, c
                                                          Response*),
                             const Request& request) {
   bool perhaps_done = false;
+  const std::string id = NewRequestId();
   return Repeat([&](absl::Duration left) {
     grpc::ClientContext context;
     AwaitConnection(left);
     SetDeadline(&context, left);
+    context.AddMetadata(kRequestIdMetadata, id);
     Response response;
     const bool connected = Connected();
     const absl::Status status =

@@ -44,6 +44,7 @@
 #include "clients/cpp/retry.h"
 #include "clients/cpp/server_choice.h"
 #include "support/errors.h"
+#include "support/request_id.h"
 #include "support/tls.h"
 
 namespace berth {
@@ -108,17 +109,20 @@ class Client {
   // no connection.
   absl::Status CallOnce(absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call);
 
-  // Makes one unary call with retries.
+  // Makes one unary call with retries, all with the same request id: what it changes is changed
+  // once (support/request_id.h).
   template <class Stub, class Request, class Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
                                 const Request& request) {
     Response response;
+    const std::string id = NewRequestId();
     const absl::Status status = Repeat([&](absl::Duration left) {
       grpc::ClientContext context;
       AwaitConnection(left);
       SetDeadline(&context, left);
       AllowWeaker(&context);
+      context.AddMetadata(kRequestIdMetadata, id);
       const grpc::Status answer = (StubOf<Stub>().*method)(&context, request, &response);
       NoteUnsynced(context);
       return End(context, answer);

@@ -16,6 +16,8 @@ struct Call {
   std::string address;                   // of the client: "10.0.0.7:41234"
   std::string target = {};               // for the audit: "job/train"; "" = the cluster, or several
   std::string request_id = {};           // of the client
+  // From metadata (support/request_id.h): the call is done once for it, by Write.
+  std::string once_id = {};
   bool stale = false;                    // a standby may answer (support/standby.h)
 };
 

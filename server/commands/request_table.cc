@@ -69,8 +69,9 @@ std::string FingerprintOf(absl::string_view method, const google::protobuf::Mess
 
 void RequestTable::Insert(StoredRequest request) {
   order_.push_back({request.time, request.id});
-  entries_[std::move(request.id)] = {std::move(request.fingerprint), request.time,
-                                     std::move(request.answer)};
+  Entry& entry = entries_[std::move(request.id)];
+  bytes_ += request.answer.size() - entry.answer.size();
+  entry = {std::move(request.fingerprint), request.time, std::move(request.answer)};
 }
 
 void RequestTable::Restore(StoredRequest request) {
@@ -104,10 +105,11 @@ void RequestTable::ForgetOld(Turn& turn) {
   for (int i = 0; i < kForgottenPerCall && !order_.empty(); ++i) {
     const auto& [time, id] = order_.front();
     const bool old = turn.now() - time > kRequestRetention;
-    if (!old && entries_.size() < capacity_) return;
+    if (!old && entries_.size() < capacity_ && bytes_ < max_bytes_) return;
     const auto found = entries_.find(id);
     if (found != entries_.end() && found->second.time == time) {
       turn.Put({RecordKind::kRequest, id, std::nullopt});
+      bytes_ -= found->second.answer.size();
       entries_.erase(found);
     }
     order_.pop_front();

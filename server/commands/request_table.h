@@ -1,7 +1,8 @@
 // RequestTable: stored responses by request id, so that a client may repeat a call whose response
 // it lost.
 //
-// An id is remembered for kRetention, or until more than kMaxRequests newer ones came. Each is a
+// An id is remembered for kRequestRetention, or until there are more than kMaxRequests, or more
+// than kMaxAnswerBytes of responses: then the oldest are forgotten first. Each is a
 // kRequest record in the batch of the call's effects: both are durable, or neither. Loop thread
 // only, once serving.
 #ifndef BERTH_SERVER_COMMANDS_REQUEST_TABLE_H_
@@ -27,13 +28,15 @@ namespace berth {
 
 inline constexpr absl::Duration kRequestRetention = absl::Hours(24);
 inline constexpr size_t kMaxRequests = 500'000;
+inline constexpr size_t kMaxAnswerBytes = 256 << 20;
 
 // A digest of a method and its body: equal for equal bodies, whatever the order of maps.
 std::string FingerprintOf(absl::string_view method, const google::protobuf::Message& body);
 
 class RequestTable {
  public:
-  explicit RequestTable(size_t capacity = kMaxRequests) : capacity_(capacity) {}
+  explicit RequestTable(size_t capacity = kMaxRequests, size_t max_bytes = kMaxAnswerBytes)
+      : capacity_(capacity), max_bytes_(max_bytes) {}
 
   // At start, in any order; the oldest are dropped when there are too many.
   void Restore(StoredRequest request);
@@ -47,6 +50,7 @@ class RequestTable {
   void Remember(Turn& turn, StoredRequest request);
 
   size_t size() const { return entries_.size(); }
+  size_t answer_bytes() const { return bytes_; }
 
  private:
   struct Entry {
@@ -57,7 +61,8 @@ class RequestTable {
   void Insert(StoredRequest request);
   void ForgetOld(Turn& turn);
 
-  const size_t capacity_;
+  const size_t capacity_, max_bytes_;
+  size_t bytes_ = 0;  // of the responses
   absl::flat_hash_map<std::string, Entry> entries_;
   // By time; restored ones are sorted at the first use. An id that was reused after its retention
   // appears twice.

@@ -14,6 +14,8 @@ namespace pb = store::v1;
 constexpr absl::Duration kEtcdRetry = absl::Milliseconds(50);
 constexpr absl::Duration kFresh = absl::Seconds(4);  // since it was heard of: it can take over now
 constexpr absl::Duration kMemberSilence = absl::Seconds(10);  // then a member counts as gone
+constexpr absl::Duration kMemberForgotten =
+    absl::Hours(24);  // silent for so long: it is not listed
 // A campaign whose first read takes longer says more about etcd than about the leader.
 constexpr absl::Duration kSlowRead = absl::Milliseconds(200);
 constexpr absl::Duration kFastAgain = absl::Minutes(1);
@@ -361,7 +363,9 @@ void Member::Upkeep() {
   if (term == 0) record.set_not_eligible(NotEligible());
   log_->WriteMember(options_.name, record).IgnoreError();  // it is written again in a second
   HearMembers();
-  if (term != 0) TrimLog(term);
+  if (term == 0) return;
+  ForgetMembers(term);
+  TrimLog(term);
 }
 
 void Member::HearMembers() {
@@ -388,6 +392,23 @@ void Member::HearMembers() {
                         .record = record,
                         .alive = lately && (heard.beats || name == options_.name),
                         .may_be_alive = lately});
+  }
+}
+
+// One that comes back writes its record again.
+void Member::ForgetMembers(uint64_t term) {
+  const absl::Duration now = clock_->Steady();
+  std::vector<std::string> gone;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, heard] : heard_) {
+      if (name != options_.name && now - heard.at > kMemberForgotten) gone.push_back(name);
+    }
+    for (const std::string& name : gone) heard_.erase(name);
+  }
+  for (const std::string& name : gone) {
+    LogInfo("a server that is gone is forgotten", {{"server", name}});
+    log_->DeleteMember(term, name).IgnoreError();  // it is heard of again, and forgotten later
   }
 }
 

@@ -139,6 +139,7 @@ class Member final : public Leadership {
   // `synced`: by this server.
   ReplicatedStore::Cut Trimmable(uint64_t synced) const ABSL_LOCKS_EXCLUDED(mutex_);
   void TrimLog(uint64_t term) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ForgetMembers(uint64_t term) ABSL_LOCKS_EXCLUDED(mutex_);
   void HearMembers() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasSuccessor() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -28,6 +28,7 @@
 #include "server/loop/loop.h"
 #include "server/reads/read_view.h"
 #include "server/services/caller.h"
+#include "server/services/once.h"
 #include "server/services/open_streams.h"
 #include "server/services/reply.h"
 #include "server/services/run_as.h"
@@ -105,7 +106,8 @@ struct ServiceContext {
       MarkStandby(*leadership, loop->DurableRevision(), context, &call);
     }
     call.target = std::move(target);
-    call.request_id = std::move(request_id);
+    if (request_id.empty()) TakeRequestId(context, &call);
+    if (call.once_id.empty()) call.request_id = std::move(request_id);
     return call;
   }
 
@@ -236,7 +238,8 @@ void AnswerSeen(Loop& loop, uint64_t revision, Reply<Response> reply, const absl
 // A write of a caller who is admitted: `change(turn, rights, response)` runs on the loop thread and
 // fills the response. If it returns OK, the call is answered once the turn is durable. Otherwise it
 // is answered at once, but not before the data that it saw is durable. `change` must not fail after
-// it emitted an event. It asks for rights that Admit does not ask for.
+// it emitted an event. It asks for rights that Admit does not ask for. It is not run for a repeated
+// call (server/services/once.h).
 template <class Response, class Change>
 void Write(const ServiceContext& context, Call call, Reply<Response> reply,
            CommandClass command_class, size_t weight, Change change) {
@@ -244,12 +247,15 @@ void Write(const ServiceContext& context, Call call, Reply<Response> reply,
   // The reply is shared with this frame in case the command is refused and dropped.
   auto shared = std::make_shared<Reply<Response>>(std::move(reply));
   const absl::Status posted = context.loop->Post(
-      [shared, call = std::move(call), change = std::move(change),
-       loop = context.loop](Turn& turn) mutable {
+      [shared, call = std::move(call), change = std::move(change), loop = context.loop,
+       requests = context.requests](Turn& turn) mutable {
         Rights rights(call.caller);
         absl::Status status = Admit(turn.state(), rights, call.rpc, turn.now());
         turn.By(ActorOf(call));
-        if (status.ok()) status = change(turn, rights, shared->response());
+        if (status.ok()) {
+          status = DoOnce(turn, *requests, call, shared->response(),
+                          [&] { return change(turn, rights, shared->response()); });
+        }
         if (!status.ok()) return AnswerSeen(*loop, turn.seen(), std::move(*shared), status);
         turn.OnDurable([shared = std::move(shared)] { shared->Finish(absl::OkStatus()); });
       },

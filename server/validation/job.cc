@@ -11,6 +11,7 @@
 #include "server/validation/text.h"
 #include "server/validation/topology.h"
 #include "server/validation/values.h"
+#include "support/request_id.h"
 
 namespace berth {
 namespace {

@@ -19,7 +19,6 @@ inline constexpr int kMaxTolerations = 64;
 inline constexpr int kMaxExcludedNodes = 1024;
 inline constexpr int kMaxRetries = 1000;
 inline constexpr int32_t kMaxPriority = 1'000'000;
-inline constexpr size_t kMaxRequestIdBytes = 128;
 
 // `bytes`: size of the serialized spec. `limits` with all defaults filled in
 // (server/config/config.h). Pure.

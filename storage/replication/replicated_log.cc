@@ -293,4 +293,8 @@ absl::Status ReplicatedLog::WriteMember(const std::string& name, const pb::Membe
       .status();
 }
 
+absl::Status ReplicatedLog::DeleteMember(uint64_t term, const std::string& name) {
+  return Fenced(term, {}, {Delete(layout_.Member(name), "")});
+}
+
 }  // namespace berth

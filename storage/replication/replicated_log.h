@@ -103,6 +103,7 @@ class ReplicatedLog {
   absl::Status DeleteThrough(uint64_t term, uint64_t through);
 
   absl::Status WriteMember(const std::string& name, const store::v1::MemberRecord& record);
+  absl::Status DeleteMember(uint64_t term, const std::string& name);
   // Forgets old values in etcd.
   absl::Status Compact(int64_t revision) { return kv_->Compact(revision); }
 

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Real servers, a real etcd and a real agent under faults: kill -9, SIGSTOP, cuts between each server and each member of
-etcd, slow links, handovers, in any mix, while clients submit, update and read jobs.
+"""Real servers, a real etcd and real agents under faults: kill -9 and SIGSTOP of each, cuts between servers and members
+of etcd and between agents and servers, one way and both ways, slow links, slow disks of etcd, handovers, in any mix, while
+clients submit, update and read jobs, and tasks run.
 
     tests/integration/ha_faults.py [--faults 1000] [--seed 1]
 
 Checked at the end: every acknowledged submit is in the final state; the histories of what clients saw are linearizable;
-no attempt of a task started twice, and no two attempts ran at the same time; all servers have the same log, and no
-standby differed; the log of each store verifies (berthd --fsck).
+no attempt of a task started twice, no two attempts ran at the same time, and all tasks ended well; no standby differed
+from its leader; the log of each store verifies (berthd --fsck).
 """
 import argparse
 import collections
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import threading
@@ -21,7 +23,9 @@ import grpc
 
 from berth_api import cluster_pb2, job_pb2
 from berth_harness import BIN, take_ports, wait_until, Program, write_yaml
+from ha_tasks import CONFIG, Tasks
 from ha_world import HaClient, HaWorld, skip_without_etcd
+from relay import Delays
 
 OPERATIONS_PER_JOB = 8
 
@@ -94,7 +98,8 @@ class Client(threading.Thread):
             result = getattr(self, kind)(job, value)
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.NOT_FOUND:
-                if kind != "submit":  # attempts to update are in the history by themselves
+                entry[1] = (value, True) if kind == "update" else value
+                if kind == "get":
                     with self.faults.lock:
                         histories[job].remove(entry)
                 return  # no answer: it may have happened
@@ -116,11 +121,7 @@ class Client(threading.Thread):
         request.job.name = job
         request.job.spec.priority = value
         request.update_mask.paths.append("spec.priority")
-        # Without a request id each attempt counts by itself.
-        def uncertain():
-            with self.faults.lock:
-                self.faults.histories[job].append(["update", (value, True), time.monotonic() - 1.5, None])
-        return self.client.call("jobs", "UpdateJob", request, on_uncertain=uncertain)
+        return self.client.call("jobs", "UpdateJob", request, once=f"u-{value}")
 
     def get(self, job, _):
         return self.client.call("jobs", "GetJob", job_pb2.GetJobRequest(name=job)).spec.priority
@@ -132,14 +133,17 @@ class Faults:
         self.lock, self.ending = threading.Lock(), threading.Event()
         self.histories, self.answers, self.counts = {}, [], collections.Counter()
         self.begun = []
-        self.world = None
+        self.world = self.tasks = None
+        self.optional = ["slow disk"] if shutil.which("strace") else []
 
     def one(self):
         world, rng = self.world, self.random
         server, etcd = rng.choice(world.servers), rng.choice(world.etcds)
         leader = world.leader() or server
+        agents = {"kill agent": self.tasks.kill_agent, "stop agent": self.tasks.stop_agent,
+                  "cut agent": self.tasks.cut_agent, "cut agent one way": self.tasks.cut_agent_one_way}
         kind = rng.choice(["kill leader", "kill server", "stop leader", "stop server", "kill etcd", "stop etcd", "cut",
-                           "cut all", "slow", "handover"])
+                           "cut all", "cut one way", "slow", "handover", *agents, *self.optional])
         self.counts[kind] += 1
         self.begun.append((time.monotonic(), f"{kind} ({server.member}, {etcd.member}; {leader.member} leads)"))
         length = rng.choice([rng.uniform(0.05, 0.5), rng.uniform(0.5, 3.0)])
@@ -160,11 +164,19 @@ class Faults:
                 etcd.kill()
             time.sleep(length / 2)
             etcd.start()
-        elif kind in ("cut", "cut all"):
+        elif kind in agents:
+            agents[kind]()
+        elif kind == "slow disk":
+            self.slow_disk(etcd, length)
+        elif kind in ("cut", "cut all", "cut one way"):
             relays = [world.relays[server.member, etcd.member]] if kind == "cut" else [
                 relay for (name, _), relay in world.relays.items() if name == server.member]
+            direction = rng.choice(["to_server", "to_agent"])  # of all relays: the server hears, or is heard, no more
             for relay in relays:
-                relay.cut()
+                if kind == "cut one way":
+                    getattr(relay, direction).set()
+                else:
+                    relay.cut()
             time.sleep(length)
             for relay in relays:
                 relay.heal()
@@ -183,26 +195,43 @@ class Faults:
                 pass  # it does not lead any more, or there is no successor
         time.sleep(rng.uniform(0, 0.3))
 
+    @staticmethod
+    def slow_disk(etcd, length):
+        """Each sync of the member's disk takes 3 s for a while."""
+        process = etcd.process
+        if process is None or process.poll() is not None:
+            return
+        slow = subprocess.Popen(["strace", "-f", "-p", str(process.pid), "-e", "trace=fdatasync", "-e",
+                                 "inject=fdatasync:delay_enter=3000000", "-o", "/dev/null"], stderr=subprocess.DEVNULL)
+        time.sleep(length + 3)
+        slow.terminate()
+        slow.wait()
+
+    def start_work(self):
+        self.tasks = Tasks(self.world, self.seed)
+        self.clients = [Client(self, number) for number in range(4)]
+        for worker in (self.tasks, *self.clients):
+            worker.start()
+
     def run(self, count):
-        from relay import Delays
         self.slow = Delays(self.seed)
-        clients = [Client(self, number) for number in range(4)]
-        for client in clients:
-            client.start()
         for i in range(count):
             self.one()
             if i % 100 == 99:
                 print(f"{i + 1} faults, {len(self.answers)} answers", flush=True)
+
+    def end_work(self):
         self.world.await_standby(60)
         time.sleep(3)
         self.ending.set()
-        for client in clients:
+        for client in self.clients:
             client.join(60)
             assert client.error is None, client.error
             assert not client.is_alive(), "a client got no answer although all faults are over"
 
     def check(self):
         world = self.world
+        print(self.tasks.finish())
         names = world.client.job_names()
         answered = {job for job, history in self.histories.items()
                     if any(kind == "submit" and end is not None for kind, _, _, end in history)}
@@ -235,9 +264,11 @@ def main():
     options = parser.parse_args()
     skip_without_etcd()
     faults = Faults(options.seed)
-    with HaWorld(relays=True) as world:
+    with HaWorld(config=CONFIG, relays=True) as world:
         faults.world = world
+        faults.start_work()
         faults.run(options.faults)
+        faults.end_work()
         faults.check()
     print("passed")
 

@@ -97,23 +97,22 @@ class HaClient:
         self.apis = {server.address: Api(server.address) for server in servers}
         self.order = list(self.apis)
 
-    def call(self, service, method, request, timeout_s=30, patience_s=1.0, on_uncertain=None):
-        """`on_uncertain()` is called for each attempt that may have happened, or may happen later."""
+    def call(self, service, method, request, timeout_s=30, patience_s=1.0, once=None):
+        """`once`: the id of a request that has no field for it."""
+        metadata = [("berth-request-id", once)] if once else []
         deadline = time.monotonic() + timeout_s
         while True:
             address = self.order[0]
             try:
                 stub = getattr(getattr(self.apis[address], service), method)
-                return stub(request, timeout=min(patience_s, max(0.1, deadline - time.monotonic())), wait_for_ready=False)
+                return stub(request, timeout=min(patience_s, max(0.1, deadline - time.monotonic())), wait_for_ready=False,
+                            metadata=metadata)
             except grpc.RpcError as error:
                 if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED,
                                         grpc.StatusCode.CANCELLED, grpc.StatusCode.RESOURCE_EXHAUSTED):
                     raise
                 if time.monotonic() > deadline:
                     raise
-                refused = "standby" in (error.details() or "") or "Connection refused" in (error.details() or "")
-                if on_uncertain is not None and not refused:
-                    on_uncertain()
                 leader = dict(error.trailing_metadata() or ()).get("berth-leader")
                 if leader in self.apis and leader != address:
                     self.order.remove(leader)

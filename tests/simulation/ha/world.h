@@ -79,7 +79,8 @@ class HaWorld {
   ReplicationLayout layout_{"simulated", 1};
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::unique_ptr<Agent>> agents_;
-  std::vector<std::unique_ptr<Host>> hosts_;  // go first: at their end they answer clients and agents
+  std::vector<std::unique_ptr<Host>>
+      hosts_;  // go first: at their end they answer clients and agents
   ActorPtr world_ = std::make_shared<Actor>();
   bool healed_ = false;
   std::map<std::string, std::vector<Operation>> histories_;  // by job

@@ -46,6 +46,9 @@ class Pair {
     return nullptr;
   }
   int answered() const { return answered_; }
+  bool IsListed(const Host& host) const {
+    return etcd_.Find(ReplicationLayout("pair", 1).Member(host.name())) != nullptr;
+  }
 
   std::vector<std::unique_ptr<Host>> hosts;
 
@@ -120,6 +123,23 @@ TEST_CASE("member: a leader that is cut off from etcd is replaced, and does not 
   const int answered = pair.answered();
   pair.Run(absl::Seconds(10));
   CHECK(pair.answered() > answered);
+}
+
+TEST_CASE("member: a server that is gone for a day is forgotten, and known again when it is back") {
+  Pair pair;
+  pair.Run(absl::Seconds(20));
+  Host* leader = pair.Leader();
+  REQUIRE(leader != nullptr);
+  Host* other = pair.hosts[0].get() == leader ? pair.hosts[1].get() : pair.hosts[0].get();
+  other->Pause(absl::Hours(24) + absl::Minutes(2));
+  pair.Run(absl::Hours(23));
+  CHECK(pair.IsListed(*other));
+  pair.Run(absl::Hours(1) + absl::Minutes(1));
+  CHECK(pair.Leader() == leader);
+  CHECK_FALSE(pair.IsListed(*other));
+  CHECK(pair.IsListed(*leader));
+  pair.Run(absl::Minutes(2));
+  CHECK(pair.IsListed(*other));
 }
 
 }  // namespace

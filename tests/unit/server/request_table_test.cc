@@ -78,6 +78,19 @@ TEST_CASE("requests: forgotten after a day, or when there are too many") {
   CHECK(deleted >= 20);
 }
 
+TEST_CASE("requests: the oldest are forgotten when the responses take too much memory") {
+  FakeTurn turn;
+  RequestTable table(1000, 10'000);
+  for (int i = 0; i < 100; ++i) {
+    turn.time += absl::Seconds(1);
+    table.Remember(turn, {absl::StrCat("id", i), "body", turn.time, std::string(1000, 'x')});
+    CHECK(table.answer_bytes() <= 10'000);
+  }
+  CHECK(table.size() == 10);
+  CHECK(*table.Find("id89", "body", turn.time) == nullptr);
+  CHECK(*table.Find("id90", "body", turn.time) != nullptr);
+}
+
 TEST_CASE("requests: the fingerprint covers the body but not the order of maps") {
   v1::Job a = SmallJob("a");
   v1::Job b = SmallJob("a");
