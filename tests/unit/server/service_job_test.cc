@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/config/config.h"
-#include "support/request_id.h"
 #include "tests/unit/server/service_world.h"
 #include "tests/unit/server/validation_samples.h"
 
@@ -42,17 +41,6 @@ absl::Status Cancel(ServiceWorld& world, const std::string& name, v1::Job* job) 
   request.set_name(name);
   request.set_reason("changed my mind");
   return Call(*world.jobs, &Stub::CancelJob, request, job);
-}
-
-// With a request id in the metadata, as clients give it.
-template <class Request, class Response>
-absl::Status CallWithId(ServiceWorld& world, const std::string& id,
-                        grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                     Response*),
-                        const Request& request, Response* response) {
-  grpc::ClientContext context;
-  context.AddMetadata(kRequestIdMetadata, id);
-  return FromGrpcStatus(((*world.jobs).*method)(&context, request, response));
 }
 
 }  // namespace
@@ -206,45 +194,6 @@ TEST_CASE("service: a request id returns the first answer again, even after a re
   const absl::Status status = world.Submit(request, &again);
   CHECK(absl::IsAlreadyExists(status));
   CHECK(status.message().find("request_id \"the-id\" was used with another body") == 0);
-}
-
-TEST_CASE("service: a write that is repeated with its id is done once, even after a restart") {
-  ServiceWorld world;
-  world.CreateQueue("q");
-  world.MustSubmit({"a", "b"});
-  v1::UpdateJobRequest update;
-  update.mutable_job()->set_name("a");
-  update.mutable_job()->mutable_spec()->set_priority(5);
-  update.mutable_update_mask()->add_paths("spec.priority");
-  v1::Job first, response;
-  REQUIRE(CallWithId(world, "id-1", &Stub::UpdateJob, update, &first).ok());
-  update.mutable_job()->mutable_spec()->set_priority(7);
-  REQUIRE(CallWithId(world, "id-2", &Stub::UpdateJob, update, &response).ok());
-  for (int i = 0; i < 2; ++i) {
-    update.mutable_job()->mutable_spec()->set_priority(5);
-    REQUIRE(CallWithId(world, "id-1", &Stub::UpdateJob, update, &response).ok());
-    CHECK(response.SerializeAsString() == first.SerializeAsString());
-    CHECK(world.MustGetJob("a").spec().priority() == 7);
-    world.Restart();
-  }
-  // It belongs to this method and job.
-  update.mutable_job()->set_name("b");
-  CHECK(absl::IsAlreadyExists(CallWithId(world, "id-1", &Stub::UpdateJob, update, &response)));
-  CHECK(absl::IsInvalidArgument(
-      CallWithId(world, std::string(129, 'x'), &Stub::UpdateJob, update, &response)));
-  CHECK(world.MustGetJob("b").spec().priority() == 0);
-  // Errors are not kept.
-  v1::DeleteJobRequest remove;
-  remove.set_name("b");
-  v1::DeleteJobResponse removed;
-  CHECK(absl::IsFailedPrecondition(CallWithId(world, "id-3", &Stub::DeleteJob, remove, &removed)));
-  v1::CancelJobRequest cancel;
-  cancel.set_name("b");
-  REQUIRE(CallWithId(world, "id-4", &Stub::CancelJob, cancel, &response).ok());
-  for (int i = 0; i < 2; ++i) {
-    CHECK(CallWithId(world, "id-3", &Stub::DeleteJob, remove, &removed).ok());
-  }
-  CHECK(absl::IsNotFound(CallWithId(world, "id-5", &Stub::DeleteJob, remove, &removed)));
 }
 
 TEST_CASE("service: lists have pages and filters, and refuse tokens of other lists") {
