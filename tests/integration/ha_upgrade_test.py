@@ -8,7 +8,6 @@ Without --old the newer version is a copy of this one that says another version.
 import argparse
 import pathlib
 import stat
-import sys
 import time
 
 from berth_api import cluster_pb2
@@ -61,11 +60,12 @@ def versions(world):
     return {member.name: member.version for member in members}
 
 
-def upgrade(faults, world, newer):
+def upgrade(world, newer, older):
     first, second = world.leader(), world.standbys()[0]
     time.sleep(2)
     replace(world, second, newer)
-    wait_until(lambda: len(set(versions(world).values())) == 2 or len(sys.argv) > 1, 10, "two versions side by side")
+    if older is None:
+        wait_until(lambda: len(set(versions(world).values())) == 2, 10, "two versions side by side")
     time.sleep(2)
     hand_over(world, first)  # to the newer one; the older one follows it
     await_leader(world, second)
@@ -88,22 +88,22 @@ def upgrade(faults, world, newer):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--old", default=str(BIN / "berthd"))
+    parser.add_argument("--old")
     options = parser.parse_args()
     skip_without_etcd()
     faults = Faults(seed=1)
     with HaWorld(config=CONFIG, relays=True) as world:
-        newer = BIN / "berthd" if len(sys.argv) > 1 else newer_copy(BIN / "berthd", world.home)
+        newer = BIN / "berthd" if options.old else newer_copy(BIN / "berthd", world.home)
         faults.world = world
         for server in world.servers:
             server.stop()
-            server.arguments[0] = options.old
+            server.arguments[0] = options.old or str(BIN / "berthd")
         for server in world.servers:
             server.start()
         wait_until(world.leader, 20, "a server leads")
         world.await_standby()
         faults.start_work()
-        upgrade(faults, world, newer)
+        upgrade(world, newer, options.old)
         faults.end_work()
         faults.check()
     print("passed")
