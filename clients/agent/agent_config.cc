@@ -26,6 +26,7 @@
 #include "clients/agent/disk_space.h"
 #include "clients/agent/disk_use.h"
 #include "clients/agent/health_checks.h"
+#include "clients/agent/image_registries.h"
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/spec.h"
 #include "clients/agent/task_book.h"
@@ -157,6 +158,10 @@ void CheckImages(const config::v1::Images& images, Problems* problems) {
   CheckPath("images.cache", images.cache(), problems);
   CheckWithin("images.unpackTimeout", images.unpack_timeout(), absl::Seconds(1), absl::Hours(24),
               problems);
+  CheckPath("images.skopeo", images.skopeo(), problems);
+  CheckWithin("images.pullTimeout", images.pull_timeout(), absl::Seconds(1), absl::Hours(24),
+              problems);
+  for (const std::string& problem : RegistryProblems(images)) Add(problems, problem);
   if (images.cache_bytes() < 0 || images.max_image_bytes() < 0 || images.max_image_files() < 0)
     Add(problems,
         "images.cacheSize, images.maxImageSize, images.maxImageFiles: must not be negative");

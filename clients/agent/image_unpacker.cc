@@ -11,7 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "clients/agent/disk.h"
 #include "clients/agent/fault.h"
 
@@ -75,7 +78,9 @@ ImageUnpacker::~ImageUnpacker() {
 
 void ImageUnpacker::Begin(const TaskId& id, const std::string& name,
                           agent::v1::ImageRequest request) {
-  const std::string image = absl::StrCat(request.layout(), ":", request.tag());
+  const std::string image =
+      request.has_pull() ? absl::StrCat("pull ", request.pull().key(), " ", request.pull().policy())
+                         : absl::StrCat(request.layout(), ":", request.tag());
   const auto found = std::find_if(works_.begin(), works_.end(),
                                   [&](const Work& work) { return work.image == image; });
   Work& work = found != works_.end() ? *found : works_.emplace_back();
@@ -87,6 +92,7 @@ void ImageUnpacker::Begin(const TaskId& id, const std::string& name,
 
 void ImageUnpacker::CleanUp(agent::v1::ImageRequest request) {
   request.clear_layout();
+  request.clear_pull();
   Work& work = works_.emplace_back();
   if (!Spawn(work, request).ok()) works_.pop_back();
 }
@@ -119,6 +125,7 @@ absl::Status ImageUnpacker::Spawn(Work& work, const agent::v1::ImageRequest& req
   }
   work.output = pipe[0];
   work.words.clear();
+  work.line.clear();
   work.forgotten = false;
   fcntl(work.output, F_SETFL, O_NONBLOCK);
   epoll_event event{};
@@ -156,13 +163,39 @@ std::vector<ImageUnpacker::Result> ImageUnpacker::Poll() {
   return std::exchange(results_, {});
 }
 
+// Lines "@BYTES OF" tell the progress; all else is the reason of a failure.
+void ImageUnpacker::TakeWords(Work& work, absl::string_view text) {
+  for (const char c : text) {
+    if (work.words.empty() && (!work.line.empty() || c == '@') && work.line.size() < 64) {
+      work.line.push_back(c);
+      if (c != '\n') continue;
+      Progress progress;
+      const std::pair<absl::string_view, absl::string_view> numbers = absl::StrSplit(
+          absl::StripSuffix(absl::StripPrefix(work.line, "@"), "\n"), absl::MaxSplits(' ', 1));
+      if (absl::SimpleAtoi(numbers.first, &progress.bytes) &&
+          absl::SimpleAtoi(numbers.second, &progress.of)) {
+        for (const Wish& wish : work.wishes) {
+          progress.id = wish.id;
+          progress_.push_back(progress);
+        }
+      }
+      work.line.clear();
+    } else if (work.words.size() < kMaxWordsBytes) {
+      work.words.push_back(c);
+    }
+  }
+}
+
+std::vector<ImageUnpacker::Progress> ImageUnpacker::TakeProgress() {
+  return std::exchange(progress_, {});
+}
+
 // The output ends when the process does.
 void ImageUnpacker::Read(Work& work) {
   char buffer[4096];
   ssize_t n;
   while ((n = read(work.output, buffer, sizeof buffer)) > 0) {
-    work.words.append(buffer, static_cast<size_t>(n));
-    work.words.resize(std::min(work.words.size(), kMaxWordsBytes));
+    TakeWords(work, absl::string_view(buffer, static_cast<size_t>(n)));
   }
   if (n == 0) OnEnd(work);
 }

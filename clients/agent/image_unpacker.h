@@ -26,6 +26,10 @@ class ImageUnpacker {
     TaskId id;
     absl::Status status;  // OK: the request's link exists
   };
+  struct Progress {
+    TaskId id;
+    int64_t bytes = 0, of = 0;  // that are pulled from a registry
+  };
   // `program`: the path of berth-image.
   static absl::StatusOr<std::unique_ptr<ImageUnpacker>> Create(std::string program);
   ~ImageUnpacker();
@@ -41,6 +45,8 @@ class ImageUnpacker {
   // Readable when Poll has something to do.
   int fd() const { return epoll_fd_; }
   std::vector<Result> Poll();
+  // What Poll has read since the last call, the latest of each task that waits.
+  std::vector<Progress> TakeProgress();
 
  private:
   struct Wish {
@@ -49,12 +55,13 @@ class ImageUnpacker {
     agent::v1::ImageRequest request;
   };
   struct Work {
-    std::string image;       // layout and tag; empty: cleaning up
+    std::string image;       // layout and tag, or Pull.key; empty: cleaning up
     std::list<Wish> wishes;  // the process serves the first
     bool forgotten = false;  // the first is no longer needed
     pid_t pid = -1;
     int output = -1;
     std::string words;
+    std::string line;  // of words, not complete
   };
 
   explicit ImageUnpacker(std::string program) : program_(std::move(program)) {}
@@ -62,12 +69,14 @@ class ImageUnpacker {
   void SpawnFirst(Work& work);
   void Read(Work& work);
   void OnEnd(Work& work);
+  void TakeWords(Work& work, absl::string_view text);
   void FailAll(Work& work, const absl::Status& status);
 
   const std::string program_;
   int epoll_fd_ = -1;
   std::list<Work> works_;
   std::vector<Result> results_;
+  std::vector<Progress> progress_;
 };
 
 }  // namespace berth

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -99,8 +100,8 @@ absl::Status NoSuchImage(const std::string& directory, const std::string& name) 
 
 absl::StatusOr<FoundImage> Find(const std::string& directory, const std::string& name) {
   if (directory.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("image ", name, ": this node has no images (set images.directory)"));
+    return absl::NotFoundError(absl::StrCat(
+        "image ", name, ": this node has no images (set images.directory or images.registries)"));
   }
   auto path = PathInStore(directory, name);
   if (!path.ok()) return path.status();
@@ -116,6 +117,18 @@ absl::StatusOr<FoundImage> Find(const std::string& directory, const std::string&
   path = PathInStore(directory, absl::string_view(name).substr(0, colon));
   if (!path.ok() || path->empty() || !IsLayout(*path)) return NoSuchImage(directory, name);
   return FoundImage{.rootfs = "", .layout = *path, .tag = name.substr(colon + 1)};
+}
+
+// Berth replaces no variables in what the image itself says (supervisor/expand.h).
+std::string KeepReferences(const std::string& word) {
+  std::string kept;
+  for (size_t i = 0; i < word.size(); ++i) {
+    kept.push_back(word[i]);
+    if (word[i] != '$' || i + 1 == word.size()) continue;
+    const char next = word[i + 1];
+    if (absl::ascii_isalpha(next) || next == '_' || next == '{') kept.push_back('$');
+  }
+  return kept;
 }
 
 }  // namespace
@@ -137,11 +150,26 @@ absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::strin
     return absl::DataLossError(absl::StrCat(entry, " is damaged: remove it"));
   TaskImage image{
       .rootfs = entry + "/rootfs", .env = {}, .working_directory = record.working_directory()};
+  image.entry_point.assign(record.entry_point().begin(), record.entry_point().end());
+  image.command.assign(record.command().begin(), record.command().end());
   for (const std::string& variable : record.env()) {
     const size_t equals = variable.find('=');
     image.env[variable.substr(0, equals)] = variable.substr(equals + 1);
   }
   return image;
+}
+
+absl::StatusOr<std::vector<std::string>> ArgvOf(const TaskImage& image,
+                                                std::vector<std::string> args) {
+  std::vector<std::string> argv;
+  for (const std::string& word : image.entry_point) argv.push_back(KeepReferences(word));
+  if (args.empty()) {
+    for (const std::string& word : image.command) args.push_back(KeepReferences(word));
+  }
+  argv.insert(argv.end(), args.begin(), args.end());
+  if (!argv.empty() && !argv[0].empty()) return argv;
+  return BlameJob(
+      absl::FailedPreconditionError("the image has no entry point, and the job has no command"));
 }
 
 // No capabilities, and none can be gained; only processes and mounts are isolated.

@@ -40,7 +40,12 @@ struct TaskImage {
   std::string rootfs;
   Environment env;                // of the image itself
   std::string working_directory;  // of the image itself; empty: none
+  std::vector<std::string> entry_point = {}, command = {};
 };
+// The image's own command with these arguments instead of its own. The job is to blame if it has
+// none.
+absl::StatusOr<std::vector<std::string>> ArgvOf(const TaskImage& image,
+                                                std::vector<std::string> args);
 // The cached image to which CACHE/used/LINK points. NOT_FOUND if there is no such link.
 absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::string& link);
 

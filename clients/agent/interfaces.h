@@ -62,6 +62,7 @@ class Journal {
 
 struct TaskEvent {
   enum class Kind {
+    kPreparing,  // takes longer; `message` says what is done. kPrepared or kRefused follows
     kPrepared,
     kRefused,  // could not prepare or exec it (`fault` says who is to blame): the command never
                // began, and nothing remains of it

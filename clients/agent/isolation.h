@@ -41,9 +41,9 @@ class Isolation {
   // Whether the task can run as it requests, and as which user.
   absl::StatusOr<TaskUser> Check(const v1::TaskLaunch& launch) const;
   // The image that must be unpacked before Fill, as a request for berth-image; nothing for a task
-  // without an image or with an unpacked one.
+  // without an image or with an unpacked one. `directory`: the task's; exists.
   absl::StatusOr<std::optional<agent::v1::ImageRequest>> UnpackRequest(
-      const TaskId& id, const v1::TaskLaunch& launch) const;
+      const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory) const;
   // The request to clean up the image cache; nothing without images.
   std::optional<agent::v1::ImageRequest> CleanupRequest() const;
   // The starting point of a task in an image.

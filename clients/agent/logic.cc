@@ -374,6 +374,9 @@ void AgentLogic::CheckLease(Instant now) {
 
 void AgentLogic::OnTaskEvent(Instant now, const TaskEvent& event) {
   CheckLease(now);
+  if (event.kind == TaskEvent::Kind::kPreparing) {
+    return progress_.SetPreparing(event.id, event.message);
+  }
   const bool over =
       event.kind == TaskEvent::Kind::kExited || event.kind == TaskEvent::Kind::kRefused;
   if (over && execs_ != nullptr) execs_->EndTask(event.id);

@@ -150,44 +150,6 @@ void ProcessRunner::Prepare(const TaskId& id, const v1::TaskLaunch& launch,
   if (!status.ok()) Refuse(id, status);
 }
 
-absl::Status ProcessRunner::MakeReady(const TaskId& id, const v1::TaskLaunch& launch,
-                                      TaskEvent prepared) {
-  auto image = options_.isolation->UnpackRequest(id, launch);
-  if (!image.ok()) return image.status();
-  if (image->has_value()) {
-    unpacking_[id] = std::move(prepared);
-    images_->Begin(id, launch.image(), **std::move(image));
-    PollImages();  // it may have failed at once
-  } else {
-    events_.push_back(std::move(prepared));
-  }
-  return absl::OkStatus();
-}
-
-void ProcessRunner::PollImages() {
-  for (const ImageUnpacker::Result& result : images_->Poll()) {
-    const auto found = unpacking_.find(result.id);
-    if (found == unpacking_.end()) {
-      options_.isolation->Remove(result.id);  // discarded in the meantime: release its image
-      continue;
-    }
-    TaskEvent prepared = std::move(found->second);
-    unpacking_.erase(found);
-    if (result.status.ok())
-      events_.push_back(std::move(prepared));
-    else
-      Refuse(result.id, result.status);
-  }
-}
-
-void ProcessRunner::CleanUp(const std::set<TaskId>& tasks) {
-  options_.isolation->RemoveUnusedSharedMemory();
-  auto request = options_.isolation->CleanupRequest();
-  if (!request.has_value()) return;
-  options_.isolation->ReleaseImagesExcept(tasks);
-  images_->CleanUp(*std::move(request));
-}
-
 void ProcessRunner::Refuse(const TaskId& id, const absl::Status& status) {
   RemoveAll(id);
   TaskEvent event;
@@ -221,9 +183,16 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   if (!user.ok()) return user.status();
   SupervisorSpec spec;
   spec.directory = launch.working_dir();
+  std::vector<std::string> argv(launch.command().begin(), launch.command().end());
+  argv.insert(argv.end(), launch.args().begin(), launch.args().end());
   if (!launch.image().empty()) {
     auto image = options_.isolation->Image(id, launch);
     if (!image.ok()) return image.status();
+    if (launch.command().empty()) {
+      auto own = ArgvOf(*image, std::move(argv));
+      if (!own.ok()) return own.status();
+      argv = *std::move(own);
+    }
     if (spec.directory.empty()) spec.directory = image->working_directory;
     context.image = std::move(image->env);
   }
@@ -234,7 +203,7 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   const absl::StatusOr<v1::TaskLaunch> complete = WithFileValues(*user, launch);
   if (!complete.ok()) return complete.status();
   const Environment environment = BuildEnvironment(id, *complete, start, context);
-  spec.argv.assign(launch.command().begin(), launch.command().end());  // expanded just before exec
+  spec.argv = std::move(argv);  // expanded just before exec
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
   spec.log_file_bytes = options_.log_file_bytes;
   spec.log_files = options_.log_files;

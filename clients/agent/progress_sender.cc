@@ -23,6 +23,10 @@ std::vector<std::string> GpusOf(const v1::TaskLaunch& launch) {
 ProgressSender::ProgressSender(Reported reported, Send send)
     : reported_(std::move(reported)), send_(std::move(send)) {}
 
+void ProgressSender::SetPreparing(const TaskId& id, const std::string& what) {
+  entries_[id].preparing = what;
+}
+
 // Without a NOTIFY_SOCKET it could not show progress.
 void ProgressSender::Add(Instant now, const TaskEvent& running, const v1::TaskLaunch& launch) {
   Entry& entry = entries_[running.id];
@@ -100,6 +104,14 @@ void ProgressSender::SendEnded(const std::vector<TaskId>& ended) {
 
 std::optional<v1::TaskProgress> ProgressSender::News(Instant now, const TaskId& id, Entry& entry) {
   if (source_ == nullptr) return std::nullopt;
+  if (!entry.preparing.empty()) {
+    v1::TaskProgress state;
+    *state.mutable_key() = ToKey(id);
+    state.set_status(entry.preparing);
+    if (entry.sent == entry.preparing) return std::nullopt;
+    entry.sent = entry.preparing;
+    return state;
+  }
   if (auto read = source_->Read(id, &entry.version)) entry.notices = std::move(read);
   const std::optional<absl::Duration> idle = IdleTime(now, entry);
   // Once anything was told, so that the end of idleness is told, too.

@@ -32,6 +32,8 @@ class ProgressSender {
   // Before all others: without a source, nothing is sent.
   void SetSource(NoticeSource* source) { source_ = source; }
 
+  // What is done to prepare a task, for people; until it runs.
+  void SetPreparing(const TaskId& id, const std::string& what);
   // A task runs (`running`: kRunning).
   void Add(Instant now, const TaskEvent& running, const v1::TaskLaunch& launch);
   // How busy each GPU is now, in percent, by UUID. GPUs that are not named are not idle.
@@ -61,7 +63,8 @@ class ProgressSender {
     absl::Duration began;  // on the steady clock
     NoticesVersion version;
     std::optional<TaskNotices> notices;
-    std::string sent;  // the last state on this stream, without `still`; empty: none
+    std::string preparing;  // empty: it is prepared
+    std::string sent;       // the last state on this stream, without `still`; empty: none
   };
 
   static std::optional<absl::Duration> IdleTime(Instant now, const Entry& entry);

@@ -182,6 +182,8 @@ bool SimRunner::Accept(const TaskEvent& event) {
   const auto found = tasks_.find(event.id);
   if (found == tasks_.end()) return false;
   switch (event.kind) {
+    case TaskEvent::Kind::kPreparing:
+      return true;
     case TaskEvent::Kind::kPrepared:
       if (found->second != Phase::kPreparing) return false;
       found->second = Phase::kPrepared;

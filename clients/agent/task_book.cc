@@ -278,6 +278,8 @@ void TaskBook::OnEvent(Instant now, const TaskEvent& event) {
   if (found == tasks_.end() || !IsLive(found->second.record)) return;
   Entry& entry = found->second;
   switch (event.kind) {
+    case TaskEvent::Kind::kPreparing:
+      return;  // progress alone
     case TaskEvent::Kind::kPrepared:
       return OnPrepared(now, event, entry);
     case TaskEvent::Kind::kRunning: {

@@ -44,8 +44,8 @@ YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* s
   read.ignored = options.ignored;
   read.skipped = skipped;
   read.hints = {
-      {"image", "Berth does not pull images; remove it or pass --ignore image"},
-      {"imagePullPolicy", "Berth does not pull images; remove it or pass --ignore imagePullPolicy"},
+      {"imagePullSecrets",
+       "write a Berth manifest with registryAuth: FILE, or pass --ignore imagePullSecrets"},
       {"plugins",
        "Berth always sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE; remove it or pass "
        "--ignore plugins"},

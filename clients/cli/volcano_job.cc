@@ -280,20 +280,39 @@ class JobConverter {
 
   void ConvertContainer(const std::string& from, const std::string& to,
                         const volcano::v1::Container& container, v1::TaskGroup* group) {
-    if (container.command_size() == 0) {
+    if (container.command().empty() && container.image().empty()) {
       Error(from, "\"command\" is missing: without an image there is no entry point");
     }
     for (const std::string& word : container.command())
       group->add_command(WithBerthVariables(word));
-    for (const std::string& word : container.args()) group->add_command(WithBerthVariables(word));
+    auto* after = container.command().empty() ? group->mutable_args() : group->mutable_command();
+    for (const std::string& word : container.args()) *after->Add() = WithBerthVariables(word);
+    group->set_image(container.image());
+    ConvertPullPolicy(from + ".image_pull_policy", container.image_pull_policy(), group);
     for (int i = 0; i < container.env_size(); ++i) {
       ConvertVariable(absl::StrCat(from, ".env[", i, "]"), container.env(i), group->add_env());
       Place(absl::StrCat(to, ".env[", i, "]"), absl::StrCat(from, ".env[", i, "]"));
     }
     group->set_working_dir(container.working_dir());
-    for (const char* key : {".command", ".working_dir", ".resources"}) Place(to + key, from + key);
+    for (const char* key :
+         {".command", ".args", ".image", ".image_pull_policy", ".working_dir", ".resources"}) {
+      Place(to + key, from + key);
+    }
     if (container.has_resources()) {
       ConvertResources(from + ".resources", container.resources(), group->mutable_resources());
+    }
+  }
+
+  void ConvertPullPolicy(const std::string& path, const std::string& policy, v1::TaskGroup* group) {
+    if (policy == "Always") {
+      group->set_image_pull_policy(v1::IMAGE_PULL_POLICY_ALWAYS);
+    } else if (policy == "IfNotPresent") {
+      group->set_image_pull_policy(v1::IMAGE_PULL_POLICY_IF_NOT_PRESENT);
+    } else if (policy == "Never") {
+      group->set_image_pull_policy(v1::IMAGE_PULL_POLICY_NEVER);
+    } else if (!policy.empty()) {
+      Error(path,
+            absl::StrCat("imagePullPolicy \"", policy, "\" is not Always, IfNotPresent or Never"));
     }
   }
 

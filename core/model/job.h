@@ -240,6 +240,8 @@ inline constexpr int32_t kMaxCommunication = 16'000;
 inline constexpr Duration kDefaultDumpWait = absl::Seconds(10);
 // A healthy node prepares a task within this time, excluding the unpacking of its image.
 inline constexpr Duration kDefaultPrepareTimeout = absl::Seconds(60);
+// The default of a job with an image, which may have to be pulled.
+inline constexpr Duration kImagePrepareTimeout = absl::Minutes(30);
 
 // The hard limit; the API's limit (limits.tasks_per_job) is lower by default. Sums over one job
 // stay in int64.

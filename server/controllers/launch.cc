@@ -82,6 +82,9 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   *launch->mutable_env() = group.env();
   launch->set_working_dir(group.working_dir());
   launch->set_image(group.image());
+  *launch->mutable_args() = group.args();
+  launch->set_image_pull_policy(group.image_pull_policy());
+  launch->set_registry_auth(group.registry_auth());
   launch->set_run_as(cold.run_as());
   launch->set_keep_memory(cold.keep().memory());
   launch->set_keep_disk(cold.keep().disk());

@@ -14,13 +14,22 @@
 namespace berth {
 namespace {
 
-// The task that the message is about, if it is the current attempt of one that runs on the node.
-const Task* RunningThere(const ClusterState& state, NodeId node, const v1::TaskKey& key) {
+// The task that the message is about, if it is the current attempt of one that runs on the node, or
+// is being prepared there.
+const Task* TaskThere(const ClusterState& state, NodeId node, const v1::TaskKey& key) {
   const Job* job = state.jobs().Find(JobId{key.job_uid()});
   if (job == nullptr || key.task() >= job->tasks.size()) return nullptr;
   const Task& task = job->tasks[key.task()];
-  const bool runs = task.state == TaskState::kRunning || task.state == TaskState::kReleasing;
-  return runs && task.attempt == key.attempt() && task.node == node ? &task : nullptr;
+  const bool there = task.state == TaskState::kRunning || task.state == TaskState::kReleasing ||
+                     task.state == TaskState::kBound;
+  return there && task.attempt == key.attempt() && task.node == node ? &task : nullptr;
+}
+
+v1::TaskProgress OnlyStatus(const v1::TaskProgress& told) {
+  v1::TaskProgress status;
+  *status.mutable_key() = told.key();
+  status.set_status(told.status());
+  return status;
 }
 
 // Of a gang, the same checkpoint is told by each member.
@@ -84,16 +93,19 @@ void ProgressBook::Note(Turn& turn, NodeId node, const v1::Progress& progress) {
   std::set<JobId> watched, idle;
   for (const v1::TaskProgress& one : progress.tasks()) {
     ++counters_.tasks;
-    if (RunningThere(turn.state(), node, one.key()) == nullptr) {
+    const Task* task = TaskThere(turn.state(), node, one.key());
+    if (task == nullptr) {
       ++counters_.stale;
       continue;
     }
+    const bool prepares = task->state == TaskState::kBound;
     const TaskKey key{JobId{one.key().job_uid()}, one.key().task()};
     const Job& job = turn.state().jobs().At(key.job);
     {
       absl::MutexLock lock(&mutex_);
-      Keep(job, key, one, turn.now());
+      Keep(job, key, prepares ? OnlyStatus(one) : one, turn.now());
     }
+    if (prepares) continue;
     if (facts_()) Record(turn, key, one);
     if (job.watchdog != absl::InfiniteDuration()) watched.insert(key.job);
     if (job.suspends_idle && one.has_idle()) idle.insert(key.job);
@@ -226,7 +238,12 @@ v1::JobProgress ProgressBook::Sum(const Job& job, const OfJob& of_job) {
   for (const auto& [task, told] : of_job.tasks) {
     sum.set_dropped(sum.dropped() + told.dropped);
     if (told.step_time_us > 0) step_times.push_back(told.step_time_us);
-    if (job.tasks[task].rank == 0) sum.set_status(told.status);
+    // While the gang is prepared, any task may be the one that the others wait for.
+    const bool prepares = job.tasks[task].state == TaskState::kBound;
+    if (job.tasks[task].rank == 0 || (prepares && !told.status.empty())) {
+      sum.set_status(prepares ? absl::StrCat(TaskNameOf(job, task), ": ", told.status)
+                              : told.status);
+    }
   }
   if (const auto behind = of_job.Behind(); behind.has_value()) {
     sum.set_task(TaskNameOf(job, behind->first));

@@ -197,6 +197,9 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
   const auto& codes = spec.checkpoint().saved_exit_codes();
   const std::set<int32_t> saved(codes.begin(), codes.end());
   result.saved_exit_codes = {saved.begin(), saved.end()};
+  const bool has_image = std::any_of(spec.groups().begin(), spec.groups().end(),
+                                     [](const auto& group) { return !group.image().empty(); });
+  if (has_image) result.prepare_timeout = kImagePrepareTimeout;
   if (spec.has_prepare_timeout()) result.prepare_timeout = DurationFrom(spec.prepare_timeout());
   if (spec.has_ttl_after_finished()) {
     result.ttl_after_finished = DurationFrom(spec.ttl_after_finished());

@@ -23,12 +23,17 @@ constexpr int32_t kGreatestSkew = 10'000;
 
 void CheckCommand(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
   if (group.command().empty()) {
-    findings.Invalid({path, "command"}, "required: the program and its arguments");
+    if (group.image().empty()) {
+      findings.Invalid({path, "command"}, "required without image: the program and its arguments");
+    }
   } else if (group.command(0).empty()) {
     findings.Invalid({path, "command", 0}, "the program must not be empty");
   }
   for (int i = 0; i < group.command_size(); ++i) {
     CheckNoNul({path, "command", i}, group.command(i), findings);
+  }
+  for (int i = 0; i < group.args_size(); ++i) {
+    CheckNoNul({path, "args", i}, group.args(i), findings);
   }
 }
 
@@ -102,8 +107,23 @@ void CheckImage(const FieldPath& path, const std::string& image, Findings& findi
   if (image.empty() || IsImageName(image)) return;
   findings.Invalid(path, absl::StrCat("must be names of letters, digits, '.', '_', '-', ':', '@' "
                                       "and '+' with '/' between, none beginning with '.', at most "
-                                      "255 bytes, is ",
+                                      "512 bytes, is ",
                                       Quoted(image)));
+}
+
+void CheckPull(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+  CheckEnum({path, "image_pull_policy"}, group.image_pull_policy(), findings);
+  const std::string& auth = group.registry_auth();
+  CheckNoNul({path, "registry_auth"}, auth, findings);
+  if (!auth.empty() && (auth[0] != '/' || auth.size() > kMaxPath)) {
+    findings.Invalid({path, "registry_auth"},
+                     absl::StrCat("must be an absolute path of at most ", kMaxPath, " bytes"));
+  }
+  if (!group.image().empty()) return;
+  if (group.image_pull_policy() != v1::IMAGE_PULL_POLICY_UNSPECIFIED) {
+    findings.Invalid({path, "image_pull_policy"}, "needs image");
+  }
+  if (!auth.empty()) findings.Invalid({path, "registry_auth"}, "needs image");
 }
 
 void CheckPartition(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
@@ -285,6 +305,7 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   CheckCommunication(path, group, findings);
   if (group.has_affinity()) CheckAffinityTier({path, "affinity"}, group.affinity(), findings);
   CheckImage({path, "image"}, group.image(), findings);
+  CheckPull(path, group, findings);
 }
 
 void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings) {

@@ -16,6 +16,8 @@ std::string PreparationOf(const v1::TaskGroup& group) {
   *same.mutable_node_selector() = group.node_selector();
   *same.mutable_tolerations() = group.tolerations();
   same.set_image(group.image());
+  same.set_image_pull_policy(group.image_pull_policy());
+  same.set_registry_auth(group.registry_auth());
   return same.ShortDebugString();  // maps in the order of their keys
 }
 

@@ -68,7 +68,7 @@ bool IsUserName(absl::string_view text) {
 }
 
 bool IsImageName(absl::string_view text) {
-  constexpr size_t kMaxImageBytes = 255;
+  constexpr size_t kMaxImageBytes = 512;
   constexpr absl::string_view kOthers = "._-@+:";
   if (text.size() > kMaxImageBytes) return false;
   for (const absl::string_view part : absl::StrSplit(text, '/')) {

@@ -2,64 +2,17 @@
 """Tasks in images of OCI layouts, end to end: resolved, unpacked once, shared, refused if damaged, and intact after
 kills. Needs root, crun, umoci and a static busybox; without them the test is skipped.
 """
-import gzip
-import hashlib
-import io
-import json
 import os
 import pathlib
-import platform
 import shutil
 import signal
-import tarfile
 import unittest
 
 from google.protobuf import duration_pb2
 
 from berth_api import job_pb2, make_job, node_pb2
 from berth_harness import BIN, Cluster, alive, wait_until
-
-HYBRID = pathlib.Path("/sys/fs/cgroup/unified/cgroup.procs")
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-OCI = "application/vnd.oci.image."
-
-
-class Layout:
-    """An OCI layout, as `skopeo copy` writes it."""
-
-    def __init__(self, path):
-        self.path, self.manifests, self.layers = path, [], []
-        (path / "blobs" / "sha256").mkdir(parents=True)
-        (path / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
-
-    def blob(self, media_type, data):
-        digest = hashlib.sha256(data).hexdigest()
-        (self.path / "blobs" / "sha256" / digest).write_bytes(data)
-        return {"mediaType": OCI + media_type, "digest": f"sha256:{digest}", "size": len(data)}
-
-    def add(self, tag, config, busybox, **files):
-        tar = io.BytesIO()
-        with tarfile.open(fileobj=tar, mode="w") as archive:
-            archive.add(busybox, "bin/busybox")
-            for name in ("sh", "id", "sleep", "pwd", "touch", "cat", "ls", "env"):
-                link = tarfile.TarInfo(f"bin/{name}")
-                link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-                archive.addfile(link)
-            for name, text in files.items():
-                entry = tarfile.TarInfo(f"data/{name}")
-                entry.size, entry.mode = len(text), 0o644
-                archive.addfile(entry, io.BytesIO(text.encode()))
-        layer = self.blob("layer.v1.tar+gzip", gzip.compress(tar.getvalue()))
-        self.layers.append(layer)
-        sum_of_tar = "sha256:" + hashlib.sha256(tar.getvalue()).hexdigest()
-        whole = {"architecture": ARCHITECTURE, "os": "linux", "config": config,
-                 "rootfs": {"type": "layers", "diff_ids": [sum_of_tar]}}
-        manifest = {"schemaVersion": 2, "config": self.blob("config.v1+json", json.dumps(whole).encode()),
-                    "layers": [layer]}
-        entry = self.blob("manifest.v1+json", json.dumps(manifest).encode())
-        self.manifests.append({**entry, "annotations": {"org.opencontainers.image.ref.name": tag}})
-        (self.path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": self.manifests}))
-        return "sha256-" + entry["digest"].removeprefix("sha256:")
+from oci_layout import Layout, crun_here
 
 
 class OciImage(unittest.TestCase):
@@ -87,11 +40,7 @@ class OciImage(unittest.TestCase):
         return agent
 
     def crun(self):
-        """Debian's crun does not run with mounted hierarchies of both versions, unless one is hidden from it."""
-        if not HYBRID.exists():
-            return "/usr/bin/crun"
-        return self.script("crun-here", "exec unshare -m sh -c 'umount /sys/fs/cgroup/unified; exec /usr/bin/crun \"$@\"' "
-                                        "crun \"$@\"")
+        return crun_here(self.cluster.home)
 
     def script(self, name, text):
         path = self.cluster.home / name

@@ -130,6 +130,10 @@ class Relay(threading.Thread):
             return
         except OSError:
             pass
+        try:
+            sink.shutdown(socket.SHUT_RDWR)  # close alone waits for the other thread, which reads from it
+        except OSError:
+            pass
         sink.close()
 
     def pass_on(self, data, sink, cut):

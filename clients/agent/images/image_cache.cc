@@ -24,6 +24,7 @@
 #include "absl/time/clock.h"
 #include "clients/agent/images/blob.h"
 #include "clients/agent/images/file_tree.h"
+#include "clients/agent/images/registry_pull.h"
 #include "clients/agent/images/umoci.h"
 
 namespace berth {
@@ -48,9 +49,11 @@ absl::Status RemoveTree(const std::string& path) {
 // Held until the end of the scope, and by processes that inherit the descriptor.
 class FileLock {
  public:
-  FileLock(const std::string& path, int flags)
+  FileLock(const std::string& path, int flags, int operation = LOCK_EX)
       : fd_(open(path.c_str(), O_RDWR | O_CREAT | flags, 0600)) {
-    while (fd_ >= 0 && flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    while (fd_ >= 0 && !held_) {
+      held_ = flock(fd_, operation) == 0;
+      if (!held_ && errno != EINTR) break;
     }
   }
   ~FileLock() {
@@ -58,9 +61,11 @@ class FileLock {
   }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
+  bool held() const { return held_; }
 
  private:
   const int fd_;
+  bool held_ = false;
 };
 
 UnpackedImage ReadRecord(const std::string& entry) {
@@ -68,6 +73,25 @@ UnpackedImage ReadRecord(const std::string& entry) {
   UnpackedImage record;
   record.ParseFromIstream(&file);
   return record;
+}
+
+// "sha256-HEX"; "" if there is none.
+std::string ReadRef(const std::string& path) {
+  std::ifstream file(path);
+  std::string entry;
+  std::getline(file, entry);
+  return absl::StartsWith(entry, kEntryPrefix) && !absl::StrContains(entry, '/') ? entry : "";
+}
+
+// Those of images that are gone.
+void RemoveOldRefs(const std::string& cache) {
+  std::error_code error;
+  for (const auto& ref : std::filesystem::directory_iterator(cache + "/refs", error)) {
+    const std::string entry = ReadRef(ref.path());
+    if (entry.empty() || access(absl::StrCat(cache, "/", entry).c_str(), F_OK) != 0) {
+      unlink(ref.path().c_str());
+    }
+  }
 }
 
 struct Entry {
@@ -120,6 +144,11 @@ bool HasDirectory(const std::string& rootfs, const std::string& path) {
 
 absl::Status SetConfig(const OciImage& image, const std::string& rootfs, UnpackedImage* record) {
   size_t bytes = 0;
+  for (const auto& word : image.config.config().entry_point()) record->add_entry_point(word);
+  for (const auto& word : image.config.config().command()) record->add_command(word);
+  for (const auto* words : {&record->entry_point(), &record->command()}) {
+    for (const std::string& word : *words) bytes += word.size();
+  }
   for (const std::string& variable : image.config.config().env()) {
     const size_t equals = variable.find('=');
     if (equals == 0 || equals == std::string::npos || variable.find('\0') != std::string::npos)
@@ -128,8 +157,8 @@ absl::Status SetConfig(const OciImage& image, const std::string& rootfs, Unpacke
     record->add_env(variable);
   }
   if (bytes > kMaxEnvBytes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the image's environment has ", bytes, " bytes; at most ", kMaxEnvBytes));
+    return absl::FailedPreconditionError(absl::StrCat("the image's command and environment have ",
+                                                      bytes, " bytes; at most ", kMaxEnvBytes));
   }
   std::string directory = image.config.config().working_directory();
   if (directory.empty() || directory.find('\0') != std::string::npos) return absl::OkStatus();
@@ -149,34 +178,106 @@ bool IsImageError(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kUnauthenticated:
       return true;
     default:
       return false;
   }
 }
 
-bool IsTooLarge(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status);
+bool IsNobodysFault(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsUnavailable(status);
 }
 
-ImageCache::ImageCache(agent::v1::ImageRequest request, std::function<bool()> wanted)
-    : request_(std::move(request)), wanted_(std::move(wanted)) {}
+ImageCache::ImageCache(agent::v1::ImageRequest request, std::function<bool()> wanted,
+                       std::function<void(int64_t, int64_t)> progress)
+    : request_(std::move(request)), wanted_(std::move(wanted)), progress_(std::move(progress)) {}
 
 absl::Status ImageCache::Provide() {
   absl::Status status = MakeDirectories();
   if (!status.ok()) return status;
-  const auto image = ReadOciImage(request_.layout(), request_.tag(), HostArchitecture());
+  if (request_.has_pull()) return ProvidePulled();
+  std::string entry;
+  return UnpackLayout(request_.layout(), request_.tag(), &entry);
+}
+
+absl::Status ImageCache::UnpackLayout(const std::string& layout, const std::string& tag,
+                                      std::string* entry) {
+  const auto image = ReadOciImage(layout, tag, HostArchitecture());
   if (!image.ok()) return image.status();
-  const std::string entry =
-      absl::StrCat(kEntryPrefix, absl::StripPrefix(image->descriptor.digest(), kDigestPrefix));
-  auto used = Use(entry);
+  *entry = absl::StrCat(kEntryPrefix, absl::StripPrefix(image->descriptor.digest(), kDigestPrefix));
+  auto used = Use(*entry);
   if (!used.ok() || *used) return used.status();
   const FileLock unpacking(Path("unpacking"), 0);  // inherited by umoci
   signal(SIGTERM, SIG_IGN);
-  used = Use(entry);  // the previous holder may have unpacked it
+  used = Use(*entry);  // the previous holder may have unpacked it
   if (!used.ok() || *used) return used.status();
-  if (status = RemoveLeftovers(); !status.ok()) return status;
-  return Unpack(*image, entry);
+  if (absl::Status status = RemoveLeftovers(); !status.ok()) return status;
+  return Unpack(*image, layout, *entry);
+}
+
+// A tag that was pulled before is used without asking the registry, unless it is always to be
+// asked. Only one process pulls an image; the others find it.
+absl::Status ImageCache::ProvidePulled() {
+  const agent::v1::Pull& pull = request_.pull();
+  const bool ask = pull.policy() == agent::v1::PULL_ALWAYS;
+  auto used = ask ? absl::StatusOr<bool>(false) : UseRef(pull.key());
+  if (!used.ok() || *used) return used.status();
+  if (pull.policy() == agent::v1::PULL_NEVER) {
+    return absl::NotFoundError("the node does not have it, and imagePullPolicy is Never");
+  }
+  const FileLock pulling(Path("pulled/lock-" + pull.key()), 0);  // inherited by skopeo
+  used = ask ? absl::StatusOr<bool>(false) : UseRef(pull.key());
+  if (!used.ok() || *used) return used.status();
+  return PullAndUnpack();
+}
+
+absl::Status ImageCache::PullAndUnpack() {
+  RegistryPull pull(request_,
+                    {.check_free = [this] { return CheckFree(); }, .progress = progress_});
+  absl::Status status = pull.Resolve();
+  if (!status.ok()) return status;
+  const std::string by_digest =
+      absl::StrCat(kEntryPrefix, absl::StripPrefix(pull.digest(), kDigestPrefix));
+  const auto used = UseRef(by_digest);
+  if (!used.ok()) return used.status();
+  std::string entry = *used ? ReadRef(Path("refs/" + by_digest)) : "";
+  if (!*used) {
+    const FileLock blobs(Path("pulled/lock"), 0, LOCK_SH);  // nobody removes the blobs meanwhile
+    status = pull.Copy();
+    if (status.ok()) status = UnpackLayout(pull.layout(), kPulledTag, &entry);
+    if (absl::IsDataLoss(status)) pull.RemoveBlobs();  // the next try pulls them again
+  }
+  if (status.ok()) status = WriteRef(by_digest, entry);
+  if (status.ok()) status = WriteRef(request_.pull().key(), entry);
+  if (!status.ok()) return status;
+  pull.RemoveLayout();
+  RemoveOldPulls();
+  return status;
+}
+
+// Layers that no pull needs.
+void ImageCache::RemoveOldPulls() const {
+  const FileLock blobs(Path("pulled/lock"), O_CLOEXEC, LOCK_EX | LOCK_NB);
+  if (blobs.held()) RemoveTree(Path("pulled/blobs")).IgnoreError();
+}
+
+absl::StatusOr<bool> ImageCache::UseRef(const std::string& ref) {
+  const std::string entry = ReadRef(Path("refs/" + ref));
+  if (entry.empty()) return false;
+  return Use(entry);
+}
+
+absl::Status ImageCache::WriteRef(const std::string& ref, const std::string& entry) const {
+  const std::string path = Path("refs/" + ref);
+  std::ofstream file(path + ".new");
+  file << entry;
+  file.close();
+  if (!file.good() || rename((path + ".new").c_str(), path.c_str()) != 0) {
+    return ErrnoError(absl::StrCat("write ", path));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ImageCache::CleanUp() {
@@ -184,13 +285,14 @@ absl::Status ImageCache::CleanUp() {
   if (!status.ok()) return status;
   const FileLock unpacking(Path("unpacking"), O_CLOEXEC);
   if (status = RemoveLeftovers(); !status.ok()) return status;
+  RemoveOldRefs(request_.cache());
   MakeRoom(0).IgnoreError();  // images in use remain
   return absl::OkStatus();
 }
 
 // Images may contain set-user-id files of any owner, so no other user may reach them.
 absl::Status ImageCache::MakeDirectories() {
-  for (const std::string& path : {request_.cache(), Path("used")}) {
+  for (const std::string& path : {request_.cache(), Path("used"), Path("refs"), Path("pulled")}) {
     struct stat info;
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
       return ErrnoError(absl::StrCat("create ", path));
@@ -226,31 +328,32 @@ absl::Status ImageCache::RemoveLeftovers() {
   return status;
 }
 
-absl::Status ImageCache::Unpack(const OciImage& image, const std::string& entry) {
+absl::Status ImageCache::Unpack(const OciImage& image, const std::string& layout,
+                                const std::string& entry) {
   const std::string path = Path("new");
   absl::Status status;
   if (mkdir(path.c_str(), 0700) != 0) return ErrnoError(absl::StrCat("create ", path));
   started_ = absl::Now();
   measure_at_ = started_;
-  status = Fill(image);
+  status = Fill(image, layout);
   if (status.ok()) status = Publish(entry);
   RemoveTree(path).IgnoreError();  // no-op if it was published
   return status;
 }
 
-absl::Status ImageCache::Fill(const OciImage& image) {
+absl::Status ImageCache::Fill(const OciImage& image, const std::string& layout) {
   const std::string path = Path("new");
   if (access(request_.umoci().c_str(), X_OK) != 0) {
-    return absl::UnavailableError(
+    return absl::InternalError(
         absl::StrCat(request_.umoci(), " (images.umoci) does not exist: apt-get install umoci"));
   }
   absl::Status status = CheckFree();
-  if (status.ok()) status = MakeSingleLayout(image, request_.layout(), path);
+  if (status.ok()) status = MakeSingleLayout(image, layout, path);
   if (!status.ok()) return status;
   status = RunUmoci(request_.umoci(), path, request_.max_image_bytes(), [this] { return Watch(); });
   // umoci's error names neither the damaged blob nor a lack of space.
   if (absl::IsInternal(status) || absl::IsAborted(status)) {
-    const absl::Status blobs = VerifyLayers(request_.layout(), image);
+    const absl::Status blobs = VerifyLayers(layout, image);
     if (!blobs.ok()) return blobs;
     const absl::Status free = CheckFree();
     return free.ok() ? status : free;

@@ -3,6 +3,10 @@
 //   CACHE/sha256-HEX/   an image, by the digest of its manifest: rootfs/, and image (UnpackedImage)
 //   CACHE/used/LINK     ../sha256-HEX: a task uses it. Created here, removed with the task
 //   CACHE/new/ old/     being unpacked; being removed
+//   CACHE/refs/KEY      "sha256-HEX": the image that Pull.key means
+//   CACHE/refs/sha256-HEX   the same for a manifest as a registry has it
+//   CACHE/pulled/       images that are being pulled (registry_pull.h)
+//   CACHE/pulled/lock-KEY   held by the process that pulls
 //   CACHE/lock          held briefly while entries or links change
 //   CACHE/unpacking     held by the process that unpacks or removes: one at a time
 //
@@ -27,7 +31,10 @@ namespace berth {
 class ImageCache {
  public:
   // `wanted` returns whether the link is still needed; called just before it is created.
-  ImageCache(agent::v1::ImageRequest request, std::function<bool()> wanted);
+  // `progress` is called about once a second while an image is pulled: bytes that are here, of all.
+  ImageCache(
+      agent::v1::ImageRequest request, std::function<bool()> wanted,
+      std::function<void(int64_t, int64_t)> progress = [](int64_t, int64_t) {});
 
   // Ensures that the image is unpacked and that the request's link points to it. Takes up to the
   // request's timeout, plus the wait for other processes that unpack. SIGTERM ends the wait; an
@@ -37,13 +44,19 @@ class ImageCache {
   absl::Status CleanUp();
 
  private:
+  absl::Status ProvidePulled();
+  absl::Status PullAndUnpack();
+  absl::StatusOr<bool> UseRef(const std::string& ref);
+  absl::Status WriteRef(const std::string& ref, const std::string& entry) const;
+  void RemoveOldPulls() const;
+  absl::Status UnpackLayout(const std::string& layout, const std::string& tag, std::string* entry);
   absl::Status MakeDirectories();
   std::string Path(const std::string& name) const { return request_.cache() + "/" + name; }
   absl::StatusOr<bool> Use(const std::string& entry);
   absl::Status Link(const std::string& entry);
   absl::Status RemoveLeftovers();
-  absl::Status Unpack(const OciImage& image, const std::string& entry);
-  absl::Status Fill(const OciImage& image);
+  absl::Status Unpack(const OciImage& image, const std::string& layout, const std::string& entry);
+  absl::Status Fill(const OciImage& image, const std::string& layout);
   absl::Status WriteRecord(const OciImage& image);
   absl::Status Watch();
   absl::Status CheckSize(int64_t bytes, int64_t files) const;
@@ -53,14 +66,16 @@ class ImageCache {
 
   const agent::v1::ImageRequest request_;
   const std::function<bool()> wanted_;
+  const std::function<void(int64_t, int64_t)> progress_;
   absl::Time started_, measure_at_;
 };
 
 // For an error of Provide: the image itself is wrong, so any node would fail.
 bool IsImageError(const absl::Status& status);
-// The image did not get the space or time that it needs on this node. That may be a lot, so the
-// node is not at fault. Any other error means that the node's programs or its disk are broken.
-bool IsTooLarge(const absl::Status& status);
+// The image did not get the space or time that it needs on this node, or its registry did not
+// answer. The node is not at fault, and it may succeed later. Any other error means that the node's
+// programs or its disk are broken.
+bool IsNobodysFault(const absl::Status& status);
 
 }  // namespace berth
 

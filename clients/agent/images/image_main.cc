@@ -2,7 +2,8 @@
 // starts one process per request, so that neither long unpacking nor a hostile layout can harm the
 // agent. REQUEST is a berth.agent.v1.ImageRequest as JSON. Exit code 0: the image is ready.
 // Otherwise standard output has the reason: 3 for an error in the image itself, 4 for an image that
-// is too large for this node, 1 and 2 for the node. It outlives its agent: the next agent finds its
+// is too large for this node or whose registry does not answer, 1 and 2 for the node. Before it,
+// lines "@BYTES OF" tell how much is pulled. It outlives its agent: the next agent finds its
 // result.
 #include <google/protobuf/util/json_util.h>
 #include <poll.h>
@@ -36,10 +37,14 @@ int main(int argc, char** argv) {
   }
   signal(SIGPIPE, SIG_IGN);
   setpriority(PRIO_PROCESS, 0, kNice);
-  berth::ImageCache cache(request, AgentIsAlive);
-  const absl::Status status = request.layout().empty() ? cache.CleanUp() : cache.Provide();
+  berth::ImageCache cache(request, AgentIsAlive, [](int64_t bytes, int64_t of) {
+    dprintf(STDOUT_FILENO, "@%lld %lld\n", static_cast<long long>(bytes),
+            static_cast<long long>(of));
+  });
+  const bool provide = !request.layout().empty() || request.has_pull();
+  const absl::Status status = provide ? cache.Provide() : cache.CleanUp();
   if (status.ok()) return 0;
   const std::string message(status.message().substr(0, kMaxMessageBytes));
   if (write(STDOUT_FILENO, message.data(), message.size()) < 0) return 2;
-  return berth::IsImageError(status) ? 3 : berth::IsTooLarge(status) ? 4 : 1;
+  return berth::IsImageError(status) ? 3 : berth::IsNobodysFault(status) ? 4 : 1;
 }

@@ -205,6 +205,26 @@ absl::StatusOr<OciImage> ReadOciImage(const std::string& layout, const std::stri
                                                     ", but this node is linux/", architecture));
 }
 
+absl::StatusOr<SentManifest> ReadSentManifest(const std::string& text, const std::string& what,
+                                              const std::string& architecture) {
+  OciIndex index;
+  SentManifest sent;
+  absl::Status status = ParseJson(what, text, &index);
+  if (status.ok() && !index.manifests().empty()) {
+    const auto entry = ForPlatform(index, what, architecture);
+    if (!entry.ok()) return entry.status();
+    sent.digest = entry->digest();
+    return sent;
+  }
+  if (status.ok()) status = ParseJson(what, text, &sent.manifest);
+  if (!status.ok()) return status;
+  if (sent.manifest.layers_size() > kMaxLayers || !sent.manifest.has_config()) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " is no image of up to ", kMaxLayers,
+                                                   " layers, as OCI and Docker describe it"));
+  }
+  return sent;
+}
+
 absl::Status VerifyLayers(const std::string& layout, const OciImage& image) {
   for (const OciDescriptor& layer : image.manifest.layers()) {
     const auto path = BlobPath(layout, layer.digest());

@@ -30,6 +30,15 @@ struct OciImage {
 absl::StatusOr<OciImage> ReadOciImage(const std::string& layout, const std::string& tag,
                                       const std::string& architecture);
 
+// What a registry sent under a name: the digest of the manifest for this platform, if it was an
+// index; or else the manifest itself. `what` names it in messages. Docker's types are taken, too.
+struct SentManifest {
+  std::string digest;  // of the manifest to read next; empty: this is it
+  agent::v1::OciManifest manifest;
+};
+absl::StatusOr<SentManifest> ReadSentManifest(const std::string& text, const std::string& what,
+                                              const std::string& architecture);
+
 // Reads all layers. DATA_LOSS names the first one whose content does not match its digest.
 absl::Status VerifyLayers(const std::string& layout, const OciImage& image);
 

@@ -79,8 +79,6 @@ TEST_CASE("hints: keys of Kubernetes, Slurm and Docker") {
         "f.yaml:3:1: unknown key \"cmd\": below groups: write command: [PROGRAM, ARGUMENT]");
   CHECK(GroupError("cmd: a") ==
         "f.yaml:5:3: unknown key \"cmd\": write command: [PROGRAM, ARGUMENT]");
-  CHECK(GroupError("args: [a]") ==
-        "f.yaml:5:3: unknown key \"args\": write them into command: [PROGRAM, ARGUMENT]");
   CHECK(GroupError("parallelism: 4") ==
         "f.yaml:5:3: unknown key \"parallelism\": write replicas: 4");
   CHECK(GroupError("replica: 4") ==

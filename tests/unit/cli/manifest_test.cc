@@ -256,9 +256,11 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
     const char* error;
   };
   const Case cases[] = {
-      {VolcanoContainer("command: [a], image: busybox"),
-       "f.yaml:6:51: unsupported key \"image\": Berth does not pull images; remove it or pass "
-       "--ignore image"},
+      {VolcanoContainer("command: [a], ports: [1]"),
+       "f.yaml:6:51: unsupported key \"ports\"; known: name, command, args, env, workingDir, "
+       "resources, image, imagePullPolicy"},
+      {VolcanoContainer("image: x, imagePullPolicy: Sometimes"),
+       "f.yaml:6:64: imagePullPolicy \"Sometimes\" is not Always, IfNotPresent or Never"},
       {VolcanoContainer("comand: [a]"),
        "f.yaml:6:37: unsupported key \"comand\"; did you mean \"command\"?"},
       {VolcanoContainer("args: [a]"),
@@ -362,10 +364,22 @@ spec:
 
 TEST_CASE("keys of Volcano are ignored on request, with a warning") {
   std::vector<std::string> warnings;
-  const auto manifests = ReadManifests(VolcanoContainer("command: [a], image: busybox"), "f.yaml",
-                                       ManifestOptions{{"image"}}, &warnings);
+  const auto manifests = ReadManifests(VolcanoContainer("command: [a], ports: [1]"), "f.yaml",
+                                       ManifestOptions{{"ports"}}, &warnings);
   CHECK(manifests.ok());
-  CHECK(warnings == std::vector<std::string>{"f.yaml:6:51: image is ignored"});
+  CHECK(warnings == std::vector<std::string>{"f.yaml:6:51: ports is ignored"});
+}
+
+TEST_CASE("images of Volcano's containers, with the image's own command or arguments") {
+  const auto manifests =
+      Read(VolcanoContainer("image: \"r.example/busybox:1\", imagePullPolicy: IfNotPresent, args: "
+                            "[a, $(VC_TASK_INDEX)]"));
+  REQUIRE(manifests.size() == 1);
+  const v1::TaskGroup& group = manifests[0].job.spec().groups(0);
+  CHECK(group.image() == "r.example/busybox:1");
+  CHECK(group.image_pull_policy() == v1::IMAGE_PULL_POLICY_IF_NOT_PRESENT);
+  CHECK(group.command().empty());
+  CHECK(group.args(1) == "${VC_TASK_INDEX}");
 }
 
 TEST_CASE("a Volcano queue becomes a Berth queue") {

@@ -55,7 +55,7 @@ struct World {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(request.cache())) {
       const std::string name = entry.path().filename();
-      if (name != "lock" && name != "unpacking" && name != "used") names.insert(name);
+      if (name.rfind("sha256-", 0) == 0 || name == "new" || name == "old") names.insert(name);
     }
     return names;
   }

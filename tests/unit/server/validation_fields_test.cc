@@ -35,6 +35,7 @@ const std::map<std::string, std::string>& OtherTexts() {
       {"berth.v1.TaskAffinity.near_groups", "c"},
       {"berth.v1.TaskAffinity.apart_from_groups", "c"},
       {"berth.v1.TaskGroup.working_dir", "/elsewhere"},
+      {"berth.v1.TaskGroup.registry_auth", "/home/ann/auth.json"},
       {"berth.v1.GroupDependency.group", "c"},
       {"berth.v1.EnvVar.name", "OTHER"},
       {"berth.v1.TopologyConstraint.highest_tier_name", "rack"},
@@ -80,6 +81,8 @@ void FillGroup(v1::TaskGroup& group, const std::string& name) {
   device->add_deny_models("a100");
   (*group.mutable_resources()->mutable_extended())["license"] = 1;
   group.add_command("train");
+  group.add_args("--fast");
+  group.set_image("registry.example/team/torch:2.3");
   v1::EnvVar* variable = group.add_env();
   variable->set_name("A");
   variable->set_value("1");

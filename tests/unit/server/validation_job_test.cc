@@ -273,7 +273,16 @@ const std::vector<Case>& InvalidShares() {
 const std::vector<Case>& InvalidGroups() {
   static const auto& cases = *new std::vector<Case>{
       {"no command", [](v1::Job& j) { Group(j).clear_command(); }, "spec.groups[0].command",
-       "required: the program and its arguments"},
+       "required without image: the program and its arguments"},
+      {"pull policy without image",
+       [](v1::Job& j) { Group(j).set_image_pull_policy(v1::IMAGE_PULL_POLICY_NEVER); },
+       "spec.groups[0].image_pull_policy", "needs image"},
+      {"credentials that are no path",
+       [](v1::Job& j) {
+         Group(j).set_image("r.example/x");
+         Group(j).set_registry_auth("auth.json");
+       },
+       "spec.groups[0].registry_auth", "must be an absolute path of at most 4096 bytes"},
       {"empty program", [](v1::Job& j) { Group(j).set_command(0, ""); },
        "spec.groups[0].command[0]", "the program must not be empty"},
       {"NUL in an argument", [](v1::Job& j) { Group(j).add_command(std::string("a\0b", 3)); },
@@ -431,7 +440,7 @@ TEST_CASE("images are names in a store, never paths out of it") {
     CHECK(status_of(good).ok());
   for (const char* bad : {"../torch", "a/../b", "/torch", "a//b", "a/", ".hidden", "a b", "a\n"})
     CHECK(absl::IsInvalidArgument(status_of(bad)));
-  CHECK(absl::IsInvalidArgument(status_of(std::string(256, 'a'))));
+  CHECK(absl::IsInvalidArgument(status_of(std::string(513, 'a'))));
 }
 
 TEST_CASE("min_partitions implies min_available and nothing else") {
