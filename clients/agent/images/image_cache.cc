@@ -33,6 +33,7 @@ namespace {
 using agent::v1::UnpackedImage;
 
 constexpr char kEntryPrefix[] = "sha256-";
+constexpr absl::Duration kPullForgotten = absl::Hours(24);  // nobody goes on with it
 constexpr size_t kMaxEnvBytes = size_t{256} << 10;  // more leaves too little for the command
 constexpr absl::Duration kMeasureInterval = absl::Seconds(1);
 constexpr int kMeasureShare = 10;  // at most 1/10 of the time is spent measuring
@@ -286,6 +287,10 @@ absl::Status ImageCache::CleanUp() {
   const FileLock unpacking(Path("unpacking"), O_CLOEXEC);
   if (status = RemoveLeftovers(); !status.ok()) return status;
   RemoveOldRefs(request_.cache());
+  struct stat blobs;  // changes with each layer
+  const bool old = stat(Path("pulled/blobs/sha256").c_str(), &blobs) == 0 &&
+                   absl::Now() - absl::TimeFromTimespec(blobs.st_mtim) > kPullForgotten;
+  if (old) RemoveOldPulls();
   MakeRoom(0).IgnoreError();  // images in use remain
   return absl::OkStatus();
 }

@@ -213,6 +213,7 @@ absl::StatusOr<SentManifest> ReadSentManifest(const std::string& text, const std
   if (status.ok() && !index.manifests().empty()) {
     const auto entry = ForPlatform(index, what, architecture);
     if (!entry.ok()) return entry.status();
+    if (const auto path = BlobPath(what, entry->digest()); !path.ok()) return path.status();
     sent.digest = entry->digest();
     return sent;
   }

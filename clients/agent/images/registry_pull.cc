@@ -21,6 +21,8 @@ namespace {
 
 constexpr absl::Duration kTellEvery = absl::Seconds(1);
 constexpr char kPartPrefix[] = "oci-put-blob";  // as skopeo names what it is writing
+constexpr int64_t kMostLayerBytes = int64_t{1} << 50;
+constexpr size_t kBlobsBytes = sizeof "/blobs" - 1;
 constexpr int64_t kLeastFileBytes = int64_t{64} << 20;
 
 absl::Status MakeDirectory(const std::string& path) {
@@ -74,6 +76,7 @@ absl::Status RegistryPull::ResolveAt(const agent::v1::RegistrySource& source) {
     return digest.empty() ? absl::StrCat(pull_.path(), ":", pull_.tag())
                           : absl::StrCat(pull_.path(), "@", digest);
   };
+  moved_ = absl::Now();  // another source may have taken all the time
   std::string digest = pull_.digest();
   for (int depth = 0; depth < 2; ++depth) {  // an index, and a manifest
     const auto text = skopeo_.ReadManifest(source, name(digest), [this] { return Watch(); });
@@ -91,16 +94,28 @@ absl::Status RegistryPull::ResolveAt(const agent::v1::RegistrySource& source) {
       continue;
     }
     digest_ = sent;
-    total_bytes_ = 0;
-    layer_files_.clear();
-    for (const agent::v1::OciDescriptor& layer : read->manifest.layers()) {
-      total_bytes_ += layer.size();
-      layer_files_.emplace_back(absl::StripPrefix(layer.digest(), kDigestPrefix));
-    }
-    return absl::OkStatus();
+    return TakeLayers(read->manifest, what);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("registry ", source.host(), ": ", name(""), " is an index of indexes"));
+}
+
+// Nothing in the manifest is trusted: its digests become names of files.
+absl::Status RegistryPull::TakeLayers(const agent::v1::OciManifest& manifest,
+                                      const std::string& what) {
+  total_bytes_ = 0;
+  layers_.clear();
+  for (const agent::v1::OciDescriptor& layer : manifest.layers()) {
+    auto path = BlobPath(layout_, layer.digest());
+    if (!path.ok()) return path.status();
+    if (layer.size() < 0 || layer.size() > kMostLayerBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, " has a layer of ", layer.size(), " bytes"));
+    }
+    total_bytes_ += layer.size();
+    layers_.push_back(absl::StrCat(blobs_, path->substr(layout_.size() + kBlobsBytes)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RegistryPull::Copy() {
@@ -122,9 +137,7 @@ absl::Status RegistryPull::Copy() {
 // Whole layers, and those that skopeo is writing: "blobs/sha256/HEX", "LAYOUT/oci-put-blob123".
 int64_t RegistryPull::Here() const {
   int64_t bytes = 0;
-  for (const std::string& file : layer_files_) {
-    bytes += BytesOf(absl::StrCat(blobs_, "/sha256/", file));
-  }
+  for (const std::string& layer : layers_) bytes += BytesOf(layer);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(layout_, error)) {
     if (absl::StartsWith(entry.path().filename().string(), kPartPrefix)) {
@@ -170,9 +183,7 @@ void RegistryPull::RemoveParts() const {
 }
 
 void RegistryPull::RemoveBlobs() const {
-  for (const std::string& file : layer_files_) {
-    unlink(absl::StrCat(blobs_, "/sha256/", file).c_str());
-  }
+  for (const std::string& layer : layers_) unlink(layer.c_str());
 }
 
 void RegistryPull::RemoveLayout() const {

@@ -42,6 +42,7 @@ class RegistryPull {
 
  private:
   absl::Status ResolveAt(const agent::v1::RegistrySource& source);
+  absl::Status TakeLayers(const agent::v1::OciManifest& manifest, const std::string& what);
   absl::Status Watch();
   int64_t Here() const;
   void RemoveParts() const;
@@ -54,7 +55,7 @@ class RegistryPull {
   const absl::Time began_;
   const agent::v1::RegistrySource* source_ = nullptr;  // that knows the image
   std::string digest_;
-  std::vector<std::string> layer_files_;
+  std::vector<std::string> layers_;  // paths of their files
   int64_t total_bytes_ = 0;
   absl::Time moved_, told_;  // when bytes came; when the progress was told
   int64_t here_ = 0;
