@@ -14,7 +14,7 @@ import sys
 import time
 import unittest
 
-from berth_api import job_pb2, make_job, node_pb2
+from berth_api import job_pb2, make_job, node_pb2, types_pb2
 from berth_harness import Cluster, wait_until
 from oci_layout import Layout, crun_here
 from registry import Authority, Registry, missing
@@ -105,12 +105,12 @@ class RegistryImage(Base):
         self.add("2", which="two\n")
         self.submit("there", "small:1", command=["cat", "/data/which"])
         self.assertEqual(self.output_of("there"), "one\n")
-        self.submit("always", "small:1", command=["cat", "/data/which"], image_pull_policy=job_pb2.IMAGE_PULL_POLICY_ALWAYS)
+        self.submit("always", "small:1", command=["cat", "/data/which"], image_pull_policy=types_pb2.IMAGE_PULL_POLICY_ALWAYS)
         self.assertEqual(self.output_of("always"), "two\n")
         digest = entry.replace("sha256-", "sha256:")
         self.submit("digest", f"small@{digest}", command=["cat", "/data/which"])
         self.assertEqual(self.output_of("digest"), "one\n")
-        self.submit("never", "other:1", command=["true"], image_pull_policy=job_pb2.IMAGE_PULL_POLICY_NEVER)
+        self.submit("never", "other:1", command=["true"], image_pull_policy=types_pb2.IMAGE_PULL_POLICY_NEVER)
         self.assertIn("the node does not have it, and imagePullPolicy is Never", self.message_of("never"))
 
     def test_who_is_to_blame(self):
@@ -180,7 +180,7 @@ class RegistryImage(Base):
         self.assertEqual(self.output_of("mirrored"), "one\n")
         self.assertEqual(self.registry.gets(), 0)
         mirror.kill()
-        self.submit("again", "small:1", command=["cat", "/data/which"], image_pull_policy=job_pb2.IMAGE_PULL_POLICY_ALWAYS)
+        self.submit("again", "small:1", command=["cat", "/data/which"], image_pull_policy=types_pb2.IMAGE_PULL_POLICY_ALWAYS)
         self.assertEqual(self.output_of("again"), "one\n")
         self.assertGreater(self.registry.gets("manifests/"), 0)
 
