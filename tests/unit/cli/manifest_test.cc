@@ -268,7 +268,7 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
       {VolcanoContainer("command: [a], resources: {limits: {example.com/fpga: 1}}"),
        "f.yaml:6:90: unsupported resource \"example.com/fpga\""},
       {VolcanoContainer("command: [a], resources: {limits: {memory: 1e9}}"),
-       "f.yaml:6:79: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1e9\""},
+       "f.yaml:6:80: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1e9\""},
       {VolcanoContainer("command: [a], env: [{name: A, value: $(B)}]"),
        "f.yaml:6:57: $(NAME) in a variable is not supported: write the value out"},
       {VolcanoTask("template: {spec: {containers: []}}"),
