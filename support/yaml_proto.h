@@ -58,7 +58,7 @@ struct YamlReadOptions {
                             const YamlNode& value)>
       key_hint;
   std::set<std::string> ignored;  // unknown keys that are skipped instead of rejected
-  YamlErrors* skipped = nullptr;  // receives the skipped keys, if given
+  YamlErrors* skipped = nullptr;  // receives "KEY is ignored" for each, if given
 };
 // Reads one document of a tree.
 void ReadYamlNode(const YamlNode& node, google::protobuf::Message* message, YamlErrors* errors,

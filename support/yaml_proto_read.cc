@@ -216,7 +216,9 @@ bool Reader::HasHint(const Descriptor& type, const YamlNode& key, const YamlNode
 
 void Reader::UnknownKey(const YamlNode& key, const std::string& path, const Descriptor* type) {
   if (options_.ignored.count(key.text) > 0) {
-    if (options_.skipped != nullptr) options_.skipped->Add(key.position, key.text);
+    if (options_.skipped != nullptr) {
+      options_.skipped->Add(key.position, absl::StrCat(key.text, " is ignored"));
+    }
     return;
   }
   std::vector<std::string> known = KnownKeys(type);

@@ -216,7 +216,7 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
   const std::string left_out(skipped.status().message());
   if (!skipped.empty()) {
     for (absl::string_view line : absl::StrSplit(left_out, '\n')) {
-      warnings->push_back(absl::StrCat(line, " is ignored"));
+      warnings->emplace_back(line);
     }
   }
   if (!errors.empty()) return errors.status();

@@ -36,23 +36,39 @@ std::string WholeNameRegex(const std::string& pattern) {
   return absl::StrCat(".*(?:", pattern, ").*");
 }
 
+// Keys without a meaning for Berth, or that Kubernetes' server sets: they are left out, with a
+// warning.
+constexpr const char* kHarmless[] = {"status",
+                                     "uid",
+                                     "resourceVersion",
+                                     "creationTimestamp",
+                                     "generation",
+                                     "managedFields",
+                                     "selfLink",
+                                     "ports",
+                                     "hostNetwork",
+                                     "dnsPolicy",
+                                     "enableServiceLinks",
+                                     "automountServiceAccountToken",
+                                     "terminationMessagePath",
+                                     "terminationMessagePolicy"};
+
 YamlReadOptions VolcanoReadOptions(const ManifestOptions& options, YamlErrors* skipped,
                                    YamlPositions* positions) {
   YamlReadOptions read;
   read.refusal = "unsupported key";
   read.positions = positions;
   read.ignored = options.ignored;
+  read.ignored.insert(std::begin(kHarmless), std::end(kHarmless));
   read.skipped = skipped;
   read.hints = {
       {"imagePullSecrets",
        "write a Berth manifest with registryAuth: FILE, or pass --ignore imagePullSecrets"},
-      {"plugins",
-       "Berth always sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE; remove it or pass "
-       "--ignore plugins"},
+      {"tensorflow", "Berth sets no TF_CONFIG; remove it or pass --ignore tensorflow"},
+      {"ray", "Berth starts no Ray cluster; remove it or pass --ignore ray"},
       {"initContainers", "run the preparation in the task's own command"},
       {"valueFrom", "write the value out"},
       {"generateName", "give a name, or none to let the server choose one"},
-      {"status", "is set by the server; remove it or pass --ignore status"},
   };
   return read;
 }

@@ -11,8 +11,8 @@
 
 namespace berth {
 
-// Fill `manifest` from one document, or add to `errors`. `skipped` gets the keys that the user
-// chose to ignore.
+// Fill `manifest` from one document, or add to `errors`. `skipped` gets warnings: keys that the user
+// chose to ignore, or that have no meaning here.
 void ReadVolcanoJob(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,
                     YamlErrors* skipped, Manifest* manifest);
 void ReadVolcanoQueue(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,

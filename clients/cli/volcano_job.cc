@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "berth/volcano/v1/manifests.pb.h"
 #include "clients/cli/manifest_hints.h"
 #include "clients/cli/volcano.h"
@@ -48,6 +49,28 @@ constexpr ActionName kActions[] = {
     {"RestartPartition", v1::LifecyclePolicy::RESTART_PARTITION},
 };
 
+struct PluginMeaning {
+  const char* name;
+  const char* text;
+};
+constexpr PluginMeaning kPlugins[] = {
+    {"env", "env: VC_TASK_INDEX of commands becomes BERTH_GROUP_INDEX, which each task has"},
+    {"svc", "svc: the hosts of all tasks are in the file BERTH_HOSTFILE of each task"},
+    {"ssh", "ssh: there are no keys; MPI starts its ranks through Berth (mpi.yaml)"},
+    {"mpi", "mpi: MPI starts its ranks through Berth (mpi.yaml); hosts are in BERTH_HOSTFILE"},
+};
+
+struct PluginUse {
+  const char* text;
+  const char* instead;
+};
+constexpr PluginUse kPluginUses[] = {
+    {"/etc/volcano/", "read the hosts from the file $BERTH_HOSTFILE"},
+    {"_HOSTS", "read the hosts from the file $BERTH_HOSTFILE"},
+    {"MPI_HOST", "read the hosts from the file $BERTH_HOSTFILE"},
+    {"TF_CONFIG", "Berth sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE"},
+};
+
 template <class Entry, size_t n>
 const Entry* FindName(const Entry (&entries)[n], const std::string& name) {
   const auto* found =
@@ -66,7 +89,10 @@ bool StartsName(char c) { return absl::ascii_isalpha(static_cast<unsigned char>(
 
 // Kubernetes replaces $(NAME) and takes $$ for $; Berth replaces $NAME and ${NAME}, and takes
 // $$NAME for $NAME. What is plain text to Kubernetes stays plain text.
-std::string WithBerthVariables(absl::string_view text) {
+std::string WithBerthVariables(absl::string_view original) {
+  const std::string renamed = absl::StrReplaceAll(
+      original, {{"VC_TASK_INDEX", "BERTH_GROUP_INDEX"}, {"VK_TASK_INDEX", "BERTH_GROUP_INDEX"}});
+  absl::string_view text = renamed;
   constexpr char kNameChars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
   std::string out;
   while (!text.empty()) {
@@ -89,20 +115,29 @@ std::string WithBerthVariables(absl::string_view text) {
 class JobConverter {
  public:
   JobConverter(const volcano::v1::Job& in, const YamlPositions& source, YamlErrors* errors,
-               Manifest* out)
-      : in_(in), source_(source), errors_(*errors), out_(*out), spec_(*out->job.mutable_spec()) {}
+               YamlErrors* warnings, Manifest* out)
+      : in_(in),
+        source_(source),
+        errors_(*errors),
+        warnings_(*warnings),
+        out_(*out),
+        spec_(*out->job.mutable_spec()) {}
 
   void Convert() {
     ConvertMetadata();
     ConvertSpec();
     ConvertPolicies("policies", in_.spec().policies(), spec_.mutable_policies());
     for (int i = 0; i < in_.spec().tasks_size(); ++i) ConvertTask(i);
+    ConvertPlugins();
     if (in_.spec().tasks_size() == 0) Error("spec", "\"spec.tasks\" is missing");
   }
 
  private:
   void Error(const std::string& path, const std::string& text) {
     errors_.Add(FindPosition(source_, path, out_.position), text);
+  }
+  void Warn(const std::string& path, const std::string& text) {
+    warnings_.Add(FindPosition(source_, path, out_.position), text);
   }
   // Errors of the server at one path are reported at the other.
   void Place(const std::string& berth_path, const std::string& volcano_path) {
@@ -213,6 +248,41 @@ class JobConverter {
     Place("spec.groups", "spec.tasks");
   }
 
+  // What the plugins would give, tasks have without them. What they cannot have is an error where
+  // a command uses it.
+  void ConvertPlugins() {
+    const volcano::v1::JobSpec& spec = in_.spec();
+    if (!spec.has_plugins()) return;
+    const std::string path = "spec.plugins";
+    const auto* plugins = spec.plugins().GetDescriptor();
+    for (int i = 0; i < plugins->field_count(); ++i) {
+      const std::string name(plugins->field(i)->name());
+      if (source_.find(absl::StrCat(path, ".", name)) == source_.end()) continue;
+      for (const PluginMeaning& known : kPlugins) {
+        if (name == known.name) Warn(absl::StrCat(path, ".", name), known.text);
+      }
+    }
+    for (int i = 0; i < spec.tasks_size(); ++i) {
+      const auto& containers = spec.tasks(i).template_().spec().containers();
+      for (int c = 0; c < containers.size(); ++c) {
+        CheckUses(absl::StrCat("spec.tasks[", i, "].template.spec.containers[", c, "]"),
+                  containers[c]);
+      }
+    }
+  }
+
+  void CheckUses(const std::string& path, const volcano::v1::Container& container) {
+    const auto check = [&](const std::string& key, const std::string& text) {
+      for (const PluginUse& use : kPluginUses) {
+        if (!absl::StrContains(text, use.text)) continue;
+        Error(path + key, absl::StrCat("\"", use.text, "\" is not there: ", use.instead));
+      }
+    };
+    for (const std::string& word : container.command()) check(".command", word);
+    for (const std::string& word : container.args()) check(".args", word);
+    for (const volcano::v1::EnvVar& variable : container.env()) check(".env", variable.value());
+  }
+
   void ConvertTask(int index) {
     const volcano::v1::Task& task = in_.spec().tasks(index);
     const std::string from = absl::StrCat("spec.tasks[", index, "]");
@@ -266,6 +336,13 @@ class JobConverter {
                         group->add_tolerations());
     }
     ConvertRestartPolicy(from + ".restart_policy", pod.restart_policy(), group);
+    if (pod.has_termination_grace_period_seconds()) {
+      // The job has one grace: the longest.
+      const int64_t seconds =
+          std::max(spec_.kill_grace().seconds(), pod.termination_grace_period_seconds());
+      spec_.mutable_kill_grace()->set_seconds(seconds);
+      Place("spec.kill_grace", from + ".termination_grace_period_seconds");
+    }
   }
 
   void ConvertRestartPolicy(const std::string& path, const std::string& policy,
@@ -414,6 +491,7 @@ class JobConverter {
   const volcano::v1::Job& in_;
   const YamlPositions& source_;
   YamlErrors& errors_;
+  YamlErrors& warnings_;
   Manifest& out_;
   v1::JobSpec& spec_;
 };
@@ -428,7 +506,7 @@ void ReadVolcanoJob(const YamlNode& document, const ManifestOptions& options, Ya
   const int before = errors->count();
   CheckContainerCommands(document, errors);
   ReadYamlNode(document, &job, errors, VolcanoReadOptions(options, skipped, &source));
-  if (errors->count() == before) JobConverter(job, source, errors, manifest).Convert();
+  if (errors->count() == before) JobConverter(job, source, errors, skipped, manifest).Convert();
 }
 
 }  // namespace berth

@@ -144,12 +144,12 @@ TEST_CASE("a Volcano manifest is submitted once unsupported keys are ignored") {
   Cli cli;
   const TempFile file(
       "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: v}\nspec:\n  tasks:\n"
-      "  - template: {spec: {containers: [{command: [a], ports: [1]}]}}\n");
+      "  - template: {spec: {containers: [{command: [a], lifecycle: {}}]}}\n");
   cli.script.Answer("SubmitJobs", Submitted("v"));
   CHECK(cli.Run({"submit", file.path()}) == 4);
-  CHECK(cli.Run({"submit", "--ignore", "ports", file.path()}) == 0);
+  CHECK(cli.Run({"submit", "--ignore", "lifecycle", file.path()}) == 0);
   CHECK(cli.out() == "job/v submitted\n");
-  CHECK(cli.err() == "berth: warning: " + file.path() + ":6:51: ports is ignored\n");
+  CHECK(cli.err() == "berth: warning: " + file.path() + ":6:51: lifecycle is ignored\n");
 }
 
 TEST_CASE("a dry run changes nothing") {

@@ -256,8 +256,8 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
     const char* error;
   };
   const Case cases[] = {
-      {VolcanoContainer("command: [a], ports: [1]"),
-       "f.yaml:6:51: unsupported key \"ports\"; known: name, command, args, env, workingDir, "
+      {VolcanoContainer("command: [a], lifecycle: {}"),
+       "f.yaml:6:51: unsupported key \"lifecycle\"; known: name, command, args, env, workingDir, "
        "resources, image, imagePullPolicy"},
       {VolcanoContainer("image: x, imagePullPolicy: Sometimes"),
        "f.yaml:6:64: imagePullPolicy \"Sometimes\" is not Always, IfNotPresent or Never"},
@@ -364,10 +364,10 @@ spec:
 
 TEST_CASE("keys of Volcano are ignored on request, with a warning") {
   std::vector<std::string> warnings;
-  const auto manifests = ReadManifests(VolcanoContainer("command: [a], ports: [1]"), "f.yaml",
-                                       ManifestOptions{{"ports"}}, &warnings);
+  const auto manifests = ReadManifests(VolcanoContainer("command: [a], lifecycle: {}"), "f.yaml",
+                                       ManifestOptions{{"lifecycle"}}, &warnings);
   CHECK(manifests.ok());
-  CHECK(warnings == std::vector<std::string>{"f.yaml:6:51: ports is ignored"});
+  CHECK(warnings == std::vector<std::string>{"f.yaml:6:51: lifecycle is ignored"});
 }
 
 TEST_CASE("images of Volcano's containers, with the image's own command or arguments") {
@@ -379,7 +379,39 @@ TEST_CASE("images of Volcano's containers, with the image's own command or argum
   CHECK(group.image() == "r.example/busybox:1");
   CHECK(group.image_pull_policy() == v1::IMAGE_PULL_POLICY_IF_NOT_PRESENT);
   CHECK(group.command().empty());
-  CHECK(group.args(1) == "${VC_TASK_INDEX}");
+  CHECK(group.args(1) == "${BERTH_GROUP_INDEX}");
+}
+
+TEST_CASE("Volcano's plugins: what tasks have without them, and what they cannot have") {
+  const auto text = [](const std::string& command) {
+    return "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, uid: x}\nspec:\n"
+           "  plugins: {env: [], svc: [], pytorch: [\"--port=23456\"]}\n"
+           "  tasks: [{template: {spec: {terminationGracePeriodSeconds: 40, containers: [{command: "
+           "[" +
+           command + "], ports: [{containerPort: 22}]}]}}}]\nstatus: {state: {phase: Running}}\n";
+  };
+  std::vector<std::string> warnings;
+  const auto manifests =
+      ReadManifests(text("run, --rank=$(VC_TASK_INDEX)"), "f.yaml", ManifestOptions{}, &warnings);
+  INFO(manifests.status());
+  REQUIRE(manifests.ok());
+  const v1::JobSpec& spec = (*manifests)[0].job.spec();
+  CHECK(spec.groups(0).command(1) == "--rank=${BERTH_GROUP_INDEX}");
+  CHECK(spec.kill_grace().seconds() == 40);
+  CHECK(warnings ==
+        std::vector<std::string>{
+            "f.yaml:3:21: uid is ignored",
+            "f.yaml:5:13: env: VC_TASK_INDEX of commands becomes BERTH_GROUP_INDEX, which each "
+            "task has",
+            "f.yaml:5:22: svc: the hosts of all tasks are in the file BERTH_HOSTFILE of each task",
+            "f.yaml:6:120: ports is ignored", "f.yaml:7:1: status is ignored"});
+  CHECK(ErrorOf(text("mpiexec, --hostfile, /etc/volcano/mpiworker.host")) ==
+        "f.yaml:6:79: \"/etc/volcano/\" is not there: read the hosts from the file "
+        "$BERTH_HOSTFILE");
+  CHECK(ErrorOf("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec: "
+                "{plugins: {tensorflow: []}}\n") ==
+        "f.yaml:4:18: unsupported key \"tensorflow\": Berth sets no TF_CONFIG; remove it or pass "
+        "--ignore tensorflow");
 }
 
 TEST_CASE("a Volcano queue becomes a Berth queue") {
