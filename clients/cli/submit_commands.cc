@@ -45,7 +45,8 @@ ExitCode SubmitFiles(Session& session, const SubmitArguments& arguments, const S
   if (has_files && (arguments.quick->used || !command.empty())) {
     return Usage(session, "give a manifest, or options and a command, not both");
   }
-  if (!has_files && command.empty())
+  // An image has a command of its own.
+  if (!has_files && command.empty() && arguments.quick->group.image().empty())
     return Usage(session, "give a manifest, or a command after --");
   std::vector<Manifest> manifests;
   if (has_files) {

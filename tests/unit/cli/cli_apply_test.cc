@@ -152,6 +152,17 @@ TEST_CASE("a Volcano manifest is submitted once unsupported keys are ignored") {
   CHECK(cli.err() == "berth: warning: " + file.path() + ":6:51: lifecycle is ignored\n");
 }
 
+TEST_CASE("the quick form needs no command with an image, which has one") {
+  Cli cli;
+  cli.script.Answer("SubmitJobs", Submitted("boxed"));
+  CHECK(cli.Run({"submit", "--name", "boxed", "--cpu", "1"}) == 2);
+  CHECK(cli.Run({"submit", "--name", "boxed", "--image", "r.example/x:1"}) == 0);
+  const auto requests = cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs");
+  REQUIRE(requests.size() == 1);
+  CHECK(requests[0].jobs(0).spec().groups(0).image() == "r.example/x:1");
+  CHECK(requests[0].jobs(0).spec().groups(0).command().empty());
+}
+
 TEST_CASE("a dry run changes nothing") {
   Cli cli;
   const TempFile file(kJobs);
