@@ -2,7 +2,8 @@
 """Images from a real registry with TLS and passwords: pulled once for all tasks of a node, by tag and digest, with the
 image's own command, with credentials of operators and of jobs, from mirrors, through slow and broken connections.
 
-    tests/integration/registry_image_test.py Heavy     16 agents and one image of 1 GiB (not part of deploy/test)
+    tests/integration/registry_image_test.py Heavy     16 agents and one image of 1 GiB, and how long a start takes (not
+                                                       part of deploy/test)
 
 Needs root, crun, umoci, skopeo, docker-registry, htpasswd and a static busybox; without them the test is skipped.
 """
@@ -10,11 +11,12 @@ import os
 import pathlib
 import pwd
 import shutil
+import statistics
 import sys
 import time
 import unittest
 
-from berth_api import job_pb2, make_job, node_pb2, types_pb2
+from berth_api import job_pb2, job_state, make_job, node_pb2, types_pb2
 from berth_harness import Cluster, wait_until
 from oci_layout import Layout, crun_here
 from registry import Authority, Registry, missing
@@ -233,6 +235,26 @@ class Heavy(Base):
             self.cluster.wait_job(name, "SUCCEEDED", timeout_s=1500)
             print(f"{name}: {self.registry.gets('blobs/') - before} blobs in {time.monotonic() - begin:.1f} s")
             self.assertEqual(self.registry.gets("blobs/") - before, 16 * 10 if name == "first" else 0)
+
+    def test_from_submit_to_success(self):
+        """Of a command in an image that the node has, and of one without an image."""
+        self.add(which="one\n")
+        self.agent()
+        self.submit("warm", "small:1", command=["cat", "/data/which"])
+        self.output_of("warm")
+        times = {"plain": [], "image": []}
+        for i in range(25):
+            for kind, taken in times.items():
+                job = make_job(f"{kind}-{i}", "q", ["/bin/true"] if kind == "plain" else ["cat", "/data/which"])
+                if kind == "image":
+                    job.spec.groups[0].image = f"{self.registry.host}/team/small:1"
+                begin = time.monotonic()
+                self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id=job.name, jobs=[job]), timeout=10)
+                wait_until(lambda: job_state(self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name=job.name), timeout=5))
+                           == "SUCCEEDED", 20, job.name, 0.002)
+                taken.append((time.monotonic() - begin) * 1000)
+        for kind, taken in times.items():
+            print(f"{kind}: median {statistics.median(taken):.0f} ms ({min(taken):.0f}-{max(taken):.0f})")
 
 
 if __name__ == "__main__":
