@@ -73,7 +73,7 @@ absl::StatusOr<std::string> TakeCredentials(const v1::TaskLaunch& launch, const 
     return BlameJob(
         absl::FailedPreconditionError(absl::StrCat("registryAuth: ", text.status().message())));
   }
-  std::string path = directory + "/registry-auth";
+  std::string path = directory + kRegistryAuth;
   absl::Status status = WriteTextFile(path, *text, 0600);
   if (!status.ok()) return status;
   return path;

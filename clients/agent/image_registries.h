@@ -13,6 +13,9 @@
 
 namespace berth {
 
+// In the task's directory, until its image is there: the credentials that the job brought.
+inline constexpr char kRegistryAuth[] = "/registry-auth";
+
 // For berth-image. The credentials that the job brings are read as its user, and written to a file
 // in `directory`, the task's, that only the agent can read. The job is to blame for a name that is
 // none, a registry that is not configured, and a file that cannot be read.

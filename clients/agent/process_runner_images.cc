@@ -1,7 +1,10 @@
 // ProcessRunner: images are pulled and unpacked before a task is prepared.
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clients/agent/image_registries.h"
 #include "clients/agent/process_runner.h"
 
 namespace berth {
@@ -29,6 +32,7 @@ void ProcessRunner::PollImages() {
     }
     TaskEvent prepared = std::move(found->second);
     unpacking_.erase(found);
+    unlink((Directory(result.id) + kRegistryAuth).c_str());
     if (result.status.ok())
       events_.push_back(std::move(prepared));
     else

@@ -157,6 +157,9 @@ class RegistryImage(Base):
         self.assertIn("does not accept the credentials", self.message_of("without"))
         self.submit("own", "small:1", command=["cat", "/data/which"], registry_auth=own)
         self.assertEqual(self.output_of("own"), "one\n")
+        self.submit("runs", "small:1", command=["sleep", "100"], registry_auth=own)
+        self.cluster.wait_job("runs", "RUNNING")
+        self.assertEqual(list(self.states.rglob("registry-auth")), [], "credentials stay no longer than needed")
         # The image is on the node by now, but it is not for those without credentials.
         for name, auth, what in (("again", "", "does not accept the credentials"),
                                  ("wrong", wrong, "does not accept the credentials"),
