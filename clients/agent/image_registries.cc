@@ -123,7 +123,6 @@ absl::StatusOr<agent::v1::Pull> PullOf(const config::v1::Images& images,
   const auto credentials = TakeCredentials(launch, user, directory);
   if (!credentials.ok()) return credentials.status();
   agent::v1::Pull pull;
-  pull.set_image(TextOf(*image));
   pull.set_path(image->path);
   pull.set_tag(image->tag);
   pull.set_digest(image->digest);
@@ -132,7 +131,7 @@ absl::StatusOr<agent::v1::Pull> PullOf(const config::v1::Images& images,
         SourceOf(mirror, FindRegistry(images, mirror, launch.queue()), *credentials);
   }
   *pull.add_sources() = SourceOf(image->host, registry, *credentials);
-  pull.set_key(KeyOf(pull.image(), pull));
+  pull.set_key(KeyOf(TextOf(*image), pull));
   pull.set_policy(PolicyOf(launch, *image));
   pull.set_skopeo(images.skopeo().empty() ? kDefaultSkopeo : images.skopeo());
   const absl::Duration timeout =
@@ -165,8 +164,15 @@ std::vector<std::string> RegistryProblems(const config::v1::Images& images) {
       problems.push_back(at + "ca: has no meaning with http");
     }
   }
-  if (!images.default_registry().empty()) {
-    check_host("images.defaultRegistry", images.default_registry());
+  const std::string& host = images.default_registry();
+  if (host.empty()) return problems;
+  check_host("images.defaultRegistry", host);
+  const bool known =
+      std::any_of(images.registries().begin(), images.registries().end(),
+                  [&](const auto& one) { return one.host() == host || one.host() == kAnyHost; });
+  if (!known) {
+    problems.push_back(
+        absl::StrCat("images.defaultRegistry: ", host, " is not in images.registries"));
   }
   return problems;
 }

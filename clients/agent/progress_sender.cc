@@ -82,6 +82,10 @@ void ProgressSender::SendAll(Instant now) {
 }
 
 void ProgressSender::SendChanges(Instant now) {
+  // A task that is discarded before it runs has no last event.
+  std::erase_if(entries_, [&](const auto& entry) {
+    return !entry.second.preparing.empty() && !reported_(entry.first);
+  });
   v1::Progress message;
   for (auto& [id, entry] : entries_) {
     if (!reported_(id)) continue;

@@ -75,9 +75,8 @@ constexpr Habit kJobHabits[] = {
 
 constexpr Habit kGroupHabits[] = {
     {"cmd", "write command: [PROGRAM, ARGUMENT]"},
-    {"arguments", "write args: [ARGUMENT]"},
     {"imagePullSecrets", "write registryAuth: FILE, the path of a file on the nodes"},
-    {"arguments", "write them into command: [PROGRAM, ARGUMENT]"},
+    {"arguments", "write args: [ARGUMENT]"},
     {"entrypoint", "write command: [PROGRAM, ARGUMENT]"},
     {"run", "write command: [PROGRAM, ARGUMENT], or command: and a line for the shell"},
     {"script", "write command: [PROGRAM, ARGUMENT], or command: and a line for the shell"},

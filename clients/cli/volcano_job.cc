@@ -21,6 +21,9 @@ using Quantities = google::protobuf::Map<std::string, std::string>;
 using Policies = google::protobuf::RepeatedPtrField<volcano::v1::Policy>;
 using BerthPolicies = google::protobuf::RepeatedPtrField<v1::LifecyclePolicy>;
 
+// Of variables.
+constexpr char kNameChars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+
 struct EventName {
   const char* volcano;
   v1::LifecyclePolicy::Event berth;
@@ -56,20 +59,26 @@ struct PluginMeaning {
 constexpr PluginMeaning kPlugins[] = {
     {"env", "env: VC_TASK_INDEX of commands becomes BERTH_GROUP_INDEX, which each task has"},
     {"svc", "svc: the hosts of all tasks are in the file BERTH_HOSTFILE of each task"},
-    {"ssh", "ssh: there are no keys; MPI starts its ranks through Berth (mpi.yaml)"},
-    {"mpi", "mpi: MPI starts its ranks through Berth (mpi.yaml); hosts are in BERTH_HOSTFILE"},
+    {"ssh", "ssh: there are no keys; see \"MPI without ssh\" in Berth's examples"},
+    {"mpi", "mpi: the hosts are in BERTH_HOSTFILE; see \"MPI without ssh\" in Berth's examples"},
+    {"pytorch", "pytorch: MASTER_ADDR and MASTER_PORT are those of rank 0, whatever it says"},
 };
 
-struct PluginUse {
-  const char* text;
-  const char* instead;
-};
-constexpr PluginUse kPluginUses[] = {
-    {"/etc/volcano/", "read the hosts from the file $BERTH_HOSTFILE"},
-    {"_HOSTS", "read the hosts from the file $BERTH_HOSTFILE"},
-    {"MPI_HOST", "read the hosts from the file $BERTH_HOSTFILE"},
-    {"TF_CONFIG", "Berth sets MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE"},
-};
+// What plugins give to tasks of Volcano, and nobody gives here: a name of a variable, or a part of
+// a path. "" if the text has none.
+std::string PluginsGift(absl::string_view text) {
+  constexpr absl::string_view kDirectory = "/etc/volcano/";
+  if (absl::StrContains(text, kDirectory)) return std::string(kDirectory);
+  for (size_t end = 0; end < text.size();) {
+    const size_t begin = std::min(text.find_first_of(kNameChars, end), text.size());
+    end = std::min(text.find_first_not_of(kNameChars, begin), text.size());
+    const absl::string_view name = text.substr(begin, end - begin);
+    const bool of_svc = absl::StartsWith(name, "VC_") &&
+                        (absl::EndsWith(name, "_HOSTS") || absl::EndsWith(name, "_NUM"));
+    if (of_svc || name == "MPI_HOST" || name == "TF_CONFIG") return std::string(name);
+  }
+  return "";
+}
 
 template <class Entry, size_t n>
 const Entry* FindName(const Entry (&entries)[n], const std::string& name) {
@@ -93,7 +102,6 @@ std::string WithBerthVariables(absl::string_view original) {
   const std::string renamed = absl::StrReplaceAll(
       original, {{"VC_TASK_INDEX", "BERTH_GROUP_INDEX"}, {"VK_TASK_INDEX", "BERTH_GROUP_INDEX"}});
   absl::string_view text = renamed;
-  constexpr char kNameChars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
   std::string out;
   while (!text.empty()) {
     const size_t end = absl::StartsWith(text, "$(") ? text.find_first_not_of(kNameChars, 2)
@@ -273,10 +281,11 @@ class JobConverter {
 
   void CheckUses(const std::string& path, const volcano::v1::Container& container) {
     const auto check = [&](const std::string& key, const std::string& text) {
-      for (const PluginUse& use : kPluginUses) {
-        if (!absl::StrContains(text, use.text)) continue;
-        Error(path + key, absl::StrCat("\"", use.text, "\" is not there: ", use.instead));
-      }
+      const std::string gift = PluginsGift(text);
+      if (gift.empty()) return;
+      Error(path + key, absl::StrCat("there is no ", gift,
+                                     ": the hosts are in the file $BERTH_HOSTFILE, the ranks in "
+                                     "RANK and WORLD_SIZE"));
     };
     for (const std::string& word : container.command()) check(".command", word);
     for (const std::string& word : container.args()) check(".args", word);

@@ -104,6 +104,7 @@ void ProgressBook::Note(Turn& turn, NodeId node, const v1::Progress& progress) {
     {
       absl::MutexLock lock(&mutex_);
       Keep(job, key, prepares ? OnlyStatus(one) : one, turn.now());
+      jobs_[key.job].tasks[key.task].prepares = prepares;
     }
     if (prepares) continue;
     if (facts_()) Record(turn, key, one);
@@ -216,7 +217,8 @@ void ProgressBook::Forget(const ClusterState& state, JobId id) {
   }
   absl::erase_if(found->second.tasks, [&](const auto& entry) {
     const Task& task = job->tasks[entry.first];
-    return !Occupies(task.state) || task.attempt != entry.second.attempt;
+    const bool prepared = entry.second.prepares && task.state != TaskState::kBound;
+    return !Occupies(task.state) || task.attempt != entry.second.attempt || prepared;
   });
   if (found->second.tasks.empty()) jobs_.erase(found);
 }
@@ -239,10 +241,10 @@ v1::JobProgress ProgressBook::Sum(const Job& job, const OfJob& of_job) {
     sum.set_dropped(sum.dropped() + told.dropped);
     if (told.step_time_us > 0) step_times.push_back(told.step_time_us);
     // While the gang is prepared, any task may be the one that the others wait for.
-    const bool prepares = job.tasks[task].state == TaskState::kBound;
-    if (job.tasks[task].rank == 0 || (prepares && !told.status.empty())) {
-      sum.set_status(prepares ? absl::StrCat(TaskNameOf(job, task), ": ", told.status)
-                              : told.status);
+    if (told.prepares) {
+      sum.set_status(absl::StrCat(TaskNameOf(job, task), ": ", told.status));
+    } else if (job.tasks[task].rank == 0) {
+      sum.set_status(told.status);
     }
   }
   if (const auto behind = of_job.Behind(); behind.has_value()) {

@@ -69,6 +69,7 @@ class ProgressBook final : public TurnObserver {
  private:
   struct Told : ToldProgress {
     uint32_t attempt = 0;
+    bool prepares = false;  // `status` says what is done before the task runs
     int64_t step_time_us = 0;
     uint64_t dropped = 0;
     std::string status;

@@ -12,17 +12,12 @@ from google.protobuf import duration_pb2
 
 from berth_api import job_pb2, make_job, node_pb2
 from berth_harness import BIN, Cluster, alive, wait_until
-from oci_layout import Layout, crun_here
+from oci_layout import Layout, crun_here, require_images
 
 
 class OciImage(unittest.TestCase):
     def setUp(self):
-        busybox = shutil.which("busybox")
-        for need, there in (("root", os.getuid() == 0), ("crun", os.path.exists("/usr/bin/crun")),
-                            ("umoci", os.path.exists("/usr/bin/umoci")), ("a static busybox", busybox)):
-            if not there:
-                self.skipTest(f"needs {need}")
-        self.busybox = busybox
+        self.busybox = require_images(self)
         self.cluster = Cluster({"lease": "6s", "heartbeatInterval": "1s"})
         self.cluster.belongs_to(self)
         self.cluster.server.start()

@@ -3,8 +3,10 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import pathlib
 import platform
+import shutil
 import tarfile
 
 HYBRID = pathlib.Path("/sys/fs/cgroup/unified/cgroup.procs")
@@ -60,6 +62,16 @@ class Layout:
         self.manifests.append({**entry, "annotations": {"org.opencontainers.image.ref.name": tag}})
         (self.path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": self.manifests}))
         return "sha256-" + entry["digest"].removeprefix("sha256:")
+
+
+def require_images(test, *programs):
+    """Skips the test where tasks cannot run in images, or a program is missing. Returns a static busybox."""
+    busybox = shutil.which("busybox")
+    needs = [("root", os.getuid() == 0), ("a static busybox", busybox)]
+    for need, there in [*needs, *((name, shutil.which(name)) for name in ("crun", "umoci", *programs))]:
+        if not there:
+            test.skipTest(f"needs {need}")
+    return busybox
 
 
 def crun_here(directory):

@@ -11,12 +11,7 @@ import subprocess
 
 from berth_harness import Program, free_port, wait_until, write_yaml
 
-NEEDED = ("docker-registry", "skopeo", "htpasswd", "umoci")
-
-
-def missing():
-    """The first program that is not there, or None."""
-    return next((name for name in NEEDED if shutil.which(name) is None), None)
+NEEDED = ("docker-registry", "skopeo", "htpasswd")
 
 
 class Authority:

@@ -18,8 +18,8 @@ import unittest
 
 from berth_api import job_pb2, job_state, make_job, node_pb2, types_pb2
 from berth_harness import Cluster, wait_until
-from oci_layout import Layout, crun_here
-from registry import Authority, Registry, missing
+from oci_layout import Layout, crun_here, require_images
+from registry import NEEDED, Authority, Registry
 from relay import Drip, Relay
 
 MIB = 1 << 20
@@ -27,12 +27,7 @@ MIB = 1 << 20
 
 class Base(unittest.TestCase):
     def setUp(self):
-        busybox = shutil.which("busybox")
-        for need, there in (("root", os.getuid() == 0), ("crun", os.path.exists("/usr/bin/crun")),
-                            ("a static busybox", busybox), (missing(), missing() is None)):
-            if not there:
-                self.skipTest(f"needs {need}")
-        self.busybox = busybox
+        self.busybox = require_images(self, *NEEDED)
         self.cluster = Cluster({"lease": "6s", "heartbeatInterval": "1s"})
         self.cluster.belongs_to(self)
         self.cluster.server.start()

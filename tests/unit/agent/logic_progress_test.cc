@@ -112,6 +112,35 @@ struct Reporting : Agent {
 
 using Lines = std::vector<std::string>;
 
+TEST_CASE("progress: what is done before a task runs is told, until it runs or is discarded") {
+  Reporting agent;
+  agent.Register();
+  v1::ServerMessage message;
+  v1::Prepare& prepare = *message.mutable_prepare();
+  *prepare.mutable_key() = Key(1);
+  prepare.mutable_launch()->add_command("train");
+  agent.logic->OnServerMessage(agent.Now(), message);
+  TaskEvent pulls;
+  pulls.id = Id(1);
+  pulls.kind = TaskEvent::Kind::kPreparing;
+  pulls.message = "pulling the image: 1 of 2 MiB";
+  agent.logic->OnTaskEvent(agent.Now(), pulls);
+  agent.Interval();
+  const std::vector<v1::TaskProgress> told = agent.Take();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].status() == pulls.message);
+  agent.Interval();
+  CHECK(agent.Take().empty());  // nothing new
+  // Discarded: no event follows, and nothing is told even on a new stream.
+  v1::ServerMessage kill;
+  *kill.mutable_kill()->mutable_key() = Key(1);
+  agent.logic->OnServerMessage(agent.Now(), kill);
+  agent.Take();
+  agent.Welcome();
+  agent.Interval();
+  CHECK(agent.Take().empty());
+}
+
 TEST_CASE("progress: sent with the next heartbeat, and only what has changed") {
   Reporting agent;
   agent.Register();

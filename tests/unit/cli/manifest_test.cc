@@ -404,10 +404,16 @@ TEST_CASE("Volcano's plugins: what tasks have without them, and what they cannot
             "f.yaml:5:13: env: VC_TASK_INDEX of commands becomes BERTH_GROUP_INDEX, which each "
             "task has",
             "f.yaml:5:22: svc: the hosts of all tasks are in the file BERTH_HOSTFILE of each task",
+            "f.yaml:5:31: pytorch: MASTER_ADDR and MASTER_PORT are those of rank 0, whatever it "
+            "says",
             "f.yaml:6:120: ports is ignored", "f.yaml:7:1: status is ignored"});
   CHECK(ErrorOf(text("mpiexec, --hostfile, /etc/volcano/mpiworker.host")) ==
-        "f.yaml:6:79: \"/etc/volcano/\" is not there: read the hosts from the file "
-        "$BERTH_HOSTFILE");
+        "f.yaml:6:79: there is no /etc/volcano/: the hosts are in the file $BERTH_HOSTFILE, the "
+        "ranks in RANK and WORLD_SIZE");
+  CHECK(ErrorOf(text("sh, -c, \"run ${VC_WORKER_HOSTS}\""))
+            .find("f.yaml:6:79: there is no VC_WORKER_HOSTS: ") == 0);
+  CHECK(ErrorOf(text("sh, -c, \"run $MPI_HOST\"")).find("f.yaml:6:79: there is no MPI_HOST") == 0);
+  CHECK(ErrorOf(text("run, --allowed=$MY_HOSTS, OMPI_HOST")).empty());
   CHECK(ErrorOf("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec: "
                 "{plugins: {tensorflow: []}}\n") ==
         "f.yaml:4:18: unsupported key \"tensorflow\": Berth sets no TF_CONFIG; remove it or pass "

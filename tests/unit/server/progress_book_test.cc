@@ -90,6 +90,42 @@ v1::TaskProgress Hung(v1::TaskProgress progress, int64_t step, bool hung = true)
   return progress;
 }
 
+TEST_CASE("progress: what is done to prepare a task is shown until it is prepared") {
+  Server server(1);
+  World& world = server.world;
+  Agent& agent = server.On(0);
+  Agent other(&world, "n2");
+  other.inventory.set_cpu_millis(1000);
+  AddGpu(other.inventory, "GPU-2");
+  other.Connect();
+  const JobId waits = world.Submit("waits", {.tasks = 1});
+  world.Run();
+  REQUIRE(world.task(waits, 0).state == TaskState::kBound);
+  v1::AgentMessage message;
+  message.set_epoch(other.epoch);
+  v1::TaskProgress& progress = *message.mutable_progress()->add_tasks();
+  progress.mutable_key()->set_job_uid(waits.value);
+  progress.mutable_key()->set_attempt(1);
+  progress.set_status("pulling the image: 1 of 2 MiB");
+  progress.set_ready(true);  // not of a task that does not run
+  other.Send(std::move(message));
+  world.Run();
+  const auto status = [&] {
+    v1::JobStatus out;
+    server.book.Render(world.state(), world.job(waits), &out);
+    return out.progress().status();
+  };
+  CHECK(status() == "worker-0: pulling the image: 1 of 2 MiB");
+  CHECK_FALSE(world.task(waits, 0).ready);
+  for (int i = 0; i < 4; ++i) {
+    agent.Work();
+    other.Work();
+    world.Run();
+  }
+  CHECK(world.job(waits).status.state == JobState::kRunning);
+  CHECK(status().empty());
+}
+
 TEST_CASE("progress: steps are kept in memory, and readiness is a fact") {
   Server server(2);
   v1::TaskProgress progress = server.Of(0);
