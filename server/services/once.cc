@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/validation/text.h"
 #include "support/request_id.h"
 
 namespace berth {
@@ -39,7 +40,10 @@ absl::Status DoOnce(Turn& turn, RequestTable& requests, const Call& call,
   std::string key = KeyOf(call);
   std::string fingerprint = FingerprintOf(call);
   const absl::StatusOr<const std::string*> known = requests.Find(key, fingerprint, turn.now());
-  if (!known.ok()) return known.status();
+  if (!known.ok()) {
+    return absl::AlreadyExistsError(absl::StrCat(kRequestIdMetadata, " ", Quoted(call.once_id),
+                                                 " was used for another call; choose a new id"));
+  }
   if (*known != nullptr) {
     response.ParseFromString(**known);
     return absl::OkStatus();

@@ -22,7 +22,8 @@ inline constexpr size_t kMaxKeptAnswer = 64 << 10;
 void TakeRequestId(const grpc::ServerContextBase& context, Call* call);
 
 // Returns change(), unless the call was done before: then `response` is that of before. Errors are
-// not remembered. INVALID_ARGUMENT: the id is too long. Loop thread.
+// not remembered. INVALID_ARGUMENT: the id is too long. ALREADY_EXISTS: it was given to another
+// call. Loop thread.
 absl::Status DoOnce(Turn& turn, RequestTable& requests, const Call& call,
                     google::protobuf::Message& response, absl::FunctionRef<absl::Status()> change);
 

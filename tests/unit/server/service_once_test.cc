@@ -44,7 +44,9 @@ TEST_CASE("service: a write that is repeated with its id is done once, even afte
   }
   // It belongs to this method and job.
   update.mutable_job()->set_name("b");
-  CHECK(absl::IsAlreadyExists(CallWithId(world, "id-1", &Stub::UpdateJob, update, &response)));
+  CHECK(CallWithId(world, "id-1", &Stub::UpdateJob, update, &response) ==
+        absl::AlreadyExistsError(
+            "berth-request-id \"id-1\" was used for another call; choose a new id"));
   CHECK(absl::IsInvalidArgument(
       CallWithId(world, std::string(129, 'x'), &Stub::UpdateJob, update, &response)));
   CHECK(world.MustGetJob("b").spec().priority() == 0);
