@@ -200,7 +200,8 @@ class CommandLine(BadInput):
 
     def test_volcano_key_that_is_not_supported(self):
         self.refuse("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: v}\nspec:\n  queue: q\n"
-                    "  plugins: {ssh: []}\n  tasks: []\n", r"bad\.yaml:6:3: .*plugins")
+                    "  plugins: {svc: [], hostfiles: []}\n  tasks: []\n",
+                    r"bad\.yaml:6:22: .*hostfiles")
 
     def test_unknown_queue(self):
         self.refuse("apiVersion: berth/v1\nkind: Job\nname: a\nqueue: nowhere\ngroups:\n- {name: w, replicas: 1, command: [x]}\n",
