@@ -128,7 +128,9 @@ std::string EncodeJobSpecRecord(const store::v1::JobSpec& spec, Time submit, uin
 void AppendCold(absl::string_view cold, std::string* value);
 absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::string_view value);
 // Only the cold part: the submitter's serialized berth.v1.Job.
-absl::StatusOr<std::string> DecodeCold(absl::string_view key, absl::string_view value);
+// `series`, if not null: the series whose cold part a member has, which has none itself; else 0.
+absl::StatusOr<std::string> DecodeCold(absl::string_view key, absl::string_view value,
+                                       JobId* series = nullptr);
 
 struct StoredJobStatus {
   JobId id;

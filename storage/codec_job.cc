@@ -37,7 +37,7 @@ static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 34);
+static_assert(kFields<JobSpec> == 38);
 static_assert(kFields<GroupSpec> == 22);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
@@ -276,6 +276,7 @@ void SetTimes(const JobSpec& spec, pb::JobSpec* out) {
   if (spec.walltime_notice != none) {
     SetDuration(spec.walltime_notice, out->mutable_walltime_notice());
   }
+  if (spec.run_limit != forever) SetDuration(spec.run_limit, out->mutable_run_limit());
   if (spec.watchdog != forever) SetDuration(spec.watchdog, out->mutable_watchdog());
   if (spec.dump_wait != none) SetDuration(spec.dump_wait, out->mutable_dump_wait());
 }
@@ -299,6 +300,7 @@ void GetTimes(const pb::JobSpec& m, Reader& reader, JobSpec& spec) {
       reader.GetTime(m.has_deadline(), m.deadline(), absl::InfiniteFuture(), "deadline");
   spec.walltime_notice =
       reader.GetDuration(m.has_walltime_notice(), m.walltime_notice(), none, "walltime_notice");
+  spec.run_limit = reader.GetDuration(m.has_run_limit(), m.run_limit(), forever, "run_limit");
   spec.watchdog = reader.GetDuration(m.has_watchdog(), m.watchdog(), forever, "watchdog");
   spec.dump_wait = reader.GetDuration(m.has_dump_wait(), m.dump_wait(), none, "dump_wait");
 }
@@ -337,6 +339,12 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_saves_before_drain(spec.saves_before_drain);
   out->set_may_migrate(spec.may_migrate);
   out->set_suspends_idle(spec.suspends_idle);
+  out->set_min_success(spec.min_success);
+  if (spec.series) SetSeries(*spec.series, out->mutable_series());
+  if (spec.member) {
+    out->mutable_member()->set_series(spec.member->series.value);
+    out->mutable_member()->set_index(spec.member->index);
+  }
   SetTimes(spec, out);
 }
 
@@ -370,6 +378,12 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   spec.saves_before_drain = message.saves_before_drain();
   spec.may_migrate = message.may_migrate();
   spec.suspends_idle = message.suspends_idle();
+  spec.min_success = reader.Count(message.min_success(), "min_success");
+  if (message.has_series()) spec.series = GetSeries(message.series(), reader);
+  if (message.has_member()) {
+    spec.member = MemberOf{.series = JobId{message.member().series()},
+                           .index = message.member().index()};
+  }
   GetTimes(message, reader, spec);
   return spec;
 }
@@ -479,10 +493,12 @@ absl::StatusOr<StoredJob> DecodeJobSpecRecord(absl::string_view key, absl::strin
   return job;
 }
 
-absl::StatusOr<std::string> DecodeCold(absl::string_view key, absl::string_view value) {
+absl::StatusOr<std::string> DecodeCold(absl::string_view key, absl::string_view value,
+                                       JobId* series) {
   pb::JobSpecRecord message;
   absl::Status status = codec::ParseMessage(value, &message, nullptr);
   if (!status.ok()) return NameRecord(status, RecordKind::kJobSpec, key);
+  if (series != nullptr) *series = JobId{message.spec().member().series()};
   return std::move(*message.mutable_cold());
 }
 

@@ -51,7 +51,7 @@ static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONS
 static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobStatus> == 26);
+static_assert(kFields<JobStatus> == 28);
 static_assert(kFields<AvoidedNode> == 2);
 static_assert(kFields<Checkpoint> == 4);
 static_assert(kFields<Hang> == 5);
@@ -214,6 +214,10 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
     SetCheckpoint(status.checkpoint, out->mutable_checkpoint());
   }
   if (!(status.hang == Hang{})) SetHang(status.hang, out->mutable_hang());
+  if (status.first_start != absl::InfinitePast()) {
+    SetTime(status.first_start, out->mutable_first_start());
+  }
+  if (status.series) SetSeriesStatus(*status.series, out->mutable_series());
   for (const DelayedAction& action : status.delayed) {
     pb::DelayedAction* message = out->add_delayed();
     message->set_action(static_cast<pb::PolicyAction>(action.action));
@@ -257,6 +261,8 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
       reader.GetTime(m.has_places_until(), m.places_until(), never, "places_until");
   if (m.has_checkpoint()) status.checkpoint = GetCheckpoint(m.checkpoint(), reader);
   if (m.has_hang()) status.hang = GetHang(m.hang(), reader);
+  status.first_start = reader.GetTime(m.has_first_start(), m.first_start(), never, "first_start");
+  if (m.has_series()) status.series = GetSeriesStatus(m.series(), reader);
   if (status.attained < absl::ZeroDuration()) reader.Refuse("attained below 0");
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/fields.h"
 #include "core/model/state_editor.h"
+#include "storage/incarnation.h"
 #include "storage/keys.h"
 
 namespace berth {
@@ -199,7 +200,10 @@ absl::StatusOr<LoadSummary> LoadState(Store& store, ClusterState& state,
         return loader.Take(kind, key, value);
       });
   if (!status.ok()) return status;
-  return loader.Finish();
+  absl::StatusOr<LoadSummary> summary = loader.Finish();
+  // Series number their jobs by it.
+  if (summary.ok()) StateEditor(state).RaiseNextJob(FirstJobOf(store.Incarnation()));
+  return summary;
 }
 
 absl::StatusOr<uint64_t> FirstLogged(const Store& store) {

@@ -98,6 +98,8 @@ void AddJobList(CLI::App& noun, Session& session) {
       ->transform(NameOf("job"));
   CLI::Option* all = list->add_flag("--all,-A", arguments->selection.all,
                                     "also jobs that have ended; --state selects some of them");
+  list->add_flag("--members", arguments->selection.members,
+                 "also jobs that arrays and schedules made; --of NAME lists those of one");
   list->add_flag("--active,-a", arguments->active, "only jobs that have not ended: the default")
       ->excludes(all);
   list->add_option("--sort", arguments->sort,

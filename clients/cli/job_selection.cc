@@ -34,6 +34,13 @@ v1::JobFilter FilterOf(const JobSelection& selection, Among among, absl::Time si
   filter.set_user(selection.user);
   filter.set_owner(selection.owner);
   filter.set_node(selection.node);
+  filter.set_series(selection.series);
+  // An array of many jobs is one line, unless somebody asks for them.
+  const bool by_name = std::any_of(
+      selection.names.begin(), selection.names.end(),
+      [](const std::string& name) { return name.find('.') != std::string::npos; });
+  filter.set_without_members(!selection.members && selection.series.empty() &&
+                             selection.node.empty() && !by_name);
   if (IsPlainPattern(selection.names)) filter.set_name_pattern(selection.names[0]);
   if (since != absl::InfinitePast()) {
     filter.mutable_submitted_after()->set_seconds(absl::ToUnixSeconds(since));
@@ -99,6 +106,9 @@ void AddJobFilters(CLI::App& command, JobSelection* selection) {
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
   command
+      .add_option("--of", selection->series, "only jobs that this array or schedule made")
+      ->transform(NameOf("job"));
+  command
       .add_option("--since", selection->since, "only jobs submitted within this time, such as 2h")
       ->check(kIsDuration);
 }
@@ -129,7 +139,7 @@ ExitCode SelectJobs(Session& session, const JobSelection& selection, Among among
     *chosen = selection.names;
     if (!chosen->empty()) return ExitCode::kOk;
     session.err() << "berth: no jobs selected: give names, 'PATTERN*', --queue, --user, --owner, "
-                     "--node, --state, --label, --since or --all\n";
+                     "--node, --state, --label, --since, --of or --all\n";
     return ExitCode::kUsage;
   }
   // Exact names next to patterns are used unchanged, unless a filter restricts them.

@@ -28,16 +28,18 @@ struct JobSelection {
   std::vector<std::string> states;
   std::vector<std::string> labels;
   std::string since;  // submitted within this time, as text
+  std::string series;    // made by this array or schedule
+  bool members = false;  // also jobs that arrays and schedules made
   bool all = false;
   bool yes = false;  // do not ask for confirmation
 
   bool has_filter() const {
     return !queue.empty() || !user.empty() || !owner.empty() || !node.empty() || !states.empty() ||
-           !labels.empty() || !since.empty();
+           !labels.empty() || !since.empty() || !series.empty();
   }
 };
 
-// --queue, --user, --owner, --node, --state, --label, --since.
+// --queue, --user, --owner, --node, --state, --label, --since, --of.
 void AddJobFilters(CLI::App& command, JobSelection* selection);
 
 // The selected jobs that are `among`, newest first, at most `limit`.

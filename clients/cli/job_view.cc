@@ -11,6 +11,7 @@
 #include "clients/cli/job_progress.h"
 #include "clients/cli/manifest.h"
 #include "clients/cli/page.h"
+#include "clients/cli/series_view.h"
 
 namespace berth {
 namespace {
@@ -37,6 +38,7 @@ int64_t Replicas(const v1::Job& job) {
 
 // "3/4": tasks that are running or have succeeded, of all.
 std::string RunningOrSucceeded(const v1::Job& job) {
+  if (std::string series = SeriesCount(job); !series.empty()) return series;
   return absl::StrCat(TasksInState(job, "RUNNING") + TasksInState(job, "SUCCEEDED"), "/",
                       Replicas(job));
 }
@@ -46,6 +48,7 @@ std::string Reason(const v1::Job& job) {
   const v1::JobStatus& status = job.status();
   if (!status.reasons().empty()) return HumanReason(status.reasons(0));
   if (!status.message().empty()) return status.message();
+  if (status.has_series()) return SeriesCounts(status.series());
   return status.cancel_reason();
 }
 
@@ -150,6 +153,8 @@ void AddTimes(const v1::Job& job, const Session& session, Page* page) {
   page->Add("Started", with_age(status.has_start_time(), status.start_time()));
   page->Add("Ended", with_age(status.has_end_time(), status.end_time()));
   page->Add("Ran", RunTime(status, session.Now()));
+  if (job.spec().has_run_limit())
+    page->Add("Run limit", HumanDuration(DurationFrom(job.spec().run_limit())));
   if (job.spec().has_walltime())
     page->Add("Walltime", HumanDuration(DurationFrom(job.spec().walltime())));
 }
@@ -351,6 +356,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   }
   page.Add("Retries", absl::StrCat(job.status().retries(), " of ", spec.max_retries()));
   page.Add("Escalation", EscalationText(job));
+  AddSeries(job, session, &page);
   page.Add("Kept out of", AvoidedText(job, session));
   AddTimes(job, session, &page);
   AddSharing(job, session, &page);

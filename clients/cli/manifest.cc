@@ -6,6 +6,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "clients/cli/manifest_hints.h"
+#include "clients/cli/template.h"
 #include "clients/cli/volcano.h"
 #include "support/nearest.h"
 
@@ -59,6 +60,15 @@ void ReadBerthJob(const YamlNode& document, const ManifestOptions&, YamlErrors* 
            &manifest->positions);
 }
 
+// A job with a `schedule`.
+void ReadBerthSchedule(const YamlNode& document, const ManifestOptions& options,
+                       YamlErrors* errors, YamlErrors* skipped, Manifest* manifest) {
+  ReadBerthJob(document, options, errors, skipped, manifest);
+  if (document.Find("schedule") != nullptr) return;
+  errors->Add(document.position,
+              "a Schedule needs \"schedule\", such as schedule: {cron: \"30 2 * * *\"}");
+}
+
 void ReadBerthQueue(const YamlNode& document, const ManifestOptions&, YamlErrors* errors,
                     YamlErrors*, Manifest* manifest) {
   manifest->kind = Manifest::Kind::kQueue;
@@ -89,12 +99,21 @@ struct KindOfManifest {
 };
 constexpr KindOfManifest kKinds[] = {
     {"berth/v1", "Job", ReadBerthJob},
+    {"berth/v1", "Schedule", ReadBerthSchedule},
     {"berth/v1", "Queue", ReadBerthQueue},
     {"berth/v1", "HyperNode", ReadBerthHyperNode},
     {"batch.volcano.sh/v1alpha1", "Job", ReadVolcanoJob},
     {"scheduling.volcano.sh/v1beta1", "Queue", ReadVolcanoQueue},
     {"topology.volcano.sh/v1alpha1", "HyperNode", ReadVolcanoHyperNode},
 };
+
+bool IsTemplate(const YamlNode& document) {
+  if (!document.is_map()) return false;
+  const YamlNode* version = document.Find("apiVersion");
+  const YamlNode* kind = document.Find("kind");
+  return version != nullptr && kind != nullptr && version->text == "berth/v1" &&
+         kind->text == "Template";
+}
 
 // A required key at the top of a document. If it is missing, adds an error and returns null.
 const YamlNode* Required(const YamlNode& document, const char* key, const char* write,
@@ -199,7 +218,10 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
     errors.Add({1, 1}, hint);
     return errors.status();
   }
-  for (const YamlNode& document : ParseYamlTree(text, &errors)) {
+  std::set<std::string> used;
+  for (YamlNode& document : ParseYamlTree(text, &errors)) {
+    if (document.is_null()) continue;
+    if (IsTemplate(document)) document = FillTemplate(document, options.values, &used, &errors);
     if (document.is_null()) continue;
     if (!document.is_map()) {
       errors.Add(document.position, "expected a manifest: a map with apiVersion and kind");
@@ -213,6 +235,10 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
     convert(document, options, &errors, &skipped, &manifest);
     manifests.push_back(std::move(manifest));
   }
+  for (const auto& value : options.values) {
+    if (used.contains(value.first)) continue;
+    errors.Add({1, 1}, absl::StrCat("no template here has a parameter \"", value.first, "\""));
+  }
   const std::string left_out(skipped.status().message());
   if (!skipped.empty()) {
     for (absl::string_view line : absl::StrSplit(left_out, '\n')) {
@@ -223,7 +249,9 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
   return manifests;
 }
 
-std::string WriteManifest(const v1::Job& job) { return Write("Job", job); }
+std::string WriteManifest(const v1::Job& job) {
+  return Write(job.spec().has_schedule() ? "Schedule" : "Job", job);
+}
 std::string WriteManifest(const v1::Queue& queue) { return Write("Queue", queue); }
 std::string WriteManifest(const v1::HyperNode& hyper_node) {
   v1::HyperNode flat = hyper_node;

@@ -49,6 +49,7 @@ YamlPosition FindPosition(const YamlPositions& positions, absl::string_view path
 
 struct ManifestOptions {
   std::set<std::string> ignored;  // keys of Volcano manifests to ignore instead of refuse
+  std::map<std::string, std::string> values;  // of parameters of templates
 };
 
 // Reads all documents in `text`. INVALID_ARGUMENT with every error, one per line. Adds a line to

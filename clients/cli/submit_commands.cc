@@ -16,6 +16,7 @@ struct SubmitArguments {
   Strings files;
   SubmitOptions options;
   Strings ignored;
+  Strings values;  // of parameters of templates, "NAME=VALUE"
   bool wait = false;
   std::string timeout;
   std::shared_ptr<QuickForm> quick = std::make_shared<QuickForm>();
@@ -42,6 +43,8 @@ ExitCode WaitForAll(Session& session, const SubmitArguments& arguments, const St
 
 ExitCode SubmitFiles(Session& session, const SubmitArguments& arguments, const Strings& command) {
   const bool has_files = !arguments.files.empty();
+  if (!has_files && !arguments.values.empty())
+    return Usage(session, "--set is for templates: give a manifest");
   if (has_files && (arguments.quick->used || !command.empty())) {
     return Usage(session, "give a manifest, or options and a command, not both");
   }
@@ -52,6 +55,7 @@ ExitCode SubmitFiles(Session& session, const SubmitArguments& arguments, const S
   if (has_files) {
     ManifestOptions options;
     options.ignored.insert(arguments.ignored.begin(), arguments.ignored.end());
+    for (const std::string& value : arguments.values) options.values.insert(KeyValueFrom(value));
     auto read = ReadManifestFiles(session, arguments.files, options);
     if (!read.ok()) return FinishReading(session, read.status());
     manifests = *std::move(read);
@@ -92,6 +96,11 @@ void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
   submit->add_option("--ignore", arguments->ignored, kIgnoreHelp)
       ->delimiter(',')
       ->allow_extra_args(false);
+  submit
+      ->add_option("--set", arguments->values,
+                   "NAME=VALUE of a parameter of a template; may be repeated")
+      ->allow_extra_args(false)
+      ->check(kIsKeyValue);
   AddQuickOptions(*submit, arguments->quick);
 }
 

@@ -61,8 +61,8 @@ class Transaction {
   void Lift(absl::Span<const TaskKey> tasks);
   // Decides for the placements since the last call: one TasksBound.
   void BindPlaced(JobId job, bool gang);
-  // Any other decision, with its effect on tasks, jobs and nodes. JobDeleted has no effect before
-  // it is applied.
+  // Any other decision, with its effect on tasks, jobs and nodes. JobDeleted, JobSubmitted,
+  // JobCancelled and JobSuspended have no effect before they are applied.
   void Decide(EventBody decision);
 
   // Updates the pending index with the trial.
@@ -128,6 +128,10 @@ class Transaction {
   void Enact(const UsageCharged& decision);
   void Enact(const JobRunRecorded&) {}  // pending jobs were predicted at submit
   void Enact(const JobDeleted&) {}
+  // Of series (core/engine/lifecycle/series.cc).
+  void Enact(const JobSubmitted&) {}
+  void Enact(const JobCancelled&) {}
+  void Enact(const JobSuspended&) {}
 
   ClusterState& state_;
   const Time now_;

@@ -75,6 +75,27 @@ std::vector<JobId> ClusterState::Dependents(JobId job) const {
   return waiting;
 }
 
+std::vector<JobId> ClusterState::MembersOf(JobId series, size_t most) const {
+  std::vector<JobId> members;
+  for (auto it = members_.lower_bound({series, JobId{}});
+       it != members_.end() && it->first == series && members.size() < most; ++it) {
+    members.push_back(it->second);
+  }
+  return members;
+}
+
+std::optional<JobId> ClusterState::NextMember(JobId series, JobId from) const {
+  const auto found = members_.lower_bound({series, from});
+  if (found == members_.end() || found->first != series) return std::nullopt;
+  return found->second;
+}
+
+std::optional<JobId> ClusterState::NextMemberBack(JobId series, JobId from) const {
+  auto found = members_.upper_bound({series, from});
+  if (found == members_.begin() || std::prev(found)->first != series) return std::nullopt;
+  return std::prev(found)->second;
+}
+
 absl::string_view ClusterState::TaskMessage(TaskKey task) const {
   const auto found = task_messages_.find(task);
   return found == task_messages_.end() ? absl::string_view() : absl::string_view(found->second);
@@ -121,7 +142,7 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
-  static_assert(kFields<JobSpec> == 34, "return the new field");
+  static_assert(kFields<JobSpec> == 38, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;
@@ -159,6 +180,10 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.kill_grace = job.kill_grace;
   spec.ttl_after_finished = job.ttl_after_finished;
   spec.start_after = job.start_after;
+  spec.min_success = job.min_success;
+  spec.run_limit = job.run_limit;
+  spec.series = job.series;
+  spec.member = job.member;
   return spec;
 }
 

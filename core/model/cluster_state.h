@@ -159,6 +159,15 @@ class ClusterState {
   // Jobs that depend on this one and have neither started nor ended, in id order. While there are
   // any, it cannot be deleted. So a dependency on a job that no longer exists was satisfied.
   std::vector<JobId> Dependents(JobId job) const;
+  // Jobs that a series made and that exist, in id order: at most `most`.
+  std::vector<JobId> MembersOf(JobId series, size_t most = SIZE_MAX) const;
+  // The next of them at or above this id, and at or below it.
+  std::optional<JobId> NextMember(JobId series, JobId from) const;
+  std::optional<JobId> NextMemberBack(JobId series, JobId from) const;
+  // The series of a job that one made; null: it is none, or the series is gone.
+  const Job* SeriesOf(const Job& job) const {
+    return job.member ? jobs_.Find(job.member->series) : nullptr;
+  }
   // The message of the task's latest ended attempt; may be empty.
   absl::string_view TaskMessage(TaskKey task) const;
   int64_t jobs_in(JobState state) const { return jobs_by_state_[static_cast<size_t>(state)]; }
@@ -234,6 +243,7 @@ class ClusterState {
   std::vector<NodeId> new_nodes_;                 // StateEditor::TakeNewNodes
   std::vector<NodeId> freed_nodes_;  // may have more free since the last WakeForRoom; may repeat
   absl::btree_set<std::pair<JobId, JobId>> dependents_;  // (dependency, dependent)
+  absl::btree_set<std::pair<JobId, JobId>> members_;     // (series, job that it made)
   std::array<int64_t, kJobStates> jobs_by_state_{};
   std::array<int64_t, kTaskStates> tasks_by_state_{};
   Dirty dirty_;

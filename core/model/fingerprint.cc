@@ -38,6 +38,11 @@ class Hasher {
   Hasher& Add(const std::optional<T>& value) {
     return Add(value.has_value()).Add(value.value_or(T{}));
   }
+  template <class T>
+  Hasher& Add(const Boxed<T>& value) {
+    Add(static_cast<bool>(value));
+    return value ? Add(*value) : *this;
+  }
   Hasher& Add(const std::string& text) { return Add(absl::string_view(text)); }
   Hasher& Add(absl::string_view text) {
     Word(text.size());
@@ -101,7 +106,7 @@ void AddHyperNode(Hasher& h, const HyperNode& domain) {
 }
 
 void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
-  static_assert(kFields<Job> == 51);
+  static_assert(kFields<Job> == 55);
   h.Add(job.id).Add(job.name).Add(job.queue).Add(job.priority).Add(job.labels).Add(job.user);
   h.Add(job.owner);
   h.Add(job.min_available).Add(job.max_retries).Add(job.on_node_loss);
@@ -116,6 +121,7 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
       .Add(job.submit)
       .Add(job.start_after)
       .Add(job.revision);
+  h.Add(job.min_success).Add(job.run_limit).Add(job.series).Add(job.member);
   h.Add(job.line).Add(job.prediction).Add(job.dependencies).Add(job.status);
   for (const Group& group : job.groups) h.Add(static_cast<const BasicGroup<ShapeId>&>(group));
   h.Add(*job.topology).Add(job.affinity).Add(job.policies);

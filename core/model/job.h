@@ -13,6 +13,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "core/base/boxed.h"
 #include "core/base/fields.h"
 #include "core/model/avoided.h"
 #include "core/model/device_topology.h"
@@ -21,6 +22,7 @@
 #include "core/model/job_tasks.h"
 #include "core/model/refusals.h"
 #include "core/model/resources.h"
+#include "core/model/series.h"
 #include "core/model/task.h"
 #include "core/prediction/run_prediction.h"
 
@@ -288,6 +290,10 @@ struct JobSpec {
   Duration kill_grace = absl::Seconds(10);  // for explanations and fencing; the signal is cold
   Duration ttl_after_finished = absl::InfiniteDuration();
   Time start_after = absl::InfinitePast();
+  int32_t min_success = 0;  // tasks; it succeeds once so many have; 0 = its minimum, once all ended
+  Duration run_limit = absl::InfiniteDuration();  // from its first start, restarts included
+  Boxed<SeriesSpec> series;  // it makes jobs, and has no tasks
+  Boxed<MemberOf> member;    // a series made it
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -391,6 +397,8 @@ struct JobStatus {
   Time places_until = absl::InfinitePast();
   Checkpoint checkpoint;
   Hang hang;
+  Time first_start = absl::InfinitePast();
+  Boxed<SeriesStatus> series;  // once a series has begun
   bool operator==(const JobStatus&) const = default;
 };
 
@@ -483,6 +491,10 @@ struct Job {
   bool saves_before_drain = false;
   bool may_migrate = false;
   bool suspends_idle = false;
+  int32_t min_success = 0;
+  Duration run_limit = absl::InfiniteDuration();
+  Boxed<SeriesSpec> series;
+  Boxed<MemberOf> member;
   JobStatus status;
 
   std::string name;

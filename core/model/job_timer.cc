@@ -54,7 +54,11 @@ Time NextDue(const Job& job, Time after, Time due_before) {
     earliest.Consider(status.end + job.ttl_after_finished);
     return earliest.first();
   }
+  if (job.series && status.series) earliest.Consider(status.series->due);
   earliest.Consider(job.start_after);
+  if (status.first_start != absl::InfinitePast()) {
+    earliest.Consider(status.first_start + job.run_limit);
+  }
   earliest.Consider(status.hold_until);
   earliest.Consider(status.refusals.until);
   for (const AvoidedNode& avoided : status.avoided) earliest.Consider(avoided.until);
@@ -64,6 +68,7 @@ Time NextDue(const Job& job, Time after, Time due_before) {
     earliest.Consider(CheckpointDue(job));
     earliest.Consider(status.hang.time + job.dump_wait);
   }
+  if (job.series) return earliest.first();
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);
   ConsiderPrepareTimeouts(job, after, due_before, earliest);
   ConsiderWaits(job, after, earliest);

@@ -289,7 +289,7 @@ Time ShortSince(const Job& job) {
 }
 
 JobNeeds NeedsOf(const Job& job) {
-  if (!MayPlace(job.status)) return {};
+  if (job.series || !MayPlace(job.status)) return {};
   const Missing missing = MissingToMinimum(job);
   const bool pending = job.status.state == JobState::kPending;
   if (NothingToMinimum(job, missing)) {

@@ -234,6 +234,8 @@ class StateEditor {
   absl::Status LoadTask(TaskKey key, const Task& task, absl::string_view message);
   // Ids up to these were assigned before, including deleted ones.
   absl::Status LoadNextIds(JobId job, NodeId node, QueueId queue, HyperNodeId hyper_node);
+  // The next job has at least this uid.
+  void RaiseNextJob(JobId job);
   // Nothing is dirty; jobs that the lifecycle stage may not have finished are unsettled.
   void FinishLoad();
 

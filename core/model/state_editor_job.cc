@@ -22,7 +22,7 @@ bool WaitsForDependencies(const GangStart& status) {
 
 // Except what AcquireTemplate shares between jobs: groups, policies, topology and affinity.
 void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
-  static_assert(kFields<JobSpec> == 34, "take the new field over");
+  static_assert(kFields<JobSpec> == 38, "take the new field over");
   job.id = id;
   job.name = spec.name;
   job.queue = spec.queue;
@@ -52,6 +52,10 @@ void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.ttl_after_finished = spec.ttl_after_finished;
   job.submit = submit;
   job.start_after = spec.start_after;
+  job.min_success = spec.min_success;
+  job.run_limit = spec.run_limit;
+  job.series = spec.series;
+  job.member = spec.member;
   job.dependencies = spec.dependencies;
   job.labels = spec.labels;
   job.status.suspended = spec.suspended;
@@ -115,6 +119,7 @@ void StateEditor::StatusChanged(Job& job, const GangStart& before, Time end_befo
   if (WaitsForDependencies(before) != waits) ListDependencies(job, waits);
   if (facts() && Ended(now) && !Ended(old)) {
     for (JobId waiting_job : state_.Dependents(job.id)) state_.unsettled_.insert(waiting_job);
+    if (job.member) MayForget(job.member->series);
   }
   Touch(job.id);
   MarkJob(job.id);
@@ -169,9 +174,10 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
   size_t tasks = 0;
   for (const Group& group : job.groups) {
     GroupTally tally;
-    tally.count[static_cast<size_t>(TaskState::kPending)] = group.replicas;
+    const int32_t replicas = job.series ? 0 : group.replicas;
+    tally.count[static_cast<size_t>(TaskState::kPending)] = replicas;
     job.tallies.push_back(tally);
-    tasks += static_cast<size_t>(group.replicas);
+    tasks += static_cast<size_t>(replicas);
   }
   job.tasks.Reset(tasks);
   state_.tasks_by_state_[static_cast<size_t>(TaskState::kPending)] += static_cast<int64_t>(tasks);
@@ -187,6 +193,7 @@ void StateEditor::AddJob(JobId id, const JobSpec& spec, Time submit,
                 .active_jobs = 1,
                 .active_tasks = static_cast<int64_t>(tasks)});
   ListDependencies(job, true);
+  if (job.member) state_.members_.insert({job.member->series, id});
   state_.affinity_.UpdateTerms(job, true);
   Touch(id);
   if (!facts()) return;
@@ -217,6 +224,10 @@ void StateEditor::EraseJob(JobId id) {
     const TaskState state = job.tasks[t].state;
     state_.tasks_by_state_[static_cast<size_t>(state)] -= Counts(job, state);
     SetTaskMessage({id, t}, "");
+  }
+  if (job.member) {
+    state_.members_.erase({job.member->series, id});
+    MayForget(job.member->series);
   }
   state_.affinity_.UpdateTerms(job, false);
   state_.unsettled_.erase(id);

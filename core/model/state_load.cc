@@ -37,6 +37,7 @@ absl::Status Unknown(absl::string_view what, uint64_t id, absl::string_view need
 // True if the lifecycle stage may have work left.
 bool MayBeUnsettled(const Job& job) {
   if (Ended(job.status.state)) return false;
+  if (job.series) return true;
   const bool untouched =
       job.status == JobStatus{} && job.occupying == 0 &&
       TallyOf(job).In(TaskState::kPending) == static_cast<int32_t>(job.tasks.size());
@@ -281,6 +282,10 @@ absl::Status StateEditor::LoadNextIds(JobId job, NodeId node, QueueId queue,
   state_.next_queue_id_ = queue;
   state_.next_hyper_node_id_ = hyper_node;
   return absl::OkStatus();
+}
+
+void StateEditor::RaiseNextJob(JobId job) {
+  state_.next_job_id_ = std::max(state_.next_job_id_, job);
 }
 
 void StateEditor::FinishLoad() {

@@ -43,7 +43,7 @@ MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::s
 
 absl::Status CheckWalltime(const Job& job, Duration walltime, Time now) {
   if (Ended(job.status.state)) return HasEnded(job);
-  if (job.status.state != JobState::kRunning) return absl::OkStatus();
+  if (job.series || job.status.state != JobState::kRunning) return absl::OkStatus();
   const Duration ran = now - job.status.start;
   if (walltime > ran) return absl::OkStatus();
   return absl::FailedPreconditionError(

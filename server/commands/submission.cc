@@ -45,6 +45,7 @@ absl::Status ValidationMismatch(size_t job, const absl::Status& refusal) {
 }
 
 int64_t TasksOf(const JobSpec& spec) {
+  if (spec.series) return 0;
   int64_t tasks = 0;
   for (const GroupSpec& group : spec.groups) tasks += group.replicas;
   return tasks;
@@ -103,7 +104,11 @@ void RenderNever(const ClusterState& state, const std::optional<BlockedVerdict>&
 void SetNeverReason(const ClusterState& state, JobId id, v1::SubmitJobsResponse::Submitted* out) {
   const Job* job = state.jobs().Find(id);
   if (job == nullptr || !AnyLimitAbove(state, job->queue)) return;
-  RenderNever(state, BeyondLimitVerdict(state, *job), out);
+  // A series requests nothing itself.
+  RenderNever(state,
+              job->series ? BeyondLimitVerdict(state, SpecOf(state, *job))
+                          : BeyondLimitVerdict(state, *job),
+              out);
 }
 
 }  // namespace
@@ -280,7 +285,10 @@ JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, Que
 JobSpec Submission::TakeOnly(const ClusterState& state) {
   BERTH_CHECK(specs_.size() == 1);
   ShareCounter shares(state);
-  return Take(state, 0, state.next_job_id(), state.FindQueue(queues_[0].name)->id, &shares);
+  JobSpec spec =
+      Take(state, 0, state.next_job_id(), state.FindQueue(queues_[0].name)->id, &shares);
+  spec.series.reset();  // of an array or a schedule: a job that it makes
+  return spec;
 }
 
 void Submission::Preview(const ClusterState& state, v1::SubmitJobsResponse& response) {

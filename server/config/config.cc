@@ -87,6 +87,8 @@ void FillNumbers(Server& config) {
   if (limits.message_bytes() == 0) limits.set_message_bytes(4 << 20);
   if (limits.active_jobs() == 0) limits.set_active_jobs(2'000'000);
   if (limits.active_tasks() == 0) limits.set_active_tasks(5'000'000);
+  if (limits.array_size() == 0) limits.set_array_size(1'000'000);
+  if (limits.array_parallelism() == 0) limits.set_array_parallelism(1000);
   if (limits.pending_commands() == 0) limits.set_pending_commands(65'536);
   if (limits.watchers() == 0) limits.set_watchers(1000);
   if (limits.log_followers() == 0) limits.set_log_followers(256);
@@ -145,6 +147,8 @@ void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings
   CheckRange({path, "message_bytes"}, limits.message_bytes(), 64 << 10, 64 << 20, findings);
   CheckRange({path, "active_jobs"}, limits.active_jobs(), 1, 100'000'000, findings);
   CheckRange({path, "active_tasks"}, limits.active_tasks(), 1, 1'000'000'000, findings);
+  CheckRange({path, "array_size"}, limits.array_size(), 1, 100'000'000, findings);
+  CheckRange({path, "array_parallelism"}, limits.array_parallelism(), 1, 100'000, findings);
   CheckRange({path, "pending_commands"}, limits.pending_commands(), 1000, 10'000'000, findings);
   CheckRange({path, "watchers"}, limits.watchers(), 1, 100'000, findings);
   CheckRange({path, "log_followers"}, limits.log_followers(), 1, 100'000, findings);

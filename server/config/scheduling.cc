@@ -224,6 +224,9 @@ absl::Status CheckStoreFormat(const config::v1::Server& config, uint32_t store_f
 
 JobDefaults JobDefaultsFrom(const config::v1::Server& config) {
   JobDefaults defaults{.finished_job_ttl = DurationFrom(config.finished_job_ttl())};
+  if (config.limits().array_parallelism() > 0) {
+    defaults.array_parallelism = config.limits().array_parallelism();
+  }
   if (config.limits().has_kill_grace()) {
     defaults.greatest_kill_grace = DurationFrom(config.limits().kill_grace());
   }

@@ -39,7 +39,7 @@ void Dispatcher::SendNow(const LaunchOrder& order) {
   static const v1::JobSpec kNone;
   const v1::JobSpec* cold = &kNone;
   if (order.kind != OrderKind::kStart) {
-    absl::StatusOr<const v1::JobSpec*> parsed = ParsedCold(order.job->id);
+    absl::StatusOr<const v1::JobSpec*> parsed = ParsedCold(order.job->cold_of);
     if (parsed.ok() && (*parsed)->groups_size() != std::ssize(order.job->group_names)) {
       parsed = absl::DataLossError("the stored command belongs to another job");
     }

@@ -79,7 +79,8 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->set_kill_signal(cold.kill_signal());
   const v1::TaskGroup& group = cold.groups(static_cast<int>(order.group));
   *launch->mutable_command() = group.command();
-  *launch->mutable_env() = group.env();
+  for (const v1::EnvVar& variable : job.env) *launch->add_env() = variable;
+  launch->mutable_env()->MergeFrom(group.env());
   launch->set_working_dir(group.working_dir());
   launch->set_image(group.image());
   *launch->mutable_args() = group.args();
@@ -123,6 +124,27 @@ void SetStart(const LaunchOrder& order, v1::Start* start) {
   start->set_epoch(order.gang_epoch);
   start->mutable_nodes()->Assign(job.node_names.begin(), job.node_names.end());
   start->mutable_node_addresses()->Assign(job.node_addresses.begin(), job.node_addresses.end());
+}
+
+// What tells the members of a series apart.
+void AddSeriesVariables(const ClusterState& state, const Job& job, std::vector<v1::EnvVar>* out) {
+  const Job* series = state.SeriesOf(job);
+  if (series == nullptr) return;
+  const auto add = [&](const char* name, const std::string& value) {
+    v1::EnvVar& variable = out->emplace_back();
+    variable.set_name(name);
+    variable.set_value(value);
+  };
+  if (series->series->IsSchedule()) {
+    add("BERTH_SCHEDULE_JOB", series->name);
+    add("BERTH_SCHEDULE_TIME",
+        absl::FormatTime(absl::RFC3339_sec, absl::FromUnixSeconds(job.member->index),
+                         absl::UTCTimeZone()));
+    return;
+  }
+  add("BERTH_ARRAY_JOB", series->name);
+  add("BERTH_ARRAY_INDEX", absl::StrCat(job.member->index));
+  add("BERTH_ARRAY_SIZE", absl::StrCat(CountOf(series->series->indexes)));
 }
 
 // The stop as a job's checkpoint policy calls it; nullopt: it is not foreseen by it.
@@ -377,6 +399,8 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job, uint32_t 
   if (known != nullptr) return known;
   auto shared = std::make_shared<LaunchJob>();
   shared->id = job.id;
+  shared->cold_of = job.member ? job.member->series : job.id;
+  AddSeriesVariables(state_, job, &shared->env);
   shared->name = job.name;
   shared->queue = state_.queues().At(job.queue).spec.name;
   shared->least_world = job.min_available;

@@ -24,7 +24,9 @@ namespace berth {
 // Shared by all orders of one job and turn; for a rigid gang, by those of one epoch.
 struct LaunchJob {
   JobId id;
+  JobId cold_of;  // whose cold part it has: its series', or its own
   std::string name, queue;
+  std::vector<v1::EnvVar> env;  // of a member of a series
   std::vector<std::string> group_names;
   std::vector<int32_t> group_sizes;
   std::vector<bool> group_rigid;

@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "server/convert/queue.h"
+#include "server/convert/series.h"
 #include "server/convert/topology.h"
 #include "server/convert/values.h"
 
@@ -191,6 +192,7 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
     result.watchdog = DurationFrom(spec.watchdog().timeout());
     result.dump_wait = DumpWaitOf(spec.watchdog());
   }
+  if (spec.has_run_limit()) result.run_limit = DurationFrom(spec.run_limit());
   result.suspends_idle = spec.idle().action() == v1::IdleRule::SUSPEND;
   result.saves_before_drain = !spec.checkpoint().signal().empty() &&
                               SavesBefore(spec.checkpoint(), v1::CheckpointPolicy::DRAIN);
@@ -397,6 +399,9 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
   result.topology = TopologyFrom(spec.topology());
   result.affinity = AffinityFrom(spec.affinity());
   result.user = spec.user();
+  result.min_success = spec.min_success();
+  if (spec.has_array()) result.series = ArrayFrom(spec.array(), defaults);
+  if (spec.has_schedule()) result.series = ScheduleFrom(spec.schedule());
   SetTimes(spec, defaults, result);
   return result;
 }

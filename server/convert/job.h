@@ -33,6 +33,7 @@ struct JobDefaults {
   GangTopology gangs = {};
   QueueDefaults queue_defaults = {};  // for queues without defaults, if no queue above has any
   absl::Duration greatest_kill_grace = kMaxKillGrace;  // limits.kill_grace
+  int32_t array_parallelism = 1000;                    // limits.array_parallelism
 };
 
 // Number of the group's tasks; 0 or less if the group specifies that.

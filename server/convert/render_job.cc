@@ -236,6 +236,9 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
     added->set_all_queues(term.all_queues);
   }
   out->set_user(job.user);
+  out->set_min_success(job.min_success);
+  if (job.run_limit != absl::InfiniteDuration()) ToProto(job.run_limit, out->mutable_run_limit());
+  if (job.series) RenderSeries(*job.series, out);
 }
 
 void RenderEviction(const ClusterState& state, const Eviction& eviction, v1::Eviction* out) {
@@ -312,6 +315,7 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   if (status.start != absl::InfinitePast()) ToProto(status.start, out->mutable_start_time());
   if (status.end != absl::InfinitePast()) ToProto(status.end, out->mutable_end_time());
   RenderTallies(job, out);
+  RenderSeriesStatus(state, job, out);
   out->set_evictions(status.evictions);
   if (status.evictions > 0) RenderEviction(state, status.eviction, out->mutable_last_eviction());
   if (const auto kept = state.reservations().find(job.id); kept != state.reservations().end()) {

@@ -9,6 +9,7 @@
 #include "server/services/paging.h"
 #include "server/services/reply.h"
 #include "server/validation/findings.h"
+#include "server/validation/series.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 #include "support/proto_time.h"
@@ -26,7 +27,7 @@ absl::Status ValidateListAudit(const v1::ListAuditRequest& request) {
   if (!request.actor().empty() && !IsAccessName(request.actor())) {
     findings.Invalid({root, "actor"}, "is not the name of a user or a node");
   }
-  if (!request.job().empty()) CheckDnsLabel({root, "job"}, request.job(), findings);
+  if (!request.job().empty()) CheckJobReference({root, "job"}, request.job(), findings);
   return findings.ToStatus();
 }
 

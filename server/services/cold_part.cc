@@ -10,12 +10,14 @@ namespace berth {
 namespace {
 
 absl::StatusOr<std::string> ReadBytes(const Store& store, JobId id, const std::string& name) {
+  JobId series;
   const std::string key = JobKey(id);
   absl::StatusOr<std::string> record = store.Read(RecordKind::kJobSpec, key);
   if (absl::IsNotFound(record.status())) return NoSuchJob(name);
   if (!record.ok()) return record.status();
-  absl::StatusOr<std::string> cold = DecodeCold(key, *record);
+  absl::StatusOr<std::string> cold = DecodeCold(key, *record, &series);
   if (!cold.ok()) return store.NoteRead(cold.status());
+  if (series != JobId{} && series != id) return ReadBytes(store, series, name);
   return cold;
 }
 

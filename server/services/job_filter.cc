@@ -18,13 +18,14 @@ namespace {
 // Characters of names, and the two wildcards.
 bool IsNamePattern(absl::string_view text) {
   return text.size() <= kMaxNamePatternBytes && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '*' ||
-                  c == '?';
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+                  c == '*' || c == '?';
          });
 }
 
 void CheckNames(const FieldPath& path, const v1::JobFilter& filter, Findings& findings) {
   if (!filter.queue().empty()) CheckDnsLabel({path, "queue"}, filter.queue(), findings);
+  if (!filter.series().empty()) CheckDnsLabel({path, "series"}, filter.series(), findings);
   if (!filter.node().empty()) CheckDnsName({path, "node"}, filter.node(), findings);
   if (!filter.user().empty() && !IsUserName(filter.user())) {
     findings.Invalid({path, "user"},
@@ -36,7 +37,7 @@ void CheckNames(const FieldPath& path, const v1::JobFilter& filter, Findings& fi
   if (!IsNamePattern(filter.name_pattern())) {
     findings.Invalid({path, "name_pattern"},
                      absl::StrCat("must be at most ", kMaxNamePatternBytes,
-                                  " of a-z, 0-9, '-', '*' (any text) and '?' (one character)"));
+                                  " of a-z, 0-9, '-', '.', '*' (any text) and '?' (one character)"));
   }
 }
 
@@ -66,6 +67,10 @@ absl::Status ValidateJobList(const v1::ListJobsRequest& request) {
 
 JobMatcher::JobMatcher(const ClusterState& state, const v1::JobFilter& filter)
     : state_(state), filter_(filter) {
+  if (!filter.series().empty()) {
+    const Job* series = state.FindJob(filter.series());
+    if (series != nullptr) series_ = series->id;
+  }
   if (!filter.queue().empty()) queue_ = state.FindQueue(filter.queue());
   if (filter.has_submitted_after()) submitted_after_ = TimeFrom(filter.submitted_after());
 }
@@ -78,6 +83,8 @@ bool JobMatcher::operator()(const Job& job) const {
       std::find(states.begin(), states.end(), JobStateToApi(job.status.state)) == states.end()) {
     return false;
   }
+  if (filter_.without_members() && job.member) return false;
+  if (!filter_.series().empty() && !(job.member && job.member->series == series_)) return false;
   if (!filter_.queue().empty() && !InQueue(job)) return false;
   if (!filter_.user().empty() && job.user != filter_.user()) return false;
   if (!filter_.owner().empty() && job.owner != filter_.owner()) return false;

@@ -29,6 +29,7 @@ class JobMatcher {
 
   const ClusterState& state_;
   const v1::JobFilter& filter_;
+  JobId series_;                  // likewise
   const Queue* queue_ = nullptr;  // null: none is requested, or none has that name
   Time submitted_after_ = absl::InfinitePast();
 };

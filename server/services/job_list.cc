@@ -43,6 +43,11 @@ class Cursor {
     const auto found = seen_ == 0 ? jobs.end() : jobs.lower_bound(JobId{seen_});
     return found == jobs.begin() ? std::nullopt : std::optional<JobId>(*std::prev(found));
   }
+  // The same for the jobs of a series.
+  std::optional<JobId> NextMember(const ClusterState& state, JobId series) const {
+    if (!newest_first_) return state.NextMember(series, JobId{seen_ + 1});
+    return state.NextMemberBack(series, seen_ == 0 ? kLastJobId : JobId{seen_ - 1});
+  }
   void See(JobId id) {
     seen_ = id.value;
     ++looked_at_;
@@ -62,7 +67,7 @@ std::set<JobId> JobsOn(const Node& node) {
   return jobs;
 }
 
-enum class Progress { kMore, kPageFull, kAtEnd, kNoNode, kNoQueue };
+enum class Progress { kMore, kPageFull, kAtEnd, kNoNode, kNoQueue, kNoSeries };
 
 // A filter that asks for a node asks what runs there.
 absl::Status PermitNode(const ClusterState& state, Rights& rights, const std::string& node) {
@@ -95,11 +100,18 @@ Progress AddJobs(const ClusterState& state, Rights& rights, Time now,
     if (node == nullptr) return Progress::kNoNode;
     on_node = JobsOn(*node);
   }
+  const Job* series = nullptr;
+  if (!filter.series().empty()) {
+    series = state.FindJob(filter.series());
+    if (series == nullptr || !rights.OnJob(state, Verb::kListJobs, *series))
+      return Progress::kNoSeries;
+  }
   const JobMatcher matches(state, filter);
   size_t rendered = 0;
   for (size_t row = 0; row < kMaxRowsPerStep && rendered < kMaxRenderedPerStep; ++row) {
-    const std::optional<JobId> id =
-        filter.node().empty() ? cursor.Next(state) : cursor.NextOf(on_node);
+    const std::optional<JobId> id = !filter.node().empty() ? cursor.NextOf(on_node)
+                                    : series != nullptr    ? cursor.NextMember(state, series->id)
+                                                           : cursor.Next(state);
     if (!id.has_value()) return Progress::kAtEnd;
     if (response.jobs_size() == page_size) return Progress::kPageFull;
     cursor.See(*id);
@@ -197,6 +209,7 @@ absl::Status ListJobs(ReadView& view, Rights& rights, Time now, const v1::ListJo
     });
   }
   if (progress == Progress::kNoQueue) return NoSuchQueue(request.filter().queue());
+  if (progress == Progress::kNoSeries) return NoSuchJob(request.filter().series());
   if (progress == Progress::kNoNode) return NoSuchNode(request.filter().node());
   if (progress != Progress::kAtEnd) {
     response.set_next_page_token(PageToken(PageKey(cursor.seen()), scope));

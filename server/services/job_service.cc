@@ -132,9 +132,17 @@ absl::Status DeleteJobIn(Turn& turn, Rights& rights, const std::string& name) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", Quoted(name), " has not ended; cancel it first"));
   }
-  const std::vector<JobId> dependents = turn.state().Dependents(job->id);
-  if (!dependents.empty()) return HasDependents(turn.state(), rights, dependents[0]);
-  return turn.Emit(JobDeleted{job->id});
+  // With an array or a schedule go the jobs that it made.
+  std::vector<JobId> all = turn.state().MembersOf(job->id);
+  all.push_back(job->id);
+  for (JobId id : all) {
+    const std::vector<JobId> dependents = turn.state().Dependents(id);
+    if (!dependents.empty()) return HasDependents(turn.state(), rights, dependents[0]);
+  }
+  for (JobId id : all) {
+    if (absl::Status status = turn.Emit(JobDeleted{id}); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 std::string OwnerOf(const Call& call, const v1::SubmitJobsRequest& request) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/validation/findings.h"
+#include "server/validation/series.h"
 #include "server/validation/text.h"
 #include "support/errors.h"
 
@@ -20,7 +21,7 @@ absl::Status Validate(const v1::WatchRequest& request) {
     return findings.ToStatus();
   }
   for (int i = 0; i < request.jobs_size(); ++i) {
-    CheckDnsLabel({root, "jobs", i}, request.jobs(i), findings);
+    CheckJobReference({root, "jobs", i}, request.jobs(i), findings);
   }
   if (request.no_jobs() && !request.jobs().empty()) {
     findings.Invalid({root, "jobs"}, "not together with no_jobs");

@@ -7,6 +7,7 @@
 #include "server/validation/group.h"
 #include "server/validation/lifecycle.h"
 #include "server/validation/resources.h"
+#include "server/validation/series.h"
 #include "server/validation/spares.h"
 #include "server/validation/text.h"
 #include "server/validation/topology.h"
@@ -42,6 +43,9 @@ void CheckTimes(const FieldPath& path, const v1::JobSpec& spec, const config::v1
     CheckDuration({path, "walltime"}, spec.walltime(), kLeast, kMaxDuration, findings);
   }
   if (spec.has_start_after()) CheckTimestamp({path, "start_after"}, spec.start_after(), findings);
+  if (spec.has_run_limit()) {
+    CheckDuration({path, "run_limit"}, spec.run_limit(), absl::Seconds(1), kMaxDuration, findings);
+  }
   if (spec.has_deadline()) CheckTimestamp({path, "deadline"}, spec.deadline(), findings);
   CheckDuration({path, "ttl_after_finished"}, spec.ttl_after_finished(), kZero, kMaxDuration,
                 findings);
@@ -68,7 +72,7 @@ void CheckDependencies(const FieldPath& path, const v1::Job& job, Findings& find
     if (dependency.condition() == v1::JobDependency::CONDITION_UNSPECIFIED) {
       findings.Invalid({entry, "condition"}, "required: AFTER_OK, AFTER_ANY or AFTER_NOT_OK");
     }
-    CheckDnsLabel({entry, "job"}, dependency.job(), findings);
+    CheckJobReference({entry, "job"}, dependency.job(), findings);
     if (!names.insert(dependency.job()).second) {
       findings.Invalid({entry, "job"}, absl::StrCat(Quoted(dependency.job()), " is named twice"));
     }
@@ -98,6 +102,16 @@ void CheckGang(const FieldPath& path, const v1::JobSpec& spec, const config::v1:
                          " tasks; at most ", tasks)
           : absl::StrCat("must be at least ", least,
                          ", the sum of the groups' min_available, or 0 for that, is ", wanted));
+}
+
+void CheckMinSuccess(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  if (spec.min_success() == 0) return;
+  int64_t tasks = 0;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    if (group.role() == v1::ROLE_UNSPECIFIED || group.role() == v1::WORKER)
+      tasks += ReplicasOf(group);
+  }
+  CheckRange({path, "min_success"}, spec.min_success(), 1, std::max<int64_t>(tasks, 1), findings);
 }
 
 // Groups that wait for others come later: only their minimums count when the job starts.
@@ -173,6 +187,8 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
   CheckTimes(path, spec, limits, findings);
   CheckExpanded(path, spec, limits, findings);
+  CheckMinSuccess(path, spec, findings);
+  CheckSeries(path, spec, limits, findings);
   CheckPolicies(path, spec.policies(), spec.has_watchdog(), findings);
   CheckRange({path, "max_retries"}, spec.max_retries(), 0, kMaxRetries, findings);
   CheckDependencies(path, job, findings);
@@ -233,7 +249,7 @@ absl::Status ValidateUpdateJob(const v1::UpdateJobRequest& request) {
   const FieldPath root;
   const FieldPath job(root, "job");
   const FieldPath spec(job, "spec");
-  CheckDnsLabel({job, "name"}, request.job().name(), findings);
+  CheckJobReference({job, "name"}, request.job().name(), findings);
   const auto& paths = request.update_mask().paths();
   if (paths.empty()) {
     findings.Invalid({root, "update_mask"},

@@ -254,6 +254,20 @@ std::string NeedsFormat(uint32_t store_format) {
 
 namespace {
 
+void CheckSeriesFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t store_format,
+                       Findings& findings) {
+  if (store_format >= kFormatOfSeries) return;
+  const auto refuse = [&](const char* field) {
+    findings.Refused({path, field},
+                     absl::StrCat("needs store format ", kFormatOfSeries, ", and the store has ",
+                                  store_format, ": run `berth cluster finalize` first"));
+  };
+  if (spec.has_array()) refuse("array");
+  if (spec.has_schedule()) refuse("schedule");
+  if (spec.min_success() != 0) refuse("min_success");
+  if (spec.has_run_limit()) refuse("run_limit");
+}
+
 void CheckEnvFormat(const FieldPath& path, const v1::TaskGroup& group, uint32_t store_format,
                     Findings& findings) {
   for (int i = 0; i < group.env_size(); ++i) {
@@ -269,6 +283,7 @@ void CheckEnvFormat(const FieldPath& path, const v1::TaskGroup& group, uint32_t 
 
 void CheckLifecycleFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t store_format,
                           Findings& findings) {
+  CheckSeriesFormat(path, spec, store_format, findings);
   for (int g = 0; g < spec.groups_size() && store_format < kFormatOfAccess; ++g) {
     CheckEnvFormat({path, "groups", g}, spec.groups(g), store_format, findings);
   }

@@ -108,7 +108,7 @@ class Relations {
 
 // Findings about formats follow all others, so this is a second pass: only for an old store.
 void CheckFormats(const v1::SubmitJobsRequest& request, uint32_t store_format, Findings& findings) {
-  if (store_format >= kFormatOfProgress) return;
+  if (store_format >= kFormatOfSeries) return;
   const FieldPath root;
   for (int i = 0; i < request.jobs_size(); ++i) {
     const FieldPath job(root, "jobs", i), spec(job, "spec");

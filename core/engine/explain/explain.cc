@@ -85,6 +85,7 @@ std::optional<TopologyLimit> LimitOf(Cycle& cycle, const Job& job, const GroupNe
 
 void AddConstraints(ClusterState& state, const Policies& policies, const Job& job, Time now,
                     Explanation* explanation) {
+  if (job.series) return;  // its jobs have tasks
   Cycle cycle(state, policies, now, kQuestionBudget);
   const JobNeeds needs = NeedsOf(job);
   for (const GroupNeed& need : needs.groups) {

@@ -194,9 +194,28 @@ std::vector<WaitReason> WhyPending(const ClusterState& state, const Job& job) {
   return reasons;
 }
 
+// A schedule waits for its next time, an array for room for more of its jobs.
+std::vector<WaitReason> WhySeriesWaits(const ClusterState& state, const Job& job, Time now) {
+  std::vector<WaitReason> reasons = WhyHeld(state, job, now);
+  if (!reasons.empty() || !job.status.series) return reasons;
+  const SeriesStatus& series = *job.status.series;
+  if (job.series->IsSchedule()) {
+    if (series.due == absl::InfiniteFuture()) return reasons;
+    return {Until(WaitCode::kStartTime, series.due)};
+  }
+  const bool more = series.next < CountOf(job.series->indexes) &&
+                    static_cast<int64_t>(series.live.size()) < job.series->parallelism;
+  if (more && !state.Open(job.queue)) {
+    reasons.push_back(Reason(WaitCode::kQueueClosed));
+    reasons.back().queue = job.queue;
+  }
+  return reasons;
+}
+
 }  // namespace
 
 std::vector<WaitReason> WhyWaiting(const ClusterState& state, const Job& job, Time now) {
+  if (job.series && !Ended(job.status.state)) return WhySeriesWaits(state, job, now);
   switch (job.status.state) {
     case JobState::kHeld:
     case JobState::kSuspended:

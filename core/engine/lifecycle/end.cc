@@ -18,6 +18,7 @@ ReleaseReason ReasonOf(JobState outcome) {
 
 // Failures that a policy ignores do not count if the minimum succeeded.
 bool EnoughSucceeded(const Job& job) {
+  if (job.min_success > 0) return false;
   int32_t succeeded = 0;
   int32_t least = job.min_available;
   for (size_t g = 0; g < job.groups.size(); ++g) {
@@ -67,10 +68,22 @@ Step Finish(const Look& look) {
                         .reason = ReasonOf(status.outcome)}};
 }
 
+Step EndAtRunLimit(const Look& look) {
+  const Job& job = look.job;
+  if (job.status.first_start == absl::InfinitePast()) return {};
+  if (job.status.first_start + job.run_limit > look.now) return {};
+  return Conclude(look, JobState::kFailed,
+                  absl::StrCat("its run_limit of ", absl::FormatDuration(job.run_limit),
+                               " since its first start is used up"));
+}
+
 // A coordinator has nothing to do without the others, nor have spares: they are stopped then, as
 // the job ends.
 Step CompleteIfDone(const Look& look) {
   const GroupTally tally = WorkersOf(look.job);
+  if (look.job.min_success > 0 && tally.In(TaskState::kSucceeded) >= look.job.min_success) {
+    return Conclude(look, JobState::kSucceeded, "");
+  }
   if (tally.Occupying() > 0 || !NeverProceeds(look.job)) return {};
   if (tally.Waiting() > 0) {
     return Conclude(look, JobState::kFailed,

@@ -80,6 +80,7 @@ Step ReachRunning(const Look& look) {
   return {WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kRunning;
     status.start = FirstStart(look);
+    if (status.first_start == absl::InfinitePast()) status.first_start = status.start;
     status.refusals = {};
   })};
 }

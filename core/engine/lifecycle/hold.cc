@@ -82,7 +82,7 @@ Step Suspend(const Look& look) {
 Step Admit(const Look& look) {
   const Job& job = look.job;
   // Everything had succeeded before a restart stopped the rest.
-  if (WorkersOf(job).Waiting() == 0) return CompleteIfDone(look);
+  if (!job.series && WorkersOf(job).Waiting() == 0) return CompleteIfDone(look);
   bool open = job.start_after > look.now;
   if (job.status.starts == 0) {
     for (const JobDependency& dependency : job.dependencies) {

@@ -33,10 +33,13 @@ class Lifecycle {
     const Job* job = cycle_.state().jobs().Find(id);
     for (int steps = 0; job != nullptr && !deleted_.contains(id); ++steps) {
       cycle_.CountWork(1);
-      Step step = NextStep({cycle_.state(), *job, cycle_.now(), cycle_.policies().lifecycle()});
+      Step step = NextStep({cycle_.state(), *job, cycle_.now(), cycle_.policies().lifecycle(),
+                            JobId{first_job_.value + static_cast<uint64_t>(made_)}, made_});
       if (step.empty()) break;
       BERTH_CHECK(steps < kMaxStepsPerLook);
-      for (EventBody& decision : step) Decide(std::move(decision));
+      bool applied = true;
+      for (EventBody& decision : step) applied = Decide(std::move(decision)) && applied;
+      if (!applied) break;
     }
     cycle_.transaction().editor().Settle(id);
   }
@@ -51,14 +54,22 @@ class Lifecycle {
     }
   }
 
-  void Decide(EventBody decision) {
-    // Takes effect only when applied: the job still exists, and must not be deleted twice.
-    if (const auto* deletion = std::get_if<JobDeleted>(&decision)) deleted_.insert(deletion->id);
+  // False: it takes effect only when applied, and the next step of the job comes after that.
+  bool Decide(EventBody decision) {
+    // The job still exists, and must not be deleted twice.
+    const auto* deletion = std::get_if<JobDeleted>(&decision);
+    if (deletion != nullptr && !deleted_.insert(deletion->id).second) return false;
+    const bool submits = std::holds_alternative<JobSubmitted>(decision);
+    if (submits) ++made_;
+    const bool later = submits || deletion != nullptr ||
+                       std::holds_alternative<JobCancelled>(decision) ||
+                       std::holds_alternative<JobSuspended>(decision);
     const auto* changed = std::get_if<JobStatusChanged>(&decision);
     const bool ends = changed != nullptr && Ended(changed->status.state);
     const JobId job = ends ? changed->job : JobId{};
     cycle_.transaction().Decide(std::move(decision));
     if (ends && cycle_.policies().prediction().enabled) RecordRun(job);
+    return !later;
   }
 
   void RecordRun(JobId id) {
@@ -67,6 +78,8 @@ class Lifecycle {
   }
 
   Cycle& cycle_;
+  const JobId first_job_ = cycle_.state().next_job_id();
+  int64_t made_ = 0;  // jobs, by series
   absl::btree_set<JobId> deleted_;
 };
 
@@ -82,11 +95,13 @@ Step FirstStep(std::initializer_list<Step (*)(const Look&)> parts, const Look& l
 
 Step NextStep(const Look& look) {
   const JobStatus& status = look.job.status;
+  if (look.job.series) return SeriesStep(look);
   if (Ended(status.state)) return Expire(look);
   if (status.state == JobState::kCompleting) return Finish(look);
   if (status.cancelled) return Conclude(look, JobState::kCancelled, status.message);
   if (Step step = FirstStep({LeaveUnfitPlaces, EndRefusals, EndAvoidance}, look); !step.empty())
     return step;
+  if (Step step = EndAtRunLimit(look); !step.empty()) return step;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   if (placed) {
     // Refusals before policies, because a refused start is no failure for a policy. Completion

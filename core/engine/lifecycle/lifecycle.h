@@ -13,6 +13,8 @@
 //                           a failure with retries left, a lost or draining node, a refusal
 //   any -> Completing -> Succeeded | Failed | Cancelled
 //   any -> Suspended        once nothing occupies
+//
+// A series, which makes jobs, has no tasks and steps of its own (series.cc).
 #ifndef BERTH_CORE_ENGINE_LIFECYCLE_LIFECYCLE_H_
 #define BERTH_CORE_ENGINE_LIFECYCLE_LIFECYCLE_H_
 
@@ -28,6 +30,9 @@ struct Look {
   const Job& job;
   Time now;
   const LifecycleParameters& parameters;
+  // For jobs that a series makes in this cycle: the uid of the next, and how many were made.
+  JobId next_job = {};
+  int64_t made = 0;
 };
 
 // In order; empty if nothing follows from the known facts. Decisions that belong together (a

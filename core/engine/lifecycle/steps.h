@@ -97,6 +97,8 @@ Duration RetryBackoff(const Job& job, int32_t retries);
 Step Expire(const Look& look);          // ended: time to live                       end.cc
 Step Finish(const Look& look);          // Completing: stop, then end
 Step CompleteIfDone(const Look& look);  // every task ended
+Step EndAtRunLimit(const Look& look);   // too long since the first start
+Step SeriesStep(const Look& look);      // of a series, always the only one          series.cc
 Step Suspend(const Look& look);         // the user's hold                           hold.cc
 Step Admit(const Look& look);           // Held or Pending
 Step AwaitRestart(const Look& look);    // Restarting: until nothing occupies, and back-off is over

@@ -115,6 +115,9 @@ struct JobShape {
   std::string user = "";
   Time deadline = absl::InfiniteFuture();
   Strategy strategy = Strategy::kDefault;
+  int min_success = 0;
+  Duration run_limit = absl::InfiniteDuration();
+  Boxed<SeriesSpec> series = {};
 };
 
 // Test amounts are in cpu millis, bytes, devices.
@@ -208,6 +211,9 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.user = shape.user;
   spec.deadline = shape.deadline;
   spec.strategy = shape.strategy;
+  spec.min_success = shape.min_success;
+  spec.run_limit = shape.run_limit;
+  spec.series = shape.series;
   return spec;
 }
 

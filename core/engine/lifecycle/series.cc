@@ -1,0 +1,302 @@
+// Steps of series: arrays and schedules. What a series decides about other jobs (their submission,
+// their cancellation) is applied after the cycle, so that such a step is the last of its look.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/cron.h"
+#include "core/engine/lifecycle/steps.h"
+
+namespace berth {
+namespace {
+
+// Of one look, so that a large array does not delay others.
+constexpr int64_t kMostAtOnce = 1000;
+// Of the cluster: above it, series make no more jobs.
+constexpr int64_t kMostJobs = 1'000'000;
+// Times of a schedule that are looked at once it is late; those before are skipped with them.
+constexpr int kMostTimes = 10'000;
+
+EventBody WithSeries(const Look& look, SeriesStatus series) {
+  return WithStatus(look, [&](JobStatus& status) { status.series = std::move(series); });
+}
+
+// Members that have ended since the last look.
+bool CountEnded(const Look& look, SeriesStatus& series) {
+  const bool schedule = look.job.series->IsSchedule();
+  const auto gone = [&](const MadeJob& member) {
+    const Job* job = look.state.jobs().Find(member.job);
+    if (job != nullptr && !Ended(job->status.state)) return false;
+    const JobState outcome = job == nullptr ? JobState::kCancelled : job->status.state;
+    if (outcome == JobState::kSucceeded) {
+      ++series.succeeded;
+    } else if (outcome == JobState::kCancelled) {
+      ++series.cancelled;
+    } else {
+      ++series.failed;
+      if (!schedule && series.failed_indexes.size() < kMaxFailedRanges) {
+        AddIndex(member.index, series.failed_indexes);
+      }
+    }
+    if (schedule && job != nullptr) series.ended.push_back(member);
+    return true;
+  };
+  const auto end = std::stable_partition(series.live.begin(), series.live.end(),
+                                         [&](const MadeJob& member) { return !gone(member); });
+  const bool any = end != series.live.end();
+  series.live.erase(end, series.live.end());
+  return any;
+}
+
+// How many more jobs of the series the queue takes now.
+int64_t QueueRoom(const Look& look) {
+  const ClusterState& state = look.state;
+  int64_t active = 0;
+  for (size_t s = 0; s < kJobStates; ++s) {
+    const auto in = static_cast<JobState>(s);
+    if (!Ended(in)) active += state.jobs_in(in);
+  }
+  int64_t room = kMostJobs - active;
+  int64_t tasks = 0;
+  for (const Group& group : look.job.groups) tasks += group.replicas;
+  for (QueueId id = look.job.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& queue = state.queues().At(id);
+    if (!queue.open) return 0;
+    if (queue.spec.max_jobs > 0) room = std::min(room, queue.spec.max_jobs - queue.active_jobs);
+    if (queue.spec.max_tasks > 0) {
+      room = std::min(room, (queue.spec.max_tasks - queue.active_tasks) / tasks);
+    }
+    if (id == kRootQueue) break;
+  }
+  return std::max<int64_t>(room - look.made, 0);
+}
+
+JobSpec MemberSpec(const Look& look, int64_t index) {
+  JobSpec spec = SpecOf(look.state, look.job);
+  spec.name = MemberName(look.job.name, *look.job.series, index);
+  if (spec.series->IsSchedule()) spec.ttl_after_finished = absl::InfiniteDuration();  // its history
+  spec.series.reset();
+  spec.member = MemberOf{.series = look.job.id, .index = index};
+  spec.dependencies.clear();
+  spec.start_after = absl::InfinitePast();
+  spec.suspended = false;
+  return spec;
+}
+
+// Submits one member, and notes it.
+void Make(const Look& look, int64_t index, SeriesStatus& series, Step* step) {
+  const auto made = static_cast<uint64_t>(step->size());
+  const JobId id{look.next_job.value + made};
+  step->push_back(JobSubmitted{.id = id, .spec = MemberSpec(look, index)});
+  series.live.push_back({.index = index, .job = id});
+}
+
+Step CancelLive(const Look& look, const SeriesStatus& series, const std::string& reason) {
+  Step step;
+  for (const MadeJob& member : series.live) {
+    const Job* job = look.state.jobs().Find(member.job);
+    if (job == nullptr || Ended(job->status.state)) continue;
+    const bool forced = look.job.status.forced;
+    if (job->status.cancelled && (job->status.forced || !forced)) continue;
+    if (job->status.state == JobState::kCompleting && !forced) continue;
+    step.push_back(JobCancelled{.id = member.job, .reason = reason, .force = forced});
+  }
+  return step;
+}
+
+// Members follow the hold of the series.
+Step HoldLive(const Look& look, const SeriesStatus& series, bool hold) {
+  Step step;
+  for (const MadeJob& member : series.live) {
+    const Job* job = look.state.jobs().Find(member.job);
+    if (job == nullptr || Ended(job->status.state) || job->status.suspended == hold) continue;
+    step.push_back(JobSuspended{.id = member.job, .suspended = hold, .why = ""});
+  }
+  return step;
+}
+
+// Its members end first, then it does.
+Step End(const Look& look, const SeriesStatus& series, JobState outcome,
+         const std::string& message) {
+  if (Step step = CancelLive(look, series, message); !step.empty()) return step;
+  if (series.live.empty()) return Conclude(look, outcome, message);
+  if (look.job.status.state == JobState::kCompleting) return {};
+  return {WithStatus(look, [&](JobStatus& status) {
+    status.state = JobState::kCompleting;
+    status.outcome = outcome;
+    status.message = message;
+  })};
+}
+
+Step Enter(const Look& look, JobState state) {
+  if (look.job.status.state == state) return {};
+  return {WithStatus(look, [&](JobStatus& status) { status.state = state; })};
+}
+
+std::string HowManyFailed(const SeriesStatus& series, int64_t all) {
+  return absl::StrCat(series.failed, " of ", all, " failed: ", TextOf(series.failed_indexes, 200));
+}
+
+// ---- Arrays
+
+Step ArrayStep(const Look& look, SeriesStatus series) {
+  const SeriesSpec& spec = *look.job.series;
+  const int64_t all = CountOf(spec.indexes);
+  if (spec.max_failed >= 0 && series.failed > spec.max_failed) {
+    return End(look, series, JobState::kFailed,
+               absl::StrCat(HowManyFailed(series, all), "; at most ", spec.max_failed, " may"));
+  }
+  if (series.next == all && series.live.empty()) {
+    if (series.failed > 0) return Conclude(look, JobState::kFailed, HowManyFailed(series, all));
+    if (series.cancelled < all) return Conclude(look, JobState::kSucceeded, "");
+    return Conclude(look, JobState::kCancelled, "all its jobs were cancelled");
+  }
+  const auto live = static_cast<int64_t>(series.live.size());
+  const int64_t count = std::min({all - series.next, spec.parallelism - live, kMostAtOnce,
+                                  live < spec.parallelism ? QueueRoom(look) : 0});
+  if (count <= 0) return Enter(look, JobState::kRunning);
+  Step step;
+  for (int64_t i = 0; i < count; ++i) {
+    Make(look, IndexAt(spec.indexes, series.next++), series, &step);
+  }
+  step.push_back(WithStatus(look, [&](JobStatus& status) {
+    status.state = JobState::kRunning;
+    status.series = std::move(series);
+  }));
+  return step;
+}
+
+// ---- Schedules
+
+// The latest time of the schedule that is past, and the next; the number of those before in
+// `skipped`.
+struct Times {
+  Time latest = absl::InfinitePast();
+  Time next = absl::InfiniteFuture();
+  int64_t skipped = 0;
+};
+
+Times TimesUntil(const SeriesSpec& spec, Time due, Time now) {
+  std::string error;
+  const std::optional<Cron> cron = Cron::Parse(spec.cron, &error);
+  const absl::TimeZone zone = FindTimeZone(spec.time_zone).value_or(absl::UTCTimeZone());
+  Times times{.latest = due, .next = due};
+  if (!cron.has_value()) return {};
+  for (int i = 0; times.next <= now; ++i) {
+    if (i > 0) ++times.skipped;
+    times.latest = times.next;
+    // Far behind: all but the latest few count as one.
+    times.next = cron->Next(i < kMostTimes ? times.latest : now, zone);
+  }
+  return times;
+}
+
+Time FirstTime(const SeriesSpec& spec, Time now) { return TimesUntil(spec, now, now).next; }
+
+Step ForgetOld(const Look& look, SeriesStatus& series) {
+  Step step;
+  const auto keep = static_cast<size_t>(look.job.series->history);
+  while (series.ended.size() > keep) {
+    const JobId oldest = series.ended.front().job;
+    const Job* job = look.state.jobs().Find(oldest);
+    if (job != nullptr && !look.state.Dependents(oldest).empty()) break;
+    if (job != nullptr) step.push_back(JobDeleted{.id = oldest});
+    series.ended.erase(series.ended.begin());
+  }
+  return step;
+}
+
+Step ScheduleStep(const Look& look, SeriesStatus series) {
+  const SeriesSpec& spec = *look.job.series;
+  if (Step step = ForgetOld(look, series); !step.empty()) {
+    step.push_back(WithSeries(look, std::move(series)));
+    return step;
+  }
+  if (series.due > look.now) return Enter(look, JobState::kHeld);
+  const Times times = TimesUntil(spec, series.due, look.now);
+  const bool late = look.now - times.latest > spec.latest;
+  const bool overlaps = !series.live.empty() && spec.overlap == Overlap::kForbid;
+  const bool full = QueueRoom(look) == 0;
+  series.skipped += times.skipped;
+  series.last = times.latest;
+  series.due = times.next;
+  Step step;
+  if (late || overlaps || full) {
+    ++series.skipped;
+  } else {
+    Make(look, absl::ToUnixSeconds(times.latest), series, &step);
+    if (spec.overlap == Overlap::kReplace) {
+      SeriesStatus before = series;
+      before.live.pop_back();
+      for (EventBody& cancel : CancelLive(look, before, "replaced by the next of its schedule")) {
+        step.push_back(std::move(cancel));
+      }
+    }
+  }
+  step.push_back(WithSeries(look, std::move(series)));
+  return step;
+}
+
+// ---- Both
+
+// Not yet begun: dependencies, start time and hold, as of any job.
+Step Begin(const Look& look) {
+  if (look.job.status.suspended) return Enter(look, JobState::kHeld);
+  Step step = Admit(look);
+  const bool ready = step.empty() ? look.job.status.state == JobState::kPending : false;
+  if (!ready) return step;
+  SeriesStatus series;
+  if (look.job.series->IsSchedule()) series.due = FirstTime(*look.job.series, look.now);
+  return {WithStatus(look, [&](JobStatus& status) {
+    status.state = look.job.series->IsSchedule() ? JobState::kHeld : JobState::kRunning;
+    status.start = status.first_start = look.now;
+    status.hold_until = absl::InfinitePast();
+    status.series = std::move(series);
+  })};
+}
+
+// It keeps its members' names and indexes: it goes after them.
+Step ExpireSeries(const Look& look) {
+  const JobStatus& status = look.job.status;
+  if (status.end + look.job.ttl_after_finished > look.now) return {};
+  if (!look.state.Dependents(look.job.id).empty()) return {};
+  Step step;
+  for (JobId member : look.state.MembersOf(look.job.id, kMostAtOnce)) {
+    if (look.state.Dependents(member).empty()) step.push_back(JobDeleted{.id = member});
+  }
+  if (!step.empty()) return step;
+  if (!look.state.MembersOf(look.job.id, 1).empty()) return {};
+  return {JobDeleted{.id = look.job.id}};
+}
+
+}  // namespace
+
+Step SeriesStep(const Look& look) {
+  const JobStatus& status = look.job.status;
+  if (Ended(status.state)) return ExpireSeries(look);
+  SeriesStatus series = status.series ? *status.series : SeriesStatus{};
+  if (CountEnded(look, series)) return {WithSeries(look, std::move(series))};
+  if (status.state == JobState::kCompleting) {
+    return End(look, series, status.outcome, status.message);
+  }
+  if (status.cancelled) return End(look, series, JobState::kCancelled, status.message);
+  if (Step step = EndAtRunLimit(look); !step.empty() && !look.job.series->IsSchedule()) {
+    return End(look, series, JobState::kFailed, "its run_limit is used up");
+  }
+  if (!status.series) return Begin(look);
+  if (Step step = HoldLive(look, series, status.suspended); !step.empty()) return step;
+  if (status.suspended) {
+    const Time next = look.job.series->IsSchedule() ? FirstTime(*look.job.series, look.now)
+                                                    : absl::InfiniteFuture();
+    // Times that pass meanwhile are not made up for.
+    if (series.due <= look.now && series.due != next) {
+      series.due = next;
+      return {WithSeries(look, std::move(series))};
+    }
+    return Enter(look, JobState::kSuspended);
+  }
+  return look.job.series->IsSchedule() ? ScheduleStep(look, std::move(series))
+                                       : ArrayStep(look, std::move(series));
+}
+
+}  // namespace berth
