@@ -18,8 +18,8 @@ static_assert(kFields<MemberOf> == 2);
 void SetRanges(const IndexRanges& ranges, google::protobuf::RepeatedPtrField<pb::IndexRange>* out) {
   for (const IndexRange& range : ranges) {
     pb::IndexRange* message = out->Add();
-    message->set_first(range.first);
-    message->set_last(range.last);
+    message->set_first(range.from);
+    message->set_last(range.to);
     message->set_step(range.step);
   }
 }
@@ -29,10 +29,10 @@ IndexRanges GetRanges(const google::protobuf::RepeatedPtrField<pb::IndexRange>& 
   IndexRanges ranges;
   for (const pb::IndexRange& message : messages) {
     const IndexRange range{
-        .first = message.first(), .last = message.last(), .step = message.step()};
-    const bool after = ranges.empty() || ranges.back().last < range.first;
-    if (range.step < 1 || range.first < 0 || range.last < range.first || !after ||
-        range.last > kMaxIndex) {
+        .from = message.first(), .to = message.last(), .step = message.step()};
+    const bool after = ranges.empty() || ranges.back().to < range.from;
+    if (range.step < 1 || range.from < 0 || range.to < range.from || !after ||
+        range.to > kMaxIndex) {
       reader.Refuse("indexes that are out of order");
       return {};
     }

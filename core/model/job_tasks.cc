@@ -14,7 +14,6 @@ JobTasks& JobTasks::operator=(const JobTasks& other) {
 }
 
 void JobTasks::Reset(size_t size) {
-  BERTH_CHECK(size >= 1);
   only_ = Task{};
   blocks_.reset();
   if (size == 1) return;

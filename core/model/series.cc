@@ -23,13 +23,13 @@ std::optional<IndexRange> ReadRange(absl::string_view text) {
   const std::vector<absl::string_view> stepped = absl::StrSplit(text, ':');
   if (stepped.size() > 2) return std::nullopt;
   const std::vector<absl::string_view> ends = absl::StrSplit(stepped[0], '-');
-  if (ends.size() > 2 || !ReadNumber(ends[0], &range.first)) return std::nullopt;
-  range.last = range.first;
-  if (ends.size() == 2 && !ReadNumber(ends[1], &range.last)) return std::nullopt;
+  if (ends.size() > 2 || !ReadNumber(ends[0], &range.from)) return std::nullopt;
+  range.to = range.from;
+  if (ends.size() == 2 && !ReadNumber(ends[1], &range.to)) return std::nullopt;
   if (stepped.size() == 2 && (ends.size() < 2 || !ReadNumber(stepped[1], &range.step)))
     return std::nullopt;
-  if (range.last < range.first || range.step < 1) return std::nullopt;
-  range.last = range.first + (range.Count() - 1) * range.step;
+  if (range.to < range.from || range.step < 1) return std::nullopt;
+  range.to = range.from + (range.Count() - 1) * range.step;
   if (range.Count() == 1) range.step = 1;
   return range;
 }
@@ -44,7 +44,7 @@ int64_t CountOf(const IndexRanges& ranges) {
 
 int64_t IndexAt(const IndexRanges& ranges, int64_t position) {
   for (const IndexRange& range : ranges) {
-    if (position < range.Count()) return range.first + position * range.step;
+    if (position < range.Count()) return range.from + position * range.step;
     position -= range.Count();
   }
   BERTH_CHECK(false);
@@ -62,13 +62,13 @@ std::optional<IndexRanges> ParseIndexRanges(absl::string_view text, int64_t most
                             "step as \"0-99:10\"");
       return std::nullopt;
     }
-    if (range->last > most) {
-      *error = absl::StrCat("index ", range->last, " is above ", most);
+    if (range->to > most) {
+      *error = absl::StrCat("index ", range->to, " is above ", most);
       return std::nullopt;
     }
     // Ascending ranges are disjoint without looking at single indexes.
-    if (!ranges.empty() && ranges.back().last >= range->first) {
-      *error = absl::StrCat("\"", part, "\" does not begin above ", ranges.back().last,
+    if (!ranges.empty() && ranges.back().to >= range->from) {
+      *error = absl::StrCat("\"", part, "\" does not begin above ", ranges.back().to,
                             ", the index before it: write indexes in ascending order");
       return std::nullopt;
     }
@@ -81,8 +81,8 @@ std::string TextOf(const IndexRanges& ranges, size_t most) {
   std::string text;
   for (const IndexRange& range : ranges) {
     if (text.size() > most) return absl::StrCat(text, ",...");
-    absl::StrAppend(&text, text.empty() ? "" : ",", range.first);
-    if (range.last > range.first) absl::StrAppend(&text, "-", range.last);
+    absl::StrAppend(&text, text.empty() ? "" : ",", range.from);
+    if (range.to > range.from) absl::StrAppend(&text, "-", range.to);
     if (range.step > 1) absl::StrAppend(&text, ":", range.step);
   }
   return text;
@@ -91,23 +91,23 @@ std::string TextOf(const IndexRanges& ranges, size_t most) {
 void AddIndex(int64_t index, IndexRanges& ranges) {
   const auto after = std::upper_bound(
       ranges.begin(), ranges.end(), index,
-      [](int64_t wanted, const IndexRange& range) { return wanted < range.first; });
-  const bool joins_next = after != ranges.end() && after->first == index + 1;
+      [](int64_t wanted, const IndexRange& range) { return wanted < range.from; });
+  const bool joins_next = after != ranges.end() && after->from == index + 1;
   if (after != ranges.begin()) {
     const auto before = std::prev(after);
-    if (before->last >= index) return;
-    if (before->last + 1 == index) {
-      before->last = index;
+    if (before->to >= index) return;
+    if (before->to + 1 == index) {
+      before->to = index;
       if (!joins_next) return;
-      before->last = after->last;
+      before->to = after->to;
       ranges.erase(after);
       return;
     }
   }
   if (joins_next) {
-    after->first = index;
+    after->from = index;
   } else {
-    ranges.insert(after, {.first = index, .last = index});
+    ranges.insert(after, {.from = index, .to = index});
   }
 }
 

@@ -14,12 +14,12 @@
 
 namespace berth {
 
-// first, first + step, ..., at most last.
+// from, from + step, ..., to.
 struct IndexRange {
-  int64_t first = 0;
-  int64_t last = 0;
+  int64_t from = 0;
+  int64_t to = 0;
   int64_t step = 1;
-  int64_t Count() const { return (last - first) / step + 1; }
+  int64_t Count() const { return (to - from) / step + 1; }
   bool operator==(const IndexRange&) const = default;
 };
 // Ascending and disjoint: each range begins above the last index of the one before.

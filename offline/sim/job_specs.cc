@@ -3,10 +3,12 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/cron.h"
 #include "core/devices/share_counter.h"
 #include "offline/sim/names.h"
 #include "offline/sim/specs.h"
 #include "server/convert/job.h"
+#include "server/convert/series.h"
 #include "server/convert/topology.h"
 #include "server/convert/values.h"
 
@@ -237,6 +239,25 @@ absl::Status AddDependencies(const sim::v1::Job& job, const ClusterState& state,
   return absl::OkStatus();
 }
 
+absl::Status AddSeries(const sim::v1::Job& job, const std::string& path, JobSpec* spec) {
+  std::string error;
+  if (job.has_array()) {
+    const v1::Array& array = job.array();
+    const bool good = array.indexes().empty()
+                          ? array.size() > 0
+                          : ParseIndexRanges(array.indexes(), kMaxIndex, &error).has_value();
+    if (!good) return Wrong(path + ".array", "needs a size, or indexes; ", error);
+    spec->series = ArrayFrom(array, JobDefaults());
+  }
+  if (job.has_schedule()) {
+    const bool good = Cron::Parse(job.schedule().cron(), &error).has_value() &&
+                      FindTimeZone(job.schedule().time_zone()).has_value();
+    if (!good) return Wrong(path + ".schedule", "needs times and a time zone; ", error);
+    spec->series = ScheduleFrom(job.schedule());
+  }
+  return absl::OkStatus();
+}
+
 void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
   const auto set = [](bool has, const google::protobuf::Duration& from, Duration* to) {
     if (has) *to = DurationFrom(from);
@@ -244,6 +265,7 @@ void SetTimes(const sim::v1::Job& job, Time start, JobSpec* spec) {
   set(job.has_walltime(), job.walltime(), &spec->walltime);
   set(job.has_checkpoint_interval(), job.checkpoint_interval(), &spec->checkpoint_interval);
   set(job.has_walltime_notice(), job.walltime_notice(), &spec->walltime_notice);
+  set(job.has_run_limit(), job.run_limit(), &spec->run_limit);
   set(job.has_dump_wait(), job.dump_wait(), &spec->dump_wait);
   set(job.has_retry_backoff(), job.retry_backoff(), &spec->retry_backoff);
   set(job.has_prepare_timeout(), job.prepare_timeout(), &spec->prepare_timeout);
@@ -279,6 +301,8 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.saved_exit_codes = {saved.begin(), saved.end()};
   spec.saves_before_drain = job.saves_before_drain();
   spec.may_migrate = job.may_migrate();
+  spec.min_success = job.min_success();
+  if (auto status = AddSeries(job, path, &spec); !status.ok()) return status;
   SetTimes(job, start, &spec);
   if (auto status = AddGroups(job, path, &spec); !status.ok()) return status;
   auto policies = ToPolicies(job.policies(), path);

@@ -109,7 +109,11 @@ void SimCluster::NoteTask(TaskKey key) {
 Time SimCluster::EndOf(const Task& task, JobId job) const {
   const auto end = ends_.find(job);
   if (end != ends_.end()) return end->second;
-  const auto run_time = run_times_.find(job);
+  auto run_time = run_times_.find(job);
+  const Job* member = state_.jobs().Find(job);
+  if (run_time == run_times_.end() && member != nullptr && member->member) {
+    run_time = run_times_.find(member->member->series);
+  }
   return run_time == run_times_.end() ? absl::InfiniteFuture() : task.start + run_time->second;
 }
 

@@ -33,10 +33,10 @@ std::string UnfinishedIndexes(const SeriesStatus& status) {
   std::sort(indexes.begin(), indexes.end());
   IndexRanges ranges;
   for (int64_t index : indexes) {
-    if (!ranges.empty() && ranges.back().last + 1 == index) {
-      ranges.back().last = index;
+    if (!ranges.empty() && ranges.back().to + 1 == index) {
+      ranges.back().to = index;
     } else {
-      ranges.push_back({.first = index, .last = index});
+      ranges.push_back({.from = index, .to = index});
     }
   }
   return TextOf(ranges, kMostIndexText);
@@ -47,7 +47,7 @@ std::string UnfinishedIndexes(const SeriesStatus& status) {
 SeriesSpec ArrayFrom(const v1::Array& array, const JobDefaults& defaults) {
   SeriesSpec series;
   if (array.indexes().empty()) {
-    series.indexes = {{.first = 0, .last = array.size() - 1}};
+    series.indexes = {{.from = 0, .to = array.size() - 1}};
   } else {
     std::string error;
     series.indexes = ParseIndexRanges(array.indexes(), kMaxIndex, &error).value();
@@ -73,9 +73,9 @@ void RenderSeries(const SeriesSpec& series, v1::JobSpec* out) {
   if (!series.IsSchedule()) {
     v1::Array* array = out->mutable_array();
     const IndexRange& first = series.indexes.front();
-    const bool by_size = series.indexes.size() == 1 && first.first == 0 && first.step == 1;
+    const bool by_size = series.indexes.size() == 1 && first.from == 0 && first.step == 1;
     if (by_size) {
-      array->set_size(static_cast<int32_t>(first.last + 1));
+      array->set_size(static_cast<int32_t>(first.to + 1));
     } else {
       array->set_indexes(TextOf(series.indexes, SIZE_MAX));
     }

@@ -39,7 +39,7 @@ class Lifecycle {
       BERTH_CHECK(steps < kMaxStepsPerLook);
       bool applied = true;
       for (EventBody& decision : step) applied = Decide(std::move(decision)) && applied;
-      if (!applied) break;
+      if (!applied) return;  // it stays unsettled: the next look is after that
     }
     cycle_.transaction().editor().Settle(id);
   }

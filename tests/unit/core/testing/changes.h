@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/base/boxed.h"
 #include "core/base/fields.h"
 
 namespace berth {
@@ -24,6 +25,11 @@ template <class T>
 constexpr bool IsOptional = false;
 template <class T>
 constexpr bool IsOptional<std::optional<T>> = true;
+
+template <class T>
+constexpr bool IsBoxed = false;
+template <class T>
+constexpr bool IsBoxed<Boxed<T>> = true;
 
 // A value that differs from this one.
 template <class T>
@@ -51,7 +57,11 @@ T Changed(const T& value) {
 template <class T, class Visit>
 void ForEachChange(T& value, const Visit& visit) {
   const T before = value;
-  if constexpr (IsVector<T> || IsOptional<T>) {
+  if constexpr (IsBoxed<T>) {
+    value.Mutable();
+    if (value != before) visit();
+    ForEachChange(value.Mutable(), visit);
+  } else if constexpr (IsVector<T> || IsOptional<T>) {
     if constexpr (IsVector<T>) {
       if (value.empty()) value.emplace_back();
       if (value != before) visit();
