@@ -25,7 +25,7 @@ namespace berth {
 // kOldestStoreFormat on. A store keeps the format in which it was created until a batch upgrades it
 // to the newest (`berth cluster finalize`). Until then an older version can still open it, so
 // nothing may be written that such a version would misread.
-inline constexpr uint32_t kStoreFormat = 9;
+inline constexpr uint32_t kStoreFormat = 10;
 inline constexpr uint32_t kOldestStoreFormat = 5;
 
 // Each has a column family; FORMAT.md describes keys and values.

@@ -62,6 +62,8 @@ AuditWords WordsOf(const EventSubject& subject) {
       return {"hypernode", "parted from nodes"};
     case LogEvent::kAccessChanged:
       return {"access rules", "changed"};
+    case LogEvent::kPriorityClassesChanged:
+      return {"priority classes", "changed"};
     default:
       return JobWords(subject);
   }

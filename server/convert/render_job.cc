@@ -236,6 +236,7 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
     added->set_all_queues(term.all_queues);
   }
   out->set_user(job.user);
+  out->set_priority_class(job.priority_class);
 }
 
 void RenderEviction(const ClusterState& state, const Eviction& eviction, v1::Eviction* out) {
