@@ -190,7 +190,7 @@ int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) 
     const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     if (unknown.empty() && extras) unknown = UnknownOption(app);
     if (unknown.empty() && WantsCommand(app, error)) {
-      session.err() << Deepest(app).help();
+      session.err() << app.help() << (&Deepest(app) == &app ? kFirstSteps : "");
       return static_cast<int>(ExitCode::kUsage);
     }
     if (!unknown.empty()) {
