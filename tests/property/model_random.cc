@@ -420,7 +420,7 @@ EventBody RandomEvents::ProgressEvent() {
     if (job->tasks[t].state == TaskState::kRunning) task.task = t;
   }
   const uint32_t attempt = job->tasks[task.task].attempt + (Chance(20) ? 1 : 0);
-  switch (Up(3)) {
+  switch (Up(4)) {
     case 0:
       return TaskReady{task, attempt};
     case 1:
