@@ -38,7 +38,7 @@ bool ParseRange(absl::string_view text, Range* range) {
   return ParseNumber(text.substr(dash + 1), &range->last) && range->first <= range->last;
 }
 
-std::string TextOf(const Range& range) {
+std::string RangeText(const Range& range) {
   if (range.first == range.last) return absl::StrCat(range.first);
   return absl::StrCat(range.first, "-", range.last,
                       range.step == 1 ? "" : absl::StrCat(":", range.step));
@@ -79,7 +79,7 @@ absl::StatusOr<v1::Array> ParseArray(absl::string_view text) {
     return array;
   }
   array.set_indexes(absl::StrJoin(*ranges, ",", [](std::string* out, const Range& range) {
-    absl::StrAppend(out, TextOf(range));
+    absl::StrAppend(out, RangeText(range));
   }));
   return array;
 }

@@ -150,8 +150,8 @@ void SetMaps(const QuickForm& form, v1::JobSpec* spec) {
 
 // Reads a value that has a parser of its own; "" is no value.
 template <class Value, class Set>
-absl::Status Take(const char* option, const std::string& text,
-                  absl::StatusOr<Value> (*parse)(absl::string_view), const Set& set) {
+absl::Status TakeParsed(const char* option, const std::string& text,
+                        absl::StatusOr<Value> (*parse)(absl::string_view), const Set& set) {
   if (text.empty()) return absl::OkStatus();
   absl::StatusOr<Value> value = parse(text);
   if (!value.ok()) return OptionError(option, value.status());
@@ -162,19 +162,19 @@ absl::Status Take(const char* option, const std::string& text,
 absl::Status SetParsed(const QuickForm& form, Manifest* manifest) {
   v1::JobSpec& spec = *manifest->job.mutable_spec();
   v1::TaskGroup& group = *spec.mutable_groups(0);
-  absl::Status status =
-      Take("--topology", form.topology, ParseTopology,
-           [&](v1::TopologyConstraint value) { *spec.mutable_topology() = std::move(value); });
-  status.Update(Take("--array", form.array, ParseArray,
-                     [&](v1::Array value) { *spec.mutable_array() = std::move(value); }));
+  absl::Status status = TakeParsed(
+      "--topology", form.topology, ParseTopology,
+      [&](v1::TopologyConstraint value) { *spec.mutable_topology() = std::move(value); });
+  status.Update(TakeParsed("--array", form.array, ParseArray,
+                           [&](v1::Array value) { *spec.mutable_array() = std::move(value); }));
   const auto add = [&](v1::Volume value) { *group.add_volumes() = std::move(value); };
   for (const std::string& text : form.volumes) {
-    status.Update(Take("--volume", text, ParseVolume, add));
+    status.Update(TakeParsed("--volume", text, ParseVolume, add));
   }
   for (const std::string& text : form.tmpfs) {
     manifest->options[absl::StrCat("spec.groups[0].volumes[", group.volumes_size(), "]")] =
         "--tmpfs";
-    status.Update(Take("--tmpfs", text, ParseTmpfs, add));
+    status.Update(TakeParsed("--tmpfs", text, ParseTmpfs, add));
   }
   return status;
 }
@@ -293,7 +293,7 @@ const std::map<std::string, v1::Strategy>& Strategies() {
   return strategies;
 }
 
-Strings Keys(const std::map<std::string, v1::Strategy>& map) {
+Strings StrategyNames(const std::map<std::string, v1::Strategy>& map) {
   Strings keys;
   for (const auto& entry : map) keys.push_back(entry.first);
   return keys;
@@ -309,7 +309,7 @@ void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
            [a](const std::string& v) { a->topology = v; });
   add.Text("--strategy", "which nodes: binpack, spread or colocate",
            [a](const std::string& v) { a->job.mutable_spec()->set_strategy(Strategies().at(v)); })
-      ->check(CLI::IsMember(Keys(Strategies())));
+      ->check(CLI::IsMember(StrategyNames(Strategies())));
   add.List("--volume,-v",
            "HOST:PATH[:ro]: a directory or file of the node, at a path of the task's; may be "
            "repeated",
