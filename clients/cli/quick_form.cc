@@ -212,13 +212,11 @@ absl::StatusOr<Manifest> QuickJob(const QuickForm& form, const Strings& command,
   return manifest;
 }
 
-// Adds options of the quick form to a command. Each of them marks the command line as quick form.
+// Adds options of the quick form. Each of them marks the command line as quick form.
 class QuickOptions {
  public:
   QuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form)
-      : submit_(submit),
-        form_(form),
-        group_(absl::StrCat("Quick form: berth ", submit.get_name(), " [OPTIONS] -- COMMAND...")) {}
+      : submit_(submit), form_(form) {}
 
   template <class Value>
   CLI::Option* Add(const char* option, const char* help, std::function<void(const Value&)> set) {
@@ -230,7 +228,7 @@ class QuickOptions {
               set(value);
             },
             help)
-        ->group(group_);
+        ->group(kGroup);
   }
   CLI::Option* Text(const char* option, const char* help,
                     std::function<void(const std::string&)> set) {
@@ -250,20 +248,20 @@ class QuickOptions {
       form->used = true;
       set(count > 0);
     };
-    submit_.add_flag_function(option, marked, help)->group(group_);
+    submit_.add_flag_function(option, marked, help)->group(kGroup);
   }
   void Flag(const char* option, const char* help, std::function<void()> set) {
     const auto marked = [form = form_, set](int64_t) {
       form->used = true;
       set();
     };
-    submit_.add_flag_function(option, marked, help)->group(group_);
+    submit_.add_flag_function(option, marked, help)->group(kGroup);
   }
 
  private:
+  static constexpr char kGroup[] = "Quick form: berth submit [OPTIONS] -- COMMAND...";
   CLI::App& submit_;
   std::shared_ptr<QuickForm> form_;
-  const std::string group_;
 };
 
 // Resources of each task.

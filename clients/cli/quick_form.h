@@ -37,8 +37,8 @@ struct QuickForm {
   bool used = false;  // any of its options was given
 };
 
-// Parsing the command line fills `form`, which lives as long as `command`.
-void AddQuickOptions(CLI::App& command, const std::shared_ptr<QuickForm>& form);
+// Parsing the command line fills `form`, which lives as long as `submit`.
+void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form);
 
 // The job that the options and the command describe. Its manifest records which option set each
 // field. INVALID_ARGUMENT names the wrong option.

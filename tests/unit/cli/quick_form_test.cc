@@ -325,7 +325,7 @@ TEST_CASE("submit names an unknown option, also before a word that is not a file
     CHECK(cli.err().find("no such file") == std::string::npos);
   }
   for (const auto& [given, meant] :
-       {std::pair("--gpu", "--gpus"), std::pair("--wall-time", "--walltime"),
+       {std::pair("--replica", "--replicas"), std::pair("--wall-time", "--walltime"),
         std::pair("--topolgy", "--topology"), std::pair("--serber", "--server")}) {
     CAPTURE(given);
     CHECK(cli.Run({"submit", given, "8", "--", "train"}) == 2);
