@@ -46,11 +46,11 @@ const std::map<std::string, std::string>& OptionsByField() {
       {"spec.groups[0].working_dir", "--dir"},
       {"spec.groups[0].node_selector", "--node-selector"},
       {"spec.groups[0].image", "--image"},
-      {"spec.groups[0].volumes", "--volume"},
       {"spec.groups[0].resources.cpu_millis", "--cpu"},
       {"spec.groups[0].resources.memory_bytes", "--memory"},
       {"spec.groups[0].resources.scratch_bytes", "--scratch"},
       {"spec.groups[0].resources.devices", "--device"},
+      {"spec.groups[0].volumes", "--volume"},
   };
   return options;
 }
