@@ -132,6 +132,30 @@ bool WantsCommand(const CLI::App& app, const CLI::ParseError& error) {
   return dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !commands.empty();
 }
 
+// The parsed command, such as "job list".
+std::string CommandOf(const CLI::App& app) {
+  std::string command;
+  for (const CLI::App* place = &app; !place->get_subcommands().empty();) {
+    place = place->get_subcommands().front();
+    command += (command.empty() ? "" : " ") + place->get_name();
+  }
+  return command;
+}
+
+// "berth job list --help"
+std::string HelpOf(const CLI::App& app) {
+  const std::string command = CommandOf(app);
+  return absl::StrCat("berth ", command, command.empty() ? "" : " ", "--help");
+}
+
+// CLI11 says "--limit: 1 required INT missing" if the value is missing.
+std::string MessageOf(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const size_t colon = text.find(": 1 required ");
+  const bool no_value = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+  return no_value && colon != std::string::npos ? text.substr(0, colon) + ": needs a value" : text;
+}
+
 // "--gpu=8" -> "--gpu"
 std::string OptionWord(const std::string& word) { return word.substr(0, word.find('=')); }
 
@@ -152,28 +176,13 @@ std::string UnknownOption(const CLI::App& app) {
   for (const std::string& word : app.remaining(true)) {
     if (word.size() < 2 || word[0] != '-') continue;
     const std::string option = OptionWord(word);
-    const CLI::App* place = &app;
-    std::string command = "berth";
-    while (!place->get_subcommands().empty()) {
-      place = place->get_subcommands().front();
-      absl::StrAppend(&command, " ", place->get_name());
-    }
-    const std::string nearest = option.size() > 2 ? NearestWord(option, OptionsOf(place)) : "";
+    const std::string nearest =
+        option.size() > 2 ? NearestWord(option, OptionsOf(&Deepest(app))) : "";
     return absl::StrCat("unknown option ", option, "; ",
-                        nearest.empty() ? absl::StrCat("see ", command, " --help")
+                        nearest.empty() ? absl::StrCat("see ", HelpOf(app))
                                         : absl::StrCat("did you mean ", nearest, "?"));
   }
   return "";
-}
-
-// The parsed command, such as "job list".
-std::string CommandOf(const CLI::App& app) {
-  std::string command;
-  for (const CLI::App* place = &app; !place->get_subcommands().empty();) {
-    place = place->get_subcommands().front();
-    command += (command.empty() ? "" : " ") + place->get_name();
-  }
-  return command;
 }
 
 int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) {
@@ -197,10 +206,14 @@ int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) 
       session.err() << "berth: " << unknown << "\n";
       return static_cast<int>(ExitCode::kUsage);
     }
-    const bool asked_for_help = app.exit(error, session.out(), session.err()) == 0;
+    if (error.get_exit_code() != 0) {
+      session.err() << "berth: " << MessageOf(error) << "\nberth: see " << HelpOf(app) << "\n";
+      return static_cast<int>(ExitCode::kUsage);
+    }
+    app.exit(error, session.out(), session.err());  // prints the help, or the version
     const bool overview = dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr;
     if (overview && &Deepest(app) == &app) session.out() << kFirstSteps;
-    return static_cast<int>(asked_for_help ? ExitCode::kOk : ExitCode::kUsage);
+    return static_cast<int>(ExitCode::kOk);
   }
   const std::string refusal =
       session.options.format_given ? FormatRefusal(CommandOf(app), session.options.format) : "";

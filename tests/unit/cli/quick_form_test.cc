@@ -212,7 +212,7 @@ TEST_CASE("quick form: errors name the option") {
   CHECK(error({"--array", "0-9%x"}).find("berth: --array: expected a number of jobs") == 0);
   CHECK(error({"--volume", "data"}).find("berth: --volume: expected HOST:PATH") == 0);
   CHECK(error({"--tmpfs", "/tmp:x"}).find("berth: --tmpfs: expected PATH") == 0);
-  CHECK(error({"--node-selector", "zone"}).find("--node-selector: expected KEY=VALUE") == 0);
+  CHECK(error({"--node-selector", "zone"}).find("berth: --node-selector: expected KEY=VALUE") == 0);
   CHECK(cli.script.Requests<v1::SubmitJobsRequest>("SubmitJobs").empty());
 
   cli.script.Answer(
