@@ -103,7 +103,8 @@ class PriorityClasses(unittest.TestCase):
         self.submit("later", "--priority-class", "production")
         self.assertEqual(self.spec("later")["priority"], 1)
         audit = self.cluster.berth("audit")
-        self.assertRegex(audit, r"(?i)priority ?class")
+        self.assertRegex(audit, r"PriorityClassService.CreatePriorityClass +priority class polite changed")
+        self.assertRegex(audit, r"PriorityClassService.DeletePriorityClass +priority class polite deleted")
 
     def test_backup_restore_and_fsck(self):
         self.submit("nice", "--priority-class", "polite")
