@@ -239,6 +239,7 @@ void App::Parts::WireServices() {
   explain_service_ = std::make_unique<ExplainService>(&context_);
   hyper_node_service_ = std::make_unique<HyperNodeService>(&context_);
   access_service_ = std::make_unique<AccessService>(&context_);
+  priority_class_service_ = std::make_unique<PriorityClassService>(&context_);
   audit_service_ = std::make_unique<AuditService>(&context_, audit_.get());
   if (http_ != nullptr) {
     http_->SetHandler(
@@ -332,7 +333,8 @@ absl::Status App::Parts::Listen() {
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
            cluster_service_.get(), agent_service_.get(), explain_service_.get(),
-           hyper_node_service_.get(), access_service_.get(), audit_service_.get()}) {
+           hyper_node_service_.get(), access_service_.get(), audit_service_.get(),
+           priority_class_service_.get()}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();

@@ -55,6 +55,7 @@
 #include "server/services/job_service.h"
 #include "server/services/node_service.h"
 #include "server/services/open_streams.h"
+#include "server/services/priority_class_service.h"
 #include "server/services/queue_service.h"
 #include "server/services/stream_guard.h"
 #include "server/services/watch_service.h"
@@ -168,6 +169,7 @@ class App::Parts {
   std::unique_ptr<ExplainService> explain_service_;
   std::unique_ptr<HyperNodeService> hyper_node_service_;
   std::unique_ptr<AccessService> access_service_;
+  std::unique_ptr<PriorityClassService> priority_class_service_;
   std::unique_ptr<AuditService> audit_service_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<StreamGuard> guard_;

@@ -50,6 +50,11 @@ absl::StatusOr<NextIds> DecodeNextIds(absl::string_view value, std::string* unkn
 std::string EncodeRequestMix(const RequestMix& mix);
 absl::StatusOr<RequestMix> DecodeRequestMix(absl::string_view value, std::string* unknown);
 
+// The priority classes, as the change that makes them out of none.
+std::string EncodePriorityClasses(const PriorityClassChange& classes);
+absl::StatusOr<PriorityClassChange> DecodePriorityClasses(absl::string_view value,
+                                                          std::string* unknown);
+
 // The access rules, as the change that makes them out of none.
 std::string EncodeAccessRecord(const AccessChange& rules);
 absl::StatusOr<AccessChange> DecodeAccessRecord(absl::string_view value, std::string* unknown);

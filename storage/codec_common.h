@@ -74,6 +74,8 @@ SeriesStatus GetSeriesStatus(const pb::SeriesStatus& message, class Reader& read
 void SetJobStatus(const JobStatus& status, pb::JobStatus* out);
 void SetAccessChange(const AccessChange& change, pb::AccessChange* out);
 AccessChange GetAccessChange(const pb::AccessChange& message, class Reader& reader);
+void SetPriorityClasses(const PriorityClassChange& change, pb::PriorityClassChange* out);
+PriorityClassChange GetPriorityClasses(const pb::PriorityClassChange& message);
 void SetActor(const Actor& actor, pb::Actor* out);
 Actor GetActor(const pb::Actor& message, class Reader& reader);
 CheckpointPlace GetCheckpointPlace(pb::CheckpointPlace place, class Reader& reader);

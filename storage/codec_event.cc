@@ -58,6 +58,7 @@ static_assert(kFields<TaskReady> == 2);
 static_assert(kFields<CheckpointRecorded> == 5);
 static_assert(kFields<TaskHung> == 5);
 static_assert(kFields<AccessChanged> == 1);
+static_assert(kFields<PriorityClassesChanged> == 1);
 
 // One overload per event type, which fills the member of the oneof.
 struct Setter {
@@ -244,6 +245,9 @@ struct Setter {
   void operator()(const AccessChanged& event) const {
     SetAccessChange(event.change, out->mutable_access_changed());
   }
+  void operator()(const PriorityClassesChanged& event) const {
+    SetPriorityClasses(event.change, out->mutable_priority_classes_changed());
+  }
   void operator()(const TaskReady& event) const {
     pb::TaskReady* m = out->mutable_task_ready();
     m->set_job(event.task.job.value);
@@ -421,6 +425,8 @@ EventBody GetProgressEvent(const pb::LogEvent& m, Reader& reader) {
     }
     case pb::LogEvent::kAccessChanged:
       return AccessChanged{GetAccessChange(m.access_changed(), reader)};
+    case pb::LogEvent::kPriorityClassesChanged:
+      return PriorityClassesChanged{GetPriorityClasses(m.priority_classes_changed())};
     default:
       return GetTopologyEvent(m, reader);
   }

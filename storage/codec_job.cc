@@ -37,7 +37,7 @@ static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 38);
+static_assert(kFields<JobSpec> == 39);
 static_assert(kFields<GroupSpec> == 22);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
@@ -333,6 +333,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_device_strategy(static_cast<pb::Strategy>(spec.device_strategy));
   out->set_user(spec.user);
   out->set_owner(spec.owner);
+  out->set_priority_class(spec.priority_class);
   if (!(spec.topology == TopologyConstraint{})) SetTopology(spec.topology, out->mutable_topology());
   for (const AffinityTerm& term : spec.affinity) SetAffinity(term, out->add_affinity());
   out->mutable_saved_exit_codes()->Add(spec.saved_exit_codes.begin(), spec.saved_exit_codes.end());
@@ -371,6 +372,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   spec.device_strategy = GetStrategy(message.device_strategy(), reader);
   spec.user = message.user();
   spec.owner = message.owner();
+  spec.priority_class = message.priority_class();
   if (message.has_topology()) spec.topology = GetTopology(message.topology(), reader);
   for (const pb::AffinityTerm& term : message.affinity())
     spec.affinity.push_back(GetAffinity(term));

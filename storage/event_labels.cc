@@ -115,6 +115,7 @@ struct Labeler {
   void operator()(const TaskHung& event) { LabelJob(event.task.job); }
   void operator()(const RequestMixChanged&) {}
   void operator()(const AccessChanged&) {}
+  void operator()(const PriorityClassesChanged&) {}
   void operator()(const JobRunRecorded&) {}  // its end was logged before
   void operator()(const UsageCharged&) {}    // concerns all queues; changes no state
 

@@ -22,6 +22,7 @@ inline constexpr absl::string_view kStoreKey = "store";
 inline constexpr absl::string_view kNextIdsKey = "next_ids";
 inline constexpr absl::string_view kRequestMixKey = "request_mix";
 inline constexpr absl::string_view kAccessKey = "access";
+inline constexpr absl::string_view kPriorityClassesKey = "priority_classes";
 inline constexpr absl::string_view kLeaseKey = "lease";
 inline constexpr absl::string_view kRunKeys = "run/";  // prefix of RunKey
 

@@ -89,6 +89,11 @@ class Loader {
       access_ = *std::move(access);
       return absl::OkStatus();
     }
+    if (key == kPriorityClassesKey) {
+      absl::StatusOr<PriorityClassChange> classes = DecodePriorityClasses(value, &unknown_);
+      if (!classes.ok()) return classes.status();
+      return AsDataLoss(editor_.LoadPriorityClasses(*classes), RecordKind::kMeta, key);
+    }
     if (absl::StartsWith(key, kRunKeys)) {
       absl::StatusOr<StoredRun> run = DecodeRunRecord(key, value, &unknown_);
       if (!run.ok()) return run.status();

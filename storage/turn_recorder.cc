@@ -280,7 +280,7 @@ std::optional<Batch> TurnRecorder::Finish() {
 }
 
 void TurnRecorder::PutChanged(const Dirty& dirty) {
-  static_assert(kFields<Dirty> == 10, "write the new records");
+  static_assert(kFields<Dirty> == 11, "write the new records");
   std::vector<QueueId> queues;
   std::set_union(dirty.queues.begin(), dirty.queues.end(), dirty.usages.begin(), dirty.usages.end(),
                  std::back_inserter(queues));
@@ -292,6 +292,10 @@ void TurnRecorder::PutChanged(const Dirty& dirty) {
   if (dirty.access) {
     PutValue(RecordKind::kMeta, std::string(kAccessKey),
              EncodeAccessRecord(state_.access().AsChange()));
+  }
+  if (dirty.priority_classes) {
+    PutValue(RecordKind::kMeta, std::string(kPriorityClassesKey),
+             EncodePriorityClasses(state_.priority_classes().AsChange()));
   }
   for (RunId id : dirty.runs) PutRun(id);
   for (NodeId id : dirty.nodes) PutNode(id);

@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 constexpr size_t kMaxWord = 64;  // longer words are compared by their prefixes
-constexpr size_t kMaxListed = 40;
+constexpr size_t kMaxListed = 50;
 
 int CommonBeginning(absl::string_view a, absl::string_view b) {
   size_t same = 0;

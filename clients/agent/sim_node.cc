@@ -94,7 +94,10 @@ absl::StatusOr<v1::NodeInventory> SimInventory(const std::string& name,
       device.set_uuid(absl::StrCat(name, "-", kind, "-", i));
       if (model != nodes.models().end()) device.set_model(model->second);
       device.set_numa_node(-1);
-      if (kind == "gpu") device.set_max_tasks(nodes.tasks_per_gpu());
+      if (kind != "gpu") continue;
+      device.set_max_tasks(nodes.tasks_per_gpu());
+      device.set_memory_bytes(nodes.gpu_memory_bytes());
+      device.set_compute_capability(nodes.compute_capability());
     }
   }
   if (absl::Status status = AddTopology(nodes, &inventory); !status.ok()) return status;

@@ -250,6 +250,9 @@ absl::Status CheckNodes(const config::v1::SimulatedNodes& nodes) {
   if (nodes.rack_size() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": rackSize must be 0 or more"));
   }
+  if (nodes.gpu_memory_bytes() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": gpuMemory must be 0 or more"));
+  }
   for (const auto& [kind, count] : nodes.devices()) {
     if (count < 0 || count > 128) {
       return absl::InvalidArgumentError(absl::StrCat(nodes.name(), ": devices.", kind, ": 0..128"));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "clients/cli/command.h"
 #include "clients/cli/command_walk.h"
 #include "clients/cli/completion.h"
@@ -18,6 +19,16 @@
 
 namespace berth {
 namespace {
+
+constexpr char kFirstSteps[] = R"(
+First steps:
+    berth cluster info                                    the server, its nodes and their resources
+    berth submit --queue research --gpus 8 -- train.py    a job from options
+    berth submit job.yaml                                 a job from a manifest
+    berth job list                                        what runs, and why the rest waits
+    berth job explain NAME                                what would start a pending job
+    berth job logs NAME -f                                the output of a task, as it is written
+)";
 
 constexpr char kFooter[] = R"(
 Exit codes: 0 success; 1 refused by the server; 2 invalid command line; 3 not found;
@@ -108,6 +119,19 @@ std::string UnknownCommand(const CLI::App& app) {
   return UnknownWord("unknown command", left.front(), known);
 }
 
+// The parsed command, or the noun that lacks its verb.
+const CLI::App& Deepest(const CLI::App& app) {
+  const CLI::App* place = &app;
+  while (!place->get_subcommands().empty()) place = place->get_subcommands().front();
+  return *place;
+}
+
+// "berth" or "berth job" alone: the list of commands says more than an error.
+bool WantsCommand(const CLI::App& app, const CLI::ParseError& error) {
+  const auto commands = Deepest(app).get_subcommands([](const CLI::App*) { return true; });
+  return dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !commands.empty();
+}
+
 // The parsed command, such as "job list".
 std::string CommandOf(const CLI::App& app) {
   std::string command;
@@ -116,6 +140,49 @@ std::string CommandOf(const CLI::App& app) {
     command += (command.empty() ? "" : " ") + place->get_name();
   }
   return command;
+}
+
+// "berth job list --help"
+std::string HelpOf(const CLI::App& app) {
+  const std::string command = CommandOf(app);
+  return absl::StrCat("berth ", command, command.empty() ? "" : " ", "--help");
+}
+
+// CLI11 says "--limit: 1 required INT missing" if the value is missing.
+std::string MessageOf(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const size_t colon = text.find(": 1 required ");
+  const bool no_value = dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr;
+  return no_value && colon != std::string::npos ? text.substr(0, colon) + ": needs a value" : text;
+}
+
+// "--gpu=8" -> "--gpu"
+std::string OptionWord(const std::string& word) { return word.substr(0, word.find('=')); }
+
+// The options that `place` takes, those of the commands around it included: "--gpus", "-g".
+std::vector<std::string> OptionsOf(const CLI::App* place) {
+  std::vector<std::string> known;
+  for (; place != nullptr; place = place->get_parent()) {
+    for (const CLI::Option* option : place->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      for (const std::string& name : option->get_snames()) known.push_back("-" + name);
+    }
+  }
+  return known;
+}
+
+// The unknown option with the nearest known one; "" if the error is another one.
+std::string UnknownOption(const CLI::App& app) {
+  for (const std::string& word : app.remaining(true)) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string option = OptionWord(word);
+    const std::string nearest =
+        option.size() > 2 ? NearestWord(option, OptionsOf(&Deepest(app))) : "";
+    return absl::StrCat("unknown option ", option, "; ",
+                        nearest.empty() ? absl::StrCat("see ", HelpOf(app))
+                                        : absl::StrCat("did you mean ", nearest, "?"));
+  }
+  return "";
 }
 
 int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) {
@@ -128,13 +195,25 @@ int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) 
     std::reverse(arguments->begin(), arguments->end());  // CLI11 takes them in reverse order
     app.parse(*arguments);
   } catch (const CLI::ParseError& error) {
-    const std::string unknown = error.get_exit_code() == 0 ? "" : UnknownCommand(app);
+    std::string unknown = error.get_exit_code() == 0 ? "" : UnknownCommand(app);
+    const bool extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    if (unknown.empty() && extras) unknown = UnknownOption(app);
+    if (unknown.empty() && WantsCommand(app, error)) {
+      session.err() << app.help() << (&Deepest(app) == &app ? kFirstSteps : "");
+      return static_cast<int>(ExitCode::kUsage);
+    }
     if (!unknown.empty()) {
       session.err() << "berth: " << unknown << "\n";
       return static_cast<int>(ExitCode::kUsage);
     }
-    const bool asked_for_help = app.exit(error, session.out(), session.err()) == 0;
-    return static_cast<int>(asked_for_help ? ExitCode::kOk : ExitCode::kUsage);
+    if (error.get_exit_code() != 0) {
+      session.err() << "berth: " << MessageOf(error) << "\nberth: see " << HelpOf(app) << "\n";
+      return static_cast<int>(ExitCode::kUsage);
+    }
+    app.exit(error, session.out(), session.err());  // prints the help, or the version
+    const bool overview = dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr;
+    if (overview && &Deepest(app) == &app) session.out() << kFirstSteps;
+    return static_cast<int>(ExitCode::kOk);
   }
   const std::string refusal =
       session.options.format_given ? FormatRefusal(CommandOf(app), session.options.format) : "";
@@ -163,6 +242,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
   AddJobCommands(app, session);
   AddExecCommand(*app.get_subcommand("job"), session, command);
   AddQueueCommands(app, session);
+  AddPriorityClassCommands(app, session);
   AddNodeCommands(app, session);
   AddHyperNodeCommands(app, session);
   AddClusterCommands(app, session);

@@ -26,6 +26,7 @@ using google::protobuf::util::MessageDifferencer;
 using JobStub = v1::JobService::StubInterface;
 using QueueStub = v1::QueueService::StubInterface;
 using HyperNodeStub = v1::HyperNodeService::StubInterface;
+using PriorityClassStub = v1::PriorityClassService::StubInterface;
 
 constexpr char kRootQueue[] = "root";
 using Manifests = std::vector<const Manifest*>;
@@ -133,6 +134,45 @@ absl::Status CreateOrUpdate(Session& session, const v1::Queue& queue) {
       same ? absl::OkStatus() : (*client)->Call(&QueueStub::UpdateQueue, update).status();
   if (status.ok()) Say(session, "queue", queue.name(), same ? "unchanged" : "updated");
   return status;
+}
+
+ExitCode FinishPriorityClass(Session& session, const absl::Status& status,
+                             const Manifest& manifest) {
+  return FinishLocated(session, status, [&](const Violation& violation) {
+    const absl::string_view field = absl::StripPrefix(violation.field, "priority_class.");
+    return LocateIn(manifest, field == "name" ? "name" : absl::StrCat("spec.", field),
+                    violation.description);
+  });
+}
+
+// Every field that the manifest leaves out gets its default.
+absl::Status CreateOrUpdate(Session& session, const v1::PriorityClass& wanted) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return client.status();
+  v1::GetPriorityClassRequest get;
+  get.set_name(wanted.name());
+  const absl::StatusOr<v1::PriorityClass> current =
+      (*client)->Call(&PriorityClassStub::GetPriorityClass, get);
+  if (absl::IsNotFound(current.status())) {
+    v1::CreatePriorityClassRequest create;
+    *create.mutable_priority_class() = wanted;
+    const absl::Status status = (*client)->CreatePriorityClass(create).status();
+    if (status.ok()) Say(session, "priority-class", wanted.name(), "created");
+    return status;
+  }
+  if (!current.ok()) return current.status();
+  v1::UpdatePriorityClassRequest update;
+  *update.mutable_priority_class() = wanted;
+  update.mutable_priority_class()->set_etag(current->etag());
+  for (const char* field : {"value", "preemption_policy", "global_default", "description"}) {
+    update.mutable_update_mask()->add_paths(field);
+  }
+  const absl::StatusOr<v1::PriorityClass> updated =
+      (*client)->Call(&PriorityClassStub::UpdatePriorityClass, update);
+  if (!updated.ok()) return updated.status();
+  const bool same = updated->etag() == current->etag();
+  Say(session, "priority-class", wanted.name(), same ? "unchanged" : "updated");
+  return absl::OkStatus();
 }
 
 using SpecsByName = std::map<std::string, v1::HyperNodeSpec>;
@@ -399,8 +439,12 @@ ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests
       jobs.push_back(&manifest);
       continue;
     }
-    const ExitCode code = FinishQueue(session, CreateOrUpdate(session, manifest.queue), manifest);
-    if (code != ExitCode::kOk) return code;  // later manifests may need this queue
+    const bool is_class = manifest.kind == Manifest::Kind::kPriorityClass;
+    const ExitCode code =
+        is_class ? FinishPriorityClass(session, CreateOrUpdate(session, manifest.priority_class),
+                                       manifest)
+                 : FinishQueue(session, CreateOrUpdate(session, manifest.queue), manifest);
+    if (code != ExitCode::kOk) return code;  // later manifests may need this
   }
   return InChunks(jobs, [&](const Manifests& chunk) { return ApplyJobs(session, chunk); });
 }

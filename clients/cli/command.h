@@ -20,6 +20,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
 // The nouns.
 void AddJobCommands(CLI::App& app, Session& session);
 void AddQueueCommands(CLI::App& app, Session& session);
+void AddPriorityClassCommands(CLI::App& app, Session& session);
 void AddNodeCommands(CLI::App& app, Session& session);
 void AddMemberCommands(CLI::App& cluster, Session& session);  // servers of the cluster
 void AddJoinTokenCommands(CLI::App& node, Session& session);  // node token

@@ -74,6 +74,7 @@ std::string NounOfValue(const CLI::App& place, const CLI::Option& option) {
   if (names.count("after") > 0) return "job";
   if (names.count("node") > 0) return "node";
   if (names.count("child") > 0) return "hypernode";
+  if (names.count("priority-class") > 0) return "priority-class";
   return "";
 }
 

@@ -69,6 +69,11 @@ std::vector<std::string> NamesOf(Session& session, const std::string& noun,
   } else if (noun == "queue") {
     finder.Find(&v1::QueueService::StubInterface::ListQueues, v1::ListQueuesRequest(),
                 [](const v1::ListQueuesResponse& page) { return page.queues(); });
+  } else if (noun == "priority-class") {
+    finder.Find(&v1::PriorityClassService::StubInterface::ListPriorityClasses,
+                v1::ListPriorityClassesRequest(), [](const v1::ListPriorityClassesResponse& page) {
+                  return page.priority_classes();
+                });
   } else if (noun == "node") {
     finder.Find(&v1::NodeService::StubInterface::ListNodes, v1::ListNodesRequest(),
                 [](const v1::ListNodesResponse& page) { return page.nodes(); });

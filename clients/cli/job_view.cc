@@ -68,6 +68,7 @@ Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
                {"STATE"},
                {"TASKS", Column::kRight},
                {"PRIORITY", Column::kRight | Column::kWide},
+               {"CLASS", Column::kWide},
                {"AGE", Column::kRight},
                {"RAN", Column::kRight},
                {"UID", Column::kRight | Column::kWide},
@@ -85,6 +86,7 @@ Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
                   JobStateWord(status.state()),
                   {RunningOrSucceeded(job)},
                   {absl::StrCat(job.spec().priority())},
+                  {job.spec().priority_class().empty() ? "-" : job.spec().priority_class()},
                   {HumanAge(status.has_submit_time(), status.submit_time(), now)},
                   {RunTime(status, now)},
                   {absl::StrCat(job.uid())},
@@ -349,7 +351,9 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   page.Add("State", Paint(JobStateWord(job.status().state()), session.colors()));
   page.Add("Message", job.status().message());
   page.Add("Cancelled", job.status().cancel_reason());
-  page.Add("Priority", absl::StrCat(spec.priority()));
+  const std::string& of_class = spec.priority_class();
+  page.Add("Priority", absl::StrCat(spec.priority(), of_class.empty() ? "" : " (class ", of_class,
+                                    of_class.empty() ? "" : ")"));
   page.Add("Starts", absl::StrCat(job.status().start_count()));
   if (job.status().epoch() > job.status().start_count()) {  // members were replaced or added
     page.Add("Epoch", absl::StrCat(job.status().epoch()));

@@ -92,6 +92,16 @@ void ReadBerthHyperNode(const YamlNode& document, const ManifestOptions&, YamlEr
   if (!tree->is_scalar()) errors->Add(tree->position, "treeKind: expected a single value");
 }
 
+void ReadBerthPriorityClass(const YamlNode& document, const ManifestOptions&, YamlErrors* errors,
+                            YamlErrors*, Manifest* manifest) {
+  manifest->kind = Manifest::Kind::kPriorityClass;
+  v1::PriorityClass& one = manifest->priority_class;
+  std::string name;
+  ReadFlat(document, errors, &name, &one, &manifest->positions);
+  one.set_name(name);
+  if (name.empty()) errors->Add(document.position, "a priority class needs a name");
+}
+
 struct KindOfManifest {
   const char* api_version;
   const char* kind;
@@ -102,6 +112,7 @@ constexpr KindOfManifest kKinds[] = {
     {"berth/v1", "Schedule", ReadBerthSchedule},
     {"berth/v1", "Queue", ReadBerthQueue},
     {"berth/v1", "HyperNode", ReadBerthHyperNode},
+    {"berth/v1", "PriorityClass", ReadBerthPriorityClass},
     {"batch.volcano.sh/v1alpha1", "Job", ReadVolcanoJob},
     {"scheduling.volcano.sh/v1beta1", "Queue", ReadVolcanoQueue},
     {"topology.volcano.sh/v1alpha1", "HyperNode", ReadVolcanoHyperNode},
@@ -253,6 +264,14 @@ std::string WriteManifest(const v1::Job& job) {
   return Write(job.spec().has_schedule() ? "Schedule" : "Job", job);
 }
 std::string WriteManifest(const v1::Queue& queue) { return Write("Queue", queue); }
+std::string WriteManifest(const v1::PriorityClass& priority_class) {
+  v1::PriorityClass fields = priority_class;
+  fields.clear_name();
+  fields.clear_etag();
+  const std::string text = WriteYaml(fields);
+  return absl::StrCat("apiVersion: berth/v1\nkind: PriorityClass\n",
+                      WriteKey("name", priority_class.name()), text == "{}\n" ? "" : text);
+}
 std::string WriteManifest(const v1::HyperNode& hyper_node) {
   v1::HyperNode flat = hyper_node;
   flat.mutable_spec()->clear_kind();

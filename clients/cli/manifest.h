@@ -1,5 +1,5 @@
-// Manifests: YAML documents that describe jobs, queues and HyperNodes, Berth's own or Volcano's
-// (docs/users/jobs.md).
+// Manifests: YAML documents that describe jobs, queues, priority classes and HyperNodes, Berth's
+// own or Volcano's (docs/users/jobs.md).
 //
 // A manifest records the position of each field, so that errors of the server are reported with
 // FILE:LINE:COLUMN.
@@ -15,17 +15,19 @@
 #include "absl/strings/string_view.h"
 #include "berth/v1/hypernode.pb.h"
 #include "berth/v1/job.pb.h"
+#include "berth/v1/priority_class.pb.h"
 #include "berth/v1/queue.pb.h"
 #include "support/yaml_proto.h"
 
 namespace berth {
 
 struct Manifest {
-  enum class Kind { kJob, kQueue, kHyperNode };
+  enum class Kind { kJob, kQueue, kHyperNode, kPriorityClass };
   Kind kind = Kind::kJob;
-  v1::Job job;               // of kind kJob
-  v1::Queue queue;           // of kind kQueue
-  v1::HyperNode hyper_node;  // of kind kHyperNode
+  v1::Job job;                       // of kind kJob
+  v1::Queue queue;                   // of kind kQueue
+  v1::HyperNode hyper_node;          // of kind kHyperNode
+  v1::PriorityClass priority_class;  // of kind kPriorityClass
   std::string file;
   YamlPosition position;    // of the document
   YamlPositions positions;  // of fields, by path: "name", "spec.groups[1].replicas"
@@ -35,6 +37,7 @@ struct Manifest {
 
   const std::string& name() const {
     if (kind == Kind::kHyperNode) return hyper_node.name();
+    if (kind == Kind::kPriorityClass) return priority_class.name();
     return kind == Kind::kJob ? job.name() : queue.name();
   }
   // "FILE:LINE:COLUMN" of the field, or of the nearest enclosing field in the file.
@@ -63,6 +66,7 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
 std::string WriteManifest(const v1::Job& job);
 std::string WriteManifest(const v1::Queue& queue);
 std::string WriteManifest(const v1::HyperNode& hyper_node);
+std::string WriteManifest(const v1::PriorityClass& priority_class);
 
 }  // namespace berth
 

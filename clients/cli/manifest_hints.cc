@@ -56,7 +56,7 @@ constexpr Habit kJobHabits[] = {
     {"retries", "write maxRetries: $0"},
     {"restarts", "write maxRetries: $0"},
     {"restartPolicy", "write maxRetries: 3, or omit it for no retries"},
-    {"priorityClassName", "Berth has no classes: write priority: and a number"},
+    {"priorityClassName", "write priorityClass: $0"},
     {"schedulerName", "leave it out"},
     {"begin", "write startAfter: 2026-12-01T10:00:00Z"},
     {"startTime", "write startAfter: 2026-12-01T10:00:00Z"},

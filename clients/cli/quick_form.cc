@@ -10,6 +10,7 @@
 #include "clients/cli/array_range.h"
 #include "clients/cli/begin_time.h"
 #include "clients/cli/command.h"
+#include "clients/cli/quick_values.h"
 #include "clients/cli/resource_names.h"
 #include "support/number_check.h"
 #include "support/quantity.h"
@@ -25,16 +26,18 @@ const std::map<std::string, std::string>& OptionsByField() {
       {"name", "--name"},
       {"spec.queue", "--queue"},
       {"spec.priority", "--priority"},
+      {"spec.priority_class", "--priority-class"},
       {"spec.preemptible", "--preemptible"},
       {"spec.walltime", "--walltime"},
       {"spec.start_after", "--begin"},
       {"spec.max_retries", "--retries"},
       {"spec.labels", "--label"},
-      {"spec.labels[\"berth.array\"]", "--array"},
+      {"spec.array", "--array"},
       {"spec.dependencies", "--after"},
       {"spec.suspended", "--hold"},
       {"spec.run_as", "--run-as"},
       {"spec.topology", "--topology"},
+      {"spec.strategy", "--strategy"},
       {"spec.groups[0].name", "--group"},
       {"spec.groups[0].replicas", "--replicas"},
       {"spec.groups[0].min_available", "--min-available"},
@@ -47,6 +50,7 @@ const std::map<std::string, std::string>& OptionsByField() {
       {"spec.groups[0].resources.memory_bytes", "--memory"},
       {"spec.groups[0].resources.scratch_bytes", "--scratch"},
       {"spec.groups[0].resources.devices", "--device"},
+      {"spec.groups[0].volumes", "--volume"},
   };
   return options;
 }
@@ -144,23 +148,35 @@ void SetMaps(const QuickForm& form, v1::JobSpec* spec) {
   }
 }
 
-// "hard:rack" or "soft:2".
-absl::Status SetTopology(const std::string& text, v1::TopologyConstraint* topology) {
-  const size_t colon = text.find(':');
-  const std::string mode = text.substr(0, colon);
-  const std::string tier = colon == std::string::npos ? "" : text.substr(colon + 1);
-  if ((mode != "hard" && mode != "soft") || tier.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected MODE:TIER, such as hard:rack (waits for it) or soft:2, got \"", text, "\""));
-  }
-  topology->set_mode(mode == "hard" ? v1::TopologyConstraint::HARD : v1::TopologyConstraint::SOFT);
-  int32_t number = 0;
-  if (absl::SimpleAtoi(tier, &number)) {
-    topology->set_highest_tier(number);
-  } else {
-    topology->set_highest_tier_name(tier);
-  }
+// Reads a value that has a parser of its own; "" is no value.
+template <class Value, class Set>
+absl::Status TakeParsed(const char* option, const std::string& text,
+                        absl::StatusOr<Value> (*parse)(absl::string_view), const Set& set) {
+  if (text.empty()) return absl::OkStatus();
+  absl::StatusOr<Value> value = parse(text);
+  if (!value.ok()) return OptionError(option, value.status());
+  set(*std::move(value));
   return absl::OkStatus();
+}
+
+absl::Status SetParsed(const QuickForm& form, Manifest* manifest) {
+  v1::JobSpec& spec = *manifest->job.mutable_spec();
+  v1::TaskGroup& group = *spec.mutable_groups(0);
+  absl::Status status = TakeParsed(
+      "--topology", form.topology, ParseTopology,
+      [&](v1::TopologyConstraint value) { *spec.mutable_topology() = std::move(value); });
+  status.Update(TakeParsed("--array", form.array, ParseArray,
+                           [&](v1::Array value) { *spec.mutable_array() = std::move(value); }));
+  const auto add = [&](v1::Volume value) { *group.add_volumes() = std::move(value); };
+  for (const std::string& text : form.volumes) {
+    status.Update(TakeParsed("--volume", text, ParseVolume, add));
+  }
+  for (const std::string& text : form.tmpfs) {
+    manifest->options[absl::StrCat("spec.groups[0].volumes[", group.volumes_size(), "]")] =
+        "--tmpfs";
+    status.Update(TakeParsed("--tmpfs", text, ParseTmpfs, add));
+  }
+  return status;
 }
 
 absl::Status SetBegin(const std::string& text, absl::Time now, absl::TimeZone zone,
@@ -188,34 +204,12 @@ absl::StatusOr<Manifest> QuickJob(const QuickForm& form, const Strings& command,
     spec.mutable_walltime()->set_seconds(ParseDuration(form.walltime)->seconds);
     spec.mutable_walltime()->set_nanos(ParseDuration(form.walltime)->nanos);
   }
-  if (!form.topology.empty()) {
-    const absl::Status status = SetTopology(form.topology, spec.mutable_topology());
-    if (!status.ok()) return OptionError("--topology", status);
-  }
+  if (absl::Status status = SetParsed(form, &manifest); !status.ok()) return status;
   if (!form.begin.empty()) {
     const absl::Status status = SetBegin(form.begin, now, zone, spec.mutable_start_after());
     if (!status.ok()) return OptionError("--begin", status);
   }
   return manifest;
-}
-
-absl::StatusOr<std::vector<Manifest>> ArrayOf(const Manifest& one, const std::string& text) {
-  const absl::StatusOr<std::vector<int32_t>> indexes = ParseArrayRange(text);
-  if (!indexes.ok()) return OptionError("--array", indexes.status());
-  const std::string name = one.job.name();
-  if (name.empty()) return absl::InvalidArgumentError("--array: give the array a name with --name");
-  std::vector<Manifest> manifests;
-  for (const int32_t index : *indexes) {
-    Manifest& manifest = manifests.emplace_back(one);
-    manifest.job.set_name(absl::StrCat(name, "-", index));
-    v1::JobSpec& spec = *manifest.job.mutable_spec();
-    (*spec.mutable_labels())["berth.array"] = name;
-    v1::TaskGroup* group = spec.mutable_groups(0);
-    AddVariable("BERTH_ARRAY_JOB", name, group);
-    AddVariable("BERTH_ARRAY_INDEX", absl::StrCat(index), group);
-    AddVariable("BERTH_ARRAY_COUNT", absl::StrCat(indexes->size()), group);
-  }
-  return manifests;
 }
 
 // Adds options of the quick form. Each of them marks the command line as quick form.
@@ -291,13 +285,37 @@ void AddResourceOptions(QuickOptions& add, QuickForm* a) {
       ->check(IsQuantity<ParseBytes>("BYTES"));
 }
 
-// Nodes, image, user, start time and array.
+const std::map<std::string, v1::Strategy>& Strategies() {
+  static const auto& strategies = *new std::map<std::string, v1::Strategy>{
+      {"binpack", v1::BINPACK}, {"spread", v1::SPREAD}, {"colocate", v1::COLOCATE}};
+  return strategies;
+}
+
+Strings StrategyNames(const std::map<std::string, v1::Strategy>& map) {
+  Strings keys;
+  for (const auto& entry : map) keys.push_back(entry.first);
+  return keys;
+}
+
+// Nodes, image, volumes, user, start time and array.
 void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
   add.List("--node-selector", "only on nodes with this label; may be repeated", &a->node_labels)
       ->check(kIsKeyValue);
-  add.Text("--topology", "MODE:TIER: all tasks in one HyperNode, such as hard:rack or soft:2",
+  add.Text("--topology",
+           "all tasks in one HyperNode of this tier, by name or number, such as rack or 2; "
+           "soft:rack prefers one, and does not wait for it",
            [a](const std::string& v) { a->topology = v; });
-  add.Text("--image", "image in the image stores of the nodes",
+  add.Text("--strategy", "which nodes: binpack, spread or colocate",
+           [a](const std::string& v) { a->job.mutable_spec()->set_strategy(Strategies().at(v)); })
+      ->check(CLI::IsMember(StrategyNames(Strategies())));
+  add.List("--volume,-v",
+           "HOST:PATH[:ro]: a directory or file of the node, at a path of the task's; may be "
+           "repeated",
+           &a->volumes);
+  add.List("--tmpfs",
+           "PATH[:SIZE]: an empty directory in memory, such as /tmp:16Gi; may be repeated",
+           &a->tmpfs);
+  add.Text("--image", "container image, such as registry.example/team/torch:2.3",
            [a](const std::string& v) { a->group.set_image(v); });
   add.Text("--run-as", "user on the nodes, if the server permits it",
            [a](const std::string& v) { a->job.mutable_spec()->set_run_as(v); });
@@ -306,8 +324,8 @@ void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
   add.Text("--begin", "earliest start: +10m, now+1hour, 16:00, tomorrow, 2026-12-01T10:00",
            [a](const std::string& v) { a->begin = v; });
   add.Text("--array",
-           "a job NAME-INDEX for each index, such as 0-9 or 1,3,5, with BERTH_ARRAY_INDEX in its "
-           "environment and the label berth.array=NAME",
+           "a job NAME.INDEX for each index, such as 0-9 or 1,3,5, with BERTH_ARRAY_INDEX in its "
+           "environment; 0-99%10: at most 10 of them at a time",
            [a](const std::string& v) { a->array = v; });
 }
 
@@ -339,6 +357,9 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
       ->check(kIsDuration);
   add.Number("--priority,-p", "higher goes first",
              [a](int32_t v) { a->job.mutable_spec()->set_priority(v); });
+  add.Text("--priority-class", "priority by name, instead of --priority",
+           [a](const std::string& v) { a->job.mutable_spec()->set_priority_class(v); })
+      ->transform(NameOf("priority-class"));
   add.Number("--retries", "restarts after failures",
              [a](int32_t v) { a->job.mutable_spec()->set_max_retries(v); })
       ->check(WholeNumber(0));
@@ -351,7 +372,6 @@ absl::StatusOr<std::vector<Manifest>> QuickJobs(const QuickForm& form, const Str
                                                 absl::Time now, absl::TimeZone zone) {
   absl::StatusOr<Manifest> job = QuickJob(form, command, now, zone);
   if (!job.ok()) return job.status();
-  if (!form.array.empty()) return ArrayOf(*job, form.array);
   return std::vector<Manifest>{*std::move(job)};
 }
 

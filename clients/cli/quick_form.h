@@ -1,4 +1,5 @@
-// The quick form of submit: a job, or an array of jobs, from options and a command.
+// The quick form of submit: a job from options and a command. Other commands that make a job take
+// the same options: AddQuickOptions, then QuickJobs.
 #ifndef BERTH_CLIENTS_CLI_QUICK_FORM_H_
 #define BERTH_CLIENTS_CLI_QUICK_FORM_H_
 
@@ -27,6 +28,8 @@ struct QuickForm {
   std::string topology;
   std::string array;
   std::vector<std::string> devices;
+  std::vector<std::string> volumes;
+  std::vector<std::string> tmpfs;
   std::vector<std::string> env;
   std::vector<std::string> labels;
   std::vector<std::string> node_labels;
@@ -37,8 +40,8 @@ struct QuickForm {
 // Parsing the command line fills `form`, which lives as long as `submit`.
 void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form);
 
-// The job that the options and the command describe, or the jobs of an array. Their manifests
-// record which option set each field. INVALID_ARGUMENT names the wrong option.
+// The job that the options and the command describe. Its manifest records which option set each
+// field. INVALID_ARGUMENT names the wrong option.
 absl::StatusOr<std::vector<Manifest>> QuickJobs(const QuickForm& form,
                                                 const std::vector<std::string>& command,
                                                 absl::Time now, absl::TimeZone zone);

@@ -15,11 +15,13 @@ struct Type {
 };
 
 const std::vector<Type>& Types() {
-  static const auto* types =
-      new std::vector<Type>{{"job", {"job", "jobs", "j"}},
-                            {"queue", {"queue", "queues", "q"}},
-                            {"node", {"node", "nodes", "n"}},
-                            {"hypernode", {"hypernode", "hypernodes", "hn"}}};
+  static const auto* types = new std::vector<Type>{
+      {"job", {"job", "jobs", "j"}},
+      {"queue", {"queue", "queues", "q"}},
+      {"node", {"node", "nodes", "n"}},
+      {"hypernode", {"hypernode", "hypernodes", "hn"}},
+      {"priority-class",
+       {"priority-class", "priority-classes", "priorityclass", "priorityclasses", "pc"}}};
   return *types;
 }
 

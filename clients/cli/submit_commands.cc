@@ -41,6 +41,16 @@ ExitCode WaitForAll(Session& session, const SubmitArguments& arguments, const St
   return code;
 }
 
+// "--array 1000" is an index, and not a number of jobs.
+void WarnAboutOneIndex(Session& session, const std::vector<Manifest>& jobs) {
+  for (const Manifest& manifest : jobs) {
+    int32_t index = 0;
+    if (!absl::SimpleAtoi(manifest.job.spec().array().indexes(), &index) || index < 1) continue;
+    session.Warn(absl::StrCat("--array ", index, " is the one index ", index, ", as in Slurm; for ",
+                              index, " jobs, write --array 0-", index - 1));
+  }
+}
+
 ExitCode SubmitFiles(Session& session, const SubmitArguments& arguments, const Strings& command) {
   const bool has_files = !arguments.files.empty();
   if (!has_files && !arguments.values.empty())
@@ -63,6 +73,7 @@ ExitCode SubmitFiles(Session& session, const SubmitArguments& arguments, const S
     auto jobs = QuickJobs(*arguments.quick, command, session.Now(), session.io().time_zone);
     if (!jobs.ok()) return Usage(session, std::string(jobs.status().message()));
     manifests = *std::move(jobs);
+    WarnAboutOneIndex(session, manifests);
   }
   SubmitOptions options = arguments.options;
   options.print_manifests = !has_files && session.options.format == Format::kYaml;
@@ -109,7 +120,8 @@ void AddApply(CLI::App& app, Session& session) {
   auto ignored = std::make_shared<Strings>();
   CLI::App* apply =
       AddCommand(app, session, "apply",
-                 "create or update HyperNodes, queues and jobs from manifests", [=](Session& s) {
+                 "create or update HyperNodes, queues, priority classes and jobs from manifests",
+                 [=](Session& s) {
                    ManifestOptions options;
                    options.ignored.insert(ignored->begin(), ignored->end());
                    const auto manifests = ReadManifestFiles(s, *files, options);

@@ -186,9 +186,8 @@ class JobConverter {
     if (name.empty()) return;
     int32_t priority = 0;
     if (!absl::SimpleAtoi(name, &priority)) {
-      return Error(
-          "spec.priority_class_name",
-          absl::StrCat("Berth has no priority classes: write a number instead of \"", name, "\""));
+      spec_.set_priority_class(name);
+      return Place("spec.priority_class", "spec.priority_class_name");
     }
     spec_.set_priority(priority);
     Place("spec.priority", "spec.priority_class_name");

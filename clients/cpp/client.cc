@@ -88,12 +88,16 @@ Client::Server& Client::Current() {
   Server& server = servers_[choice_.current()];
   if (server.channel != nullptr) return server;
   server.channel = MakeChannel(server.address, credentials_, several(), options_.connect_timeout);
-  server.stubs = {
-      v1::JobService::NewStub(server.channel),       v1::QueueService::NewStub(server.channel),
-      v1::NodeService::NewStub(server.channel),      v1::ClusterService::NewStub(server.channel),
-      v1::WatchService::NewStub(server.channel),     v1::ExplainService::NewStub(server.channel),
-      v1::HyperNodeService::NewStub(server.channel), v1::AccessService::NewStub(server.channel),
-      v1::AuditService::NewStub(server.channel)};
+  server.stubs = {v1::JobService::NewStub(server.channel),
+                  v1::QueueService::NewStub(server.channel),
+                  v1::NodeService::NewStub(server.channel),
+                  v1::ClusterService::NewStub(server.channel),
+                  v1::WatchService::NewStub(server.channel),
+                  v1::ExplainService::NewStub(server.channel),
+                  v1::HyperNodeService::NewStub(server.channel),
+                  v1::AccessService::NewStub(server.channel),
+                  v1::AuditService::NewStub(server.channel),
+                  v1::PriorityClassService::NewStub(server.channel)};
   return server;
 }
 
@@ -231,6 +235,12 @@ absl::StatusOr<v1::Queue> Client::CreateQueue(v1::CreateQueueRequest request) {
   return Call(&v1::QueueService::StubInterface::CreateQueue, request);
 }
 
+absl::StatusOr<v1::PriorityClass> Client::CreatePriorityClass(
+    v1::CreatePriorityClassRequest request) {
+  if (request.request_id().empty()) request.set_request_id(NewRequestId());
+  return Call(&v1::PriorityClassService::StubInterface::CreatePriorityClass, request);
+}
+
 absl::StatusOr<v1::HyperNode> Client::CreateHyperNode(v1::CreateHyperNodeRequest request) {
   if (request.request_id().empty()) request.set_request_id(NewRequestId());
   return Call(&v1::HyperNodeService::StubInterface::CreateHyperNode, request);
@@ -274,6 +284,12 @@ absl::Status Client::DeleteQueue(const std::string& name, const std::string& eta
   request.set_name(name);
   request.set_etag(etag);
   return Delete(&v1::QueueService::StubInterface::DeleteQueue, request);
+}
+
+absl::Status Client::DeletePriorityClass(const std::string& name) {
+  v1::DeletePriorityClassRequest request;
+  request.set_name(name);
+  return Delete(&v1::PriorityClassService::StubInterface::DeletePriorityClass, request);
 }
 
 absl::Status Client::DeleteNode(const std::string& name) {

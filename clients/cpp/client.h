@@ -39,6 +39,7 @@
 #include "berth/v1/hypernode.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
+#include "berth/v1/priority_class.grpc.pb.h"
 #include "berth/v1/queue.grpc.pb.h"
 #include "berth/v1/watch.grpc.pb.h"
 #include "clients/cpp/retry.h"
@@ -135,11 +136,13 @@ class Client {
   // Submits jobs; generates a request_id if the request has none.
   absl::StatusOr<v1::SubmitJobsResponse> Submit(v1::SubmitJobsRequest request);
   absl::StatusOr<v1::Queue> CreateQueue(v1::CreateQueueRequest request);
+  absl::StatusOr<v1::PriorityClass> CreatePriorityClass(v1::CreatePriorityClassRequest request);
   absl::StatusOr<v1::HyperNode> CreateHyperNode(v1::CreateHyperNodeRequest request);
   absl::StatusOr<v1::ApplyHyperNodesResponse> ApplyHyperNodes(v1::ApplyHyperNodesRequest request);
   // Also OK if an earlier attempt may have deleted it.
   absl::Status DeleteJob(const std::string& name);
   absl::Status DeleteQueue(const std::string& name, const std::string& etag = "");
+  absl::Status DeletePriorityClass(const std::string& name);
   absl::Status DeleteNode(const std::string& name);
   absl::Status DeleteHyperNode(const std::string& name);
 
@@ -192,7 +195,8 @@ class Client {
                            std::unique_ptr<v1::ExplainService::StubInterface>,
                            std::unique_ptr<v1::HyperNodeService::StubInterface>,
                            std::unique_ptr<v1::AccessService::StubInterface>,
-                           std::unique_ptr<v1::AuditService::StubInterface>>;
+                           std::unique_ptr<v1::AuditService::StubInterface>,
+                           std::unique_ptr<v1::PriorityClassService::StubInterface>>;
   struct Server {
     std::string address;
     std::shared_ptr<grpc::Channel> channel;  // null: not tried yet, or lost

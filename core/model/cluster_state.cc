@@ -142,7 +142,7 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
-  static_assert(kFields<JobSpec> == 38, "return the new field");
+  static_assert(kFields<JobSpec> == 39, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;
@@ -165,6 +165,7 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.affinity.assign(job.affinity.begin(), job.affinity.end());
   spec.user = job.user;
   spec.owner = job.owner;
+  spec.priority_class = job.priority_class;
   spec.checkpoint_interval = job.checkpoint_interval;
   spec.walltime_notice = job.walltime_notice;
   spec.watchdog = job.watchdog;

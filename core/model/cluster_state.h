@@ -48,6 +48,7 @@ struct Dirty {
   std::vector<RunId> runs;      // kept = write, else delete
   bool request_mix = false;
   bool access = false;  // the access rules
+  bool priority_classes = false;
   bool operator==(const Dirty&) const = default;
   bool empty() const { return *this == Dirty{}; }
 };
@@ -95,6 +96,9 @@ class ClusterState {
   // Facts: who may do what. Planning does not read them. The version increases with each change.
   const AccessRules& access() const { return access_; }
   uint64_t access_version() const { return access_version_; }
+
+  // Facts: priorities by name. Planning does not read them.
+  const PriorityClasses& priority_classes() const { return priority_classes_; }
 
   // Facts: the finished runs on which predictions rest (JobRunRecorded).
   const RunHistory& run_history() const { return run_history_; }
@@ -211,6 +215,7 @@ class ClusterState {
   uint64_t request_mix_version_ = 0;
   AccessRules access_;
   uint64_t access_version_ = 0;
+  PriorityClasses priority_classes_;
   RunHistory run_history_;
 
   Interner interner_;

@@ -455,6 +455,14 @@ absl::Status CheckAccess(const ClusterState& state) {
   return again == state.access() ? absl::OkStatus() : Differs("access rules");
 }
 
+absl::Status CheckPriorityClasses(const ClusterState& state) {
+  const PriorityClassChange classes = state.priority_classes().AsChange();
+  PriorityClasses again;
+  if (!again.Check(classes).ok()) return Differs("priority classes");
+  again.Apply(classes);
+  return again == state.priority_classes() ? absl::OkStatus() : Differs("priority classes");
+}
+
 absl::Status CheckShapes(const ClusterState& state, const Sums& sums) {
   if (state.interner().shapes().size() != sums.shapes.size()) return Differs("shapes in use");
   return absl::OkStatus();
@@ -513,6 +521,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   status.Update(CheckTopology(state));
   status.Update(CheckRuns(state));
   status.Update(CheckAccess(state));
+  status.Update(CheckPriorityClasses(state));
   return status;
 }
 

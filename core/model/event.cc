@@ -51,5 +51,6 @@ template EventBody::EventBody(TaskReady);
 template EventBody::EventBody(CheckpointRecorded);
 template EventBody::EventBody(TaskHung);
 template EventBody::EventBody(AccessChanged);
+template EventBody::EventBody(PriorityClassesChanged);
 
 }  // namespace berth

@@ -20,6 +20,7 @@
 #include "core/model/ids.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
+#include "core/model/priority_classes.h"
 #include "core/model/queue.h"
 #include "core/sharing/request_mix.h"
 
@@ -268,6 +269,11 @@ struct AccessChanged {
   AccessChange change;
 };
 
+// One change of the priority classes (core/model/priority_classes.h).
+struct PriorityClassesChanged {
+  PriorityClassChange change;
+};
+
 using AnyFact =
     std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
                  NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
@@ -275,7 +281,7 @@ using AnyFact =
                  TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
                  TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
                  NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded, TaskReady,
-                 CheckpointRecorded, TaskHung, AccessChanged>;
+                 CheckpointRecorded, TaskHung, AccessChanged, PriorityClassesChanged>;
 
 // One of the facts. Copying, moving and destroying them is compiled once, in event.cc: otherwise it
 // would make up a third of the object code of every file that handles events.

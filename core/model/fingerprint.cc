@@ -106,8 +106,9 @@ void AddHyperNode(Hasher& h, const HyperNode& domain) {
 }
 
 void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
-  static_assert(kFields<Job> == 55);
+  static_assert(kFields<Job> == 56);
   h.Add(job.id).Add(job.name).Add(job.queue).Add(job.priority).Add(job.labels).Add(job.user);
+  h.Add(job.priority_class);
   h.Add(job.owner);
   h.Add(job.min_available).Add(job.max_retries).Add(job.on_node_loss);
   h.Add(job.preemptible).Add(job.preempts).Add(job.strategy).Add(job.device_strategy);
@@ -143,7 +144,7 @@ uint64_t Fingerprint(const ClusterState& state) {
   state.nodes().ForEach([&](NodeId, const Node& node) { AddNode(h, node); });
   state.jobs().ForEach([&](JobId, const Job& job) { AddJob(h, state, job); });
   state.run_history().ForEach([&](RunId id, const FinishedRun& run) { h.Add(id).Add(run); });
-  h.Add(state.access().AsChange());
+  h.Add(state.access().AsChange()).Add(state.priority_classes().AsChange());
   h.Add(state.request_mix()).Add(state.usage_charged()).Add(state.capacity());
   h.Add(state.reservations());
   h.Add(state.planned_ends().size()).Add(state.nominated_jobs().size());

@@ -272,6 +272,7 @@ struct JobSpec {
   std::vector<AffinityTerm> affinity;
   std::string user;   // the user it is accounted to; may be empty
   std::string owner;  // the user who submitted it, as the connection proved; may be empty
+  std::string priority_class;  // that it was submitted with, and whose values it has; may be empty
   // Work lost on eviction: since the last checkpoint. Infinite = it never checkpoints.
   Duration checkpoint_interval = absl::InfiniteDuration();
   // The checkpoint signal is sent this long before the walltime is used up; 0 = it is not.
@@ -498,7 +499,7 @@ struct Job {
   JobStatus status;
 
   std::string name;
-  std::string user, owner;
+  std::string user, owner, priority_class;
   int32_t max_retries = 0;
   Duration retry_backoff, prepare_timeout, kill_grace, ttl_after_finished;
   Duration checkpoint_interval, walltime_notice, watchdog, dump_wait;

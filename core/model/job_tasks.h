@@ -37,7 +37,7 @@ class JobTasks {
   JobTasks(JobTasks&&) = default;
   JobTasks& operator=(JobTasks&&) = default;
 
-  // All in their initial state. `size` >= 1.
+  // All in their initial state.
   void Reset(size_t size);
 
   size_t size() const { return blocks_ == nullptr ? 1 : blocks_->size; }

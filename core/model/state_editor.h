@@ -110,6 +110,7 @@ class StateEditor {
   void SetUsageCharged(Time when);
   void SetRequestMix(RequestMix mix);
   void ChangeAccess(const AccessChange& change);  // AccessRules::Check has accepted it
+  void ChangePriorityClasses(const PriorityClassChange& change);  // likewise
   // RunHistory::Add.
   void AddRun(RunId id, FinishedRun run);
   void EraseQueue(QueueId id);  // no jobs, no children
@@ -216,6 +217,7 @@ class StateEditor {
   absl::Status LoadRequestMix(RequestMix mix);
   // After the queues. The change that makes the rules out of none.
   absl::Status LoadAccess(const AccessChange& rules);
+  absl::Status LoadPriorityClasses(const PriorityClassChange& classes);
   absl::Status LoadHyperNode(HyperNodeId id, HyperNodeSpec spec, uint64_t revision);
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
   // After its HyperNodes. Ascending.

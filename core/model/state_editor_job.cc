@@ -22,7 +22,7 @@ bool WaitsForDependencies(const GangStart& status) {
 
 // Except what AcquireTemplate shares between jobs: groups, policies, topology and affinity.
 void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
-  static_assert(kFields<JobSpec> == 38, "take the new field over");
+  static_assert(kFields<JobSpec> == 39, "take the new field over");
   job.id = id;
   job.name = spec.name;
   job.queue = spec.queue;
@@ -36,6 +36,7 @@ void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.device_strategy = spec.device_strategy;
   job.user = spec.user;
   job.owner = spec.owner;
+  job.priority_class = spec.priority_class;
   job.checkpoint_interval = spec.checkpoint_interval;
   job.walltime_notice = spec.walltime_notice;
   job.watchdog = spec.watchdog;

@@ -181,6 +181,11 @@ void StateEditor::ChangeAccess(const AccessChange& change) {
   if (facts()) state_.dirty_.access = true;
 }
 
+void StateEditor::ChangePriorityClasses(const PriorityClassChange& change) {
+  state_.priority_classes_.Apply(change);
+  if (facts()) state_.dirty_.priority_classes = true;
+}
+
 void StateEditor::AddRun(RunId id, FinishedRun run) {
   const std::vector<RunId> dropped = state_.run_history_.Add(id, std::move(run));
   if (!facts()) return;

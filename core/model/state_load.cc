@@ -125,6 +125,12 @@ absl::Status StateEditor::LoadAccess(const AccessChange& rules) {
   return absl::OkStatus();
 }
 
+absl::Status StateEditor::LoadPriorityClasses(const PriorityClassChange& classes) {
+  absl::Status status = PriorityClasses().Check(classes);
+  if (status.ok()) ChangePriorityClasses(classes);
+  return status;
+}
+
 absl::Status StateEditor::LoadQueueUsage(QueueId id, std::vector<NamedAmount> usage) {
   if (state_.queues_.Find(id) == nullptr)
     return Unknown("usage of queue", id.value, "no such queue");

@@ -1,10 +1,12 @@
 #include "core/topology/topology_verdict.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/topology/domain_bound.h"
 #include "core/topology/domain_placer.h"
 #include "core/topology/scope.h"
@@ -13,6 +15,8 @@ namespace berth {
 namespace {
 
 using Level = ScopeFit::Level;
+
+constexpr size_t kMaxShownTiers = 8;
 
 // Examines one scope: compares its needs with the counts on nodes as they are and as if empty.
 class Looker {
@@ -171,11 +175,26 @@ std::string TierName(Cycle& cycle, const ScopeFit& fit, int32_t tier) {
   return tree == nullptr ? absl::StrCat("tier ", tier) : tree->TierName(tier);
 }
 
+// "; its tiers are rack, spine": for a tier that was misspelled.
+std::string TiersThatExist(Cycle& cycle, const ScopeFit& fit) {
+  const TopologyTree* tree = TreesOf(cycle).Of(cycle.state(), fit.kind);
+  std::set<int32_t> tiers;
+  for (size_t d = 0; tree != nullptr && d < tree->domains().size(); ++d) {
+    const int32_t tier = tree->At(static_cast<DomainIndex>(d)).tier;
+    if (tier != kRootTier && tiers.size() < kMaxShownTiers) tiers.insert(tier);
+  }
+  if (tiers.empty()) return "";
+  return absl::StrCat("; its tiers are ",
+                      absl::StrJoin(tiers, ", ", [&](std::string* out, int32_t tier) {
+                        absl::StrAppend(out, tree->TierName(tier));
+                      }));
+}
+
 // Explains that no allowed domain could ever hold it.
 std::string WhyNever(Cycle& cycle, const Job& job, const ScopeFit& fit) {
   if (fit.domains == 0) {
     return absl::StrCat("no HyperNode of kind ", fit.kind, " is in the requested tiers, for ",
-                        WhatOf(job, fit));
+                        WhatOf(job, fit), TiersThatExist(cycle, fit));
   }
   std::string why =
       absl::StrCat("no ", TierName(cycle, fit, fit.highest_tier), ", even empty, holds ",

@@ -38,8 +38,8 @@ enums may be written in any case, with or without underscores: `RestartJob`, `re
 class KeyTables:
     """Sections for messages and enums. `prefix` goes before the names in headings, and so into the anchors."""
 
-    def __init__(self, known, prefix="", renamed=None):
-        self.known, self.prefix, self.renamed = known, prefix, renamed or {}
+    def __init__(self, known, prefix="", renamed=None, left_out=()):
+        self.known, self.prefix, self.renamed, self.left_out = known, prefix, renamed or {}, left_out
 
     def section(self, type_name, level=3):
         found = self.known.types[type_name]
@@ -48,7 +48,8 @@ class KeyTables:
         return markdown.join([heading, markdown.paragraphs(found.comment), body]).rstrip()
 
     def keys(self, message, before=()):
-        rows = [*before, *(self.row(message, field) for field in message.fields)]
+        rows = [*before, *(self.row(message, field) for field in message.fields
+                          if (message.full_name, field.name) not in self.left_out)]
         if message.full_name in DEVICE_KINDS:
             rows.append(DEVICE_KINDS[message.full_name])
         return markdown.table(TITLES, rows) if rows else "No keys."

@@ -32,6 +32,7 @@ class Loading {
     editor_.LoadUsageCharged(from_.usage_charged());
     status_.Update(editor_.LoadRequestMix(from_.request_mix()));
     status_.Update(editor_.LoadAccess(from_.access().AsChange()));
+    status_.Update(editor_.LoadPriorityClasses(from_.priority_classes().AsChange()));
     from_.run_history().ForEach(
         [&](RunId id, const FinishedRun& run) { status_.Update(editor_.LoadRun(id, run)); });
     for (NodeId id : Shuffled(from_.nodes(), numbers_)) {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/access/nearest_name.h"
 #include "server/access/task_caller.h"
-#include "server/validation/no_such.h"
 #include "server/validation/text.h"
 
 namespace berth {
@@ -159,7 +159,7 @@ absl::Status PermitOnQueue(const ClusterState& state, Rights& rights, Rpc rpc, c
 absl::Status PermitOnJob(const ClusterState& state, Rights& rights, Rpc rpc, const Job& job) {
   const RpcNeed need = NeedOf(rpc);
   if (rights.OnJob(state, need.verb, job)) return absl::OkStatus();
-  if (!rights.OnJob(state, Verb::kListJobs, job)) return NoSuchJob(job.name);
+  if (!rights.OnJob(state, Verb::kListJobs, job)) return NoSuchJob(state, rights, job.name);
   return Refuse(state, rights.caller(), need.verb, job.queue,
                 absl::StrCat(need.act, " job ", Quoted(job.name)));
 }

@@ -67,6 +67,17 @@ constexpr Row kRows[] = {
     {Rpc::kQueueServiceOpenQueue, {Verb::kManageQueue, Over::kQueue, "open"}},
     {Rpc::kQueueServiceCloseQueue, {Verb::kManageQueue, Over::kQueue, "close"}},
 
+    {Rpc::kPriorityClassServiceGetPriorityClass,
+     {Verb::kReadQueue, Over::kRows, "read priority classes"}},
+    {Rpc::kPriorityClassServiceListPriorityClasses,
+     {Verb::kReadQueue, Over::kRows, "list priority classes"}},
+    {Rpc::kPriorityClassServiceCreatePriorityClass,
+     {Verb::kOperateCluster, Over::kCluster, "create priority classes"}},
+    {Rpc::kPriorityClassServiceUpdatePriorityClass,
+     {Verb::kOperateCluster, Over::kCluster, "update priority classes"}},
+    {Rpc::kPriorityClassServiceDeletePriorityClass,
+     {Verb::kOperateCluster, Over::kCluster, "delete priority classes"}},
+
     {Rpc::kJobServiceSubmitJobs, {Verb::kSubmitJob, Over::kQueue, "submit jobs to"}},
     {Rpc::kExplainServicePlanJob, {Verb::kSubmitJob, Over::kQueue, "plan jobs in"}},
     {Rpc::kJobServiceGetJob, {Verb::kListJobs, Over::kJob, "read"}},
@@ -123,6 +134,8 @@ OnStandby OnStandbyOf(Rpc rpc) {
     case Rpc::kHyperNodeServiceListHyperNodes:
     case Rpc::kQueueServiceGetQueue:
     case Rpc::kQueueServiceListQueues:
+    case Rpc::kPriorityClassServiceGetPriorityClass:
+    case Rpc::kPriorityClassServiceListPriorityClasses:
     case Rpc::kJobServiceGetJob:
     case Rpc::kJobServiceListJobs:
     case Rpc::kJobServiceListTasks:

@@ -103,6 +103,7 @@ void ListGroup(const v1::TaskGroup& full, v1::TaskGroup* out) {
 void ListSpec(const v1::JobSpec& full, v1::JobSpec* out) {
   out->set_queue(full.queue());
   out->set_priority(full.priority());
+  out->set_priority_class(full.priority_class());
   if (full.has_preemptible()) out->set_preemptible(full.preemptible());
   if (full.has_walltime()) *out->mutable_walltime() = full.walltime();
   if (full.has_start_after()) *out->mutable_start_after() = full.start_after();

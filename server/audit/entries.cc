@@ -42,6 +42,21 @@ AuditWords JobWords(const EventSubject& subject) {
   }
 }
 
+// The class that the event is about: each call changes one.
+std::string ClassNameOf(const EventSubject& subject, bool* removed) {
+  store::v1::PriorityClassChange change;
+  if (!change.ParseFromArray(subject.body.data(), static_cast<int>(subject.body.size()))) return "";
+  *removed = change.remove_size() > 0;
+  if (*removed) return change.remove(0);
+  return change.set_size() > 0 ? change.set(0).name() : "";
+}
+
+AuditWords ClassWords(const EventSubject& subject) {
+  bool removed = false;
+  ClassNameOf(subject, &removed);
+  return {"priority class", removed ? "deleted" : "changed"};
+}
+
 AuditWords WordsOf(const EventSubject& subject) {
   switch (subject.kind) {
     case LogEvent::kQueueCreated:
@@ -62,6 +77,8 @@ AuditWords WordsOf(const EventSubject& subject) {
       return {"hypernode", "parted from nodes"};
     case LogEvent::kAccessChanged:
       return {"access rules", "changed"};
+    case LogEvent::kPriorityClassesChanged:
+      return ClassWords(subject);
     default:
       return JobWords(subject);
   }
@@ -91,7 +108,12 @@ v1::AuditChange* ChangeOf(absl::string_view object, const char* action, v1::Audi
 // False if the event added no name: it concerns no object, or the same as the event before.
 bool AddEvent(const EventSubject& subject, v1::AuditEntry* entry) {
   const AuditWords words = WordsOf(subject);
-  const auto [kind, name] = ObjectOf(subject);
+  auto [kind, name] = ObjectOf(subject);
+  std::string of_class;
+  if (subject.kind == LogEvent::kPriorityClassesChanged) {
+    bool removed = false;
+    name = of_class = ClassNameOf(subject, &removed);
+  }
   const absl::string_view object = words.object[0] != '\0' ? words.object : kind;
   if (object.empty()) return false;
   v1::AuditChange* change = ChangeOf(object, words.action, entry);

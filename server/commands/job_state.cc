@@ -1,11 +1,14 @@
 #include "server/commands/job_state.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/access/nearest_name.h"
 #include "server/access/permit.h"
+#include "server/commands/job_class.h"
 #include "server/convert/job.h"
 #include "server/validation/text.h"
 
@@ -32,6 +35,16 @@ std::string DescribeLeafQueues(const ClusterState& state, Rights* rights) {
                       more ? " and others" : "");
 }
 
+// The nearest queue that the caller may submit to, or some of them.
+std::string SuggestQueue(const ClusterState& state, Rights* rights, const std::string& name) {
+  Caller server;
+  server.administrator = true;
+  Rights all(std::make_shared<const Caller>(server));
+  const std::string nearest =
+      NearestQueue(state, rights != nullptr ? *rights : all, Verb::kSubmitJob, name);
+  return nearest.empty() ? DescribeLeafQueues(state, rights) : DidYouMean(nearest);
+}
+
 void CheckQueue(const ClusterState& state, Rights* rights, const FieldPath& path,
                 const v1::JobSpec& spec, Findings& findings) {
   const std::string name = QueueNameOf(spec);
@@ -39,7 +52,7 @@ void CheckQueue(const ClusterState& state, Rights* rights, const FieldPath& path
   if (queue == nullptr || queue->id == kRootQueue) {
     findings.Missing(
         path, absl::StrCat(spec.queue().empty() ? "none is set, and " : "", "there is no queue ",
-                           Quoted(name), DescribeLeafQueues(state, rights)));
+                           Quoted(name), SuggestQueue(state, rights, spec.queue())));
   } else if (!queue->children.empty()) {
     const Queue& child = state.queues().At(queue->children[0]);
     findings.Invalid(path, absl::StrCat(Quoted(name), " has children, such as ",
@@ -88,6 +101,7 @@ void CheckJobsAgainst(const ClusterState& state, Rights* rights,
     if (findings.size() == before) good = &name;
   }
   CheckKnownDependencies(state, rights, request, dependencies, findings);
+  CheckClasses(state, request, findings);
 }
 
 }  // namespace berth

@@ -9,6 +9,7 @@
 #include "core/base/check.h"
 #include "core/engine/search/verdict.h"
 #include "core/model/interner.h"
+#include "server/commands/job_class.h"
 #include "server/commands/job_state.h"
 #include "server/convert/cold.h"
 #include "server/listeners/owned_jobs.h"
@@ -136,6 +137,7 @@ Submission::Submission(CheckedSubmission checked, const config::v1::Limits& limi
       active_tasks_limit_(limits.active_tasks()),
       of_queues_(defaults.queue_defaults),
       gangs_(defaults.gangs),
+      preemptible_below_(defaults.preemptible_below_priority),
       owner_(owner),
       position_(order().size()) {
   if (!request().request_id().empty()) fingerprint_ = FingerprintOf("SubmitJobs", request());
@@ -275,6 +277,7 @@ JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, Que
   JobSpec spec = std::move(specs_[job]);
   shares->Count(&spec);
   spec.queue = queue;
+  TakeClass(state, request().jobs(static_cast<int>(job)).spec(), preemptible_below_, &spec);
   FillFromDefaults(state, queue, of_queues_, &spec);
   if (spec.name.empty()) spec.name = GivenJobName(IdOf(job, first));
   spec.dependencies = ResolveDependencies(state, job, first);

@@ -5,6 +5,7 @@
 #define BERTH_SERVER_COMMANDS_SUBMISSION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,6 +116,7 @@ class Submission {
   int64_t active_tasks_limit_;
   QueueDefaults of_queues_;
   GangTopology gangs_;
+  std::optional<int32_t> preemptible_below_;
   std::string owner_;
   std::string fingerprint_;     // if there is a request id
   std::vector<JobSpec> specs_;  // parallel to the request's jobs, like the next two

@@ -370,9 +370,20 @@ DependencyCondition ConditionFrom(v1::JobDependency::Condition condition) {
   return DependencyCondition::kAfterOk;
 }
 
+void SetPriority(const v1::JobSpec& spec, int32_t priority,
+                 std::optional<int32_t> preemptible_below, JobSpec* result) {
+  result->priority = priority;
+  result->preemptible = spec.has_preemptible()
+                            ? spec.preemptible()
+                            : preemptible_below.has_value() && priority < *preemptible_below;
+  const bool migrates = result->preemptible && spec.has_checkpoint();
+  result->may_migrate = spec.migration() == v1::MIGRATION_ALLOWED ||
+                        (spec.migration() == v1::MIGRATION_UNSPECIFIED && migrates);
+}
+
 JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
   JobSpec result;
-  result.priority = spec.priority();
+  SetPriority(spec, spec.priority(), defaults.preemptible_below_priority, &result);
   int32_t least = 0;
   result.groups.reserve(static_cast<size_t>(spec.groups_size()));
   for (const v1::TaskGroup& group : spec.groups()) {
@@ -386,13 +397,6 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
   result.max_retries = spec.max_retries();
   result.on_node_loss = NodeLossFrom(spec.on_node_loss());
   result.suspended = spec.suspended();
-  result.preemptible = spec.has_preemptible()
-                           ? spec.preemptible()
-                           : defaults.preemptible_below_priority.has_value() &&
-                                 spec.priority() < *defaults.preemptible_below_priority;
-  const bool migrates = result.preemptible && spec.has_checkpoint();
-  result.may_migrate = spec.migration() == v1::MIGRATION_ALLOWED ||
-                       (spec.migration() == v1::MIGRATION_UNSPECIFIED && migrates);
   result.preempts = spec.preemption_policy() != v1::NEVER;
   result.strategy = StrategyFrom(spec.strategy());
   result.device_strategy = StrategyFrom(spec.device_strategy());

@@ -58,6 +58,11 @@ int32_t MinAvailableOf(const v1::JobSpec& spec, const v1::TaskGroup& group);
 // (server/commands/submission.h).
 JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults);
 
+// Sets the priority, and what depends on it: whether the job is preemptible, and may be moved.
+// `preemptible_below`: of JobDefaults.
+void SetPriority(const v1::JobSpec& spec, int32_t priority,
+                 std::optional<int32_t> preemptible_below, JobSpec* result);
+
 // The queue of the job.
 std::string QueueNameOf(const v1::JobSpec& spec);
 

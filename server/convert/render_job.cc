@@ -239,6 +239,7 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   out->set_min_success(job.min_success);
   if (job.run_limit != absl::InfiniteDuration()) ToProto(job.run_limit, out->mutable_run_limit());
   if (job.series) RenderSeries(*job.series, out);
+  out->set_priority_class(job.priority_class);
 }
 
 void RenderEviction(const ClusterState& state, const Eviction& eviction, v1::Eviction* out) {

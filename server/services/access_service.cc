@@ -102,13 +102,13 @@ absl::StatusOr<AccessQuestion> ReadQuestion(const ClusterState& state, Rights& r
   if (!request.job().empty()) {
     question.job = state.FindJob(request.job());
     if (question.job == nullptr || !rights.OnJob(state, Verb::kListJobs, *question.job)) {
-      return NoSuchJob(request.job());
+      return NoSuchJob(state, rights, request.job());
     }
     question.queue = &state.queues().At(question.job->queue);
     return question;
   }
   question.queue = FindAccessQueue(state, request.queue());
-  if (question.queue == nullptr) return NoSuchQueue(request.queue());
+  if (question.queue == nullptr) return NoSuchQueue(state, rights, request.queue());
   return question;
 }
 

@@ -58,7 +58,7 @@ absl::Status PlanNow(Turn& turn, Rights& rights, const v1::SubmitJobsRequest& su
 absl::Status ExplainByName(Turn& turn, Rights& rights, const std::string& name,
                            v1::ExplainJobResponse& response) {
   const Job* found = turn.state().FindJob(name);
-  if (found == nullptr) return NoSuchJob(name);
+  if (found == nullptr) return NoSuchJob(turn.state(), rights, name);
   absl::Status permitted =
       PermitOnJob(turn.state(), rights, Rpc::kExplainServiceExplainJob, *found);
   if (!permitted.ok()) return permitted;
@@ -73,7 +73,7 @@ absl::Status ExplainByName(Turn& turn, Rights& rights, const std::string& name,
 absl::Status EstimateByName(Turn& turn, Rights& rights, const std::string& name,
                             v1::EstimateJobResponse& response) {
   const Job* found = turn.state().FindJob(name);
-  if (found == nullptr) return NoSuchJob(name);
+  if (found == nullptr) return NoSuchJob(turn.state(), rights, name);
   absl::Status permitted =
       PermitOnJob(turn.state(), rights, Rpc::kExplainServiceEstimateJob, *found);
   if (!permitted.ok()) return permitted;

@@ -11,15 +11,12 @@
 #include "server/reads/domain_totals.h"
 #include "server/services/name_list.h"
 #include "server/validation/hyper_node.h"
+#include "server/validation/no_such.h"
 #include "server/validation/text.h"
 #include "support/log.h"
 
 namespace berth {
 namespace {
-
-absl::Status NoSuchHyperNode(absl::string_view name) {
-  return absl::NotFoundError(absl::StrCat("there is no HyperNode ", Quoted(name)));
-}
 
 std::string HyperNodeObject(absl::string_view name) {
   return absl::StrCat("HyperNode ", Quoted(name));
@@ -123,10 +120,12 @@ absl::Status CreateHyperNodeIn(Turn& turn, const ServiceContext& context,
   return absl::OkStatus();
 }
 
-absl::Status UpdateHyperNodeIn(Turn& turn, const ServiceContext& context,
+absl::Status UpdateHyperNodeIn(Turn& turn, Rights& rights, const ServiceContext& context,
                                const v1::UpdateHyperNodeRequest& request, v1::HyperNode& response) {
   const std::string& name = request.hyper_node().name();
-  if (turn.state().FindHyperNode(name) == nullptr) return NoSuchHyperNode(name);
+  if (turn.state().FindHyperNode(name) == nullptr) {
+    return NoSuchHyperNode(turn.state(), rights, name);
+  }
   Changes changes;
   absl::Status status = AddRequestedChange(turn, *context.edits, request.hyper_node(), &changes);
   if (!status.ok()) return status;
@@ -139,10 +138,10 @@ absl::Status UpdateHyperNodeIn(Turn& turn, const ServiceContext& context,
   return absl::OkStatus();
 }
 
-absl::Status DeleteHyperNodeIn(Turn& turn, const ServiceContext& context,
+absl::Status DeleteHyperNodeIn(Turn& turn, Rights& rights, const ServiceContext& context,
                                const v1::DeleteHyperNodeRequest& request) {
   const HyperNode* known = turn.state().FindHyperNode(request.name());
-  if (known == nullptr) return NoSuchHyperNode(request.name());
+  if (known == nullptr) return NoSuchHyperNode(turn.state(), rights, request.name());
   absl::Status status = CheckEtag(turn, *context.edits, *known, request.etag());
   Changes changes;
   changes.deleted.push_back(request.name());
@@ -230,14 +229,17 @@ absl::Status ListHyperNodesIn(ReadView& view, const v1::ListHyperNodesRequest& r
   return absl::OkStatus();
 }
 
-absl::Status Get(ReadView& view, const std::string& name, v1::HyperNode& response) {
+absl::Status Get(ReadView& view, Rights& rights, const std::string& name, v1::HyperNode& response) {
   const HyperNodeId id = view.Step([&](const ClusterState& state) {
     const HyperNode* domain = state.FindHyperNode(name);
     if (domain == nullptr) return HyperNodeId{};
     RenderHyperNode(state, *domain, &response);
     return domain->id;
   });
-  if (id == HyperNodeId{}) return NoSuchHyperNode(name);
+  if (id == HyperNodeId{}) {
+    return view.Step(
+        [&](const ClusterState& state) { return NoSuchHyperNode(state, rights, name); });
+  }
   FillTotals(view, id, response.mutable_status());
   FillConflicts(view, id, response.mutable_status());
   return absl::OkStatus();
@@ -269,8 +271,9 @@ grpc::ServerUnaryReactor* HyperNodeService::GetHyperNode(grpc::CallbackServerCon
   Reply<v1::HyperNode> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   AnswerList(context_, context_.CallOf(Rpc::kHyperNodeServiceGetHyperNode, *context),
-             std::move(reply),
-             [&](ReadView& view, Rights&) { return Get(view, request->name(), *response); });
+             std::move(reply), [&](ReadView& view, Rights& rights) {
+               return Get(view, rights, request->name(), *response);
+             });
   return reactor;
 }
 
@@ -296,8 +299,8 @@ grpc::ServerUnaryReactor* HyperNodeService::UpdateHyperNode(
   }
   Write(context_, context_.CallOf(Rpc::kHyperNodeServiceUpdateHyperNode, *context),
         std::move(reply), CommandClass::kNewWork, 1,
-        [request, this](Turn& turn, Rights&, v1::HyperNode& out) {
-          return UpdateHyperNodeIn(turn, context_, *request, out);
+        [request, this](Turn& turn, Rights& rights, v1::HyperNode& out) {
+          return UpdateHyperNodeIn(turn, rights, context_, *request, out);
         });
   return reactor;
 }
@@ -309,8 +312,8 @@ grpc::ServerUnaryReactor* HyperNodeService::DeleteHyperNode(
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   Write(context_, context_.CallOf(Rpc::kHyperNodeServiceDeleteHyperNode, *context),
         std::move(reply), CommandClass::kNewWork, 1,
-        [request, this](Turn& turn, Rights&, v1::DeleteHyperNodeResponse&) {
-          return DeleteHyperNodeIn(turn, context_, *request);
+        [request, this](Turn& turn, Rights& rights, v1::DeleteHyperNodeResponse&) {
+          return DeleteHyperNodeIn(turn, rights, context_, *request);
         });
   return reactor;
 }

@@ -208,9 +208,17 @@ absl::Status ListJobs(ReadView& view, Rights& rights, Time now, const v1::ListJo
       return AddJobs(state, rights, now, request, page->size, cursor, response);
     });
   }
-  if (progress == Progress::kNoQueue) return NoSuchQueue(request.filter().queue());
-  if (progress == Progress::kNoSeries) return NoSuchJob(request.filter().series());
-  if (progress == Progress::kNoNode) return NoSuchNode(request.filter().node());
+  if (progress == Progress::kNoSeries) {
+    return view.Step([&](const ClusterState& state) {
+      return NoSuchJob(state, rights, request.filter().series());
+    });
+  }
+  if (progress == Progress::kNoQueue || progress == Progress::kNoNode) {
+    return view.Step([&](const ClusterState& state) {
+      return progress == Progress::kNoQueue ? NoSuchQueue(state, rights, request.filter().queue())
+                                            : NoSuchNode(state, rights, request.filter().node());
+    });
+  }
   if (progress != Progress::kAtEnd) {
     response.set_next_page_token(PageToken(PageKey(cursor.seen()), scope));
   }
@@ -228,13 +236,13 @@ absl::Status ListTasks(ReadView& view, Rights& rights, const v1::ListTasksReques
     if (!permitted.ok()) return permitted;
     const Job* job = request.job().empty() ? nullptr : state.FindJob(request.job());
     if (job != nullptr && !rights.OnJob(state, Verb::kListJobs, *job)) job = nullptr;
-    if (job == nullptr && !request.job().empty()) return NoSuchJob(request.job());
+    if (job == nullptr && !request.job().empty()) return NoSuchJob(state, rights, request.job());
     if (request.node().empty()) {
       AddTasksOf(state, rights, *job, *page, scope, response);
       return absl::OkStatus();
     }
     const Node* node = state.FindNode(request.node());
-    if (node == nullptr) return NoSuchNode(request.node());
+    if (node == nullptr) return NoSuchNode(state, rights, request.node());
     AddTasksOn(state, rights, *node, job, *page, scope, response);
     return absl::OkStatus();
   });

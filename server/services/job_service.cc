@@ -44,7 +44,7 @@ void ChangeJob(const ServiceContext& context, const Call& call, Reply<v1::Job> r
         [name = std::move(name), change = std::move(change), edits = context.edits, rpc = call.rpc](
             Turn& turn, Rights& rights, v1::Job& response) -> absl::Status {
           const Job* job = turn.state().FindJob(name);
-          if (job == nullptr) return NoSuchJob(name);
+          if (job == nullptr) return NoSuchJob(turn.state(), rights, name);
           absl::Status permitted = PermitOnJob(turn.state(), rights, rpc, *job);
           if (!permitted.ok()) return permitted;
           const JobId id = job->id;
@@ -125,7 +125,7 @@ absl::Status HasDependents(const ClusterState& state, Rights& rights, JobId firs
 
 absl::Status DeleteJobIn(Turn& turn, Rights& rights, const std::string& name) {
   const Job* job = turn.state().FindJob(name);
-  if (job == nullptr) return NoSuchJob(name);
+  if (job == nullptr) return NoSuchJob(turn.state(), rights, name);
   absl::Status permitted = PermitOnJob(turn.state(), rights, Rpc::kJobServiceDeleteJob, *job);
   if (!permitted.ok()) return permitted;
   if (!Ended(job->status.state)) {
@@ -236,7 +236,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
     absl::Status status = Admit(state, rights, call.rpc, now);
     if (!status.ok()) return status;
     const Job* job = state.FindJob(request->name());
-    if (job == nullptr) return NoSuchJob(request->name());
+    if (job == nullptr) return NoSuchJob(state, rights, request->name());
     status = PermitOnJob(state, rights, call.rpc, *job);
     if (!status.ok()) return status;
     context_.Render(state, rights, *job, now, response);

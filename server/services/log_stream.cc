@@ -181,7 +181,7 @@ absl::Status MayUseJob(const ClusterState& state, Rights& rights, Rpc rpc, const
   absl::Status status = Admit(state, rights, rpc, now);
   if (!status.ok()) return status;
   const Job* found = state.FindJob(job);
-  return found == nullptr ? NoSuchJob(job) : PermitOnJob(state, rights, rpc, *found);
+  return found == nullptr ? NoSuchJob(state, rights, job) : PermitOnJob(state, rights, rpc, *found);
 }
 
 absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogsRequest& request) {

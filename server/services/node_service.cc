@@ -93,9 +93,10 @@ absl::Status SteerNode(Turn& turn, const absl::StatusOr<NodeSteered>& wish, cons
   return absl::OkStatus();
 }
 
-absl::Status DeleteNodeIn(Turn& turn, const std::string& name, const std::string& by) {
+absl::Status DeleteNodeIn(Turn& turn, Rights& rights, const std::string& name,
+                          const std::string& by) {
   const Node* node = turn.state().FindNode(name);
-  if (node == nullptr) return NoSuchNode(name);
+  if (node == nullptr) return NoSuchNode(turn.state(), rights, name);
   if (node->status.state == NodeState::kReady) {
     return absl::FailedPreconditionError(absl::StrCat(
         "node ", Quoted(name), " is ready; stop its agent and wait until it is silent"));
@@ -117,9 +118,9 @@ grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* cont
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const Call call = context_.CallOf(Rpc::kNodeServiceGetNode, *context);
   ReadOnce(context_, call, std::move(reply),
-           [&](const ClusterState& state, Rights&, v1::Node& out) {
+           [&](const ClusterState& state, Rights& rights, v1::Node& out) {
              const Node* node = state.FindNode(request->name());
-             if (node == nullptr) return NoSuchNode(request->name());
+             if (node == nullptr) return NoSuchNode(state, rights, request->name());
              RenderNode(state, *node, true, &out);
              return absl::OkStatus();
            });
@@ -146,12 +147,13 @@ grpc::ServerUnaryReactor* NodeService::Steer(Rpc rpc, grpc::CallbackServerContex
     return reactor;
   }
   const Call call = context_.CallOf(rpc, *context, absl::StrCat("node/", name));
-  Write(context_, call, std::move(reply), CommandClass::kEssential, 1,
-        [wish = std::move(wish), name, by = TextOf(call)](Turn& turn, Rights&, v1::Node& out) {
-          const Node* node = turn.state().FindNode(name);
-          if (node == nullptr) return NoSuchNode(name);
-          return SteerNode(turn, wish(*node, turn.now()), name, by, out);
-        });
+  Write(
+      context_, call, std::move(reply), CommandClass::kEssential, 1,
+      [wish = std::move(wish), name, by = TextOf(call)](Turn& turn, Rights& rights, v1::Node& out) {
+        const Node* node = turn.state().FindNode(name);
+        if (node == nullptr) return NoSuchNode(turn.state(), rights, name);
+        return SteerNode(turn, wish(*node, turn.now()), name, by, out);
+      });
   return reactor;
 }
 
@@ -191,8 +193,8 @@ grpc::ServerUnaryReactor* NodeService::DeleteNode(grpc::CallbackServerContext* c
   const Call call = context_.CallOf(Rpc::kNodeServiceDeleteNode, *context,
                                     absl::StrCat("node/", request->name()));
   Write(context_, call, std::move(reply), CommandClass::kNewWork, 1,
-        [request, by = TextOf(call)](Turn& turn, Rights&, v1::DeleteNodeResponse&) {
-          return DeleteNodeIn(turn, request->name(), by);
+        [request, by = TextOf(call)](Turn& turn, Rights& rights, v1::DeleteNodeResponse&) {
+          return DeleteNodeIn(turn, rights, request->name(), by);
         });
   return reactor;
 }

@@ -107,7 +107,7 @@ absl::Status CreateQueueIn(Turn& turn, Rights& rights, RequestTable& requests,
 absl::Status UpdateQueueIn(Turn& turn, Rights& rights, TurnEdits& edits,
                            const v1::UpdateQueueRequest& request, v1::Queue& response) {
   const Queue* queue = turn.state().FindQueue(request.queue().name());
-  if (queue == nullptr) return NoSuchQueue(request.queue().name());
+  if (queue == nullptr) return NoSuchQueue(turn.state(), rights, request.queue().name());
   absl::Status permitted = PermitUpdate(turn.state(), rights, *queue, request.update_mask());
   if (!permitted.ok()) return permitted;
   if (queue->id == kRootQueue) return RootIsImmutable("changed");
@@ -138,7 +138,7 @@ absl::Status UpdateQueueIn(Turn& turn, Rights& rights, TurnEdits& edits,
 absl::Status DeleteQueueIn(Turn& turn, Rights& rights, const TurnEdits& edits,
                            const v1::DeleteQueueRequest& request) {
   const Queue* queue = turn.state().FindQueue(request.name());
-  if (queue == nullptr) return NoSuchQueue(request.name());
+  if (queue == nullptr) return NoSuchQueue(turn.state(), rights, request.name());
   const Queue& parent = turn.state().queues().At(queue->spec.parent);
   absl::Status permitted =
       PermitOnQueue(turn.state(), rights, Rpc::kQueueServiceDeleteQueue, parent);
@@ -155,7 +155,7 @@ absl::Status DeleteQueueIn(Turn& turn, Rights& rights, const TurnEdits& edits,
 absl::Status OpenOrClose(Turn& turn, Rights& rights, TurnEdits& edits, const std::string& name,
                          bool open, v1::Queue& response) {
   const Queue* queue = turn.state().FindQueue(name);
-  if (queue == nullptr) return NoSuchQueue(name);
+  if (queue == nullptr) return NoSuchQueue(turn.state(), rights, name);
   const Rpc rpc = open ? Rpc::kQueueServiceOpenQueue : Rpc::kQueueServiceCloseQueue;
   absl::Status permitted = PermitOnQueue(turn.state(), rights, rpc, *queue);
   if (!permitted.ok()) return permitted;
@@ -209,7 +209,7 @@ absl::Status ListShares(const Turn& turn, Rights& rights, const std::string& nam
                         v1::ListQueueSharesResponse& response) {
   const ClusterState& state = turn.state();
   const Queue* top = name.empty() ? &state.queues().At(kRootQueue) : state.FindQueue(name);
-  if (top == nullptr) return NoSuchQueue(name);
+  if (top == nullptr) return NoSuchQueue(state, rights, name);
   absl::Status status =
       RenderShares(state, turn.policies().fair_share(), *top, !name.empty(), &response);
   if (status.ok() && !rights.SeesAll(state)) KeepReadable(state, rights, &response);
@@ -246,7 +246,7 @@ grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* co
   ReadOnce(context_, call, std::move(reply),
            [&](const ClusterState& state, Rights& rights, v1::Queue& out) {
              const Queue* queue = state.FindQueue(request->name());
-             if (queue == nullptr) return NoSuchQueue(request->name());
+             if (queue == nullptr) return NoSuchQueue(state, rights, request->name());
              absl::Status permitted = PermitOnQueue(state, rights, call.rpc, *queue);
              if (!permitted.ok()) return permitted;
              RenderQueue(state, *queue, &out);

@@ -171,7 +171,8 @@ void CheckSharesDevices(const FieldPath& path, const v1::TaskGroup& group, Findi
 void CheckPriority(const FieldPath& path, const v1::JobSpec& spec, int32_t priority,
                    Findings& findings) {
   CheckRange(path, priority, -kMaxPriority, kMaxPriority, findings);
-  if (priority <= spec.priority()) return;
+  // That of a class is known later (server/commands/job_class.h).
+  if (priority <= spec.priority() || !spec.priority_class().empty()) return;
   findings.Invalid(path, absl::StrCat("must be at most the job's priority, ", spec.priority(),
                                       ", is ", priority));
 }

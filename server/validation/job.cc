@@ -180,11 +180,20 @@ void CheckExpanded(const FieldPath& path, const v1::JobSpec& spec, const config:
   CheckGroups(path, expanded, limits, findings);
 }
 
+void CheckPriorityClass(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  if (spec.priority_class().empty()) return;
+  CheckDnsLabel(path, spec.priority_class(), findings);
+  if (spec.priority() == 0) return;
+  findings.Invalid(path, absl::StrCat("sets the priority; leave out priority, which is ",
+                                      spec.priority()));
+}
+
 void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,
                Findings& findings) {
   const v1::JobSpec& spec = job.spec();
   if (!spec.queue().empty()) CheckDnsLabel({path, "queue"}, spec.queue(), findings);
   CheckRange({path, "priority"}, spec.priority(), -kMaxPriority, kMaxPriority, findings);
+  CheckPriorityClass({path, "priority_class"}, spec, findings);
   CheckTimes(path, spec, limits, findings);
   CheckExpanded(path, spec, limits, findings);
   CheckMinSuccess(path, spec, findings);

@@ -19,6 +19,10 @@ inline absl::Status NoSuchQueue(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no queue ", Quoted(name)));
 }
 
+inline absl::Status NoSuchHyperNode(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no HyperNode ", Quoted(name)));
+}
+
 }  // namespace berth
 
 #endif  // BERTH_SERVER_VALIDATION_NO_SUCH_H_

@@ -72,7 +72,8 @@ class ReadmeTest(unittest.TestCase):
 
     def check(self, command, shown):
         """Runs it until it shows the expected text: a reader may be faster than the cluster."""
-        refused = any(re.match(r"\S+:\d+:\d+: ", line) for line in shown)  # an error with a position
+        # An error: with a position, or of the command line.
+        refused = any(re.match(r"(\S+:\d+:\d+|berth: (?!warning)[^ ]*.*(no queue|unknown option)).*", line) for line in shown)
 
         def as_shown():
             result = self.run_literally(command)
@@ -82,7 +83,7 @@ class ReadmeTest(unittest.TestCase):
             missing = [line for line in shown if plain(line) not in printed]
             assert not missing, f"{command} does not print {missing}:\n{output}"
             return True
-        reads = re.match(r"berth (job (list|get|describe|logs)|queue list|cluster info)", command)
+        reads = re.match(r"berth (job (list|get|describe|logs)|queue list|cluster info|topology show|node tasks)", command)
         if reads:
             wait_until(as_shown, 30, command, interval_s=0.2)
         else:
@@ -101,6 +102,23 @@ class ReadmeTest(unittest.TestCase):
         self.assertEqual((pasted.returncode, pasted.stdout, pasted.stderr),
                          (0, "job/allreduce submitted\njob/allreduce Succeeded\n", ""))
         self.assertEqual(self.run_literally("berth job delete allreduce").returncode, 0)
+
+    def test_1_every_command_of_the_tour_works_when_copied(self):
+        tour = [line[2:] for line in self.started.splitlines() if line.startswith("$ ")]
+        self.assertGreater(len(tour), 25)
+        for command in tour:
+            if command.startswith("berth job tasks finetune"):
+                self.wait_until_state("finetune", "Running|Succeeded")
+            result = self.run_literally(command)
+            self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}{result.stderr}")
+        text = self.started
+        self.assertEqual(set(re.findall(r"^worker-\d .* (rack\d)-n\d+ .*$", text, re.M)), {"rack3"}, "in one rack")
+        self.assertRegex(text, r"no rack, even empty, holds 17 tasks")
+        self.assertRegex(text, r"topology.highestTier: 2 +spine has room for it")
+        self.assertEqual(len(re.findall(r"^notebook-[ab] .* rack4-n16-gpu-0$", text, re.M)), 2, "on one GPU")
+
+    def wait_until_state(self, job, state):
+        wait_until(lambda: re.search(rf"State: +({state})", self.run_literally(f"berth job describe {job}").stdout), 30, job)
 
     def test_2_every_command_of_the_readme_runs_as_printed(self):
         found = commands(self.readme)

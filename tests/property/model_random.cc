@@ -112,6 +112,16 @@ EventBody RandomEvents::AccessEvent() {
     }
     return AccessChanged{std::move(change)};
   }
+  if (Chance(4)) {
+    const std::string name = "c" + std::to_string(Up(3));
+    if (Chance(2)) return PriorityClassesChanged{{.remove = {name}, .set = {}}};
+    return PriorityClassesChanged{{.remove = {},
+                                   .set = {{.name = name,
+                                            .value = Up(9),
+                                            .preempts = Chance(2),
+                                            .global_default = Chance(3),
+                                            .description = ""}}}};
+  }
   (Chance(3) ? change.revoke : change.grant).push_back(grant);
   return AccessChanged{std::move(change)};
 }
@@ -410,7 +420,7 @@ EventBody RandomEvents::ProgressEvent() {
     if (job->tasks[t].state == TaskState::kRunning) task.task = t;
   }
   const uint32_t attempt = job->tasks[task.task].attempt + (Chance(20) ? 1 : 0);
-  switch (Up(3)) {
+  switch (Up(4)) {
     case 0:
       return TaskReady{task, attempt};
     case 1:

@@ -307,6 +307,9 @@ TEST_CASE("errors in a simulation file are refused") {
   config.mutable_nodes(1)->set_name("m");
   config.mutable_nodes(1)->set_failure_rate(1.5);
   CHECK(message() == "m: rates must be within 0..1");
+  config.mutable_nodes(1)->set_failure_rate(0);
+  config.mutable_nodes(1)->set_gpu_memory_bytes(-1);
+  CHECK(message() == "m: gpuMemory must be 0 or more");
 }
 
 }  // namespace

@@ -427,9 +427,18 @@ TEST_CASE("simulated nodes have the devices that the file declares") {
   config::v1::SimulatedNodes nodes;
   nodes.set_cpu_millis(64000);
   (*nodes.mutable_devices())["gpu"] = 2;
+  (*nodes.mutable_devices())["nic"] = 1;
   (*nodes.mutable_models())["gpu"] = "H100";
+  nodes.set_gpu_memory_bytes(int64_t{80} << 30);
+  nodes.set_compute_capability("9.0");
+  nodes.set_tasks_per_gpu(4);
   const v1::NodeInventory inventory = SimInventory("n07", nodes).value();
-  REQUIRE(inventory.devices_size() == 2);
+  REQUIRE(inventory.devices_size() == 3);
+  CHECK(inventory.devices(1).memory_bytes() == int64_t{80} << 30);
+  CHECK(inventory.devices(1).compute_capability() == "9.0");
+  CHECK(inventory.devices(1).max_tasks() == 4);
+  CHECK(inventory.devices(2).kind() == "nic");
+  CHECK(inventory.devices(2).memory_bytes() == 0);
   CHECK(inventory.devices(1).uuid() == "n07-gpu-1");
   CHECK(inventory.devices(1).model() == "H100");
 }

@@ -38,7 +38,10 @@ TEST_CASE("submit --dry-run of several jobs reports which can never start") {
   never.set_limit(256);
   never.set_queue("research");
   cli.script.Answer("SubmitJobs", response);
-  CHECK(cli.Run({"submit", "--name", "s", "--array", "0-1", "--dry-run", "--", "true"}) == 0);
+  const TempFile jobs(
+      "apiVersion: berth/v1\nkind: Job\nname: s-0\ngroups: [{name: a, command: [a]}]\n---\n"
+      "apiVersion: berth/v1\nkind: Job\nname: s-1\ngroups: [{name: a, command: [a]}]\n");
+  CHECK(cli.Run({"submit", jobs.path(), "--dry-run"}) == 0);
   CHECK(cli.out() == "job/s-0 would be accepted (dry run)\njob/s-1 would be accepted (dry run)\n");
   CHECK(cli.err() ==
         "berth: warning: job/? can never start: requests gpu 520, the limit of queue research is "

@@ -81,22 +81,22 @@ std::multimap<std::string, Words> Lines(const Files& files) {
   };
   for (const char* alone :
        {"job list", "job history", "job watch", "queue list", "queue shares", "node list",
-        "hypernode list", "topology show", "cluster info", "cluster reload", "cluster finalize",
-        "cluster backup", "cluster pause", "cluster resume", "cluster members", "cluster handover",
-        "cluster etcd-repair"}) {
+        "hypernode list", "priority-class list", "topology show", "cluster info", "cluster reload",
+        "cluster finalize", "cluster backup", "cluster pause", "cluster resume", "cluster members",
+        "cluster handover", "cluster etcd-repair"}) {
     const std::string command = alone;
     const size_t blank = command.find(' ');
     lines.insert({command, {command.substr(0, blank), command.substr(blank + 1)}});
   }
   for (const char* named :
-       {"job get",          "job describe",       "job explain",      "job estimate",
-        "job tasks",        "job logs",           "job wait",         "job cancel",
-        "job suspend",      "job resume",         "job delete",       "queue get",
-        "queue describe",   "queue create",       "queue open",       "queue close",
-        "queue delete",     "node get",           "node describe",    "node tasks",
-        "node cordon",      "node drain",         "node uncordon",    "node delete",
-        "hypernode get",    "hypernode describe", "hypernode create", "hypernode update",
-        "hypernode delete", "topology describe"}) {
+       {"job get",          "job describe",       "job explain",        "job estimate",
+        "job tasks",        "job logs",           "job wait",           "job cancel",
+        "job suspend",      "job resume",         "job delete",         "queue get",
+        "queue describe",   "queue create",       "queue open",         "queue close",
+        "queue delete",     "node get",           "node describe",      "node tasks",
+        "node cordon",      "node drain",         "node uncordon",      "node delete",
+        "hypernode get",    "hypernode describe", "hypernode create",   "hypernode update",
+        "hypernode delete", "topology describe",  "priority-class get", "priority-class delete"}) {
     const std::string command = named;
     const size_t blank = command.find(' ');
     lines.insert({command, {command.substr(0, blank), command.substr(blank + 1), "x"}});
@@ -135,6 +135,9 @@ void Answers(Script& script) {
   script.Answer("PlanJob", Filled<v1::PlanJobResponse>());
   for (const char* method : {"GetJob", "UpdateJob", "CancelJob", "SuspendJob", "ResumeJob"})
     script.Answer(method, Filled<v1::Job>());
+  script.Answer("ListPriorityClasses", Filled<v1::ListPriorityClassesResponse>());
+  script.Answer("GetPriorityClass", Filled<v1::PriorityClass>());
+  script.Answer("DeletePriorityClass", v1::DeletePriorityClassResponse());
   script.Answer("DeleteJob", v1::DeleteJobResponse());
   script.Answer("ListTasks", Filled<v1::ListTasksResponse>());
   script.Answer("ExplainJob", Filled<v1::ExplainJobResponse>());

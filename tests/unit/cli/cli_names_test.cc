@@ -129,17 +129,19 @@ TEST_CASE("for a verb without a type the error suggests the full command") {
   CHECK(cli.RunBare({"pause", "--for", "5m"}) == 2);
   CHECK(cli.err() == "berth: did you mean: berth cluster pause\n");
   CHECK(cli.RunBare({"get", "--help"}) == 2);
-  CHECK(cli.err() ==
-        "berth: \"get\" of what? berth job get, or berth queue get, or berth node get, or berth "
-        "hypernode get\n");
+  CHECK(
+      cli.err() ==
+      "berth: \"get\" of what? berth job get, or berth queue get, or berth priority-class get, or "
+      "berth node get, or berth hypernode get\n");
   CHECK(cli.RunBare({"bash"}) == 2);
   CHECK(cli.err().find("berth: unknown command \"bash\"") == 0);
   CHECK(cli.RunBare({"cancel", "x"}) == 2);
   CHECK(cli.err() == "berth: did you mean: berth job cancel x\n");
   CHECK(cli.RunBare({"get", "x"}) == 2);
   CHECK(cli.err() ==
-        "berth: \"get\" of what? berth job get x, or berth queue get x, or berth node get x, or "
-        "berth hypernode get x; TYPE/NAME works too: berth get job/x\n");
+        "berth: \"get\" of what? berth job get x, or berth queue get x, or berth "
+        "priority-class get x, or berth node get x, or berth hypernode get x; TYPE/NAME works too: "
+        "berth get job/x\n");
   CHECK(cli.RunBare({"cancel", "node/n1"}) == 2);
   CHECK(cli.err().find("unknown command \"cancel\"") != std::string::npos);
   CHECK(cli.RunBare({"jbo", "list"}) == 2);

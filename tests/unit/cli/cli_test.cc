@@ -35,9 +35,10 @@ TEST_CASE("job list in every format") {
         "llama  research  Running    4/4  3m12s    -  -\n"
         "bert   research  Pending    0/4    45s    -  needs 64 gpu, 32 free\n");
   CHECK(cli.Run({"job", "list", "-o", "wide"}) == 0);
-  CHECK(cli.out().substr(0, cli.out().find('\n')) ==
-        "NAME   QUEUE     STATE    TASKS  PRIORITY    AGE  RAN  UID  STARTS  RETRIES  LABELS  "
-        "REASON");
+  CHECK(
+      cli.out().substr(0, cli.out().find('\n')) ==
+      "NAME   QUEUE     STATE    TASKS  PRIORITY  CLASS    AGE  RAN  UID  STARTS  RETRIES  LABELS  "
+      "REASON");
   CHECK(cli.Run({"-o", "name", "job", "list"}) == 0);
   CHECK(cli.out() == "job/llama\njob/bert\n");
   CHECK(cli.Run({"job", "list", "-o", "json"}) == 0);

@@ -100,7 +100,8 @@ TEST_CASE("errors of all documents are reported together") {
       "dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, preemptionPolicy, "
       "killGrace, killSignal, labels, "
       "annotations, suspended, "
-      "prepareTimeout, user, runAs, watchdog, escalation, keep, idle, migration\n"
+      "prepareTimeout, user, runAs, watchdog, escalation, keep, idle, migration, array, "
+      "minSuccess, runLimit, priorityClass, interactive\n"
       "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 
@@ -287,8 +288,7 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
        "team}\nspec:\n  priorityClassName: "
        "high\n",
        "f.yaml:3:32: Berth has no namespaces: remove it, or use a separate queue\n"
-       "f.yaml:4:1: \"spec.tasks\" is missing\n"
-       "f.yaml:5:22: Berth has no priority classes: write a number instead of \"high\""},
+       "f.yaml:4:1: \"spec.tasks\" is missing"},
       {VolcanoTask("networkTopology: {}"),
        "f.yaml:6:5: unsupported key \"networkTopology\"; known: name, replicas, minAvailable, "
        "template, policies, dependsOn, partitionPolicy"},

@@ -22,6 +22,7 @@
 #include "berth/v1/hypernode.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
+#include "berth/v1/priority_class.grpc.pb.h"
 #include "berth/v1/queue.grpc.pb.h"
 #include "berth/v1/watch.grpc.pb.h"
 #include "support/errors.h"
@@ -282,6 +283,19 @@ class FakeAudit : public v1::AuditService::Service {
   Script& script_;
 };
 
+class FakePriorityClasses : public v1::PriorityClassService::Service {
+ public:
+  explicit FakePriorityClasses(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(CreatePriorityClass, CreatePriorityClassRequest, PriorityClass);
+  BERTH_FAKE_UNARY(GetPriorityClass, GetPriorityClassRequest, PriorityClass);
+  BERTH_FAKE_UNARY(ListPriorityClasses, ListPriorityClassesRequest, ListPriorityClassesResponse);
+  BERTH_FAKE_UNARY(UpdatePriorityClass, UpdatePriorityClassRequest, PriorityClass);
+  BERTH_FAKE_UNARY(DeletePriorityClass, DeletePriorityClassRequest, DeletePriorityClassResponse);
+
+ private:
+  Script& script_;
+};
+
 class FakeServer {
  public:
   // On a free port, or on the port of an earlier server.
@@ -289,9 +303,9 @@ class FakeServer {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
                              &port_);
-    for (grpc::Service* service :
-         std::initializer_list<grpc::Service*>{&jobs_, &queues_, &nodes_, &cluster_, &watch_,
-                                               &explain_, &hyper_nodes_, &access_, &audit_}) {
+    for (grpc::Service* service : std::initializer_list<grpc::Service*>{
+             &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_, &hyper_nodes_, &access_,
+             &audit_, &priority_classes_}) {
       builder.RegisterService(service);
     }
     server_ = builder.BuildAndStart();
@@ -312,6 +326,7 @@ class FakeServer {
   FakeExplain explain_{script};
   FakeHyperNodes hyper_nodes_{script};
   FakeAudit audit_{script};
+  FakePriorityClasses priority_classes_{script};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -152,6 +152,7 @@ inline ClusterState Reload(const ClusterState& state) {
   editor.LoadUsageCharged(state.usage_charged());
   BERTH_CHECK(editor.LoadRequestMix(state.request_mix()).ok());
   BERTH_CHECK(editor.LoadAccess(state.access().AsChange()).ok());
+  BERTH_CHECK(editor.LoadPriorityClasses(state.priority_classes().AsChange()).ok());
   editor.FinishLoad();
   BERTH_CHECK(status.ok());
   return loaded;

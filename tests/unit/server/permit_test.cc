@@ -13,6 +13,7 @@
 #include "berth/v1/hypernode.pb.h"
 #include "berth/v1/job.pb.h"
 #include "berth/v1/node.pb.h"
+#include "berth/v1/priority_class.pb.h"
 #include "berth/v1/queue.pb.h"
 #include "berth/v1/watch.pb.h"
 #include "core/model/apply.h"
@@ -26,10 +27,10 @@ TEST_CASE("permit: the rows are those of the protos") {
   for (size_t i = 0; i < kRpcs; ++i) rows.insert(std::string(NameOf(static_cast<Rpc>(i))));
   for (const google::protobuf::FileDescriptor* file :
        {v1::AccessRules::descriptor()->file(), v1::AgentMessage::descriptor()->file(),
-        v1::AuditEntry::descriptor()->file(),
-        v1::ClusterInfo::descriptor()->file(), v1::ExplainJobRequest::descriptor()->file(),
-        v1::HyperNode::descriptor()->file(), v1::Job::descriptor()->file(),
-        v1::Node::descriptor()->file(), v1::Queue::descriptor()->file(),
+        v1::AuditEntry::descriptor()->file(), v1::ClusterInfo::descriptor()->file(),
+        v1::ExplainJobRequest::descriptor()->file(), v1::HyperNode::descriptor()->file(),
+        v1::Job::descriptor()->file(), v1::Node::descriptor()->file(),
+        v1::PriorityClass::descriptor()->file(), v1::Queue::descriptor()->file(),
         v1::WatchRequest::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) {
@@ -47,8 +48,8 @@ TEST_CASE("permit: verbs over the cluster are needed over the cluster, the other
     const auto rpc = static_cast<Rpc>(i);
     const RpcNeed need = NeedOf(rpc);
     INFO(NameOf(rpc));
-    const bool over_cluster = need.over == Over::kCluster || need.over == Over::kOwnNode ||
-                              need.over == Over::kServer;
+    const bool over_cluster =
+        need.over == Over::kCluster || need.over == Over::kOwnNode || need.over == Over::kServer;
     CHECK(IsOverCluster(need.verb) == over_cluster);
     CHECK_FALSE(need.act.empty());
   }

@@ -212,6 +212,20 @@ absl::Status TryAdmitNode(Door& door) {
   return Send(door.nodes, &v1::NodeService::Stub::AdmitNode, request);
 }
 
+absl::Status TryPriorityClass(Door& door, Rpc rpc) {
+  using Stub = v1::PriorityClassService::Stub;
+  v1::CreatePriorityClassRequest create;
+  create.mutable_priority_class()->set_name("high");
+  v1::UpdatePriorityClassRequest update;
+  update.mutable_priority_class()->set_name("none");
+  update.mutable_update_mask()->add_paths("value");
+  if (rpc == Rpc::kPriorityClassServiceCreatePriorityClass)
+    return Send(door.priority_classes, &Stub::CreatePriorityClass, create);
+  if (rpc == Rpc::kPriorityClassServiceUpdatePriorityClass)
+    return Send(door.priority_classes, &Stub::UpdatePriorityClass, update);
+  return SendNamed(door.priority_classes, &Stub::DeletePriorityClass, "none");
+}
+
 absl::Status TryListTasks(Door& door, const Place& at) {
   v1::ListTasksRequest request;
   request.set_job(at.job);
@@ -296,6 +310,16 @@ absl::Status Try(Door& d, Rpc rpc, const Place& at) {
       return SendNamed(d.queues, &Queues::OpenQueue, at.queue);
     case Rpc::kQueueServiceCloseQueue:
       return SendNamed(d.queues, &Queues::CloseQueue, at.queue);
+    case Rpc::kPriorityClassServiceGetPriorityClass:
+      return SendNamed(d.priority_classes, &v1::PriorityClassService::Stub::GetPriorityClass,
+                       "none");
+    case Rpc::kPriorityClassServiceListPriorityClasses:
+      return Send(d.priority_classes, &v1::PriorityClassService::Stub::ListPriorityClasses,
+                  v1::ListPriorityClassesRequest());
+    case Rpc::kPriorityClassServiceCreatePriorityClass:
+    case Rpc::kPriorityClassServiceUpdatePriorityClass:
+    case Rpc::kPriorityClassServiceDeletePriorityClass:
+      return TryPriorityClass(d, rpc);
     case Rpc::kJobServiceSubmitJobs:
       return TrySubmit(d, at);
     case Rpc::kJobServiceGetJob:

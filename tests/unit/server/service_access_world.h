@@ -39,6 +39,7 @@ struct Door {
   std::unique_ptr<v1::ExplainService::Stub> explain;
   std::unique_ptr<v1::AccessService::Stub> access;
   std::unique_ptr<v1::AuditService::Stub> audit;
+  std::unique_ptr<v1::PriorityClassService::Stub> priority_classes;
   std::unique_ptr<v1::AgentService::Stub> agents;
 };
 

@@ -370,7 +370,7 @@ TEST_CASE("service: jobs by queue and subtree, user, pattern, time and whether t
   wrong.mutable_filter()->set_queue("lwo");
   const absl::Status unknown = Call(*world.jobs, &Stub::ListJobs, wrong, &response);
   CHECK(absl::IsNotFound(unknown));
-  CHECK(unknown.message() == "there is no queue \"lwo\"");
+  CHECK(unknown.message() == "there is no queue \"lwo\"; did you mean \"low\"?");
   wrong.mutable_filter()->clear_queue();
   wrong.mutable_filter()->set_active_only(true);
   wrong.mutable_filter()->set_ended_only(true);

@@ -74,6 +74,7 @@ void ServiceWorld::Start() {
   cluster = v1::ClusterService::NewStub(channel_);
   explain = v1::ExplainService::NewStub(channel_);
   hyper_nodes = v1::HyperNodeService::NewStub(channel_);
+  priority_classes = v1::PriorityClassService::NewStub(channel_);
 }
 
 void ServiceWorld::Restart() {

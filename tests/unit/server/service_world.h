@@ -14,6 +14,7 @@
 #include "berth/v1/hypernode.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
+#include "berth/v1/priority_class.grpc.pb.h"
 #include "berth/v1/queue.grpc.pb.h"
 #include "berth/v1/watch.grpc.pb.h"
 #include "server/app.h"
@@ -53,6 +54,7 @@ class ServiceWorld {
   std::unique_ptr<v1::ClusterService::Stub> cluster;
   std::unique_ptr<v1::ExplainService::Stub> explain;
   std::unique_ptr<v1::HyperNodeService::Stub> hyper_nodes;
+  std::unique_ptr<v1::PriorityClassService::Stub> priority_classes;
 
  private:
   void Start();

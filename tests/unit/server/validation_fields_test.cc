@@ -37,6 +37,7 @@ const std::map<std::string, std::string>& OtherTexts() {
       {"berth.v1.TaskGroup.working_dir", "/elsewhere"},
       {"berth.v1.TaskGroup.registry_auth", "/home/ann/auth.json"},
       {"berth.v1.GroupDependency.group", "c"},
+      {"berth.v1.JobSpec.priority_class", "high"},
       {"berth.v1.EnvVar.name", "OTHER"},
       {"berth.v1.TopologyConstraint.highest_tier_name", "rack"},
   };
@@ -320,7 +321,7 @@ void Change(Message* message, const Leaf& leaf) {
 struct Converted {
   JobSpec hot;
   std::vector<std::pair<std::string, DependencyCondition>> dependencies;
-  std::string queue;
+  std::string queue, priority_class;  // looked up in the state
   std::string cold;
   bool operator==(const Converted&) const = default;
 };
@@ -328,7 +329,8 @@ struct Converted {
 Converted Convert(const v1::Job& job) {
   v1::JobSpec spec = job.spec();
   ExpandShorthand(&spec);
-  Converted result{JobSpecFrom(spec, {}), {}, spec.queue(), EncodeCold(spec)};
+  Converted result{
+      JobSpecFrom(spec, {}), {}, spec.queue(), spec.priority_class(), EncodeCold(spec)};
   for (const auto& dependency : job.spec().dependencies()) {
     result.dependencies.emplace_back(dependency.job(), ConditionFrom(dependency.condition()));
   }

@@ -116,6 +116,9 @@ TEST_CASE("every field of every record is stored") {
   CheckEveryField<AccessChange>([](const AccessChange& rules) {
     return DecodeAccessRecord(EncodeAccessRecord(rules), nullptr);
   });
+  CheckEveryField<PriorityClassChange>([](const PriorityClassChange& classes) {
+    return DecodePriorityClasses(EncodePriorityClasses(classes), nullptr);
+  });
   CheckEveryField<NextIds>(
       [](const NextIds& ids) { return DecodeNextIds(EncodeNextIds(ids), nullptr); });
 }

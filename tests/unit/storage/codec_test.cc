@@ -265,6 +265,10 @@ TEST_CASE("events keep their values") {
     CHECK(std::get<RequestMixChanged>(round_trip(mix)).mix == mix.mix);
     const auto access = std::get<AccessChanged>(random.AnyBody(34));
     CHECK(std::get<AccessChanged>(round_trip(access)).change == access.change);
+    const auto classes = std::get<PriorityClassesChanged>(random.AnyBody(35));
+    CHECK(std::get<PriorityClassesChanged>(round_trip(classes)).change == classes.change);
+    CHECK(DecodePriorityClasses(EncodePriorityClasses(classes.change), nullptr).value() ==
+          classes.change);
     const AccessChange rules = random.AnyAccessChange();
     CHECK(DecodeAccessRecord(EncodeAccessRecord(rules), nullptr).value() == rules);
     const auto recorded = std::get<JobRunRecorded>(random.AnyBody(30));

@@ -313,6 +313,7 @@ class RandomValues {
     });
     spec.user = Text();
     spec.owner = Text();
+    spec.priority_class = Text();
     spec.checkpoint_interval = AnyDuration();
     spec.walltime_notice = AnyDuration();
     spec.saves_before_drain = Coin();
@@ -537,6 +538,8 @@ class RandomValues {
                                   Any(CheckpointPlace::kShared)};
       case 33:
         return TaskHung{{job, Uint32()}, Uint32(), AnyDuration(), Int32(), Coin()};
+      case 35:
+        return PriorityClassesChanged{AnyPriorityClasses()};
       default:
         return AccessChanged{AnyAccessChange()};
     }
@@ -544,6 +547,16 @@ class RandomValues {
 
   // Not one that rules would accept.
   AccessChange AnyAccessChange() { return RandomAccessChange(*this); }
+
+  PriorityClassChange AnyPriorityClasses() {
+    return {.remove = Texts(), .set = List([this] {
+                                 return PriorityClass{.name = Text(),
+                                                      .value = Int32(),
+                                                      .preempts = Coin(),
+                                                      .global_default = Coin(),
+                                                      .description = Text()};
+                               })};
+  }
 
   RunPrediction AnyPrediction() {
     if (Coin()) return {};
