@@ -180,7 +180,7 @@ std::string ContainerConfig(const ContainerSpec& spec) {
       "},\"args\":", QuoteAll(spec.argv), ",\"env\":", QuoteAll(spec.env),
       ",\"cwd\":", Quote(spec.working_directory),
       ",\"capabilities\":{},\"noNewPrivileges\":true},\"root\":{\"path\":", Quote(spec.rootfs),
-      ",\"readonly\":true},\"mounts\":", Mounts(spec),
+      ",\"readonly\":", spec.writable ? "false" : "true", "},\"mounts\":", Mounts(spec),
       ",\"linux\":{\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"}],\"maskedPaths\":"
       "[\"/proc/kcore\",\"/proc/keys\",\"/proc/timer_list\",\"/sys/firmware\"],"
       "\"readonlyPaths\":[\"/proc/sys\",\"/proc/sysrq-trigger\",\"/proc/irq\",\"/proc/bus\"]}}\n");

@@ -60,6 +60,7 @@ struct ContainerSpec {
   TaskUser user;
   std::vector<Bind> binds;
   std::string shm = "/dev/shm";  // the source of its /dev/shm
+  bool writable = false;         // its root
 };
 // config.json of the OCI runtime specification.
 std::string ContainerConfig(const ContainerSpec& spec);
