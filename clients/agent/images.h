@@ -52,6 +52,7 @@ absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::strin
 struct Bind {
   std::string source, destination;
   bool writable = false;
+  bool devices = true;  // device files there can be opened
 };
 struct ContainerSpec {
   std::string rootfs;

@@ -80,12 +80,12 @@ absl::Status Isolation::MakeMounts(const TaskId& id, const v1::TaskLaunch& launc
 absl::Status Isolation::FillLayer(const TaskId& id, const v1::TaskLaunch& launch,
                                   const std::string& directory, const TaskUser& user,
                                   SupervisorSpec* spec) const {
-  struct stat made;
-  if (lstat((directory + kRoot).c_str(), &made) != 0) return absl::OkStatus();  // it has none
   const auto image = Image(id, launch);
   if (!image.ok()) return image.status();
-  spec->root = directory + kRoot;
   spec->root_lower = image->rootfs;
+  struct stat made;
+  if (lstat((directory + kRoot).c_str(), &made) != 0) return absl::OkStatus();  // it has none
+  spec->root = directory + kRoot;
   spec->root_layer = directory + kLayer;
   spec->owner = user.account;
   struct stat root;

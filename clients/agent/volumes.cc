@@ -96,6 +96,16 @@ absl::Status CheckMountPoint(const v1::Volume& volume, const std::vector<std::st
                  "points");
 }
 
+// The runtime would create a mount point there, on the node.
+absl::Status CheckImagePoint(const config::v1::Agent& config, const v1::Volume& volume) {
+  for (const std::string& bind : config.images().binds()) {
+    if (!Within(volume.path(), bind) || volume.path() == bind) continue;
+    return Refusal(volume, absl::StrCat("is inside ", bind,
+                                        ", which this node mounts into all images (images.binds)"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GiveTo(const std::string& path, const TaskUser& user) {
   if (geteuid() != 0 || lchown(path.c_str(), user.uid, user.gid) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("chown ", path));
@@ -183,6 +193,7 @@ absl::Status CheckVolumes(const config::v1::Agent& config, const v1::TaskLaunch&
     absl::Status status;
     if (volume.has_host_path()) status = CheckHostPath(config, launch, volume, user);
     if (status.ok() && launch.image().empty()) status = CheckMountPoint(volume, own);
+    if (status.ok() && !launch.image().empty()) status = CheckImagePoint(config, volume);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -224,7 +235,7 @@ std::vector<Bind> VolumeBinds(const v1::TaskLaunch& launch, const std::string& d
   for (int i = 0; i < launch.volumes_size(); ++i) {
     const v1::Volume& volume = launch.volumes(i);
     binds.push_back({absl::StrCat(directory, kMounts, "/", i), volume.path(),
-                     !volume.read_only() && !volume.has_files()});
+                     !volume.read_only() && !volume.has_files(), false});
   }
   return binds;
 }

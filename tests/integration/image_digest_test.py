@@ -66,7 +66,7 @@ class ImageDigest(Base):
     def test_a_node_that_has_an_older_image_under_the_tag(self):
         self.add(which="one\n")
         self.agent("n1")
-        self.submit("warm", "small:1", command=["true"])
+        self.submit("warm", "small:1", command=["cat", "/data/which"])
         self.cluster.wait_job("warm", "SUCCEEDED")
         self.add("2", which="two\n")
         self.agent("n2")
@@ -118,7 +118,7 @@ class NodeImages(Base):
         holds.spec.walltime.CopyFrom(duration_pb2.Duration(seconds=300))
         self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="holds", jobs=[holds]), timeout=10)
         self.cluster.wait_job("holds", "RUNNING")
-        self.assertEqual(self.node().status.images, [])
+        self.assertEqual(len(self.node().status.images), 0)
         waits = make_job("waits", "q", ["cat", "/data/which"])
         waits.spec.groups[0].image = f"{self.registry.host}/team/small:1"
         waits.spec.groups[0].resources.cpu_millis = 8000
@@ -140,7 +140,7 @@ class NodeImages(Base):
     def test_images_are_reported_again_to_another_berthd(self):
         self.add(which="one\n")
         self.agent()
-        self.submit("warm", "small:1", command=["true"])
+        self.submit("warm", "small:1", command=["cat", "/data/which"])
         self.cluster.wait_job("warm", "SUCCEEDED")
         wait_until(lambda: len(self.node().status.images) == 1, 20, "the node reports it")
         self.cluster.server.kill()

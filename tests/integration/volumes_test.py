@@ -118,6 +118,15 @@ touch /mnt/scratch/x; ls $BERTH_SCRATCH/volume-4
         self.assertIn("cannot be /dev/shm: the task's devices and its shared memory are there",
                       self.cluster.run_berth("submit", str(wrong)).stderr)
 
+    def test_links_of_an_image_lead_into_no_other_volume(self):
+        """crun is root and creates mount points: nothing in an image may lead it to the node's files."""
+        self.layout.add("1", {"Env": ["PATH=/bin"]}, self.busybox, links={"trap": "/mnt/host"})
+        self.agent()
+        volumes = ("  image: small:1\n  command: ['true']\n  volumes: [{path: /mnt/host, hostPath: %s/in}, "
+                   "{path: /data/trap/made, scratch: {}}]\n" % self.offered)
+        self.assertIn("/data/trap/made: the image has a link on the way to this path", self.message("trap", volumes))
+        self.assertFalse((self.offered / "in" / "made").exists())
+
     def test_each_task_writes_into_its_own_copy_of_the_image(self):
         entry = self.layout.add("1", {"Env": ["PATH=/bin"]}, self.busybox, which="one\n")
         self.agent()

@@ -204,6 +204,37 @@ int MountLayer(const std::string& image, const passwd* owner, const std::string&
   return error == EINVAL && &lower == &owned ? mount_over(image) : error;
 }
 
+// A mount point in an image, without links on the way: the runtime, which is root, must not be led
+// into another volume. Nothing else is mounted there yet, so what is made is in the task's layer.
+// Returns an errno; ENOENT: it does not exist and must not be made.
+int MakePointIn(const std::string& rootfs, const std::string& path, bool directory, bool make) {
+  int at = open(rootfs.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int error = at < 0 ? errno : 0;
+  for (size_t begin = 1; error == 0 && begin <= path.size();) {
+    const size_t slash = std::min(path.find('/', begin), path.size());
+    const std::string name = path.substr(begin, slash - begin);
+    const bool last = slash == path.size();
+    if (make && (!last || directory)) {
+      if (mkdirat(at, name.c_str(), 0755) != 0 && errno != EEXIST) error = errno;
+    } else if (make) {
+      const int file = openat(at, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      if (file < 0 && errno != EEXIST) error = errno;
+      if (file >= 0) close(file);
+    }
+    const int next = error != 0 ? -1 : openat(at, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (error == 0 && next < 0) error = errno;
+    close(at);
+    at = next;
+    struct stat info {};
+    if (error == 0 && fstat(at, &info) != 0) error = errno;
+    if (error == 0 && S_ISLNK(info.st_mode)) error = ELOOP;
+    if (error == 0 && S_ISDIR(info.st_mode) != (!last || directory)) error = ENOTDIR;
+    begin = slash + 1;
+  }
+  if (at >= 0) close(at);
+  return error;
+}
+
 int LeaveMachinesMounts() {
   if (unshare(CLONE_NEWNS) != 0) return errno;
   return mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 ? 0 : errno;
@@ -269,6 +300,18 @@ MountError VolumeMounts::Open() {
   return {};
 }
 
+MountError VolumeMounts::MakePoints() const {
+  const bool layer = !spec_.root.empty();
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    VolumeMount volume;
+    DecodeVolume(spec_.volumes[i], &volume);  // as before
+    const int error = MakePointIn(layer ? spec_.root : spec_.root_lower, volume.name,
+                                  IsDirectory(sources_[i]), layer);
+    if (error != 0) return {static_cast<int>(i), MountError::kPoint, error};
+  }
+  return {};
+}
+
 // A negative errno, or a descriptor.
 int VolumeMounts::OpenPoint(const std::string& path, int source) const {
   if (spec_.container) {
@@ -318,7 +361,8 @@ MountError EnterContainerMounts(const SupervisorSpec& spec) {
     const int error = MountLayer(spec.root_lower, user, spec.root_layer, spec.root);
     if (error != 0) return {-1, MountError::kMount, error};
   }
-  return volumes.Attach();
+  const MountError points = volumes.MakePoints();
+  return points.error != 0 ? points : volumes.Attach();
 }
 
 bool IsJobsMountError(const MountError& error) {
@@ -354,6 +398,12 @@ std::string MountErrorText(const SupervisorSpec& spec, const MountError& error) 
       return start + source + " is a link that leads out of " + volume.root +
              " (volumes.hostPaths of the node's agent)";
     case MountError::kPoint:
+      if (spec.container && error.error == ELOOP)
+        return start + "the image has a link on the way to this path; write where it leads";
+      if (spec.container && error.error == ENOENT)
+        return start + "the image has no such path, and this node cannot add one";
+      if (error.error == ENOTDIR && spec.container)
+        return start + "the image has a file where a directory is needed, or the other way round";
       if (error.error != ENOENT) return start + "cannot mount there: " + why;
       return start +
              "this path does not exist on the node; only a task in an image gets new mount points";

@@ -57,6 +57,9 @@ class VolumeMounts {
 
   // Opens all sources. Requires the user's supplementary groups.
   MountError Open();
+  // Of a container, in its mount namespace: makes the mount points in the image's layer; without
+  // one they must exist.
+  MountError MakePoints() const;
   // Mounts them. In the task's mount namespace, after all other mounts.
   MountError Attach();
 

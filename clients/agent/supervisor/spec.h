@@ -85,8 +85,8 @@ struct SupervisorSpec {
   // The account that must be able to reach the volumes, and that owns what root owns in the image;
   // empty: the supervisor's.
   std::string owner;
-  // A container with a writable layer: its root is mounted at `root`, from the image `root_lower`
-  // and from `root_layer`/upper and `root_layer`/work. Empty: there is none.
+  // A container's image is in `root_lower`. With a writable layer, its root is mounted at `root`,
+  // from there and from `root_layer`/upper and `root_layer`/work; empty: there is none.
   std::string root, root_lower, root_layer;
   // Removed recursively when no process of the task remains.
   std::vector<std::string> remove;

@@ -188,6 +188,20 @@ TEST_CASE("a hostPath may be for some queues and users, or read-only") {
         "of its agent)");
 }
 
+TEST_CASE("no volume is inside of what the operator mounts into images") {
+  config::v1::Agent config;
+  config.mutable_images()->add_binds("/opt/driver");
+  v1::TaskLaunch launch;
+  launch.set_image("x");
+  launch.add_volumes()->set_path("/opt/driver/lib");
+  launch.mutable_volumes(0)->mutable_scratch();
+  CHECK(CheckVolumes(config, launch, {}, {}).message() ==
+        "volume /opt/driver/lib: is inside /opt/driver, which this node mounts into all images "
+        "(images.binds)");
+  launch.mutable_volumes(0)->set_path("/opt/driver");
+  CHECK(CheckVolumes(config, launch, {}, {}).ok());
+}
+
 TEST_CASE("what is offered is checked when the agent starts") {
   config::v1::Volumes volumes;
   for (const char* path : {"/srv", "/srv/data", "relative", "/a/../b", "/ok", "/ok"})
