@@ -174,7 +174,8 @@ absl::Status AgentLoop::Init(const std::string& supervisor, const AgentChannels&
   logic_->SetNoticeSource(notices_.get());
   logic_->SetGpuDivider(this);
   logic_->SetKeptFiles(&isolation_->kept());
-  if (config_.images().registries_size() > 0) logic_->SetImages(prefetcher_.get());
+  if (config_.images().registries_size() > 0 && geteuid() == 0)
+    logic_->SetImages(prefetcher_.get());
   return absl::OkStatus();
 }
 
