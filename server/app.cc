@@ -170,6 +170,7 @@ void App::Parts::Wire() {
   loop_->Read([&](const ClusterState& state, uint64_t) { refused_starts_.Begin(state); });
   loop_->AddObserver(&refused_starts_);
   migs_ = std::make_unique<MigKeeper>(loop_.get(), gateway_.get());
+  prefetches_ = std::make_unique<PrefetchKeeper>(loop_.get(), dispatcher_.get());
   ended_ = std::make_unique<EndedKeeper>(loop_.get(), limits.active_tasks());
   // A store without files, as in tests, has no audit either.
   audit_ = std::make_unique<Audit>(
@@ -212,6 +213,7 @@ void App::Parts::WireServices() {
       .frequent_restarts = [this](JobId job, Time now) { return restarts_.Often(job, now); },
       .starts_refused =
           [this](QueueId queue) { return refused_starts_.ConsecutiveRefusals(queue); },
+      .images_of = [this](NodeId node) { return gateway_->ImagesOf(node); },
       .progress = told_.get(),
       .refused = &audit_->refused(),
       .leadership = ha_ != nullptr ? &ha_->leadership() : nullptr};
@@ -272,6 +274,9 @@ void App::Parts::RunLoop() {
   });
   loop_thread_->AddPeriodic(MigKeeper::kTick, [this] {
     if (loop_->leads()) migs_->Tick();
+  });
+  loop_thread_->AddPeriodic(PrefetchKeeper::kTick, [this] {
+    if (loop_->leads()) prefetches_->Tick();
   });
   loop_thread_->AddPeriodic(EndedKeeper::kTick, [this] {
     if (loop_->leads()) ended_->Tick();

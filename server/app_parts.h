@@ -30,6 +30,7 @@
 #include "server/controllers/log_relay.h"
 #include "server/controllers/maintenance.h"
 #include "server/controllers/mig_keeper.h"
+#include "server/controllers/prefetch_keeper.h"
 #include "server/controllers/mix_keeper.h"
 #include "server/controllers/progress_book.h"
 #include "server/convert/values.h"
@@ -141,6 +142,7 @@ class App::Parts {
       log_executor_, audit_executor_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<MigKeeper> migs_;
+  std::unique_ptr<PrefetchKeeper> prefetches_;
   std::unique_ptr<EndedKeeper> ended_;
   std::unique_ptr<MixKeeper> mixes_;
   std::unique_ptr<ProgressBook> told_;

@@ -30,6 +30,7 @@
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/spec.h"
 #include "clients/agent/task_book.h"
+#include "clients/agent/volumes.h"
 #include "support/config_file.h"
 #include "support/fetch/https_client.h"
 #include "support/proto_time.h"
@@ -182,6 +183,7 @@ void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
   for (const std::string& path : config.images().binds())
     CheckPath("images.binds", path + " ", problems);
   CheckImages(config.images(), problems);
+  for (const std::string& problem : VolumeProblems(config.volumes())) Add(problems, problem);
   if (config.max_scratch_bytes() < 0 || config.max_shared_memory_bytes() < 0 ||
       config.kept_log_bytes() < 0)
     Add(problems, "maxScratch, maxSharedMemory, keptLogs: must not be negative");

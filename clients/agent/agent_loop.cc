@@ -126,6 +126,11 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   if (!runner.ok()) return runner.status();
   runner_ = *std::move(runner);
   execs_ = std::make_unique<ExecHost>(supervisor, runner_->tasks_directory());
+  auto prefetcher = Prefetcher::Create(
+      isolation_, std::filesystem::path(supervisor).parent_path() / "berth-image",
+      state + "/prefetch");
+  if (!prefetcher.ok()) return prefetcher.status();
+  prefetcher_ = *std::move(prefetcher);
   return absl::OkStatus();
 }
 
@@ -169,6 +174,8 @@ absl::Status AgentLoop::Init(const std::string& supervisor, const AgentChannels&
   logic_->SetNoticeSource(notices_.get());
   logic_->SetGpuDivider(this);
   logic_->SetKeptFiles(&isolation_->kept());
+  if (config_.images().registries_size() > 0 && geteuid() == 0)
+    logic_->SetImages(prefetcher_.get());
   return absl::OkStatus();
 }
 
@@ -191,6 +198,7 @@ absl::Status AgentLoop::Run() {
     logic_->Tick(Now());
     HandleTasks();
     HandleExecs();
+    prefetcher_->Poll();
     LogState();
     if (!stopping_ && logic_->fatal().ok()) Wait();
   }
@@ -247,8 +255,11 @@ void AgentLoop::Wait() {
                            division_.NextWake() - now, held_exits_.NextWake() - now}),
                  absl::ZeroDuration(), kMaxWait);
   timespec timeout = absl::ToTimespec(wait);
-  pollfd fds[] = {{wake_fd_, POLLIN, 0}, {runner_->fd(), POLLIN, 0}, {execs_->fd(), POLLIN, 0}};
-  if (ppoll(fds, 3, &timeout, nullptr) < 0) return;  // interrupted
+  pollfd fds[] = {{wake_fd_, POLLIN, 0},
+                  {runner_->fd(), POLLIN, 0},
+                  {execs_->fd(), POLLIN, 0},
+                  {prefetcher_->fd(), POLLIN, 0}};
+  if (ppoll(fds, std::size(fds), &timeout, nullptr) < 0) return;  // interrupted
   uint64_t count;
   if (read(wake_fd_, &count, sizeof count) < 0) return;  // no wakeup was posted
 }

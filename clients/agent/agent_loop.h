@@ -27,6 +27,7 @@
 #include "clients/agent/log_files.h"
 #include "clients/agent/logic.h"
 #include "clients/agent/notice_files.h"
+#include "clients/agent/prefetcher.h"
 #include "clients/agent/process_runner.h"
 #include "clients/agent/task_sockets.h"
 #include "support/clock.h"
@@ -128,6 +129,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::unique_ptr<LogFiles> logs_;
   std::unique_ptr<NoticeFiles> notices_;
   std::unique_ptr<ExecHost> execs_;
+  std::unique_ptr<Prefetcher> prefetcher_;
   HealthBook health_;
   std::unique_ptr<Random> random_;
   std::unique_ptr<GrpcLink> link_;

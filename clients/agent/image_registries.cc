@@ -132,6 +132,14 @@ absl::StatusOr<agent::v1::Pull> PullOf(const config::v1::Images& images,
   }
   *pull.add_sources() = SourceOf(image->host, registry, *credentials);
   pull.set_key(KeyOf(TextOf(*image), pull));
+  pull.set_image(TextOf(*image));
+  if (image->digest.empty() && IsDigest(launch.image_digest())) {
+    ImageReference wanted = *image;
+    wanted.tag.clear();
+    wanted.digest = launch.image_digest();
+    pull.set_wanted_digest(wanted.digest);
+    pull.set_wanted_key(KeyOf(TextOf(wanted), pull));
+  }
   pull.set_policy(PolicyOf(launch, *image));
   pull.set_skopeo(images.skopeo().empty() ? kDefaultSkopeo : images.skopeo());
   const absl::Duration timeout =

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -25,6 +26,7 @@ constexpr int kImagesFault = 3;  // exit codes of berth-image
 constexpr int kNoRoom = 4;
 constexpr size_t kMaxWordsBytes = 4096;
 constexpr int kMaxUnpackEvents = 64;
+constexpr size_t kMaxLineBytes = 96;
 
 absl::Status SpawnProgram(const std::string& program, const std::string& argument, int output,
                           pid_t* pid) {
@@ -79,7 +81,8 @@ ImageUnpacker::~ImageUnpacker() {
 void ImageUnpacker::Begin(const TaskId& id, const std::string& name,
                           agent::v1::ImageRequest request) {
   const std::string image =
-      request.has_pull() ? absl::StrCat("pull ", request.pull().key(), " ", request.pull().policy())
+      request.has_pull() ? absl::StrCat("pull ", request.pull().key(), " ", request.pull().policy(),
+                                        " ", request.pull().wanted_digest())
                          : absl::StrCat(request.layout(), ":", request.tag());
   const auto found = std::find_if(works_.begin(), works_.end(),
                                   [&](const Work& work) { return work.image == image; });
@@ -126,6 +129,7 @@ absl::Status ImageUnpacker::Spawn(Work& work, const agent::v1::ImageRequest& req
   work.output = pipe[0];
   work.words.clear();
   work.line.clear();
+  work.digest.clear();
   work.forgotten = false;
   fcntl(work.output, F_SETFL, O_NONBLOCK);
   epoll_event event{};
@@ -146,7 +150,7 @@ void ImageUnpacker::FailAll(Work& work, const absl::Status& status) {
     status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
       named.SetPayload(type, payload);
     });
-    results_.push_back({wish.id, std::move(named)});
+    results_.push_back({wish.id, std::move(named), ""});
   }
   work.wishes.clear();
 }
@@ -163,12 +167,16 @@ std::vector<ImageUnpacker::Result> ImageUnpacker::Poll() {
   return std::exchange(results_, {});
 }
 
-// Lines "@BYTES OF" tell the progress; all else is the reason of a failure.
+// Lines "@BYTES OF" tell the progress, "@sha256:HEX" the digest; all else is the reason of a
+// failure.
 void ImageUnpacker::TakeWords(Work& work, absl::string_view text) {
   for (const char c : text) {
-    if (work.words.empty() && (!work.line.empty() || c == '@') && work.line.size() < 64) {
+    if (work.words.empty() && (!work.line.empty() || c == '@') &&
+        work.line.size() < kMaxLineBytes) {
       work.line.push_back(c);
       if (c != '\n') continue;
+      if (absl::StartsWith(work.line, "@sha256:"))
+        work.digest = std::string(absl::StripSuffix(absl::StripPrefix(work.line, "@"), "\n"));
       Progress progress;
       const std::pair<absl::string_view, absl::string_view> numbers = absl::StrSplit(
           absl::StripSuffix(absl::StripPrefix(work.line, "@"), "\n"), absl::MaxSplits(' ', 1));
@@ -213,7 +221,7 @@ void ImageUnpacker::OnEnd(Work& work) {
   const absl::Status status = HowItEnded(wait_status, work.words);
   const bool forgotten = work.forgotten;
   if (!status.ok() && !forgotten) return FailAll(work, status);
-  results_.push_back({work.wishes.front().id, status});
+  results_.push_back({work.wishes.front().id, status, work.digest});
   work.wishes.pop_front();
   if (!work.wishes.empty()) SpawnFirst(work);
 }

@@ -25,6 +25,7 @@ class ImageUnpacker {
   struct Result {
     TaskId id;
     absl::Status status;  // OK: the request's link exists
+    std::string digest;   // of what the name of a pulled image means; empty: not known
   };
   struct Progress {
     TaskId id;
@@ -62,6 +63,7 @@ class ImageUnpacker {
     int output = -1;
     std::string words;
     std::string line;  // of words, not complete
+    std::string digest;
   };
 
   explicit ImageUnpacker(std::string program) : program_(std::move(program)) {}

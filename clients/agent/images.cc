@@ -55,8 +55,9 @@ std::string Mounts(const ContainerSpec& spec) {
       Mount("/sys", "bind", "/sys", {"rbind", "ro", "nosuid", "noexec", "nodev"}),
       Mount("/run", "tmpfs", "tmpfs", {"nosuid", "nodev", "mode=755", "size=65536k"})};
   for (const Bind& bind : spec.binds) {
-    mounts.push_back(Mount(bind.destination, "bind", bind.source,
-                           {"rbind", bind.writable ? "rw" : "ro", "nosuid"}));
+    std::vector<std::string> options = {"rbind", bind.writable ? "rw" : "ro", "nosuid"};
+    if (!bind.devices) options.push_back("nodev");
+    mounts.push_back(Mount(bind.destination, "bind", bind.source, options));
   }
   std::string out;
   for (const std::string& mount : mounts) absl::StrAppend(&out, out.empty() ? "" : ",", mount);
@@ -180,7 +181,7 @@ std::string ContainerConfig(const ContainerSpec& spec) {
       "},\"args\":", QuoteAll(spec.argv), ",\"env\":", QuoteAll(spec.env),
       ",\"cwd\":", Quote(spec.working_directory),
       ",\"capabilities\":{},\"noNewPrivileges\":true},\"root\":{\"path\":", Quote(spec.rootfs),
-      ",\"readonly\":true},\"mounts\":", Mounts(spec),
+      ",\"readonly\":", spec.writable ? "false" : "true", "},\"mounts\":", Mounts(spec),
       ",\"linux\":{\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"}],\"maskedPaths\":"
       "[\"/proc/kcore\",\"/proc/keys\",\"/proc/timer_list\",\"/sys/firmware\"],"
       "\"readonlyPaths\":[\"/proc/sys\",\"/proc/sysrq-trigger\",\"/proc/irq\",\"/proc/bus\"]}}\n");

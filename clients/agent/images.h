@@ -52,6 +52,7 @@ absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::strin
 struct Bind {
   std::string source, destination;
   bool writable = false;
+  bool devices = true;  // device files there can be opened
 };
 struct ContainerSpec {
   std::string rootfs;
@@ -60,6 +61,7 @@ struct ContainerSpec {
   TaskUser user;
   std::vector<Bind> binds;
   std::string shm = "/dev/shm";  // the source of its /dev/shm
+  bool writable = false;         // its root
 };
 // config.json of the OCI runtime specification.
 std::string ContainerConfig(const ContainerSpec& spec);

@@ -71,7 +71,8 @@ struct TaskEvent {
   };
   TaskId id;
   Kind kind = Kind::kPrepared;
-  int port = 0;  // kPrepared, if one was requested
+  int port = 0;                   // kPrepared, if one was requested
+  std::string image_digest = {};  // kPrepared: of what the image's name means; empty: not known
   int exit_code = 0;
   int exit_signal = 0;
   v1::TaskReport::Cause cause = v1::TaskReport::CAUSE_UNSPECIFIED;
@@ -156,6 +157,16 @@ class ExecRunner {
   virtual void EndTask(const TaskId& id) = 0;
   // Ends all commands; nothing more is reported about them.
   virtual void Clear() = 0;
+};
+
+// Images on this node.
+class NodeImageSource {
+ public:
+  virtual ~NodeImageSource() = default;
+  // That it holds; at most as many as a message may have.
+  virtual v1::NodeImages Images() = 0;
+  // Gets an image for later.
+  virtual void Prefetch(const v1::Prefetch& request) = 0;
 };
 
 // Divides GPUs (MIG).

@@ -25,6 +25,7 @@
 #include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/task_files.h"
+#include "clients/agent/volumes.h"
 
 namespace berth {
 namespace {
@@ -114,6 +115,7 @@ absl::Status Isolation::Init() {
   if (absl::Status status = InitGroups(); !status.ok()) return status;
   if (absl::Status status = InitNamespaces(); !status.ok()) return status;
   InitDisk();
+  InitLayers();
   WarnOfLongPaths();
   return absl::OkStatus();
 }
@@ -161,6 +163,7 @@ absl::Status Isolation::InitNamespaces() {
   private_tmp_ = !config_.shared_tmp() && error == 0 && !hidden;
   private_pids_ = !config_.shared_pid() && error == 0;
   private_shm_ = !config_.shared_shm() && error == 0;
+  has_namespaces_ = error == 0;
   std::vector<std::string> missing;
   if (!config_.shared_tmp() && !private_tmp_) missing.push_back("/tmp (TMPDIR is their own)");
   if (!config_.shared_pid() && !private_pids_)
@@ -208,9 +211,10 @@ std::string Isolation::Scratch(const TaskId& id, const std::string& directory) c
 
 absl::StatusOr<TaskUser> Isolation::Check(const v1::TaskLaunch& launch) const {
   absl::StatusOr<TaskUser> user = users_.Find(launch.run_as());
-  if (!user.ok() || launch.image().empty()) return user;
-  if (geteuid() != 0)
+  if (!user.ok()) return user;
+  if (!launch.image().empty() && geteuid() != 0)
     return BlameJob(absl::FailedPreconditionError("images require an agent that runs as root"));
+  if (absl::Status status = CheckVolumesOf(launch, *user); !status.ok()) return status;
   return user;
 }
 
@@ -230,8 +234,12 @@ absl::Status Isolation::MakeDirectories(const TaskId& id, const v1::TaskLaunch& 
     if (absl::Status status = MakeOwned(path, *user); !status.ok()) return status;
   }
   if (absl::Status status = MakeDoor(launch, directory); !status.ok()) return status;
+  if (HasLayer(launch)) {
+    if (absl::Status status = MakePassage(directory + kLayer, 0700); !status.ok()) return status;
+  }
   if (absl::Status status = kept_->Make(id, launch, *user); !status.ok()) return status;
-  return SetQuotas(id, launch, directory);
+  if (absl::Status status = SetQuotas(id, launch, directory); !status.ok()) return status;
+  return MakeMounts(id, launch, directory, *user);  // after the quotas, which apply to what is new
 }
 
 // A task that sees mounts of its own gets the socket by one of them, as its NOTIFY_SOCKET. It is
@@ -274,6 +282,7 @@ std::vector<DiskArea> Isolation::DiskAreas(const TaskId& id, const v1::TaskLaunc
                   .asked = !apart && asked > 0};
   const std::string scratch = Scratch(id, directory);
   if (!apart) own.directories.push_back(scratch);
+  if (HasLayer(launch)) own.directories.push_back(directory + kLayer);
   std::vector<DiskArea> areas = {std::move(own)};
   if (apart) {
     areas.push_back({.directories = {scratch},
@@ -341,8 +350,10 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
   if (spec->directory.empty())
     spec->directory = launch.image().empty() ? directory + "/work" : kImageWork;
   FillNamespaces(id, launch, directory, *user, spec);
+  FillVolumes(config_, launch, *user, directory, Scratch(id, directory), spec);
   FillNotify(launch, directory, *user, spec);
-  spec->remove = {directory + "/tmp", directory + "/var-tmp", Scratch(id, directory)};
+  spec->remove = {directory + "/tmp", directory + "/var-tmp", Scratch(id, directory),
+                  directory + kLayer};
   if (!launch.image().empty()) spec->remove.push_back(ImageCache() + "/used/" + ImageLink(id));
   FillHooks(hook_environment, spec);
   if (!launch.image().empty()) {
@@ -360,7 +371,7 @@ bool Isolation::HasOwnSharedMemory(const v1::TaskLaunch& launch) const {
 
 // As the supervisor decides (EnterMounts).
 bool Isolation::HasOwnMounts(const v1::TaskLaunch& launch) const {
-  return private_tmp_ || private_pids_ || HasOwnSharedMemory(launch);
+  return private_tmp_ || private_pids_ || HasOwnSharedMemory(launch) || !launch.volumes().empty();
 }
 
 // CUDA imports a handle from another process only if its PID differs, so tasks of one job number
@@ -396,12 +407,12 @@ void Isolation::FillNotify(const v1::TaskLaunch& launch, const std::string& dire
                            const TaskUser& user, SupervisorSpec* spec) const {
   if (!FitsSockets(directory)) return;
   const bool image = !launch.image().empty();
-  const bool mounts = !spec->tmp.empty() || !spec->shm.empty() || spec->own_pids;
+  const bool mounts = !image && berth::HasOwnMounts(*spec);
   spec->notify = directory + (image || mounts ? kNotifySocket : kNotifyFile);
   spec->notify_uid = static_cast<int64_t>(user.uid);
-  if (mounts && !image) spec->notify_at = directory + kNotifyFile;
+  if (mounts) spec->notify_at = directory + kNotifyFile;
   spec->door = Door(launch, directory);
-  if (mounts && !image) spec->door_at = directory + kOpenDoor;
+  if (mounts) spec->door_at = directory + kOpenDoor;
 }
 
 void Isolation::RemoveUnusedSharedMemory() const {
@@ -469,6 +480,9 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
     container.binds.push_back({file, file, true});
   for (const std::string& path : config_.images().binds())
     container.binds.push_back({path, path, false});
+  container.writable = !spec.root.empty();
+  if (container.writable) container.rootfs = spec.root;
+  for (Bind& bind : VolumeBinds(launch, directory)) container.binds.push_back(std::move(bind));
   const std::string bundle = directory + "/bundle";
   if (mkdir(bundle.c_str(), 0700) != 0 && errno != EEXIST)
     return ErrnoStatus(errno, absl::StrCat("create ", bundle));
@@ -482,8 +496,9 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
 absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& launch,
                                       const std::string& directory, const TaskUser& user,
                                       SupervisorSpec* spec) const {
-  if (absl::Status status = WriteBundle(id, launch, directory, user, *spec); !status.ok())
-    return status;
+  absl::Status status = FillLayer(id, launch, directory, user, spec);
+  if (status.ok()) status = WriteBundle(id, launch, directory, user, *spec);
+  if (!status.ok()) return status;
   const std::string crun = config_.images().crun().empty() ? kDefaultCrun : config_.images().crun();
   const std::string name = absl::StrCat("berth-", config_.node_name(), "-", ToString(id));
   const std::vector<std::string> common = {crun, absl::StrCat("--root=", directory, "/crun"),

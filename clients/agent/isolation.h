@@ -2,7 +2,8 @@
 // scratch directory, image, and the node's hooks. Fills in the supervisor's specification.
 //
 //   TASK_DIR/  work/ tmp/ var-tmp/ scratch/   the task user's; all but work/ go with the task
-//              bundle/config.json             of a task in an image
+//              bundle/config.json layer/ root/    of a task in an image
+//              volumes/ mounts/               of a task with volumes (volumes.h)
 //              berth/ or door/in/             of the task's socket; the agent's
 #ifndef BERTH_CLIENTS_AGENT_ISOLATION_H_
 #define BERTH_CLIENTS_AGENT_ISOLATION_H_
@@ -29,6 +30,9 @@
 
 namespace berth {
 
+// In the task's directory: what a task in an image changes in it.
+inline constexpr char kLayer[] = "/layer";
+
 class Isolation {
  public:
   // From the agent's configuration, complete and checked: node_name, task_user, allow_root_tasks,
@@ -44,6 +48,8 @@ class Isolation {
   // without an image or with an unpacked one. `directory`: the task's; exists.
   absl::StatusOr<std::optional<agent::v1::ImageRequest>> UnpackRequest(
       const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory) const;
+  // Where images are.
+  std::string ImageCache() const;
   // The request to clean up the image cache; nothing without images.
   std::optional<agent::v1::ImageRequest> CleanupRequest() const;
   // The starting point of a task in an image.
@@ -92,6 +98,7 @@ class Isolation {
   absl::Status InitGroups();
   absl::Status InitNamespaces();
   void InitDisk();
+  void InitLayers();
   absl::Status SetQuotas(const TaskId& id, const v1::TaskLaunch& launch,
                          const std::string& directory) const;
   void FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
@@ -101,9 +108,15 @@ class Isolation {
   absl::Status MakeDoor(const v1::TaskLaunch& launch, const std::string& directory) const;
   bool HasOwnSharedMemory(const v1::TaskLaunch& launch) const;
   bool HasOwnMounts(const v1::TaskLaunch& launch) const;
+  absl::Status CheckVolumesOf(const v1::TaskLaunch& launch, const TaskUser& user) const;
+  absl::Status MakeMounts(const TaskId& id, const v1::TaskLaunch& launch,
+                          const std::string& directory, const TaskUser& user) const;
+  bool HasLayer(const v1::TaskLaunch& launch) const;
+  absl::Status FillLayer(const TaskId& id, const v1::TaskLaunch& launch,
+                         const std::string& directory, const TaskUser& user,
+                         SupervisorSpec* spec) const;
   std::string Scratch(const TaskId& id, const std::string& directory) const;
   void WarnOfLongPaths();
-  std::string ImageCache() const;
   std::string ImageLink(const TaskId& id) const;
   agent::v1::ImageRequest ImageDefaults() const;
   absl::Status FillGroup(const TaskId& id, const v1::TaskLaunch& launch,
@@ -122,6 +135,8 @@ class Isolation {
   bool private_tmp_ = false;
   bool private_pids_ = false;
   bool private_shm_ = false;
+  bool has_namespaces_ = false;  // tasks can have mounts of their own
+  bool layers_ = false;          // tasks can write into their images
   bool quotas_ = false;          // the kernel limits usage of the state directory's disk
   bool scratch_quotas_ = false;  // and of the scratch directory's
   const std::unique_ptr<KeptDirectories> kept_;

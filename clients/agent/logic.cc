@@ -11,6 +11,7 @@ namespace {
 
 constexpr absl::Duration kSlowRetry = absl::Seconds(30);  // an operator must act first
 constexpr size_t kMaxUnackedHeartbeats = 64;
+constexpr absl::Duration kImagesInterval = absl::Seconds(5);
 
 std::map<std::string, int> DeviceBounds(const v1::NodeInventory& inventory) {
   std::map<std::string, int> bounds;
@@ -73,6 +74,7 @@ void AgentLogic::Connect(Instant now) {
   hello.set_epoch(book_.store().epoch);
   hello.set_node_id(book_.store().node_id);
   hello.set_greatest_job(book_.GreatestJob());
+  hello.set_takes_prefetch(images_ != nullptr);
   *hello.mutable_inventory() = inventory_;
   for (v1::TaskReport& report : book_.HelloReports()) *hello.add_tasks() = std::move(report);
   state_ = State::kHelloSent;
@@ -138,6 +140,9 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
       return;
     case v1::ServerMessage::kDropFiles:
       return DropFiles(message.drop_files());
+    case v1::ServerMessage::kPrefetch:
+      if (images_ != nullptr) images_->Prefetch(message.prefetch());
+      return;
     case v1::ServerMessage::kExecInput:
       if (execs_ != nullptr) execs_->Input(message.exec_input());
       return;
@@ -167,6 +172,9 @@ void AgentLogic::OnWelcome(Instant now, const v1::ServerMessage& message) {
   takes_progress_ = welcome.takes_progress();
   takes_kept_files_ = welcome.takes_kept_files();
   kept_files_at_ = now.steady;
+  takes_images_ = welcome.takes_images() && images_ != nullptr;
+  images_at_ = now.steady;
+  sent_images_.reset();
   if (welcome.has_heartbeat_interval())
     heartbeat_interval_ = DurationFrom(welcome.heartbeat_interval());
   heartbeat_interval_ = std::max(heartbeat_interval_, absl::Milliseconds(10));
@@ -199,6 +207,17 @@ void AgentLogic::SendKeptFiles(Instant now) {
     files.clear_job_uids();
   }
   if (files.job_uids_size() > 0) Send(std::move(message));
+}
+
+// Other agents of this machine may change them, too, so they are looked at in any case.
+void AgentLogic::SendImages(Instant now) {
+  images_at_ = now.steady + kImagesInterval;
+  v1::AgentMessage message;
+  *message.mutable_images() = images_->Images();
+  std::string bytes = message.images().SerializeAsString();
+  if (sent_images_ == bytes) return;
+  sent_images_ = std::move(bytes);
+  Send(std::move(message));
 }
 
 void AgentLogic::DropFiles(const v1::DropFiles& request) {
@@ -428,6 +447,7 @@ void AgentLogic::Tick(Instant now) {
         if (takes_progress_) progress_.SendChanges(now);
       }
       if (now.steady >= kept_files_at_) SendKeptFiles(now);
+      if (takes_images_ && now.steady >= images_at_) SendImages(now);
       pump_.Pump(now.steady, [this] { return link_.QueuedBytes(); });
       break;
   }
@@ -445,6 +465,7 @@ absl::Duration AgentLogic::NextWake() const {
   if (state_ == State::kRegistered && link_.servers() > 1 && !unacked_heartbeats_.empty())
     next = std::min(next, unacked_heartbeats_.front().when + Patience());
   if (state_ == State::kRegistered && kept_ != nullptr) next = std::min(next, kept_files_at_);
+  if (state_ == State::kRegistered && takes_images_) next = std::min(next, images_at_);
   return next;
 }
 

@@ -86,6 +86,8 @@ class AgentLogic {
   void SetNoticeSource(NoticeSource* source) { progress_.SetSource(source); }
   // Before Begin: sets what jobs keep here. Without it, nothing is removed.
   void SetKeptFiles(KeptFiles* kept) { kept_ = kept; }
+  // Before Begin: sets the node's images. Without it, none is reported or pulled in advance.
+  void SetImages(NodeImageSource* images) { images_ = images; }
   void OnExecOutput(v1::ExecOutput output);
   // How busy each GPU is now, in percent, by UUID.
   void SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent) {
@@ -154,6 +156,7 @@ class AgentLogic {
   void SendLastProgress();
   void SendKeptFiles(Instant now);
   void DropFiles(const v1::DropFiles& request);
+  void SendImages(Instant now);
   bool SendsProgress() const { return state_ == State::kRegistered && takes_progress_; }
   void OpenExec(const v1::OpenExec& request);
 
@@ -167,6 +170,7 @@ class AgentLogic {
   ExecRunner* execs_ = nullptr;
   GpuDivider* divider_ = nullptr;
   KeptFiles* kept_ = nullptr;
+  NodeImageSource* images_ = nullptr;
   v1::NodeInventory inventory_;
   std::optional<v1::NodeConditions> conditions_;  // absent: not checked yet
 
@@ -176,6 +180,9 @@ class AgentLogic {
   bool takes_progress_ = false;  // the server does
   bool takes_kept_files_ = false;
   absl::Duration kept_files_at_;  // next message about them
+  bool takes_images_ = false;
+  absl::Duration images_at_;                // next look at them
+  std::optional<std::string> sent_images_;  // in this registration
   Backoff backoff_;
   absl::Duration deadline_;  // of the current state: when to reconnect, or give up on Hello
   absl::Duration heartbeat_at_;

@@ -31,6 +31,7 @@ void ProcessRunner::PollImages() {
       continue;
     }
     TaskEvent prepared = std::move(found->second);
+    prepared.image_digest = result.digest;
     unpacking_.erase(found);
     unlink((Directory(result.id) + kRegistryAuth).c_str());
     if (result.status.ok())

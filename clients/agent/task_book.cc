@@ -145,7 +145,10 @@ bool TaskBook::ForeignIdsLive() const {
 
 void TaskBook::Prepare(Instant now, const v1::Prepare& message, bool strict_allowed) {
   const TaskId id = ToTaskId(message.key());
-  if (const auto found = tasks_.find(id); found != tasks_.end()) return Resend(found->second);
+  if (const auto found = tasks_.find(id); found != tasks_.end()) {
+    if (WantsOtherImage(found->second, message)) return PrepareAgain(now, id, message);
+    return Resend(found->second);
+  }
   if (SupersededByNewer(id)) return;
   if (message.launch().fence() && !strict_allowed) {
     return AddEnded(now, id, RefusedReport("the agent's lease has lapsed"));
@@ -303,6 +306,10 @@ void TaskBook::OnEvent(Instant now, const TaskEvent& event) {
 void TaskBook::OnPrepared(Instant now, const TaskEvent& event, Entry& entry) {
   if (entry.record.phase() != TaskRecord::PHASE_UNSPECIFIED) return;
   entry.record.set_port(event.port);
+  if (!event.image_digest.empty()) {
+    entry.record.mutable_report()->set_image_digest(event.image_digest);
+    entry.record.mutable_report()->set_image(entry.record.launch().image());
+  }
   if (entry.start_at_once || entry.start_wanted) return DoStart(now, event.id, entry);
   entry.record.set_phase(TaskRecord::PREPARED);
   TaskReport report = MakeReport(TaskReport::PREPARED);
@@ -316,6 +323,7 @@ void TaskBook::DoStart(Instant now, const TaskId& id, Entry& entry) {
   v1::TaskLaunch launch = entry.record.launch();
   entry.record.mutable_launch()->clear_command();
   entry.record.mutable_launch()->clear_env();
+  entry.record.mutable_launch()->clear_volumes();
   entry.record.set_phase(TaskRecord::STARTING);
   const absl::Status saved = Save(entry);
   if (!saved.ok()) {
@@ -453,6 +461,8 @@ void TaskBook::End(Instant now, const TaskId& id, Entry& entry, TaskReport repor
 void TaskBook::Report(Instant now, const TaskId& id, Entry& entry, TaskReport report) {
   if (entry.record.report().report_id() != 0) unacked_.erase(entry.record.report().report_id());
   *report.mutable_key() = entry.record.key();
+  report.set_image_digest(entry.record.report().image_digest());
+  report.set_image(entry.record.report().image());
   report.set_report_id(++last_report_id_);
   ToProto(now.wall, report.mutable_time());
   *entry.record.mutable_report() = std::move(report);
@@ -502,7 +512,10 @@ std::vector<TaskReport> TaskBook::HelloReports() const {
     if (!IsLive(record) && record.acked()) continue;
     TaskReport report = record.report();
     if (report.report_id() == 0) {
+      const TaskReport known = std::move(report);
       report = MakeReport(TaskReport::PREPARED);
+      report.set_image_digest(known.image_digest());
+      report.set_image(known.image());
       *report.mutable_key() = record.key();
       report.set_reserved_port(record.port());
     }

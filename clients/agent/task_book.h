@@ -155,6 +155,8 @@ class TaskBook {
   bool OfOlderEpoch(const TaskId& id, const v1::TaskLaunch& launch) const;
   Devices CheckDevices(const TaskId& id, const Entry& entry, std::string* why) const;
   void TryPrepare(Instant now, const TaskId& id, Entry& entry);
+  bool WantsOtherImage(const Entry& entry, const v1::Prepare& message) const;
+  void PrepareAgain(Instant now, const TaskId& id, const v1::Prepare& message);
   void OnPrepared(Instant now, const TaskEvent& event, Entry& entry);
   void DoStart(Instant now, const TaskId& id, Entry& entry);
   void StopRunning(const TaskId& id, Entry& entry, const std::string& signal, absl::Duration grace,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/cli/human.h"
+#include "clients/cli/job_files.h"
 #include "clients/cli/job_progress.h"
 #include "clients/cli/manifest.h"
 #include "clients/cli/page.h"
@@ -373,6 +374,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   page.AddSection("Conditions", ConditionsText(job.status()));
   page.AddSection("Reasons", Reasons(job, session));
   page.AddSection("Groups", GroupTable(job).Render(style));
+  page.AddSection("Files", FilesText(job.spec()));
   const std::vector<v1::Task> shown = MostInteresting(tasks);
   page.AddSection("Tasks", TaskTable(shown, session).Render(style));
   std::string text = page.Text();

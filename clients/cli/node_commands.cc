@@ -91,6 +91,17 @@ std::string DrainText(const v1::NodeStatus& status, absl::TimeZone zone) {
   return text;
 }
 
+constexpr size_t kShownDigest = sizeof "sha256:" - 1 + 12;
+
+Table ImageTable(const v1::Node& node) {
+  Table table({{"IMAGE"}, {"DIGEST"}, {"SIZE", Column::kRight}});
+  for (const v1::NodeImage& image : node.status().images()) {
+    table.AddRow(
+        {{image.image()}, {image.digest().substr(0, kShownDigest)}, {HumanBytes(image.bytes())}});
+  }
+  return table;
+}
+
 std::string DescribeNode(const v1::Node& node, const v1::ListTasksResponse& tasks,
                          const Session& session) {
   const v1::NodeStatus& status = node.status();
@@ -133,6 +144,7 @@ std::string DescribeNode(const v1::Node& node, const v1::ListTasksResponse& task
   style.headers = true;
   page.AddSection("Devices", DeviceTable(node).Render(style));
   page.AddSection("Links between devices", LinkMatrix(node, style));
+  if (node.status().images_size() > 0) page.AddSection("Images", ImageTable(node).Render(style));
   page.AddSection("Tasks", NodeTaskTable(tasks, kDescribedNodeTasks, session).Render(style));
   std::string text = page.Text();
   const size_t count = static_cast<size_t>(tasks.tasks_size());

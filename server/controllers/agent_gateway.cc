@@ -41,12 +41,14 @@ AgentGateway::AgentGateway(Loop* loop, LeaseKeeper* leases, Dispatcher* dispatch
       fabric_(options_.fabric_health) {
   TakeOver();
   dispatcher->SetGateway(this);
+  dispatcher->SetImages(&images_);
   leases->SetOnSilenced([this](NodeId node, uint64_t epoch) {
     Disconnect(node, epoch, v1::Refused::STALE_EPOCH, "the lease has expired: register again");
   });
 }
 
 void AgentGateway::TakeOver() {
+  images_.Clear();
   first_job_ = loop_->Read([](const ClusterState& state, uint64_t) { return state.next_job_id(); });
 }
 
@@ -91,6 +93,8 @@ void AgentGateway::OnMessage(SessionId id, v1::AgentMessage message) {
       return OnConditions(id, session, std::move(*message.mutable_conditions()));
     case v1::AgentMessage::kProgress:
       return OnProgress(session, std::move(*message.mutable_progress()));
+    case v1::AgentMessage::kImages:
+      return OnImages(id, session, std::move(*message.mutable_images()));
     case v1::AgentMessage::kKeptFiles:
       return OnKeptFiles(id, session, std::move(*message.mutable_kept_files()));
     default:
@@ -125,6 +129,7 @@ void AgentGateway::OnHello(SessionId id, const Link& link, v1::Hello hello) {
     absl::MutexLock lock(&mutex_);
     Session& session = sessions_.at(id);
     repeated = std::exchange(session.said_hello, true);
+    session.takes_prefetch = hello.takes_prefetch();
   }
   if (repeated) {
     ++counters_.invalid_messages;
@@ -146,7 +151,8 @@ void AgentGateway::OnHello(SessionId id, const Link& link, v1::Hello hello) {
 
 void AgentGateway::Register(Turn& turn, SessionId id, const Link& link, const v1::Hello& hello) {
   const Expectation expected{.first_unknown = FirstUnknown(turn.state(), hello.agent_id()),
-                             .restored = leases_->Hold().left > absl::ZeroDuration()};
+                             .restored = leases_->Hold().left > absl::ZeroDuration(),
+                             .images = &images_};
   absl::StatusOr<Registration> registration = RegisterNode(turn, hello, options_.store, expected);
   if (!registration.ok()) {
     ++counters_.hellos_refused;
@@ -209,6 +215,7 @@ void AgentGateway::SendWelcome(const Link& link, const Registration& registratio
   welcome.set_node_id(registration.node.value);
   welcome.set_takes_progress(progress_book_ != nullptr);
   welcome.set_takes_kept_files(true);
+  welcome.set_takes_images(true);
   welcome.set_cluster_id(options_.store.cluster_id);
   welcome.set_incarnation(options_.store.incarnation);
   if (task_keys_ != nullptr) {
@@ -252,6 +259,7 @@ void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& hear
     if (leads.ok()) SendHeartbeatAck(link, sequence, longer);
   });
   RetryConditions(session.node);
+  RetryImages();
   CheckFabric();
 }
 
@@ -325,7 +333,7 @@ void AgentGateway::ApplyReport(Turn& turn, const Session& session, const v1::Tas
   if (report.ok()) {
     switch (JudgeReport(turn.state(), session.node, *report)) {
       case ReportVerdict::kNews:
-        verdict = turn.Emit(*report);
+        if (CountsImage(turn, *report, message)) verdict = turn.Emit(*report);
         break;
       case ReportVerdict::kKnown:
       case ReportVerdict::kSuperseded:

@@ -31,6 +31,7 @@
 #include "server/controllers/agent_link.h"
 #include "server/controllers/fabric_health.h"
 #include "server/controllers/health_brake.h"
+#include "server/controllers/image_book.h"
 #include "server/controllers/registration.h"
 #include "server/loop/loop.h"
 
@@ -121,6 +122,10 @@ class AgentGateway {
   void SetTaskKeys(const TaskKeys* keys) { task_keys_ = keys; }
   // How many connected nodes report each condition, by its name.
   std::map<std::string, int64_t> Conditions() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Images that the node holds, as its agent reported them. Null: nothing is known.
+  std::shared_ptr<const v1::NodeImages> ImagesOf(NodeId node) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether its agent gets images in advance.
+  bool TakesPrefetch(NodeId node) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Nodes whose conditions would cordon or drain them and are only noted for now.
   size_t HeldConditions() const { return brake_.held(); }
   size_t sessions() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -134,6 +139,8 @@ class AgentGateway {
     NodeId node;         // once registered
     uint64_t epoch = 0;  // 0 = not registered yet
     std::vector<std::string> conditions = {};
+    std::shared_ptr<const v1::NodeImages> images = {};  // null: none reported
+    bool takes_prefetch = false;                        // from its Hello
     // From its Hello, until the agent sends a message with its epoch, which proves that the Hello
     // is recent.
     std::vector<MissingTask> missing = {};
@@ -151,6 +158,11 @@ class AgentGateway {
   void OnHeartbeat(const Session& session, const v1::Heartbeat& heartbeat);
   void OnReport(const Session& session, v1::TaskReport report);
   void ApplyReport(Turn& turn, const Session& session, const v1::TaskReport& report);
+  bool CountsImage(Turn& turn, const TaskReported& report, const v1::TaskReport& message);
+  void PrepareAgain(Turn& turn, const std::vector<TaskKey>& tasks);
+  void RetryImages();
+  void OnImages(SessionId id, const Session& session, v1::NodeImages images)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void OnConditions(SessionId id, const Session& session, v1::NodeConditions conditions)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RetryConditions(NodeId node);
@@ -179,6 +191,7 @@ class AgentGateway {
   const TaskKeys* task_keys_ = nullptr;
   AgentCounters counters_;
   HealthBrake brake_;
+  ImageBook images_;  // loop thread, but for holds()
   FabricHealth fabric_;
 
   mutable absl::Mutex mutex_;

@@ -18,7 +18,7 @@ Dispatcher::Dispatcher(const Store* store, Executor* executor, Clock* clock)
 Effect Dispatcher::OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                                  const ColdParts& cold) {
   cache_.Insert(cold);
-  LaunchCapture capture(state);
+  LaunchCapture capture(state, images_);
   for (const Event& event : events) capture.Add(event);
   std::vector<LaunchOrder> orders = capture.Take();
   if (orders.empty()) return nullptr;
@@ -53,10 +53,18 @@ void Dispatcher::SendNow(const LaunchOrder& order) {
       }
     }
   }
+  if (order.kind == OrderKind::kPrefetch && !WantsPrefetch(order, *cold)) return;
   Count(order.kind);
   const absl::Duration greatest_grace =
       defaults_ == nullptr ? absl::InfiniteDuration() : defaults_->Get().greatest_kill_grace;
   gateway_->SendTo(order.node, order.epoch, ToMessage(order, *cold, greatest_grace));
+}
+
+bool Dispatcher::WantsPrefetch(const LaunchOrder& order, const v1::JobSpec& cold) const {
+  const int group = static_cast<int>(order.group);
+  return group < cold.groups_size() && !cold.groups(group).image().empty() &&
+         cold.groups(group).image_pull_policy() != v1::IMAGE_PULL_POLICY_NEVER &&
+         gateway_->TakesPrefetch(order.node);
 }
 
 void Dispatcher::Count(OrderKind kind) {
@@ -75,6 +83,9 @@ void Dispatcher::Count(OrderKind kind) {
       break;
     case OrderKind::kAskStacks:
       ++counters_.dumps;
+      break;
+    case OrderKind::kPrefetch:
+      ++counters_.prefetches;
       break;
   }
 }

@@ -35,7 +35,7 @@ inline constexpr size_t kColdCacheBytes = size_t{64} << 20;
 
 struct DispatchCounters {
   std::atomic<uint64_t> prepares{0}, starts{0}, kills{0}, checkpoints{0}, dumps{0}, store_reads{0},
-      unreadable{0};
+      unreadable{0}, prefetches{0};
   Histogram seconds;  // from handover to sent, per Send
 };
 
@@ -48,6 +48,9 @@ class Dispatcher final : public TurnObserver {
   // Before the first turn; null: any grace with which a job was accepted. Outlives the dispatcher.
   void SetDefaults(const Live<JobDefaults>* defaults) { defaults_ = defaults; }
 
+  // Before the first turn; null: no image is known. Outlives the dispatcher.
+  void SetImages(const ImageBook* images) { images_ = images; }
+
   Effect OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,
                        const ColdParts& cold) override;
 
@@ -58,6 +61,8 @@ class Dispatcher final : public TurnObserver {
 
  private:
   void SendNow(const LaunchOrder& order);
+  // The group has an image, and the node can get it in advance.
+  bool WantsPrefetch(const LaunchOrder& order, const v1::JobSpec& cold) const;
   void Count(OrderKind kind);
   // The job's cold part, from memory or the store.
   absl::StatusOr<ColdPart> FindCold(JobId job);
@@ -69,6 +74,7 @@ class Dispatcher final : public TurnObserver {
   Clock* const clock_;
   AgentGateway* gateway_ = nullptr;
   const Live<JobDefaults>* defaults_ = nullptr;
+  const ImageBook* images_ = nullptr;
   ColdCache cache_;
   JobId parsed_job_;  // both: executor only
   v1::JobSpec parsed_;

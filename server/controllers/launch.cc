@@ -51,6 +51,23 @@ void SetIdleRule(const v1::IdleRule& cold, v1::IdleRule* idle) {
   ToProto(cold.has_for_() ? DurationFrom(cold.for_()) : kDefaultIdleTime, idle->mutable_for_());
 }
 
+void SetImage(const LaunchJob& job, const v1::TaskGroup& group, v1::TaskLaunch* launch) {
+  launch->set_image(group.image());
+  launch->set_image_pull_policy(group.image_pull_policy());
+  launch->set_registry_auth(group.registry_auth());
+  const auto digest = job.images.find(group.image());
+  if (digest != job.images.end()) launch->set_image_digest(digest->second);
+}
+
+void SetPrefetch(const LaunchOrder& order, const v1::JobSpec& cold, v1::Prefetch* prefetch) {
+  prefetch->set_job_uid(order.job->id.value);
+  v1::TaskLaunch* launch = prefetch->mutable_launch();
+  launch->set_job(order.job->name);
+  launch->set_queue(order.job->queue);
+  launch->set_run_as(cold.run_as());
+  SetImage(*order.job, cold.groups(static_cast<int>(order.group)), launch);
+}
+
 void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first_task,
                v1::TaskLaunch* launch) {
   const LaunchJob& job = *order.job;
@@ -82,10 +99,9 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   for (const v1::EnvVar& variable : job.env) *launch->add_env() = variable;
   launch->mutable_env()->MergeFrom(group.env());
   launch->set_working_dir(group.working_dir());
-  launch->set_image(group.image());
   *launch->mutable_args() = group.args();
-  launch->set_image_pull_policy(group.image_pull_policy());
-  launch->set_registry_auth(group.registry_auth());
+  SetImage(job, group, launch);
+  *launch->mutable_volumes() = group.volumes();
   launch->set_run_as(cold.run_as());
   launch->set_keep_memory(cold.keep().memory());
   launch->set_keep_disk(cold.keep().disk());
@@ -340,6 +356,15 @@ void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, Rele
   orders_.push_back(std::move(order));
 }
 
+void LaunchCapture::AddPrefetch(const Job& job, uint32_t task, const Node& node) {
+  orders_.push_back({.kind = OrderKind::kPrefetch,
+                     .node = node.id,
+                     .epoch = node.status.epoch,
+                     .task = task,
+                     .group = GroupOf(job, task),
+                     .job = Shared(job, 0)});
+}
+
 std::string LaunchCapture::EvictionDetail(const Job& job) const {
   const Eviction& eviction = job.status.eviction;
   const Job* winner = state_.jobs().Find(eviction.beneficiary);
@@ -423,6 +448,7 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job, uint32_t 
   shared->watchdog = job.watchdog;
   shared->restart_count = job.status.starts == 0 ? 0 : static_cast<int32_t>(job.status.starts - 1);
   shared->task_count = job.tasks.size();
+  if (images_ != nullptr) shared->images = images_->DigestsOf(state_, job.id);
   shared->ranks = ComputeRanks(job, epoch);
   for (NodeId id : shared->ranks.nodes) {
     const Node* node = state_.nodes().Find(id);  // the node of an ended task may be deleted
@@ -456,6 +482,9 @@ v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
       break;
     case OrderKind::kAskStacks:
       SetAskStacks(order, cold, message.mutable_signal_task());
+      break;
+    case OrderKind::kPrefetch:
+      SetPrefetch(order, cold, message.mutable_prefetch());
       break;
   }
   return message;

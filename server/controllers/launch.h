@@ -17,6 +17,7 @@
 #include "core/devices/handover.h"
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
+#include "server/controllers/image_book.h"
 #include "server/controllers/ranks.h"
 
 namespace berth {
@@ -41,9 +42,17 @@ struct LaunchJob {
   std::vector<std::string> node_names, node_addresses;  // by node rank
   std::string master_address;                           // of Ranks::master
   int32_t master_port = 0;                              // 0: not reserved yet
+  ImageDigests images = {};                             // what its live tasks have
 };
 
-enum class OrderKind : uint8_t { kPrepare, kStart, kKill, kAskCheckpoint, kAskStacks };
+enum class OrderKind : uint8_t {
+  kPrepare,
+  kStart,
+  kKill,
+  kAskCheckpoint,
+  kAskStacks,
+  kPrefetch,
+};
 
 struct LaunchOrder {
   OrderKind kind = OrderKind::kPrepare;
@@ -72,7 +81,9 @@ struct LaunchOrder {
 // change in the meantime.
 class LaunchCapture {
  public:
-  explicit LaunchCapture(const ClusterState& state) : state_(state) {}
+  // `images`: which images tasks have already; null: not known.
+  explicit LaunchCapture(const ClusterState& state, const ImageBook* images = nullptr)
+      : state_(state), images_(images) {}
 
   // Adds the orders that follow from a decision; other events have none.
   void Add(const Event& event);
@@ -80,6 +91,9 @@ class LaunchCapture {
   // for Starting, Kill for Releasing, the request of a checkpoint or of stacks for Running, if
   // there was one.
   void AddByState(TaskKey key);
+
+  // Adds the order to get the image of a task's group, which may start on this node.
+  void AddPrefetch(const Job& job, uint32_t task, const Node& node);
 
   std::vector<LaunchOrder> Take() { return std::move(orders_); }
 
@@ -100,6 +114,7 @@ class LaunchCapture {
   const std::vector<size_t>& OrderOf(const Node& node, const DeviceSet& devices);
 
   const ClusterState& state_;
+  const ImageBook* const images_;
   std::map<std::pair<JobId, uint32_t>, std::shared_ptr<const LaunchJob>> jobs_;  // 0: no rigid gang
   std::map<JobId, absl::Time> gang_drains_;                                      // DrainOfGang
   // Results of OrderOfDevices, which searches: members of a gang have the same devices of the same

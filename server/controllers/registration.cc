@@ -136,11 +136,12 @@ class Registrar {
   }
 
   void ReadReports() {
+    NoteImages();
     for (const v1::TaskReport& message : hello_.tasks()) {
       if (message.report_id() != 0) result_.acks.push_back(message.report_id());
       absl::StatusOr<TaskReported> report = ToTaskReported(message);
       const bool ours = message.key().incarnation() == store_.incarnation;
-      if (ours && report.ok() && Read(*report)) {
+      if (ours && report.ok() && Read(*report, message)) {
         held_[report->task] = report->attempt;
       } else {
         result_.forget.push_back(message.key());
@@ -148,12 +149,33 @@ class Registrar {
     }
   }
 
+  // Of tasks that count already, before those that may be compared with them.
+  void NoteImages() {
+    if (expected_.images == nullptr) return;
+    for (const v1::TaskReport& message : hello_.tasks()) {
+      const absl::StatusOr<TaskReported> report = ToTaskReported(message);
+      const bool ours = message.key().incarnation() == store_.incarnation;
+      if (ours && report.ok() &&
+          JudgeReport(turn_.state(), result_.node, *report) == ReportVerdict::kKnown)
+        expected_.images->Note(turn_.state(), message);
+    }
+    expected_.images->NoteNode(result_.node);
+  }
+
+  // Of a task that is prepared with another image than its peers, Repeat sends the Prepare again.
+  bool Counts(const TaskReported& report, const v1::TaskReport& message) {
+    return expected_.images == nullptr ||
+           expected_.images->Note(turn_.state(), message) == ImageBook::Verdict::kCounts ||
+           report.state != ReportState::kPrepared;
+  }
+
   // True if the agent should have the task.
-  bool Read(const TaskReported& report) {
+  bool Read(const TaskReported& report, const v1::TaskReport& message) {
     switch (JudgeReport(turn_.state(), result_.node, report)) {
       case ReportVerdict::kKnown:
         return true;
       case ReportVerdict::kNews:
+        if (!Counts(report, message)) return true;
         if (absl::Status status = turn_.Emit(report); !status.ok()) {
           LogWarn("a report of a registering agent was refused",
                   {{"node", hello_.node()}, {"job", report.task.job.value}, {"error", status}});
@@ -178,7 +200,7 @@ class Registrar {
   }
 
   void Repeat() {
-    LaunchCapture capture(turn_.state());
+    LaunchCapture capture(turn_.state(), expected_.images);
     auto missing = result_.missing.begin();  // in the same order
     for (const TaskKey& key : Tasks()) {
       if (missing != result_.missing.end() && missing->task == key) {

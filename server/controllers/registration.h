@@ -60,6 +60,7 @@ struct Expectation {
   // The store was restored and places nothing yet: tasks that are bound were bound by the previous
   // store, which may have moved them since. They are missing, and are bound again.
   bool restored = false;
+  ImageBook* images = nullptr;  // null: images are not compared
 };
 
 // Emits NodeRegistered and the reports that follow. `hello` has passed ValidateHello.

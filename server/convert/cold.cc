@@ -13,6 +13,7 @@ void CopyColdFields(const v1::TaskGroup& from, v1::TaskGroup* to) {
   *to->mutable_args() = from.args();
   to->set_image_pull_policy(from.image_pull_policy());
   to->set_registry_auth(from.registry_auth());
+  *to->mutable_volumes() = from.volumes();
   *to->mutable_communication() = from.communication();  // besides its weight, which is hot
 }
 

@@ -361,6 +361,7 @@ void AddAgents(const MetricSources& sources, FamilyList& out) {
   out.Counter("dispatches", help, AsDouble(dispatch.kills.load()), {{"order", "kill"}});
   out.Counter("dispatches", help, AsDouble(dispatch.checkpoints.load()), {{"order", "checkpoint"}});
   out.Counter("dispatches", help, AsDouble(dispatch.dumps.load()), {{"order", "stacks"}});
+  out.Counter("dispatches", help, AsDouble(dispatch.prefetches.load()), {{"order", "prefetch"}});
   out.AddHistogram("dispatch_seconds", "From durable to handed to the agents' streams, per turn.",
                    dispatch.seconds);
 }

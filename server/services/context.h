@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "berth/config/v1/config.pb.h"
+#include "berth/v1/agent.pb.h"
 #include "server/access/call.h"
 #include "server/access/nearest_name.h"
 #include "server/access/permit.h"
@@ -88,6 +89,11 @@ struct ServiceContext {
   // Starts of the queue's jobs refused in a row, if they are many
   // (RefusedStarts::ConsecutiveRefusals).
   std::function<int32_t(QueueId)> starts_refused = [](QueueId) { return 0; };
+
+  // Images that the node holds (AgentGateway::ImagesOf).
+  std::function<std::shared_ptr<const v1::NodeImages>(NodeId)> images_of = [](NodeId) {
+    return std::shared_ptr<const v1::NodeImages>();
+  };
 
   const ProgressBook* progress = nullptr;  // null: nothing is known
   RefusedCalls* refused = nullptr;         // where to note calls that rules refuse

@@ -122,6 +122,8 @@ grpc::ServerUnaryReactor* NodeService::GetNode(grpc::CallbackServerContext* cont
              const Node* node = state.FindNode(request->name());
              if (node == nullptr) return NoSuchNode(state, rights, request->name());
              RenderNode(state, *node, true, &out);
+             if (const auto images = context_.images_of(node->id); images != nullptr)
+               *out.mutable_status()->mutable_images() = images->images();
              return absl::OkStatus();
            });
   return reactor;

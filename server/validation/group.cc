@@ -15,6 +15,7 @@
 #include "server/validation/text.h"
 #include "server/validation/topology.h"
 #include "server/validation/values.h"
+#include "server/validation/volumes.h"
 
 namespace berth {
 namespace {
@@ -307,6 +308,7 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   if (group.has_affinity()) CheckAffinityTier({path, "affinity"}, group.affinity(), findings);
   CheckImage({path, "image"}, group.image(), findings);
   CheckPull(path, group, findings);
+  CheckVolumes(path, group, findings);
 }
 
 void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings) {

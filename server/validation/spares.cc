@@ -18,6 +18,7 @@ std::string PreparationOf(const v1::TaskGroup& group) {
   same.set_image(group.image());
   same.set_image_pull_policy(group.image_pull_policy());
   same.set_registry_auth(group.registry_auth());
+  *same.mutable_volumes() = group.volumes();
   return same.ShortDebugString();  // maps in the order of their keys
 }
 
@@ -63,8 +64,8 @@ void CheckSpareGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::T
   if (spare.membership() != v1::MEMBERSHIP_UNSPECIFIED)
     findings.Invalid({path, "membership"}, "spares have none");
   if (PreparationOf(spare) != PreparationOf(*group)) {
-    findings.Invalid(path, absl::StrCat("must have the resources, node_selector, tolerations and "
-                                        "image of group ",
+    findings.Invalid(path, absl::StrCat("must have the resources, node_selector, tolerations, "
+                                        "volumes and image of group ",
                                         group->name()));
   }
   if (spare.has_partition() || spare.has_spread() || spare.has_affinity() || spare.has_topology())

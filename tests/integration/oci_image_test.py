@@ -66,12 +66,12 @@ class OciImage(unittest.TestCase):
         prolog = self.cluster.home / "prolog"
         self.agent(hooks={"prolog": ["/bin/sh", "-c", f"env >> {prolog}"]})
         look = ("cat /data/which; echo; pwd; id -u; echo $PATH $FROM $OF $WORLD_SIZE; "
-                "touch /data/x || echo sealed; touch $BERTH_SCRATCH/x && echo own; ")
+                "touch /data/x && echo layer; touch $BERTH_SCRATCH/x && echo own; ")
         self.submit(make_job("first", "q", ["sh", "-c", look + "sleep 100000"], replicas=2, env={"OF": "job"}), "team/small:1")
         self.submit(make_job("second", "q", ["/bin/sh", "-c", look + "sleep 100000"]), "team/small:2")
-        expected = {"first": "one\n/data\n65534\n/bin image job 2\nsealed\nown\n",
+        expected = {"first": "one\n/data\n65534\n/bin image job 2\nlayer\nown\n",
                     "second": "two\n/run/berth/work\n65534\n/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin 1\n"
-                              "sealed\nown\n"}
+                              "layer\nown\n"}
         for name, text in expected.items():
             self.cluster.wait_job(name, "RUNNING")
             for task in range(2 if name == "first" else 1):

@@ -36,14 +36,18 @@ class Layout:
             archive.addfile(entry, io.BytesIO(data))
         return out.getvalue()
 
-    def add(self, tag, config, busybox, more_layers=(), **files):
-        """`more_layers`: the contents of one file each, in a layer of its own."""
+    def add(self, tag, config, busybox, more_layers=(), links=None, **files):
+        """`more_layers`: the contents of one file each, in a layer of its own. `links`: below data/."""
         tar = io.BytesIO()
         with tarfile.open(fileobj=tar, mode="w") as archive:
             archive.add(busybox, "bin/busybox")
             for name in ("sh", "id", "sleep", "pwd", "touch", "cat", "ls", "env"):
                 link = tarfile.TarInfo(f"bin/{name}")
                 link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+                archive.addfile(link)
+            for name, target in (links or {}).items():
+                link = tarfile.TarInfo(f"data/{name}")
+                link.type, link.linkname = tarfile.SYMTYPE, target
                 archive.addfile(link)
             for name, text in files.items():
                 entry = tarfile.TarInfo(f"data/{name}")

@@ -26,9 +26,11 @@ MIB = 1 << 20
 
 
 class Base(unittest.TestCase):
+    lease = "6s"
+
     def setUp(self):
         self.busybox = require_images(self, *NEEDED)
-        self.cluster = Cluster({"lease": "6s", "heartbeatInterval": "1s"})
+        self.cluster = Cluster({"lease": self.lease, "heartbeatInterval": "1s"})
         self.cluster.belongs_to(self)
         self.cluster.server.start()
         self.cluster.create_queue("q")

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -76,19 +77,23 @@ UnpackedImage ReadRecord(const std::string& entry) {
   return record;
 }
 
-// "sha256-HEX"; "" if there is none.
-std::string ReadRef(const std::string& path) {
+// Without entry if there is none. Older versions wrote only the entry.
+ImageRef ReadRef(const std::string& path) {
   std::ifstream file(path);
-  std::string entry;
-  std::getline(file, entry);
-  return absl::StartsWith(entry, kEntryPrefix) && !absl::StrContains(entry, '/') ? entry : "";
+  ImageRef ref;
+  std::getline(file, ref.entry);
+  std::getline(file, ref.digest);
+  std::getline(file, ref.image);
+  const bool valid =
+      absl::StartsWith(ref.entry, kEntryPrefix) && !absl::StrContains(ref.entry, '/');
+  return valid ? ref : ImageRef{};
 }
 
 // Those of images that are gone.
 void RemoveOldRefs(const std::string& cache) {
   std::error_code error;
   for (const auto& ref : std::filesystem::directory_iterator(cache + "/refs", error)) {
-    const std::string entry = ReadRef(ref.path());
+    const std::string entry = ReadRef(ref.path()).entry;
     if (entry.empty() || access(absl::StrCat(cache, "/", entry).c_str(), F_OK) != 0) {
       unlink(ref.path().c_str());
     }
@@ -170,6 +175,30 @@ absl::Status SetConfig(const OciImage& image, const std::string& rootfs, Unpacke
 
 }  // namespace
 
+std::vector<CachedImage> ListImages(const std::string& cache) {
+  std::vector<std::pair<absl::Time, CachedImage>> found;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(cache + "/refs", error)) {
+    const ImageRef ref = ReadRef(file.path());
+    const std::string entry = absl::StrCat(cache, "/", ref.entry);
+    struct stat info;
+    if (ref.image.empty() || lstat(entry.c_str(), &info) != 0) continue;
+    found.push_back(
+        {absl::TimeFromTimespec(info.st_mtim),
+         {.image = ref.image, .digest = ref.digest, .bytes = ReadRecord(entry).bytes()}});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    if (a.first != b.first) return a.first > b.first;
+    return std::tie(a.second.image, a.second.digest) < std::tie(b.second.image, b.second.digest);
+  });
+  std::vector<CachedImage> images;
+  for (auto& [used_at, image] : found) {
+    const bool again = !images.empty() && images.back() == image;  // with other credentials
+    if (!again) images.push_back(std::move(image));
+  }
+  return images;
+}
+
 bool IsImageError(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
@@ -222,36 +251,62 @@ absl::Status ImageCache::UnpackLayout(const std::string& layout, const std::stri
 // asked. Only one process pulls an image; the others find it.
 absl::Status ImageCache::ProvidePulled() {
   const agent::v1::Pull& pull = request_.pull();
-  const bool ask = pull.policy() == agent::v1::PULL_ALWAYS;
-  auto used = ask ? absl::StatusOr<bool>(false) : UseRef(pull.key());
+  auto used = UseKnown();
   if (!used.ok() || *used) return used.status();
   if (pull.policy() == agent::v1::PULL_NEVER) {
-    return absl::NotFoundError("the node does not have it, and imagePullPolicy is Never");
+    return absl::NotFoundError(
+        pull.wanted_digest().empty()
+            ? "the node does not have it, and imagePullPolicy is Never"
+            : absl::StrCat("other tasks of the job have ", pull.wanted_digest(),
+                           ", the node does not, and imagePullPolicy is Never"));
   }
   const FileLock pulling(Path("pulled/lock-" + pull.key()), 0);  // inherited by skopeo
-  used = ask ? absl::StatusOr<bool>(false) : UseRef(pull.key());
+  used = UseKnown();
   if (!used.ok() || *used) return used.status();
   return PullAndUnpack();
 }
 
+// The image that the name means, as far as that is known without the registry.
+absl::StatusOr<bool> ImageCache::UseKnown() {
+  const agent::v1::Pull& pull = request_.pull();
+  if (pull.wanted_digest().empty())
+    return pull.policy() == agent::v1::PULL_ALWAYS ? absl::StatusOr<bool>(false)
+                                                   : UseRef(pull.key());
+  for (const std::string& key : {pull.key(), pull.wanted_key()}) {
+    if (ReadRef(Path("refs/" + key)).digest != pull.wanted_digest()) continue;
+    const auto used = UseRef(key);
+    if (!used.ok() || *used) return used;
+  }
+  return false;
+}
+
 absl::Status ImageCache::PullAndUnpack() {
-  RegistryPull pull(request_,
-                    {.check_free = [this] { return CheckFree(); }, .progress = progress_});
+  agent::v1::ImageRequest request = request_;
+  const std::string& wanted = request_.pull().wanted_digest();
+  if (!wanted.empty()) request.mutable_pull()->set_digest(wanted);
+  const std::string& key = wanted.empty() ? request_.pull().key() : request_.pull().wanted_key();
+  RegistryPull pull(request, {.check_free = [this] { return CheckFree(); }, .progress = progress_});
   absl::Status status = pull.Resolve();
+  if (absl::IsNotFound(status) && !wanted.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("other tasks of the job have ", wanted, ": ", status.message()));
+  }
   if (!status.ok()) return status;
   const std::string by_digest =
       absl::StrCat(kEntryPrefix, absl::StripPrefix(pull.digest(), kDigestPrefix));
   const auto used = UseRef(by_digest);
   if (!used.ok()) return used.status();
-  std::string entry = *used ? ReadRef(Path("refs/" + by_digest)) : "";
+  std::string entry = *used ? ReadRef(Path("refs/" + by_digest)).entry : "";
   if (!*used) {
     const FileLock blobs(Path("pulled/lock"), 0, LOCK_SH);  // nobody removes the blobs meanwhile
     status = pull.Copy();
     if (status.ok()) status = UnpackLayout(pull.layout(), kPulledTag, &entry);
     if (absl::IsDataLoss(status)) pull.RemoveBlobs();  // the next try pulls them again
   }
-  if (status.ok()) status = WriteRef(by_digest, entry);
-  if (status.ok()) status = WriteRef(request_.pull().key(), entry);
+  if (status.ok()) status = WriteRef(by_digest, {.entry = entry});
+  digest_ = pull.named_digest();
+  const ImageRef ref = {.entry = entry, .digest = digest_, .image = request_.pull().image()};
+  if (status.ok()) status = WriteRef(key, ref);
   if (!status.ok()) return status;
   pull.RemoveLayout();
   RemoveOldPulls();
@@ -265,15 +320,16 @@ void ImageCache::RemoveOldPulls() const {
 }
 
 absl::StatusOr<bool> ImageCache::UseRef(const std::string& ref) {
-  const std::string entry = ReadRef(Path("refs/" + ref));
-  if (entry.empty()) return false;
-  return Use(entry);
+  const ImageRef known = ReadRef(Path("refs/" + ref));
+  if (known.entry.empty()) return false;
+  digest_ = known.digest;
+  return Use(known.entry);
 }
 
-absl::Status ImageCache::WriteRef(const std::string& ref, const std::string& entry) const {
-  const std::string path = Path("refs/" + ref);
+absl::Status ImageCache::WriteRef(const std::string& name, const ImageRef& ref) const {
+  const std::string path = Path("refs/" + name);
   std::ofstream file(path + ".new");
-  file << entry;
+  file << ref.entry << '\n' << ref.digest << '\n' << ref.image << '\n';
   file.close();
   if (!file.good() || rename((path + ".new").c_str(), path.c_str()) != 0) {
     return ErrnoError(absl::StrCat("write ", path));
@@ -321,6 +377,7 @@ absl::StatusOr<bool> ImageCache::Use(const std::string& entry) {
 absl::Status ImageCache::Link(const std::string& entry) {
   utimensat(AT_FDCWD, Path(entry).c_str(), nullptr, 0);  // for LRU eviction
   if (!wanted_()) return absl::CancelledError("the image is no longer needed");
+  if (request_.link().empty()) return absl::OkStatus();
   const std::string link = Path("used/" + request_.link());
   unlink(link.c_str());
   if (symlink(("../" + entry).c_str(), link.c_str()) == 0) return absl::OkStatus();

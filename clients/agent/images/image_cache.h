@@ -3,8 +3,8 @@
 //   CACHE/sha256-HEX/   an image, by the digest of its manifest: rootfs/, and image (UnpackedImage)
 //   CACHE/used/LINK     ../sha256-HEX: a task uses it. Created here, removed with the task
 //   CACHE/new/ old/     being unpacked; being removed
-//   CACHE/refs/KEY      "sha256-HEX": the image that Pull.key means
-//   CACHE/refs/sha256-HEX   the same for a manifest as a registry has it
+//   CACHE/refs/KEY      the image that Pull.key means (ImageRef), one field a line
+//   CACHE/refs/sha256-HEX   the same for a manifest as a registry has it: only the entry
 //   CACHE/pulled/       images that are being pulled (registry_pull.h)
 //   CACHE/pulled/lock-KEY   held by the process that pulls
 //   CACHE/lock          held briefly while entries or links change
@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -26,6 +27,22 @@
 #include "clients/agent/images/oci_layout.h"
 
 namespace berth {
+
+// What a name means on this node.
+struct ImageRef {
+  std::string entry;   // "sha256-HEX", below CACHE
+  std::string digest;  // what the registry has under the name, a manifest or an index: "sha256:HEX"
+  std::string image;   // the name: "registry.example/team/torch:2.3"
+};
+
+// An image that was pulled by this name.
+struct CachedImage {
+  std::string image, digest;  // as of ImageRef
+  int64_t bytes = 0;          // on disk
+  bool operator==(const CachedImage&) const = default;
+};
+// All names, the latest used first. What older versions pulled has none.
+std::vector<CachedImage> ListImages(const std::string& cache);
 
 // Handles one request, in a separate process with one thread.
 class ImageCache {
@@ -42,12 +59,15 @@ class ImageCache {
   absl::Status Provide();
   // Removes leftovers, and unused images until the cache is within its bound.
   absl::Status CleanUp();
+  // After Provide of a pull: the digest of what was named; empty: an older version pulled it.
+  const std::string& digest() const { return digest_; }
 
  private:
+  absl::StatusOr<bool> UseKnown();
   absl::Status ProvidePulled();
   absl::Status PullAndUnpack();
   absl::StatusOr<bool> UseRef(const std::string& ref);
-  absl::Status WriteRef(const std::string& ref, const std::string& entry) const;
+  absl::Status WriteRef(const std::string& name, const ImageRef& ref) const;
   void RemoveOldPulls() const;
   absl::Status UnpackLayout(const std::string& layout, const std::string& tag, std::string* entry);
   absl::Status MakeDirectories();
@@ -67,6 +87,7 @@ class ImageCache {
   const agent::v1::ImageRequest request_;
   const std::function<bool()> wanted_;
   const std::function<void(int64_t, int64_t)> progress_;
+  std::string digest_;
   absl::Time started_, measure_at_;
 };
 

@@ -3,12 +3,13 @@
 // agent. REQUEST is a berth.agent.v1.ImageRequest as JSON. Exit code 0: the image is ready.
 // Otherwise standard output has the reason: 3 for an error in the image itself, 4 for an image that
 // is too large for this node or whose registry does not answer, 1 and 2 for the node. Before it,
-// lines "@BYTES OF" tell how much is pulled. It outlives its agent: the next agent finds its
-// result.
+// lines "@BYTES OF" tell how much is pulled, and "@sha256:HEX" what the image's name means. It
+// outlives its agent: the next agent finds its result.
 #include <google/protobuf/util/json_util.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,6 +20,9 @@
 namespace {
 
 constexpr int kNice = 10;  // lower priority than tasks
+constexpr int kBackgroundNice = 19;
+constexpr int kIoProcess = 1;     // IOPRIO_WHO_PROCESS of linux/ioprio.h
+constexpr int kIoIdle = 3 << 13;  // IOPRIO_CLASS_IDLE
 constexpr size_t kMaxMessageBytes = 2000;
 
 // The agent holds the other end of standard output for as long as it waits for this process.
@@ -36,13 +40,16 @@ int main(int argc, char** argv) {
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);
-  setpriority(PRIO_PROCESS, 0, kNice);
+  setpriority(PRIO_PROCESS, 0, request.background() ? kBackgroundNice : kNice);
+  if (request.background()) syscall(SYS_ioprio_set, kIoProcess, 0, kIoIdle);
   berth::ImageCache cache(request, AgentIsAlive, [](int64_t bytes, int64_t of) {
     dprintf(STDOUT_FILENO, "@%lld %lld\n", static_cast<long long>(bytes),
             static_cast<long long>(of));
   });
   const bool provide = !request.layout().empty() || request.has_pull();
   const absl::Status status = provide ? cache.Provide() : cache.CleanUp();
+  if (status.ok() && !cache.digest().empty())
+    dprintf(STDOUT_FILENO, "@%s\n", cache.digest().c_str());
   if (status.ok()) return 0;
   const std::string message(status.message().substr(0, kMaxMessageBytes));
   if (write(STDOUT_FILENO, message.data(), message.size()) < 0) return 2;

@@ -40,12 +40,6 @@ bool IsTag(absl::string_view tag) {
          });
 }
 
-bool IsDigest(absl::string_view digest) {
-  return absl::ConsumePrefix(&digest, kDigestPrefix) && digest.size() == kDigestDigits &&
-         std::all_of(digest.begin(), digest.end(),
-                     [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); });
-}
-
 bool IsHost(absl::string_view host) {
   const size_t colon = host.find(':');
   const absl::string_view name = host.substr(0, colon);
@@ -67,6 +61,12 @@ absl::Status NotAName(absl::string_view name) {
 }
 
 }  // namespace
+
+bool IsDigest(absl::string_view digest) {
+  return absl::ConsumePrefix(&digest, kDigestPrefix) && digest.size() == kDigestDigits &&
+         std::all_of(digest.begin(), digest.end(),
+                     [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); });
+}
 
 absl::StatusOr<ImageReference> ParseImageReference(absl::string_view name,
                                                    const std::string& default_host) {

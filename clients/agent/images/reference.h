@@ -24,6 +24,9 @@ struct ImageReference {
 absl::StatusOr<ImageReference> ParseImageReference(absl::string_view name,
                                                    const std::string& default_host);
 
+// "sha256:" and 64 hexadecimal digits.
+bool IsDigest(absl::string_view digest);
+
 // "HOST/PATH:TAG" or "HOST/PATH@DIGEST".
 std::string TextOf(const ImageReference& reference);
 

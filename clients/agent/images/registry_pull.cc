@@ -87,6 +87,7 @@ absl::Status RegistryPull::ResolveAt(const agent::v1::RegistrySource& source) {
     if (!digest.empty() && digest != sent) {
       return absl::AbortedError(absl::StrCat(what, " has another digest: ", sent));
     }
+    if (depth == 0) named_digest_ = sent;
     const auto read = ReadSentManifest(*text, what, HostArchitecture());
     if (!read.ok()) return read.status();
     if (!read->digest.empty()) {

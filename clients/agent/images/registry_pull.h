@@ -31,6 +31,8 @@ class RegistryPull {
   absl::Status Resolve();
   // After Resolve: "sha256:HEX" of the manifest for this machine, as the registry has it.
   const std::string& digest() const { return digest_; }
+  // After Resolve: of what the registry has under the name itself: that manifest, or an index.
+  const std::string& named_digest() const { return named_digest_; }
   // After Resolve: pulls the image. Also DEADLINE_EXCEEDED: it took too long. UNAVAILABLE: nothing
   // came for too long. OUT_OF_RANGE: it is larger than an image may be.
   absl::Status Copy();
@@ -54,7 +56,7 @@ class RegistryPull {
   const Skopeo skopeo_;
   const absl::Time began_;
   const agent::v1::RegistrySource* source_ = nullptr;  // that knows the image
-  std::string digest_;
+  std::string digest_, named_digest_;
   std::vector<std::string> layers_;  // paths of their files
   int64_t total_bytes_ = 0;
   absl::Time moved_, told_;  // when bytes came; when the progress was told

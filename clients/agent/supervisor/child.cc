@@ -15,6 +15,7 @@
 
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/expand.h"
+#include "clients/agent/supervisor/mounts.h"
 #include "clients/agent/supervisor/namespaces.h"
 #include "clients/agent/supervisor/privileges.h"
 #include "clients/agent/supervisor/shared_memory.h"
@@ -22,14 +23,15 @@
 namespace berth {
 namespace {
 
-enum Stage : int { kStreams, kGroup, kMemory, kFiles, kLimits, kUser, kDirectory, kExec };
+enum Stage : int { kStreams, kGroup, kMemory, kFiles, kVolumes, kLimits, kUser, kDirectory, kExec };
 struct Failure {
   int stage;
   int error;
+  MountError mount = {};  // kVolumes
 };
 
-[[noreturn]] void Fail(int pipe, Stage stage, int error) {
-  const Failure failure{stage, error};
+[[noreturn]] void Fail(int pipe, Stage stage, int error, const MountError& mount = {}) {
+  const Failure failure{stage, error, mount};
   if (write(pipe, &failure, sizeof failure) < 0) _exit(255);
   _exit(255);
 }
@@ -49,8 +51,15 @@ void EnterTask(const SupervisorSpec& spec, const passwd* user, int pipe) {
   if (!spec.shm.empty()) {
     if (const int error = SharedMemory(spec.shm).EnterIpc(); error != 0) Fail(pipe, kMemory, error);
   }
-  if (spec.container) return;
+  const auto check = [pipe](const MountError& mount) {
+    if (mount.error != 0) Fail(pipe, kVolumes, mount.error, mount);
+  };
+  if (spec.container) return check(EnterContainerMounts(spec));
+  if (const int error = TakeGroups(user); error != 0) Fail(pipe, kUser, error);
+  VolumeMounts volumes(spec, user);
+  check(volumes.Open());
   if (const int error = EnterMounts(spec); error != 0) Fail(pipe, kFiles, error);
+  check(volumes.Attach());
   if (const int error = ApplyLimits(spec); error != 0) Fail(pipe, kLimits, error);
   if (const int error = BecomeUser(user); error != 0) Fail(pipe, kUser, error);
 }
@@ -139,6 +148,10 @@ ChildResult Explain(const Plan& plan, const Failure& failure) {
       return result;
     case kFiles:
       result.message = "cannot mount the task's /tmp, /dev/shm, /proc or NOTIFY_SOCKET: " + why;
+      return result;
+    case kVolumes:
+      result.own_fault = IsJobsMountError(failure.mount);
+      result.message = MountErrorText(spec, failure.mount);
       return result;
     case kLimits:
       result.message = "cannot limit the task: " + why;

@@ -104,6 +104,7 @@ int EnterProcess(const SupervisorSpec& spec, const SupervisorStatus& status, con
                  bool terminal, const std::vector<std::string>& command) {
   const auto pid = static_cast<pid_t>(status.pid);
   const auto supervisor = static_cast<pid_t>(status.supervisor_pid);
+  if (const int error = TakeGroups(user); error != 0) return Complain(spec.user.c_str(), error);
   if (const int error = JoinNamespaces(spec, pid, supervisor); error != 0)
     return Complain("the task's namespaces", error);
   if (spec.own_pids) {

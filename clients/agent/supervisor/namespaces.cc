@@ -123,8 +123,13 @@ NewPidNamespace::~NewPidNamespace() {
   close(own_);
 }
 
+bool HasOwnMounts(const SupervisorSpec& spec) {
+  if (spec.container) return false;  // those of the runtime
+  return !spec.tmp.empty() || !spec.shm.empty() || spec.own_pids || !spec.volumes.empty();
+}
+
 int EnterMounts(const SupervisorSpec& spec) {
-  if (spec.tmp.empty() && spec.shm.empty() && !spec.own_pids) return 0;
+  if (!HasOwnMounts(spec)) return 0;
   if (unshare(CLONE_NEWNS) != 0) return errno;
   if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
   if (!spec.notify_at.empty()) {
@@ -150,7 +155,7 @@ int EnterMounts(const SupervisorSpec& spec) {
 // The parent is checked last: if it is still the supervisor, the PID had not been reused when the
 // namespaces were opened. Nothing was run in them until then.
 int JoinNamespaces(const SupervisorSpec& spec, pid_t pid, pid_t parent) {
-  const bool files = !spec.tmp.empty() || !spec.shm.empty() || spec.own_pids;
+  const bool files = HasOwnMounts(spec);
   const std::string mounts = "/proc/" + std::to_string(pid) + "/ns/mnt";
   if (!spec.shm.empty()) {
     if (const int error = Join(pid, "ipc", CLONE_NEWIPC); error != 0) return error;

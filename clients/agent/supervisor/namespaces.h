@@ -35,9 +35,13 @@ class NewPidNamespace {
   int error_ = 0;
 };
 
+// Whether a task without a container has a mount namespace.
+bool HasOwnMounts(const SupervisorSpec& spec);
+
 // Creates a mount namespace for this process, as described by `spec`: /tmp and /var/tmp, /dev/shm,
-// and the /proc of this process's PID namespace. No-op if it needs none. Later mounts of the
-// machine are visible inside; mounts inside are not visible outside. Returns an errno.
+// and the /proc of this process's PID namespace. No-op if it needs none. Volumes follow (mounts.h).
+// Later mounts of the machine are visible inside; mounts inside are not visible outside. Returns an
+// errno.
 int EnterMounts(const SupervisorSpec& spec);
 
 // Joins the namespaces of `pid`, a child of `parent`, that the task of `spec` has. PID: processes

@@ -63,11 +63,15 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+int TakeGroups(const passwd* user) {
+  if (user == nullptr || geteuid() != 0) return 0;
+  return initgroups(user->pw_name, user->pw_gid) == 0 ? 0 : errno;
+}
+
 int BecomeUser(const passwd* user) {
   if (user != nullptr && geteuid() != 0 && user->pw_uid != geteuid()) return EPERM;
   if (user != nullptr && geteuid() == 0) {
-    if (initgroups(user->pw_name, user->pw_gid) != 0 ||
-        setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
+    if (setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
         setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0) {
       return errno;
     }

@@ -14,7 +14,11 @@ namespace berth {
 // Sets default actions for all signals and unblocks them.
 void ResetSignals();
 
-// Sets supplementary groups, group and user, and forbids new privileges (no_new_privs: set-user-id
+// Sets the user's supplementary groups, if this process is root. Reads the machine's files, so it
+// must come before mounts that a job chooses. Returns an errno.
+int TakeGroups(const passwd* user);
+
+// Sets group and user, and forbids new privileges (no_new_privs: set-user-id
 // programs gain nothing). Returns an errno. `user` null: keeps this process's user.
 int BecomeUser(const passwd* user);
 

@@ -20,6 +20,7 @@ std::vector<std::string>* ListOf(std::string_view key, SupervisorSpec* spec) {
   if (key == "env") return &spec->env;
   if (key == "group") return &spec->groups;
   if (key == "remove") return &spec->remove;
+  if (key == "volume") return &spec->volumes;
   if (key == "prolog") return &spec->prolog;
   if (key == "epilog") return &spec->epilog;
   if (key == "hook_env") return &spec->hook_env;
@@ -30,8 +31,8 @@ std::vector<std::string>* ListOf(std::string_view key, SupervisorSpec* spec) {
 
 void PutLists(const SupervisorSpec& spec, std::string* out) {
   SupervisorSpec copy = spec;
-  for (const char* key :
-       {"arg", "env", "group", "remove", "prolog", "epilog", "hook_env", "exec", "exec_tty"}) {
+  for (const char* key : {"arg", "env", "group", "remove", "volume", "prolog", "epilog", "hook_env",
+                          "exec", "exec_tty"}) {
     for (const std::string& entry : *ListOf(key, &copy)) PutField(out, key, entry);
   }
 }
@@ -41,13 +42,15 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
     std::string_view key;
     std::string* field;
   };
-  for (const Text& text : {Text{"user", &spec->user}, Text{"directory", &spec->directory},
-                           Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
-                           Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
-                           Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
-                           Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
-                           Text{"notify_at", &spec->notify_at}, Text{"door", &spec->door},
-                           Text{"door_at", &spec->door_at}}) {
+  for (const Text& text :
+       {Text{"user", &spec->user}, Text{"directory", &spec->directory},
+        Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
+        Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
+        Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
+        Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
+        Text{"notify_at", &spec->notify_at}, Text{"door", &spec->door},
+        Text{"door_at", &spec->door_at}, Text{"owner", &spec->owner}, Text{"root", &spec->root},
+        Text{"root_lower", &spec->root_lower}, Text{"root_layer", &spec->root_layer}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -120,6 +123,10 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   PutField(&out, "notify_at", spec.notify_at);
   PutField(&out, "door", spec.door);
   PutField(&out, "door_at", spec.door_at);
+  PutField(&out, "owner", spec.owner);
+  PutField(&out, "root", spec.root);
+  PutField(&out, "root_lower", spec.root_lower);
+  PutField(&out, "root_layer", spec.root_layer);
   PutField(&out, "prolog_ms", spec.prolog_ms);
   PutField(&out, "epilog_ms", spec.epilog_ms);
   PutField(&out, "container", spec.container ? 1 : 0);

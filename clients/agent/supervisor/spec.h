@@ -80,6 +80,14 @@ struct SupervisorSpec {
   // none. The directory over which it is mounted, in the task's own mount namespace; empty: it is
   // not.
   std::string door, door_at;
+  // What the task sees at paths of its own (mounts.h), in its own mount namespace.
+  std::vector<std::string> volumes;
+  // The account that must be able to reach the volumes, and that owns what root owns in the image;
+  // empty: the supervisor's.
+  std::string owner;
+  // A container's image is in `root_lower`. With a writable layer, its root is mounted at `root`,
+  // from there and from `root_layer`/upper and `root_layer`/work; empty: there is none.
+  std::string root, root_lower, root_layer;
   // Removed recursively when no process of the task remains.
   std::vector<std::string> remove;
   // The node's hooks, run as the supervisor's user in hook_env; empty: none.

@@ -370,14 +370,15 @@ TEST_CASE("a task runs in an image, as its user, and commands join it there") {
   f.Restart();
   f.launch.set_image(image);
   f.Start(kTask,
-          "id -u; pwd; ls /; touch here /tmp/there && echo writable; touch /bin/x || echo sealed; "
+          "id -u; pwd; ls /; touch here /tmp/there && echo writable; touch /bin/x && echo layer; "
           "cat $BERTH_HOSTFILE; touch /dev/shm/of-image; echo ready; trap 'exit 9' TERM; while :; "
           "do sleep 0.05; done");
   f.Await(kTask, Kind::kRunning);
   REQUIRE(Eventually([&] { return absl::StrContains(f.Log(kTask), "ready\n"); }));
   CHECK(f.Log(kTask) ==
-        "65534\n/run/berth/work\nbin\ndev\netc\nproc\nrun\nsys\ntmp\nwritable\nsealed\n127.0.0.1\n"
+        "65534\n/run/berth/work\nbin\ndev\netc\nproc\nrun\nsys\ntmp\nwritable\nlayer\n127.0.0.1\n"
         "ready\n");
+  CHECK(access((files.path() + "/small/rootfs/bin/x").c_str(), F_OK) != 0);  // it is shared
   ExecHost execs(ProgramBeside("berth-supervisor"), f.runner->tasks_directory());
   v1::OpenExec open;
   open.set_request(1);

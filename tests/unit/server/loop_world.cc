@@ -139,6 +139,7 @@ ColdPart MakeCold(const std::string& name, const JobOptions& options) {
   group.add_command("run");
   group.add_command(name);
   group.set_working_dir("/work");
+  group.set_image(options.image);
   v1::EnvVar& env = *group.add_env();
   env.set_name("JOB");
   env.set_value(name);

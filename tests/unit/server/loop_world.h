@@ -102,6 +102,7 @@ struct JobOptions {
   absl::Duration ttl_after_finished = absl::InfiniteDuration();
   absl::Duration walltime = absl::InfiniteDuration();
   absl::Duration watchdog = absl::InfiniteDuration();
+  std::string image = {};
 };
 
 class World {
