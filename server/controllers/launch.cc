@@ -51,6 +51,12 @@ void SetIdleRule(const v1::IdleRule& cold, v1::IdleRule* idle) {
   ToProto(cold.has_for_() ? DurationFrom(cold.for_()) : kDefaultIdleTime, idle->mutable_for_());
 }
 
+void SetInteractive(const v1::Interactive& cold, v1::Interactive* interactive) {
+  *interactive = cold;
+  if (cold.action() == v1::Interactive::ACTION_UNSPECIFIED)
+    interactive->set_action(v1::Interactive::END);
+}
+
 void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first_task,
                v1::TaskLaunch* launch) {
   const LaunchJob& job = *order.job;
@@ -85,12 +91,14 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   *launch->mutable_args() = group.args();
   launch->set_image_pull_policy(group.image_pull_policy());
   launch->set_registry_auth(group.registry_auth());
+  launch->set_terminal(group.terminal());
   launch->set_run_as(cold.run_as());
   launch->set_keep_memory(cold.keep().memory());
   launch->set_keep_disk(cold.keep().disk());
   if (cold.has_idle() && !order.device_uuids.empty()) {
     SetIdleRule(cold.idle(), launch->mutable_idle());
   }
+  if (cold.has_interactive()) SetInteractive(cold.interactive(), launch->mutable_interactive());
   if (job.watchdog != absl::InfiniteDuration() && !launch->coordinator()) {
     SetWatchdog(job.watchdog, cold.watchdog(), launch->mutable_watchdog());
   }

@@ -47,7 +47,8 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
                            Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
                            Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
                            Text{"notify_at", &spec->notify_at}, Text{"door", &spec->door},
-                           Text{"door_at", &spec->door_at}}) {
+                           Text{"door_at", &spec->door_at},
+                           Text{"container_user", &spec->container_user}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -67,6 +68,7 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
   if (key == "allow_root") return spec->allow_root = value == "1", true;
   if (key == "own_pids") return spec->own_pids = value == "1", true;
   if (key == "container") return spec->container = value == "1", true;
+  if (key == "terminal") return spec->terminal = value == "1", true;
   if (key == "marks_beginning") return spec->marks_beginning = value == "1", true;
   return false;
 }
@@ -123,6 +125,8 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   PutField(&out, "prolog_ms", spec.prolog_ms);
   PutField(&out, "epilog_ms", spec.epilog_ms);
   PutField(&out, "container", spec.container ? 1 : 0);
+  PutField(&out, "container_user", spec.container_user);
+  PutField(&out, "terminal", spec.terminal ? 1 : 0);
   PutField(&out, "marks_beginning", spec.marks_beginning ? 1 : 0);
   return out;
 }
