@@ -29,6 +29,7 @@
 #include "clients/agent/notice_files.h"
 #include "clients/agent/process_runner.h"
 #include "clients/agent/task_sockets.h"
+#include "clients/agent/use_watch.h"
 #include "support/clock.h"
 #include "support/http/http_server.h"
 #include "support/random.h"
@@ -95,6 +96,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   void ReleaseExits();
   std::string WhyBad(const std::string& uuid) const;
   void HandleExecs();
+  void HandleUse();
   void HandleRenewal();
   void HandleHealth();
   void HandleDevices();
@@ -128,6 +130,8 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::unique_ptr<LogFiles> logs_;
   std::unique_ptr<NoticeFiles> notices_;
   std::unique_ptr<ExecHost> execs_;
+  std::unique_ptr<UseWatch> use_;
+  absl::Duration use_at_;  // the next look, on the steady clock
   HealthBook health_;
   std::unique_ptr<Random> random_;
   std::unique_ptr<GrpcLink> link_;

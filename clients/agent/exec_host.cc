@@ -123,6 +123,7 @@ void ExecHost::Open(const v1::OpenExec& request) {
   if (!status.ok()) return End(number, session, std::string(status.message()));
   if (session.kind != Kind::kPort) TellStarted(number);  // that is told once it is connected
   Watch(number, session);
+  visited_.insert(session.task);
   sessions_[number] = std::move(session);
 }
 
@@ -448,10 +449,10 @@ bool ExecHost::Over(const Session& session) {
   return session.exited && (session.kind == Kind::kAttached || session.unconfirmed < kExecWindow);
 }
 
-std::set<TaskId> ExecHost::tasks() const {
-  std::set<TaskId> tasks;
-  for (const auto& [request, session] : sessions_) tasks.insert(session.task);
-  return tasks;
+std::set<TaskId> ExecHost::TakeVisited() {
+  std::set<TaskId> visited = std::exchange(visited_, {});
+  for (const auto& [request, session] : sessions_) visited.insert(session.task);
+  return visited;
 }
 
 void ExecHost::End(uint64_t request, Session& session, const std::string& error) {

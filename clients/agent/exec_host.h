@@ -44,8 +44,8 @@ class ExecHost final : public ExecRunner {
   void Clear() override;
 
   bool idle() const { return sessions_.empty(); }
-  // The tasks that somebody is in.
-  std::set<TaskId> tasks() const;
+  // The tasks that somebody is in, or was since the last call.
+  std::set<TaskId> TakeVisited();
   // Readable when Poll has something to do.
   int fd() const { return epoll_fd_; }
   // Moves bytes; returns what to report, in order within each session.
@@ -101,6 +101,7 @@ class ExecHost final : public ExecRunner {
   int epoll_fd_ = -1;
   std::map<uint64_t, Session> sessions_;
   std::vector<v1::ExecOutput> told_;
+  std::set<TaskId> visited_;  // since the last TakeVisited, perhaps for a moment
   std::vector<pid_t> dying_;  // killed, not reaped yet
 };
 

@@ -34,7 +34,8 @@ ExitCode RunUsage(Session& session, const std::string& text) {
   return ExitCode::kUsage;
 }
 
-std::string WrongRun(const Session& session, const RunArguments& arguments, const Strings& command) {
+std::string WrongRun(const Session& session, const RunArguments& arguments,
+                     const Strings& command) {
   if (command.empty() && arguments.quick->group.image().empty())
     return "give a command after --, or an image";
   if (!arguments.quick->array.empty()) return "--array is for berth submit: run runs one job";
@@ -92,6 +93,23 @@ ExitCode ShowOnTerminal(Session& session, const RunArguments& arguments, const s
   return AttachToTask(session, options);
 }
 
+// One that was too short to be followed; its node may have removed the output already.
+void PrintAttempt(Session& session, const std::string& job, const std::string& task,
+                  uint32_t attempt) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return;
+  v1::ReadLogsRequest request;
+  request.set_job(job);
+  request.set_task(task);
+  request.set_attempt(attempt);
+  const auto print = [&session](const v1::ReadLogsResponse& answer) {
+    session.out() << answer.data() << std::flush;
+    return session.out().good();
+  };
+  if (const absl::Status status = (*client)->ReadLogs(request, print); !status.ok())
+    session.Warn(absl::StrCat("attempt ", attempt, ": ", status.message()));
+}
+
 // A job that restarts has several attempts.
 ExitCode ShowOutput(Session& session, const std::string& name) {
   uint32_t attempt = 0;
@@ -99,6 +117,8 @@ ExitCode ShowOutput(Session& session, const std::string& name) {
     const RunWait waited = WaitForRun(session, name, attempt);
     if (waited.code.has_value()) return *waited.code;
     if (waited.attempt > attempt) {
+      for (uint32_t missed = attempt + 1; waited.alone && missed < waited.attempt; ++missed)
+        PrintAttempt(session, name, waited.task, missed);
       EndOnInterrupt(
           absl::StrCat("\nberth: the job goes on; end it by berth job cancel ", name, "\n"));
       const ExitCode code = FollowOutput(session, name);

@@ -59,6 +59,8 @@ class RunWaiter {
     }
     const v1::JobState state = job->status().state();
     if (HasEnded(state)) result->ended = *job;
+    const v1::JobSpec& spec = job->spec();
+    result->alone = spec.groups_size() == 1 && spec.groups(0).replicas() == 1;
     if (HasEnded(state) || state == v1::JOB_RUNNING || state == v1::JOB_COMPLETING) {
       if (LookAtTask(result)) return true;
       if (HasEnded(state)) return true;

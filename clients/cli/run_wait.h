@@ -13,6 +13,7 @@ namespace berth {
 struct RunWait {
   std::optional<ExitCode> code;  // whoever waited has given up, or the server refused
   std::optional<v1::Job> ended;
+  bool alone = false;    // the job has only this task
   std::string task;      // GROUP-INDEX of rank 0
   uint32_t attempt = 0;  // of it, that runs or has ended; 0: it has never run
 };

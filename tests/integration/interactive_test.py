@@ -3,6 +3,7 @@
 the agent or the network goes away in between."""
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -195,6 +196,469 @@ class Attach(World):
             self.assertEqual(client.wait(), 0)
         client = self.attach("job/pair/w-1")
         client.expect("i-am-1")
+
+
+ECHO_SERVER = """
+import socket, sys
+family = socket.AF_INET6 if sys.argv[2:] else socket.AF_INET
+server = socket.create_server(("::1" if sys.argv[2:] else "127.0.0.1", int(sys.argv[1])), family=family, backlog=64)
+print("listening", flush=True)
+import threading
+def serve(connection):
+    data = b""
+    while True:
+        piece = connection.recv(65536)
+        if not piece:
+            break
+        data += piece
+    connection.sendall(b"%d bytes, %s" % (len(data), data[-20:]))
+    connection.close()
+while True:
+    threading.Thread(target=serve, args=(server.accept()[0],)).start()
+"""
+
+
+class Images(unittest.TestCase):
+    """The same in a container: crun has the terminal of the task, and gives the command another one."""
+
+    def test_a_shell_in_an_image(self):
+        busybox = shutil.which("busybox")
+        if os.getuid() != 0 or not os.path.exists("/usr/bin/crun") or busybox is None:
+            self.skipTest("needs root, crun and a static busybox")
+        cluster = Cluster().belongs_to(self)
+        cluster.server.start()
+        rootfs = cluster.home / "images" / "small" / "rootfs"
+        for part in "bin", "proc", "dev", "sys", "tmp", "run":
+            (rootfs / part).mkdir(parents=True)
+        shutil.copy(busybox, rootfs / "bin" / "busybox")
+        for name in "sh", "stty", "sleep", "id", "tar", "test", "cat":
+            (rootfs / "bin" / name).symlink_to("busybox")
+        crun = "/usr/bin/crun"
+        if pathlib.Path("/sys/fs/cgroup/unified").exists():  # Debian's crun does not run with both versions mounted
+            wrapper = cluster.home / "crun-here"
+            wrapper.write_text("#!/bin/sh\nexec unshare -m sh -c 'umount /sys/fs/cgroup/unified; exec /usr/bin/crun \"$@\"' "
+                               "crun \"$@\"\n")
+            wrapper.chmod(0o755)
+            crun = str(wrapper)
+        cluster.add_agent("n1", images={"directory": str(cluster.home / "images"), "crun": crun})
+        cluster.wait_nodes(1)
+        cluster.create_queue("q")
+        with PtyClient([str(BIN / "berth"), "--server", cluster.server.address, "run", "-it", "-n", "boxed", "-q", "q",
+                        "--image", "small", "--", "sh"], rows=37, columns=91) as client:
+            client.expect(r"\$ ")
+            # crun passes sizes on once it has started.
+            wait_until(lambda: client.type("stty size\n") or client.expect("37 91", 1), 15, "the size")
+            client.type("id -u; echo $TERM; echo $((6*7))\n")
+            client.expect("65534")
+            client.expect("xterm-256color")
+            client.expect("42")
+            client.resize(44, 99)
+            wait_until(lambda: client.type("stty size\n") or client.expect("44 99", 1), 15, "the new size")
+            client.type("sleep 1000\n")
+            time.sleep(0.5)
+            client.type("\x03")
+            client.type("echo code=$?\n")
+            client.expect("code=130")
+            # The network of the container is that of the node; its user makes the connection.
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                forward = subprocess.Popen([str(BIN / "berth"), "--server", cluster.server.address, "port-forward", "boxed",
+                                            f"0:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
+                self.addCleanup(forward.communicate)
+                self.addCleanup(forward.kill)
+                local = int(forward.stdout.readline().split()[1].rsplit(":", 1)[1])
+                with socket.create_connection(("127.0.0.1", local), timeout=20) as connection:
+                    inside, peer = server.accept()
+                    inside.sendall(b"served\n")
+                    self.assertEqual(connection.recv(100), b"served\n")
+                    fields = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+                    self.assertEqual([f[7] for f in fields if int(f[1].split(":")[1], 16) == peer[1]], ["65534"])
+                    inside.close()
+            file = cluster.home / "file"
+            file.write_text("copied")
+            self.assertEqual(cluster.run_berth("cp", str(file), "boxed:/run/berth/work/it").returncode, 0)
+            client.type("cat /run/berth/work/it; echo\n")
+            client.expect("copied\r\n")
+            client.type("exit 8\n")
+            self.assertEqual(client.wait(), 8)
+            self.assertTrue(client.is_restored())
+
+
+class Ports(World):
+    def serve(self, name, *arguments, script=ECHO_SERVER, **spec):
+        port = free_port()
+        self.submit(make_job(name, "q", ["/usr/bin/python3", "-uc", script, str(port), *arguments], **spec))
+        wait_until(lambda: "listening" in self.cluster.berth("job", "logs", name), 20, "the server in the task")
+        return port
+
+    def forward(self, name, *arguments):
+        """The program, and its local ports."""
+        program = subprocess.Popen([str(BIN / "berth"), "--server", self.cluster.server.address, "port-forward", name,
+                                    *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        def end():
+            program.kill()
+            program.communicate()
+        self.addCleanup(end)
+        count = sum(all(c.isdigit() or c == ":" for c in word) for word in arguments)
+        lines = [program.stdout.readline() for _ in range(count)]
+        return program, [int(line.split()[1].rsplit(":", 1)[1]) for line in lines]
+
+    def ask(self, port, data):
+        """Sends all, ends this side, and reads until the other side ends."""
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := connection.recv(65536):
+                answer += piece
+            return answer.decode()
+
+    def test_many_connections_that_end_each_side_on_its_own(self):
+        port = self.serve("echo")
+        program, (local,) = self.forward("echo", f"0:{port}")
+        self.assertEqual(self.ask(local, b"hello"), "5 bytes, hello")
+        big = b"x" * 3_000_000 + b"end"
+        self.assertEqual(self.ask(local, big), "3000003 bytes, " + "x" * 17 + "end")
+        answers = []
+
+        def one(i):
+            answers.append(self.ask(local, b"n" * i))
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(1, 25)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(int(a.split()[0]) for a in answers), list(range(1, 25)))
+        self.assertIsNone(program.poll())
+
+    def test_a_server_that_ends_its_side_first_still_receives(self):
+        script = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listening", flush=True)
+connection = server.accept()[0]
+connection.sendall(b"bye")
+connection.shutdown(socket.SHUT_WR)
+data = b""
+while piece := connection.recv(65536):
+    data += piece
+print("got", len(data), flush=True)
+import time; time.sleep(1000)
+"""
+        port = self.serve("half", script=script)
+        _, (local,) = self.forward("half", f"0:{port}")
+        with socket.create_connection(("127.0.0.1", local), timeout=20) as connection:
+            self.assertEqual(connection.recv(100), b"bye")
+            self.assertEqual(connection.recv(100), b"")
+            connection.sendall(b"y" * 500_000)
+        wait_until(lambda: "got 500000" in self.cluster.berth("job", "logs", "half"), 20, "what it received")
+
+    def test_a_port_that_nobody_listens_on_is_named_at_once_and_ends_one_connection(self):
+        port = self.serve("alone")
+        closed = free_port()
+        program, (bad, good) = self.forward("alone", f"0:{closed}", f"0:{port}")
+        begin = time.monotonic()
+        self.assertEqual(self.ask(bad, b""), "")
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(self.ask(good, b"still"), "5 bytes, still")
+        program.terminate()
+        self.assertIn(f"nothing listens on port {closed} of the task", program.communicate(timeout=10)[1])
+
+    def test_loopback_of_ipv6(self):
+        port = self.serve("six", "6")
+        _, (local,) = self.forward("six", "w-0", f"0:{port}")
+        self.assertEqual(self.ask(local, b"v6"), "2 bytes, v6")
+
+    def test_the_forwarding_survives_the_server(self):
+        port = self.serve("lasting")
+        program, (local,) = self.forward("lasting", f"0:{port}")
+        self.cluster.server.kill()
+        self.assertEqual(self.ask(local, b"lost"), "")
+        self.cluster.server.start()
+        wait_until(lambda: self.ask(local, b"back") == "4 bytes, back", 60, "a connection again")
+        self.assertIsNone(program.poll())
+
+    def test_a_task_that_ends_ends_its_connections(self):
+        port = self.serve("ending")
+        _, (local,) = self.forward("ending", f"0:{port}")
+        with socket.create_connection(("127.0.0.1", local), timeout=30) as connection:
+            connection.sendall(b"waits")
+            self.cluster.berth("job", "cancel", "ending")
+            self.assertEqual(connection.recv(100), b"")
+
+    def test_the_connection_is_made_as_the_user_of_the_task(self):
+        script = """
+import pathlib, socket, sys, time
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listening", flush=True)
+connection, peer = server.accept()
+for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+    fields = line.split()
+    if int(fields[1].split(":")[1], 16) == peer[1] and fields[3] == "01":
+        print("uid", fields[7], flush=True)
+time.sleep(1000)
+"""
+        port = self.serve("who", script=script)
+        _, (local,) = self.forward("who", f"0:{port}")
+        with socket.create_connection(("127.0.0.1", local), timeout=20):
+            own = self.cluster.berth("exec", "who", "-n", "--", "id", "-u").strip()
+            wait_until(lambda: f"uid {own}\n" in self.cluster.berth("job", "logs", "who"), 20, "the user")
+
+    def test_refusals(self):
+        run = self.cluster.run_berth
+        self.submit(make_job("short", "q", ["true"]), "SUCCEEDED")
+        self.assertEqual(run("port-forward", "ghost", "80").returncode, 3)
+        ended = run("port-forward", "short", "80")
+        self.assertEqual((ended.returncode, "is not running" in ended.stderr), (1, True))
+        self.assertEqual(run("port-forward", "short", "w-0").returncode, 2)
+        self.assertEqual(run("port-forward", "short", "80:90:100").returncode, 2)
+        self.assertEqual(run("port-forward", "short", "70000").returncode, 2)
+
+
+class Copies(World):
+    def setUp(self):
+        name = self._testMethodName.removeprefix("test_").replace("_", "-")[:40].strip("-")
+        self.name = name
+        self.submit(make_job(name, "q", ["sleep", "1000"]))
+        self.local = self.cluster.home / name
+        self.local.mkdir()
+
+    def sh(self, script):
+        return self.cluster.berth("exec", self.name, "-n", "--", "sh", "-c", script)
+
+    def cp(self, source, target):
+        return self.cluster.run_berth("cp", str(source), str(target))
+
+    def make_tree(self):
+        tree = self.local / "tree"
+        (tree / "deep" / "er").mkdir(parents=True)
+        (tree / "run.sh").write_text("#!/bin/sh\necho ran\n")
+        (tree / "run.sh").chmod(0o750)
+        (tree / "deep" / "er" / "big").write_bytes(os.urandom(3_000_000))
+        (tree / "empty").mkdir()
+        (tree / "link").symlink_to("deep/er/big")
+        return tree
+
+    def test_there_and_back(self):
+        tree = self.make_tree()
+        place = f"{self.name}:"
+        self.assertEqual(self.cp(tree, place + "copied").returncode, 0)  # a new name in its working directory
+        self.assertEqual(self.sh("copied/run.sh; stat -c %a copied/run.sh; readlink copied/link; ls copied"),
+                         "ran\n750\ndeep/er/big\ndeep\nempty\nlink\nrun.sh\n")
+        self.assertEqual(self.cp(tree / "run.sh", f"job/{self.name}/w-0:copied").returncode, 0)  # into a directory
+        self.assertEqual(self.cp(f"{self.name}/w-0:copied", self.local / "back").returncode, 0)
+        back = self.local / "back"
+        self.assertEqual((back / "deep" / "er" / "big").read_bytes(), (tree / "deep" / "er" / "big").read_bytes())
+        self.assertEqual((back / "run.sh").stat().st_mode & 0o7777, 0o750)
+        self.assertEqual(os.readlink(back / "link"), "deep/er/big")
+        self.assertEqual(self.cp(place + "copied/run.sh", self.local).returncode, 0)
+        self.assertTrue((self.local / "run.sh").is_file())
+        self.assertEqual(self.cp(place + "copied/run.sh", self.local / "named").returncode, 0)
+        self.assertEqual((self.local / "named").read_text(), (tree / "run.sh").read_text())
+
+    def test_errors(self):
+        place = f"{self.name}:"
+        missing = self.cp(place + "/no/such", self.local)
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("/no", missing.stderr)
+        self.assertEqual(self.cp(self.local / "no-such", place + "/tmp").returncode, 4)
+        (self.local / "file").write_text("x")
+        self.assertEqual(self.cp(self.local / "file", place + "/no/such/").returncode, 4)
+        self.assertNotEqual(self.cp(self.local / "file", place + "/no/such/place").returncode, 0)
+        self.assertNotEqual(self.cp(place + "/etc/hostname", self.local / "none" / "x").returncode, 0)
+        self.assertEqual(self.cp(self.local / "file", self.local / "other").returncode, 2)
+        self.assertEqual(self.cp(place + "a", place + "b").returncode, 2)
+        self.assertEqual(self.cp(place + "/", self.local).returncode, 2)
+        self.assertEqual(self.cp("ghost:/etc/hostname", self.local).returncode, 3)
+
+    def attack(self, *entries):
+        """Copies from a task whose `tar` is another one that prints this archive; returns the result."""
+        archive = self.cluster.home / f"{self.name}.tar"
+        with tarfile.open(archive, "w") as tar:
+            for name, fields in entries:
+                info = tarfile.TarInfo(name)
+                data = fields.pop("data", b"")
+                info.size = len(data)
+                for key, value in fields.items():
+                    setattr(info, key, value)
+                import io
+                tar.addfile(info, io.BytesIO(data))
+        archive.chmod(0o644)
+        self.sh(f"mkdir -p bin; printf '#!/bin/sh\nexec cat {archive}\n' > bin/tar; chmod +x bin/tar")
+        job = make_job(f"{self.name}-tar", "q", ["sleep", "1000"],
+                       env={"PATH": self.sh("pwd").strip() + "/bin:/usr/bin:/bin"})
+        self.submit(job)
+        return self.cluster.run_berth("cp", f"{self.name}-tar:data", str(self.local / "data"))
+
+    def test_an_archive_that_climbs(self):
+        for name in "../outside", "data/../../outside", "/tmp/berth-outside", "other/file":
+            with self.subTest(name):
+                result = self.attack(("data", {"type": tarfile.DIRTYPE, "mode": 0o755}), (name, {"data": b"bad"}))
+                self.assertNotEqual(result.returncode, 0)
+                self.assertIn("which is not below data", result.stderr)
+                self.cluster.berth("job", "cancel", f"{self.name}-tar", "--force")
+                self.cluster.wait_job(f"{self.name}-tar", "CANCELLED")
+                self.cluster.berth("job", "delete", f"{self.name}-tar")
+        self.assertFalse((self.local / "outside").exists() or pathlib.Path("/tmp/berth-outside").exists())
+
+    def test_an_archive_whose_links_lead_out(self):
+        victim = self.local / "victim"
+        victim.mkdir()
+        secret = self.local / "secret"
+        secret.write_text("mine")
+        result = self.attack(
+            ("data", {"type": tarfile.DIRTYPE, "mode": 0o755}),
+            ("data/out", {"type": tarfile.SYMTYPE, "linkname": str(victim)}),
+            ("data/out/file", {"data": b"bad"}),
+            ("data/up", {"type": tarfile.SYMTYPE, "linkname": "../victim"}),
+            ("data/up/file", {"data": b"bad"}),
+            ("data/good", {"type": tarfile.SYMTYPE, "linkname": "fine"}),
+            ("data/fine", {"data": b"ok", "mode": 0o4755}),
+            ("data/device", {"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 3}))
+        self.assertEqual(list(victim.iterdir()), [])
+        self.assertIn("left out: out: a link that leads out", result.stderr)
+        self.assertIn("left out: device: no file", result.stderr)
+        self.assertEqual(os.readlink(self.local / "data" / "good"), "fine")
+        self.assertEqual((self.local / "data" / "fine").stat().st_mode & 0o7777, 0o755)
+        self.assertFalse((self.local / "data" / "device").exists())
+
+    def test_an_archive_that_writes_through_its_own_link(self):
+        result = self.attack(
+            ("data", {"type": tarfile.DIRTYPE, "mode": 0o755}),
+            ("data/real", {"type": tarfile.DIRTYPE, "mode": 0o755}),
+            ("data/alias", {"type": tarfile.SYMTYPE, "linkname": "real"}),
+            ("data/alias/file", {"data": b"through"}))
+        self.assertFalse((self.local / "data" / "real" / "file").exists(), result.stderr)
+
+    def test_an_archive_with_hard_links(self):
+        secret = self.local / "secret"
+        secret.write_text("mine")
+        result = self.attack(
+            ("data", {"type": tarfile.DIRTYPE, "mode": 0o755}),
+            ("data/one", {"data": b"same"}),
+            ("data/two", {"type": tarfile.LNKTYPE, "linkname": "data/one"}),
+            ("data/theirs", {"type": tarfile.LNKTYPE, "linkname": str(secret)}))
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual((self.local / "data" / "two").read_bytes(), b"same")
+        self.assertFalse((self.local / "data" / "theirs").exists())
+
+
+class Run(World):
+    def end(self, name):
+        self.addCleanup(self.cluster.run_berth, "job", "cancel", name, "--force")
+
+    def test_a_shell_of_its_own(self):
+        self.end("own")
+        client = self.berth("run", "-it", "-n", "own", "-q", "q", "--", *SHELL, rows=31)
+        client.expect("job/own submitted")
+        client.expect("bash-")
+        client.type("stty size; echo job-$BERTH_JOB\n")
+        client.expect("31 80")
+        client.expect("job-own")
+        client.type("exit 5\n")
+        self.assertEqual(client.wait(), 5)
+        self.assertTrue(client.is_restored())
+
+    def test_a_program_that_ends_at_once_is_shown_nevertheless(self):
+        self.end("quick")
+        client = self.berth("run", "-it", "-n", "quick", "-q", "q", "--", "sh", "-c", "echo done-$((5*5)); exit 4")
+        self.assertEqual(client.wait(), 4)
+        self.assertIn("done-25", client.shown)
+
+    def test_it_waits_with_its_place_and_ctrl_c_cancels(self):
+        self.submit(make_job("hog", "q", ["sleep", "1000"], cpu_millis=8000))
+        self.end("waits")
+        client = self.berth("run", "-it", "-n", "waits", "-q", "q", "-c", "8", "--", *SHELL, columns=200)
+        client.expect("job/waits Pending, number 1 of 1 in its queue")
+        client.type("\x03")
+        client.expect(r"Cancel job waits\? \[Y/n\]")
+        client.type("n\n")
+        self.assertEqual(client.wait(), 130)
+        self.assertTrue(client.is_restored())
+        self.assertEqual(job_state(self.cluster.wait_job("waits", "PENDING")), "PENDING")
+        self.end("cancelled")
+        client = self.berth("run", "-it", "-n", "cancelled", "-q", "q", "-c", "8", "--", *SHELL, columns=200)
+        client.expect("job/cancelled Pending")
+        client.type("\x03")
+        client.expect("Cancel job")
+        client.type("y\n")
+        self.assertEqual(client.wait(), 130)
+        self.cluster.wait_job("cancelled", "CANCELLED")
+
+    def test_the_server_restarts_while_it_waits_and_while_it_works(self):
+        self.submit(make_job("first", "q", ["sleep", "1000"], cpu_millis=8000))
+        self.end("second")
+        client = self.berth("run", "-it", "-n", "second", "-q", "q", "-c", "8", "--", *SHELL, columns=200)
+        client.expect("job/second Pending")
+        self.cluster.server.kill()
+        time.sleep(1)
+        self.cluster.server.start()
+        self.cluster.berth("job", "cancel", "first", "--force")
+        client.expect("bash-", 60)
+        client.type("y=$((80+8)); echo known-$((1+1))\n")
+        client.expect("known-2")
+        self.cluster.server.kill()
+        client.expect("reconnecting")
+        self.cluster.server.start()
+        wait_until(client.is_raw, 30, "the terminal of the task again")
+        client.type("echo value-$y; exit\n")
+        client.expect("value-88")
+        self.assertEqual(client.wait(), 0)
+
+    def test_without_a_terminal_it_prints_the_output(self):
+        self.end("plain")
+        run = self.cluster.run_berth("run", "-n", "plain", "-q", "q", "--", "sh", "-c", "echo out; echo err >&2; exit 6")
+        self.assertEqual((run.returncode, run.stdout), (6, "out\nerr\n"))
+        self.assertIn("job/plain submitted", run.stderr)
+        self.end("again")
+        count = self.cluster.shared_file("count")
+        run = self.cluster.run_berth("run", "-n", "again", "-q", "q", "--retries", "2", "--", "sh", "-c",
+                                     f"echo try; echo x >> {count}; [ $(wc -l < {count}) -ge 2 ]")
+        self.assertEqual((run.returncode, run.stdout), (0, "try\ntry\n"))
+
+    def test_detach_and_wrong_options(self):
+        run = self.cluster.run_berth
+        self.end("later")
+        detached = run("run", "-t", "--detach", "-n", "later", "-q", "q", "--", *SHELL)
+        self.assertEqual((detached.returncode, detached.stdout), (0, "job/later submitted\n"))
+        self.cluster.wait_job("later", "RUNNING")
+        client = self.attach("later")
+        client.type("echo here-$((1+1))\n")
+        client.expect("here-2")
+        self.assertEqual(run("run", "-it", "--", "true").returncode, 2)
+        self.assertEqual(run("run", "-i", "--", "true").returncode, 2)
+        self.assertEqual(run("run").returncode, 2)
+        self.assertEqual(run("run", "--array", "0-3", "-n", "a", "--", "true").returncode, 2)
+        self.assertEqual(run("run", "--idle-action", "suspend", "--", "true").returncode, 2)
+        wrong = run("run", "--idle", "5s", "-q", "q", "--", "true")
+        self.assertEqual(wrong.returncode, 4)
+        self.assertIn("--idle", wrong.stderr)
+
+
+class Idle(World):
+    def interactive_job(self, name, command, action=job_pb2.Interactive.END):
+        job = terminal_job(name, command)
+        job.spec.interactive.idle.FromSeconds(60)
+        job.spec.interactive.action = action
+        self.submit(job)
+
+    def test_jobs_that_nobody_uses(self):
+        self.interactive_job("ends", SHELL)
+        self.interactive_job("suspends", SHELL, job_pb2.Interactive.SUSPEND)
+        self.interactive_job("busy", ["/usr/bin/python3", "-c", "import time\nwhile True:\n  end = time.process_time() + 0.2\n"
+                                      "  while time.process_time() < end: pass\n  time.sleep(0.8)"])
+        self.interactive_job("visited", SHELL)
+        client = self.attach("visited")
+        ended = self.cluster.wait_job("ends", "CANCELLED", timeout_s=150)
+        self.assertIn("nobody has used this interactive job", ended.status.cancel_reason)
+        suspended = self.cluster.wait_job("suspends", "SUSPENDED", timeout_s=30)
+        self.assertIn("nobody has used this interactive job", suspended.status.message)
+        for name in "busy", "visited":
+            self.assertEqual(job_state(self.cluster.wait_job(name, "RUNNING")), "RUNNING")
+        client.type("exit\n")
+        self.assertEqual(client.wait(), 0)
+        self.cluster.berth("job", "resume", "suspends")
+        self.cluster.wait_job("suspends", "RUNNING")
 
 
 if __name__ == "__main__":

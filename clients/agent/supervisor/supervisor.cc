@@ -204,6 +204,7 @@ void Supervisor::StartTask() {
   phase_ = Phase::kRunning;
   main_pid_ = child.pid;
   status_.pid = child.pid;
+  if (spec_.container) terminal_.SetRuntime(child.pid);
   status_.started_ns = BoottimeNs();
   status_.phase = SupervisorStatus::kRunning;
   WriteStatus();

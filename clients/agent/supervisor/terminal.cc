@@ -1,17 +1,20 @@
 #include "clients/agent/supervisor/terminal.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -30,6 +33,23 @@ constexpr int kCloseMs = 1000;
 void CloseFd(int* fd) {
   if (*fd >= 0) close(*fd);
   *fd = -1;
+}
+
+// Sets the size of every terminal whose master the process holds: it is trusted, and has one.
+void SetSizeIn(pid_t runtime, const winsize& size) {
+  const std::string directory = "/proc/" + std::to_string(runtime) + "/fd";
+  int process = static_cast<int>(syscall(SYS_pidfd_open, runtime, 0));
+  DIR* listing = process < 0 ? nullptr : opendir(directory.c_str());
+  while (const dirent* entry = listing == nullptr ? nullptr : readdir(listing)) {
+    char target[64];
+    const ssize_t n = readlinkat(dirfd(listing), entry->d_name, target, sizeof target);
+    if (n <= 0 || !std::string_view(target, static_cast<size_t>(n)).ends_with("ptmx")) continue;
+    int fd = static_cast<int>(syscall(SYS_pidfd_getfd, process, std::atoi(entry->d_name), 0));
+    if (fd >= 0) ioctl(fd, TIOCSWINSZ, &size);
+    CloseFd(&fd);
+  }
+  if (listing != nullptr) closedir(listing);
+  CloseFd(&process);
 }
 
 }  // namespace
@@ -87,7 +107,7 @@ void Terminal::AddTo(std::vector<pollfd>* fds) const {
 }
 
 int64_t Terminal::NextNs() const {
-  int64_t next = 0;
+  int64_t next = tell_size_at_.empty() ? 0 : tell_size_at_.front();
   for (const Client& client : clients_) {
     if (client.stalled_ns == 0) continue;
     const int64_t at = client.stalled_ns + kStallNs;
@@ -101,6 +121,7 @@ void Terminal::Work(int64_t now_ns, const Print& print) {
   Accept();
   WriteInput();
   for (Client& client : clients_) Receive(&client);
+  TellSizeAgain(now_ns);
   for (int i = 0; i < kTerminalReads && !ended_ && HasRoom(); ++i) {
     if (!ReadOutput(print)) break;
   }
@@ -154,7 +175,22 @@ void Terminal::Resize(Client* client, std::string_view sides) {
   ioctl(master_, TIOCSWINSZ, &size);
   const pid_t group = Foreground();
   if (same && !client->sized && group > 0) kill(-group, SIGWINCH);
+  sized_ = true;
   client->sized = true;
+}
+
+// The runtime makes its terminal some time after it has started.
+void Terminal::TellSizeAgain(int64_t now_ns) {
+  if (runtime_ == 0) return;
+  if (std::exchange(sized_, false)) {
+    tell_size_at_.clear();
+    for (const int64_t ms : {0, 300, 1000, 3000}) tell_size_at_.push_back(now_ns + ms * 1'000'000);
+  }
+  winsize size{};
+  while (!tell_size_at_.empty() && now_ns >= tell_size_at_.front()) {
+    tell_size_at_.pop_front();
+    if (ioctl(master_, TIOCGWINSZ, &size) == 0) SetSizeIn(runtime_, size);
+  }
 }
 
 void Terminal::WriteInput() {

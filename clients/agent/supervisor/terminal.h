@@ -48,6 +48,9 @@ class Terminal {
 
   // Returns an errno, 0 = it is open.
   int Open(const std::string& task_directory);
+  // The command is a container runtime, which gives its container another terminal. crun 1.8 passes
+  // no sizes on: they are set on that terminal, too, through the runtime's descriptor of it.
+  void SetRuntime(pid_t runtime) { runtime_ = runtime; }
   bool is_open() const { return master_ >= 0; }
   // The end of the task. It stays open here, so that the master never reports an end.
   int task_end() const { return task_end_; }
@@ -80,6 +83,7 @@ class Terminal {
   void Accept();
   void Receive(Client* client);
   void Resize(Client* client, std::string_view sides);
+  void TellSizeAgain(int64_t now_ns);
   void WriteInput();
   bool ReadOutput(const Print& print);
   bool HasRoom() const;
@@ -91,8 +95,11 @@ class Terminal {
   int task_end_ = -1;
   int listener_ = -1;
   bool ended_ = false;
-  std::string input_;    // the terminal has not taken it yet
-  std::string history_;  // what was printed last
+  pid_t runtime_ = 0;                 // 0: the command is none
+  bool sized_ = false;                // since the last Work
+  std::deque<int64_t> tell_size_at_;  // ascending
+  std::string input_;                 // the terminal has not taken it yet
+  std::string history_;               // what was printed last
   std::vector<Client> clients_;
 };
 
