@@ -2,7 +2,8 @@
 // the lock of the directory as fd 3.
 // berth-supervisor --exec|--exec-tty TASK_DIR COMMAND...: becomes a command inside the task
 // (supervisor/enter.h).
-// berth-supervisor --connect TASK_DIR PORT: connects to a port inside the task (supervisor/enter.h).
+// berth-supervisor --connect TASK_DIR PORT: connects to a port inside the task
+// (supervisor/enter.h).
 #include <fcntl.h>
 #include <unistd.h>
 

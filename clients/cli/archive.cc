@@ -258,9 +258,9 @@ absl::StatusOr<std::string> PathBelow(absl::string_view entry, absl::string_view
 }
 
 bool LinkStaysBelow(absl::string_view path, absl::string_view target) {
-  if (target.empty() || target[0] == '/') return false;
-  // Directories between NAME and the link; the link may be NAME itself.
-  int64_t depth = path.empty() ? -1 : std::count(path.begin(), path.end(), '/');
+  // What is beside NAME is not copied.
+  if (path.empty() || target.empty() || target[0] == '/') return false;
+  int64_t depth = std::count(path.begin(), path.end(), '/');  // directories between NAME and it
   for (const absl::string_view part : absl::StrSplit(target, '/')) {
     if (part.empty() || part == ".") continue;
     depth += part == ".." ? -1 : 1;

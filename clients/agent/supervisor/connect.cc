@@ -92,7 +92,8 @@ int ConnectInTask(const std::string& directory, uint16_t port) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   SupervisorSpec spec;
   SupervisorStatus status;
-  if (ReadRunningTask(directory, &spec, &status) != 0) return AnswerAgent("the task does not run", -1);
+  if (ReadRunningTask(directory, &spec, &status) != 0)
+    return AnswerAgent("the task does not run", -1);
   const std::string& name = spec.container ? spec.container_user : spec.user;
   const passwd* user = nullptr;
   if (const int error = FindTaskUser(spec, name, &user); error != 0)
@@ -104,7 +105,8 @@ int ConnectInTask(const std::string& directory, uint16_t port) {
       error != 0) {
     return RefuseConnection("the task's network namespace", error);
   }
-  if (const int error = BecomeUser(user); error != 0) return RefuseConnection("the task's user", error);
+  if (const int error = BecomeUser(user); error != 0)
+    return RefuseConnection("the task's user", error);
   int connection = ConnectLoopback(AF_INET, port);
   if (connection == -ECONNREFUSED) {
     connection = ConnectLoopback(AF_INET6, port);
@@ -112,7 +114,8 @@ int ConnectInTask(const std::string& directory, uint16_t port) {
   }
   if (connection == -ECONNREFUSED)
     return AnswerAgent("nothing listens on port " + std::to_string(port) + " of the task", -1);
-  if (connection < 0) return RefuseConnection("port " + std::to_string(port) + " of the task", -connection);
+  if (connection < 0)
+    return RefuseConnection("port " + std::to_string(port) + " of the task", -connection);
   return AnswerAgent("connected", connection);
 }
 

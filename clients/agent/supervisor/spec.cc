@@ -41,14 +41,14 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
     std::string_view key;
     std::string* field;
   };
-  for (const Text& text : {Text{"user", &spec->user}, Text{"directory", &spec->directory},
-                           Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
-                           Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
-                           Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
-                           Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
-                           Text{"notify_at", &spec->notify_at}, Text{"door", &spec->door},
-                           Text{"door_at", &spec->door_at},
-                           Text{"container_user", &spec->container_user}}) {
+  for (const Text& text :
+       {Text{"user", &spec->user}, Text{"directory", &spec->directory},
+        Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
+        Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
+        Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
+        Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
+        Text{"notify_at", &spec->notify_at}, Text{"door", &spec->door},
+        Text{"door_at", &spec->door_at}, Text{"container_user", &spec->container_user}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
