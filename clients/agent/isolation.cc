@@ -502,7 +502,7 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
                     {"run", absl::StrCat("--bundle=", directory, "/bundle"), name});
   spec->env = {kRuntimePath, TaskMarker(directory)};
   spec->container = true;
-  spec->container_user = spec->user;
+  spec->container_user = spec->user.empty() ? "root" : spec->user;  // the agent is root
   spec->user.clear();
   spec->directory = std::string("/");
   return absl::OkStatus();

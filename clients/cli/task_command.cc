@@ -13,6 +13,7 @@ namespace {
 using Stream = grpc::ClientReaderWriterInterface<v1::ExecRequest, v1::ExecResponse>;
 
 constexpr size_t kGiveBytes = size_t{32} << 10;
+constexpr size_t kMaxErrorBytes = size_t{64} << 10;
 
 void GiveInput(const TaskCommand& command, Stream* stream, grpc::ClientContext* context) {
   const auto write = [stream](absl::string_view data) {
@@ -29,13 +30,14 @@ void GiveInput(const TaskCommand& command, Stream* stream, grpc::ClientContext* 
   stream->Write(end);
 }
 
-// Prints what goes to standard error; returns a piece of standard output, empty at the end.
-std::string NextPiece(Session& session, Stream* stream, std::optional<int>* exit_code) {
+// Returns a piece of standard output, empty at the end. Adds standard error to `errors`: the other
+// thread may print its progress.
+std::string NextPiece(Stream* stream, std::string* errors, std::optional<int>* exit_code) {
   v1::ExecResponse answer;
   while (stream->Read(&answer)) {
     if (answer.has_exit_code()) *exit_code = answer.exit_code();
     if (answer.stream() == v1::STDERR) {
-      session.err() << VisibleLines(answer.output()) << std::flush;
+      if (errors->size() < kMaxErrorBytes) *errors += answer.output();
     } else if (!answer.output().empty()) {
       return std::move(*answer.mutable_output());
     }
@@ -54,19 +56,21 @@ absl::StatusOr<int> RunInTask(Session& session, const std::string& job, const st
   first.mutable_open()->set_task(task);
   for (const std::string& word : command.argv) first.mutable_open()->add_command(word);
   std::optional<int> exit_code;
+  std::string errors;
   const absl::Status status = (*client)->CallOnce([&](grpc::ClientContext* context) {
     const std::unique_ptr<Stream> stream = (*client)->stub<v1::JobService>().Exec(context);
     stream->Write(first);
     v1::ExecResponse begun;
     if (!stream->Read(&begun)) return stream->Finish();
     std::thread giver([&] { GiveInput(command, stream.get(), context); });
-    const TaskCommand::Next next = [&] { return NextPiece(session, stream.get(), &exit_code); };
+    const TaskCommand::Next next = [&] { return NextPiece(stream.get(), &errors, &exit_code); };
     if (command.take && !command.take(next)) context->TryCancel();
     while (!next().empty()) {
     }
     giver.join();
     return stream->Finish();
   });
+  session.err() << VisibleLines(errors) << std::flush;
   if (!status.ok()) return status;
   if (!exit_code.has_value()) return absl::UnavailableError("the command's end was not reported");
   return *exit_code;

@@ -25,7 +25,7 @@ struct TaskCommand {
   std::function<bool(const Write&)> give;
 };
 
-// Returns the exit code. The command's standard error is printed. `task` empty: rank 0.
+// Returns the exit code. The command's standard error is printed at its end. `task` empty: rank 0.
 absl::StatusOr<int> RunInTask(Session& session, const std::string& job, const std::string& task,
                               const TaskCommand& command);
 

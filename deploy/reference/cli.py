@@ -48,7 +48,8 @@ def manual_pages(bin_folder):
         subprocess.run([bin_folder / "berth", "man", "--directory", folder], check=True)
         found = {path.stem: path.read_text() for path in pathlib.Path(folder).iterdir()}
     pages = {"berth": found["berth"]}
-    for command in re.findall(r"^\.BR berth\\-(\w+) \(1\)", found["berth"], re.M):
+    for written in re.findall(r"^\.BR berth\\-(\w+(?:\\-\w+)*) \(1\)", found["berth"], re.M):
+        command = written.replace("\\", "")
         if f"berth-{command}" in found:
             pages[f"berth {command}"] = found[f"berth-{command}"]
     for program in OTHER_PROGRAMS:

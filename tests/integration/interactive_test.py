@@ -16,6 +16,7 @@ from berth_api import job_pb2, job_state, make_job
 from berth_harness import BIN, Cluster, free_port, wait_until
 from interactive_world import DETACH, SHELL, World, terminal_job
 from pty_client import PtyClient
+from relay import Relay
 
 
 class Attach(World):
@@ -101,6 +102,22 @@ class Attach(World):
         self.assertEqual(client.wait(), 3)
         self.assertTrue(client.is_restored())
 
+    def test_the_session_survives_a_network_that_loses_everything(self):
+        """Nothing ends the connection: only keepalives show that it is dead, after 40 s."""
+        self.submit(terminal_job("silent", SHELL))
+        relay = Relay(self.cluster.server.port)
+        client = PtyClient([str(BIN / "berth"), "--server", relay.address, "attach", "silent"])
+        self.addCleanup(client.__exit__, None, None, None)
+        client.type("z=kept-$((60+6)); echo set-$((3+3))\n")
+        client.expect("set-6")
+        relay.cut()
+        client.expect("reconnecting", 90)
+        relay.heal()
+        wait_until(client.is_raw, 60, "the terminal of the task again")
+        client.type("echo $z; exit\n")
+        client.expect("kept-66")
+        self.assertEqual(client.wait(), 0)
+
     def test_a_task_that_ends_while_the_connection_is_lost(self):
         go = self.cluster.shared_file("go")
         self.submit(terminal_job("gone", ["sh", "-c", f"echo ready; until [ -s {go} ]; do sleep 0.1; done; exit 9"]))
@@ -152,6 +169,21 @@ class Attach(World):
             with self.assertRaises(Exception) as caught:
                 list(self.cluster.api.jobs.Exec(iter([request]), timeout=10))
             self.assertIn(text, caught.exception.details())
+
+    def test_a_command_with_a_terminal_of_its_own(self):
+        self.submit(make_job("host", "q", ["sleep", "1000"]))
+        client = self.berth("exec", "host", "-t", "--", *SHELL, rows=35, columns=87)
+        client.type("stty size; echo is-$((2+2))\n")
+        client.expect("35 87")
+        client.expect("is-4")
+        client.type("exit 6\n")
+        self.assertEqual(client.wait(), 6)
+        self.assertTrue(client.is_restored())
+        killed = self.berth("exec", "host", "-t", "--", *SHELL)
+        killed.expect("bash-")
+        killed.signal(signal.SIGTERM)
+        self.assertEqual(killed.wait(), -signal.SIGTERM)
+        self.assertTrue(killed.is_restored())
 
     def test_a_gang_has_a_terminal_for_each_task(self):
         self.submit(terminal_job("pair", ["sh", "-c", "echo i-am-$RANK; exec cat"], replicas=2))

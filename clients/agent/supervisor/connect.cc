@@ -95,6 +95,9 @@ int ConnectInTask(const std::string& directory, uint16_t port) {
   if (ReadRunningTask(directory, &spec, &status) != 0)
     return AnswerAgent("the task does not run", -1);
   const std::string& name = spec.container ? spec.container_user : spec.user;
+  if (spec.container && name.empty())
+    return AnswerAgent("the task was started by an older version, which did not record its user",
+                       -1);
   const passwd* user = nullptr;
   if (const int error = FindTaskUser(spec, name, &user); error != 0)
     return RefuseConnection("the task's user", error);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,7 +90,8 @@ int Terminal::Open(const std::string& task_directory) {
 
 pid_t Terminal::Foreground() const {
   const pid_t group = is_open() ? tcgetpgrp(master_) : -1;
-  return group > 1 ? group : 0;
+  // The number of a group that has ended may be that of other processes by now.
+  return group > 1 && getsid(group) == tcgetsid(master_) ? group : 0;
 }
 
 void Terminal::AddTo(std::vector<pollfd>* fds) const {
