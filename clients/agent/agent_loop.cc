@@ -131,6 +131,7 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
       state + "/prefetch");
   if (!prefetcher.ok()) return prefetcher.status();
   prefetcher_ = *std::move(prefetcher);
+  use_ = std::make_unique<UseWatch>(runner_->tasks_directory());
   return absl::OkStatus();
 }
 
@@ -195,6 +196,7 @@ absl::Status AgentLoop::Run() {
     HandleRenewal();
     HandleHealth();
     HandleDevices();
+    HandleUse();
     logic_->Tick(Now());
     HandleTasks();
     HandleExecs();
@@ -250,10 +252,10 @@ void AgentLoop::LookAgain() {
 
 void AgentLoop::Wait() {
   const absl::Duration now = SystemClock().Steady();
-  const absl::Duration wait =
-      std::clamp(std::min({logic_->NextWake() - now, runner_->PollInterval(),
-                           division_.NextWake() - now, held_exits_.NextWake() - now}),
-                 absl::ZeroDuration(), kMaxWait);
+  const absl::Duration wait = std::clamp(
+      std::min({logic_->NextWake() - now, runner_->PollInterval(), division_.NextWake() - now,
+                held_exits_.NextWake() - now, use_at_ - now}),
+      absl::ZeroDuration(), kMaxWait);
   timespec timeout = absl::ToTimespec(wait);
   pollfd fds[] = {{wake_fd_, POLLIN, 0},
                   {runner_->fd(), POLLIN, 0},
@@ -373,6 +375,14 @@ std::string AgentLoop::WhyBad(const std::string& uuid) const {
 
 void AgentLoop::HandleExecs() {
   for (v1::ExecOutput& output : execs_->Poll()) logic_->OnExecOutput(std::move(output));
+}
+
+void AgentLoop::HandleUse() {
+  const Instant now = Now();
+  if (now.steady < use_at_) return;
+  use_at_ = now.steady + kUseInterval;
+  const std::set<TaskId> visited = execs_->TakeVisited();
+  logic_->SetUnusedTasks(now, use_->Unused(now.steady, logic_->InteractiveTasks(), visited));
 }
 
 void AgentLoop::HandleHealth() {

@@ -30,6 +30,7 @@
 #include "clients/agent/prefetcher.h"
 #include "clients/agent/process_runner.h"
 #include "clients/agent/task_sockets.h"
+#include "clients/agent/use_watch.h"
 #include "support/clock.h"
 #include "support/http/http_server.h"
 #include "support/random.h"
@@ -96,6 +97,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   void ReleaseExits();
   std::string WhyBad(const std::string& uuid) const;
   void HandleExecs();
+  void HandleUse();
   void HandleRenewal();
   void HandleHealth();
   void HandleDevices();
@@ -130,6 +132,8 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::unique_ptr<NoticeFiles> notices_;
   std::unique_ptr<ExecHost> execs_;
   std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<UseWatch> use_;
+  absl::Duration use_at_;  // the next look, on the steady clock
   HealthBook health_;
   std::unique_ptr<Random> random_;
   std::unique_ptr<GrpcLink> link_;

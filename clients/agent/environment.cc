@@ -13,6 +13,7 @@
 namespace berth {
 namespace {
 
+constexpr char kTerminalType[] = "xterm-256color";  // in the terminfo of every distribution
 constexpr char kPath[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr char kMarkerName[] = "BERTH_TASK_DIR";
 
@@ -170,6 +171,7 @@ Environment BuildEnvironment(const TaskId& id, const v1::TaskLaunch& launch, con
                              const EnvironmentContext& context) {
   Environment env = context.image;
   env.emplace("PATH", kPath);
+  if (launch.terminal()) env.emplace("TERM", kTerminalType);
   env["USER"] = context.user;
   env["LOGNAME"] = context.user;
   env["HOME"] = context.home;

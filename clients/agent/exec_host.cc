@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,8 +16,11 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "clients/agent/disk.h"
+#include "clients/agent/supervisor/enter.h"
+#include "clients/agent/supervisor/terminal.h"
 
 namespace berth {
 namespace {
@@ -43,8 +47,15 @@ bool MakePipe(int ends[2], int parents) {
   return fcntl(ends[parents], F_SETFL, O_NONBLOCK) == 0;
 }
 
+constexpr uint32_t kMaxExecPort = 65'535;
+
 absl::Status CheckOpen(const v1::OpenExec& request) {
   size_t bytes = 0;
+  const bool other = request.attach() || request.port() != 0;
+  if (other && (!request.command().empty() || (request.attach() && request.port() != 0)))
+    return absl::InvalidArgumentError("a command, the task's terminal, or a port: one of them");
+  if (request.port() > kMaxExecPort) return absl::InvalidArgumentError("no such port");
+  if (other) return absl::OkStatus();
   for (const std::string& argument : request.command()) {
     bytes += argument.size() + 1;
     if (argument.find('\0') != std::string::npos)
@@ -105,24 +116,105 @@ void ExecHost::Open(const v1::OpenExec& request) {
   if (sessions_.contains(number)) return;
   Session session;
   session.task = ToTaskId(request.key());
-  session.terminal = request.has_terminal();
   absl::Status status = CheckOpen(request);
   if (status.ok() && sessions_.size() >= kMaxExecSessions)
     status = absl::ResourceExhaustedError("too many commands in tasks of this node");
-  if (status.ok()) status = Spawn(request, &session);
+  if (status.ok()) status = Begin(request, &session);
   if (!status.ok()) return End(number, session, std::string(status.message()));
+  if (session.kind != Kind::kPort) TellStarted(number);  // that is told once it is connected
+  Watch(number, session);
+  visited_.insert(session.task);
+  sessions_[number] = std::move(session);
+}
+
+void ExecHost::TellStarted(uint64_t request) {
   v1::ExecOutput started;
-  started.set_request(number);
+  started.set_request(request);
   started.set_started(true);
   told_.push_back(std::move(started));
-  Watch(number, session);
-  sessions_[number] = std::move(session);
+}
+
+void ExecHost::TellOutput(uint64_t request, Session& session, v1::LogStream stream,
+                          const char* data, size_t bytes) {
+  session.unconfirmed += bytes;
+  v1::ExecOutput output;
+  output.set_request(request);
+  output.set_stream(stream);
+  output.set_data(data, bytes);
+  told_.push_back(std::move(output));
+}
+
+absl::Status ExecHost::Begin(const v1::OpenExec& request, Session* session) {
+  if (request.attach()) return Attach(request, session);
+  if (request.port() != 0) return StartConnecting(request, session);
+  session->kind = request.has_terminal() ? Kind::kOnTerminal : Kind::kCommand;
+  return Spawn(request, session);
+}
+
+// The supervisor's socket takes a connection at once, or is full.
+absl::Status ExecHost::Attach(const v1::OpenExec& request, Session* session) {
+  session->kind = Kind::kAttached;
+  const std::string directory = absl::StrCat(tasks_directory_, "/", ToString(session->task));
+  int at = open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (at < 0) return ErrnoStatus(errno, directory);
+  session->out = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int error =
+      session->out < 0 ? errno : UseSocketIn(at, kTerminalSocket, session->out, false);
+  CloseFd(&at);
+  if (error == ENOENT) return absl::FailedPreconditionError("the task has no terminal");
+  if (error != 0) return ErrnoStatus(error, "the task's terminal");
+  const winsize size = ToWinsize(request.terminal());
+  session->window = absl::StrCat("w", size.ws_row, " ", size.ws_col);
+  return absl::OkStatus();
+}
+
+absl::Status ExecHost::StartConnecting(const v1::OpenExec& request, Session* session) {
+  session->kind = Kind::kPort;
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return ErrnoStatus(errno, "socketpair");
+  session->helper = pair[0];
+  Ends ends;
+  ends.in = pair[1];
+  ends.out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  ends.err = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (fcntl(session->helper, F_SETFL, O_NONBLOCK) != 0 || ends.out < 0 || ends.err < 0)
+    return ErrnoStatus(errno, "socketpair or /dev/null");
+  const std::vector<std::string> arguments = {
+      supervisor_, "--connect", absl::StrCat(tasks_directory_, "/", ToString(session->task)),
+      absl::StrCat(request.port())};
+  const int error = SpawnHelper(supervisor_, arguments, ends, &session->pid);
+  return error == 0 ? absl::OkStatus() : ErrnoStatus(error, absl::StrCat("spawn ", supervisor_));
+}
+
+// The helper's answer: the connection, or why there is none. It ends by itself.
+void ExecHost::TakeConnection(uint64_t request, Session& session) {
+  char text[512];
+  iovec part{text, sizeof text};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t n = recvmsg(session.helper, &message, MSG_CMSG_CLOEXEC);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  CloseFd(&session.helper);
+  dying_.push_back(std::exchange(session.pid, 0));
+  const cmsghdr* header = n >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (header != nullptr && header->cmsg_type == SCM_RIGHTS &&
+      header->cmsg_len == CMSG_LEN(sizeof(int))) {
+    std::memcpy(&session.out, CMSG_DATA(header), sizeof(int));
+  }
+  if (session.out >= 0 && fcntl(session.out, F_SETFL, O_NONBLOCK) == 0) return TellStarted(request);
+  session.error = n > 0 ? std::string(text, static_cast<size_t>(n))
+                        : "the connection could not be made inside the task";
 }
 
 absl::Status ExecHost::Spawn(const v1::OpenExec& request, Session* session) {
   Ends ends;
   bool made = false;
-  if (session->terminal) {
+  if (session->kind == Kind::kOnTerminal) {
     const winsize size = ToWinsize(request.terminal());
     made = openpty(&session->out, &ends.in, nullptr, nullptr, &size) == 0;
     if (made) {
@@ -143,7 +235,7 @@ absl::Status ExecHost::Spawn(const v1::OpenExec& request, Session* session) {
   }
   if (!made) return ErrnoStatus(errno, "pipe or terminal");
   std::vector<std::string> arguments = {
-      supervisor_, session->terminal ? "--exec-tty" : "--exec",
+      supervisor_, session->kind == Kind::kOnTerminal ? "--exec-tty" : "--exec",
       absl::StrCat(tasks_directory_, "/", ToString(session->task))};
   arguments.insert(arguments.end(), request.command().begin(), request.command().end());
   const int error = SpawnHelper(supervisor_, arguments, ends, &session->pid);
@@ -155,17 +247,20 @@ absl::Status ExecHost::Spawn(const v1::OpenExec& request, Session* session) {
 
 // What Poll can process: output is not read while too much is unconfirmed.
 void ExecHost::Watch(uint64_t request, const Session& session) {
-  const bool room = session.unconfirmed < kExecWindow;
+  const bool room = session.unconfirmed < kExecWindow && !session.output_ended;
+  const bool both = session.kind != Kind::kCommand;  // `out` takes the input
   struct Interest {
     int fd;
     uint32_t events;
   };
-  const uint32_t feed = session.input.empty() ? 0u : static_cast<uint32_t>(EPOLLOUT);
+  const bool waits = !session.input.empty() || !session.window.empty();
+  const uint32_t feed = waits ? static_cast<uint32_t>(EPOLLOUT) : 0u;
   const uint32_t read = room ? static_cast<uint32_t>(EPOLLIN) : 0u;
   for (const Interest& interest :
        {Interest{session.pid_fd, session.exited ? read : static_cast<uint32_t>(EPOLLIN)},
         Interest{session.in, feed}, Interest{session.err, read},
-        Interest{session.out, read | (session.terminal ? feed : 0u)}}) {
+        Interest{session.helper, static_cast<uint32_t>(EPOLLIN)},
+        Interest{session.out, read | (both ? feed : 0u)}}) {
     if (interest.fd < 0) continue;
     epoll_event event{};
     // One-shot: a pipe whose other end is closed is always ready, even with no events requested.
@@ -187,9 +282,11 @@ void ExecHost::Input(const v1::ExecInput& input) {
     return;
   }
   session.unconfirmed -= std::min<size_t>(session.unconfirmed, input.consumed());
-  if (input.has_resize() && session.terminal) {
+  if (input.has_resize()) {
     const winsize size = ToWinsize(input.resize());
-    ioctl(session.out, TIOCSWINSZ, &size);
+    if (session.kind == Kind::kOnTerminal) ioctl(session.out, TIOCSWINSZ, &size);
+    if (session.kind == Kind::kAttached)
+      session.window = absl::StrCat("w", size.ws_row, " ", size.ws_col);
   }
   if (!session.input_ended) session.input += input.data();
   if (session.input.size() > kExecWindow) {
@@ -199,25 +296,25 @@ void ExecHost::Input(const v1::ExecInput& input) {
   }
   if (input.end() && !session.input_ended) {
     session.input_ended = true;
-    if (session.terminal) session.input.push_back(kEndOfInput);
+    if (session.kind == Kind::kOnTerminal) session.input.push_back(kEndOfInput);
   }
   Feed(input.request(), session);
+  if (Over(session)) {
+    End(input.request(), session, "");
+    sessions_.erase(found);
+    return;
+  }
   Watch(input.request(), session);
 }
 
 void ExecHost::Feed(uint64_t request, Session& session) {
-  int& fd = session.terminal ? session.out : session.in;
-  size_t fed = 0;
-  while (fd >= 0 && fed < session.input.size()) {
-    const ssize_t n = write(fd, session.input.data() + fed, session.input.size() - fed);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) break;
-    // No reader is left: the input is dropped, so that the client is not blocked.
-    fed = n < 0 ? session.input.size() : fed + static_cast<size_t>(n);
-  }
-  if (fd < 0) fed = session.input.size();
+  if (session.helper >= 0) return;  // it is not connected yet
+  const size_t fed = session.kind == Kind::kAttached ? FeedTerminal(session) : FeedBytes(session);
   session.input.erase(0, fed);
-  if (session.input.empty() && session.input_ended) CloseFd(&session.in);
+  if (session.input.empty() && session.input_ended) {
+    CloseFd(&session.in);
+    if (session.kind == Kind::kPort && session.out >= 0) shutdown(session.out, SHUT_WR);
+  }
   if (fed == 0) return;
   v1::ExecOutput taken;
   taken.set_request(request);
@@ -225,26 +322,88 @@ void ExecHost::Feed(uint64_t request, Session& session) {
   told_.push_back(std::move(taken));
 }
 
+size_t ExecHost::FeedBytes(Session& session) {
+  const int fd = session.kind == Kind::kCommand ? session.in : session.out;
+  size_t fed = 0;
+  while (fd >= 0 && fed < session.input.size()) {
+    const char* data = session.input.data() + fed;
+    const size_t left = session.input.size() - fed;
+    const ssize_t n =
+        session.kind == Kind::kPort ? send(fd, data, left, MSG_NOSIGNAL) : write(fd, data, left);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return fed;
+    // No reader is left: the input is dropped, so that the client is not blocked.
+    fed = n < 0 ? session.input.size() : fed + static_cast<size_t>(n);
+  }
+  return fd < 0 ? session.input.size() : fed;
+}
+
+// In packets (supervisor/terminal.h), sizes first.
+size_t ExecHost::FeedTerminal(Session& session) {
+  if (session.out < 0) return session.input.size();
+  if (!session.window.empty()) {
+    if (send(session.out, session.window.data(), session.window.size(), MSG_NOSIGNAL) < 0 &&
+        errno == EAGAIN) {
+      return 0;
+    }
+    session.window.clear();
+  }
+  size_t fed = 0;
+  while (fed < session.input.size()) {
+    const size_t bytes = std::min(session.input.size() - fed, kTerminalPacketBytes);
+    const std::string packet = absl::StrCat("i", session.input.substr(fed, bytes));
+    if (send(session.out, packet.data(), packet.size(), MSG_NOSIGNAL) >= 0)
+      fed += bytes;
+    else if (errno == EAGAIN)
+      break;
+    else if (errno != EINTR)
+      return session.input.size();
+  }
+  return fed;
+}
+
 void ExecHost::Read(uint64_t request, Session& session, int* fd, v1::LogStream stream) {
   std::string buffer(kMaxExecDataBytes, '\0');
-  while (*fd >= 0 && session.unconfirmed < kExecWindow) {
+  while (*fd >= 0 && !session.output_ended && session.unconfirmed < kExecWindow) {
     const ssize_t n = read(*fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0 && session.kind == Kind::kPort) {
+      session.output_ended = true;
+      if (n < 0) session.error = absl::StrCat("the connection broke: ", std::strerror(errno));
+      if (n == 0) TellOutput(request, session, stream, "", 0);
+      return;
+    }
     if (n <= 0) return CloseFd(fd);  // EIO: nobody has the terminal open
-    session.unconfirmed += static_cast<size_t>(n);
-    v1::ExecOutput output;
-    output.set_request(request);
-    output.set_stream(stream);
-    output.set_data(buffer.data(), static_cast<size_t>(n));
-    told_.push_back(std::move(output));
+    TellOutput(request, session, stream, buffer.data(), static_cast<size_t>(n));
+  }
+}
+
+void ExecHost::ReadTerminal(uint64_t request, Session& session) {
+  char buffer[kTerminalPacketBytes + 1];
+  while (session.out >= 0 && session.unconfirmed < kExecWindow) {
+    const ssize_t n = recv(session.out, buffer, sizeof buffer, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    const std::string body = n > 0 ? std::string(buffer + 1, static_cast<size_t>(n) - 1) : "";
+    if (n > 0 && buffer[0] == 'o') {
+      if (!body.empty()) TellOutput(request, session, v1::STDOUT, body.data(), body.size());
+      continue;
+    }
+    if (n > 0 && buffer[0] == 'x')
+      session.exited = absl::SimpleAtoi(body, &session.exit_code);
+    else if (n > 0 && buffer[0] == 'e')
+      session.error = body;
+    else
+      session.error = "the task's terminal has ended, or this client did not read what it printed";
+    return CloseFd(&session.out);
   }
 }
 
 // Checks without reaping; it stays a zombie until Close, so that its process group is not reused.
 void ExecHost::Look(Session& session) {
   siginfo_t info{};
-  if (session.exited) return;
+  if (session.exited || session.pid_fd < 0) return;
   const int options = WEXITED | WNOHANG | WNOWAIT;
   if (waitid(P_PID, static_cast<id_t>(session.pid), &info, options) != 0 || info.si_pid == 0)
     return;
@@ -263,18 +422,37 @@ std::vector<v1::ExecOutput> ExecHost::Poll() {
     const auto found = sessions_.find(request);
     if (found == sessions_.end()) continue;
     Session& session = found->second;
-    Look(session);
-    Feed(request, session);
-    Read(request, session, &session.out, v1::STDOUT);
-    Read(request, session, &session.err, v1::STDERR);
-    if (session.exited && session.unconfirmed < kExecWindow) {
-      End(request, session, "");
+    Work(request, session);
+    if (!session.error.empty() || Over(session)) {
+      End(request, session, session.error);
       sessions_.erase(found);
       continue;
     }
     Watch(request, session);
   }
   return std::exchange(told_, {});
+}
+
+void ExecHost::Work(uint64_t request, Session& session) {
+  if (session.helper >= 0) TakeConnection(request, session);
+  Look(session);
+  Feed(request, session);
+  if (session.kind == Kind::kAttached) return ReadTerminal(request, session);
+  Read(request, session, &session.out, v1::STDOUT);
+  Read(request, session, &session.err, v1::STDERR);
+}
+
+// The rest of the output has been told, or nothing more can be read or written.
+bool ExecHost::Over(const Session& session) {
+  if (session.kind == Kind::kPort)
+    return session.output_ended && session.input_ended && session.input.empty();
+  return session.exited && (session.kind == Kind::kAttached || session.unconfirmed < kExecWindow);
+}
+
+std::set<TaskId> ExecHost::TakeVisited() {
+  std::set<TaskId> visited = std::exchange(visited_, {});
+  for (const auto& [request, session] : sessions_) visited.insert(session.task);
+  return visited;
 }
 
 void ExecHost::End(uint64_t request, Session& session, const std::string& error) {
@@ -292,12 +470,14 @@ void ExecHost::Close(Session& session) {
     kill(-session.pid, SIGKILL);
     if (waitpid(session.pid, nullptr, WNOHANG) == 0) dying_.push_back(session.pid);
   }
-  for (int* fd : {&session.pid_fd, &session.in, &session.out, &session.err}) CloseFd(fd);
+  for (int* fd : {&session.pid_fd, &session.in, &session.out, &session.err, &session.helper})
+    CloseFd(fd);
 }
 
 void ExecHost::EndTask(const TaskId& id) {
   for (auto at = sessions_.begin(); at != sessions_.end();) {
-    if (at->second.task != id) {
+    // The terminal itself tells its clients how the task ended.
+    if (at->second.task != id || at->second.kind == Kind::kAttached) {
       ++at;
       continue;
     }

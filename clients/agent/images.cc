@@ -176,10 +176,11 @@ absl::StatusOr<std::vector<std::string>> ArgvOf(const TaskImage& image,
 // No capabilities, and none can be gained; only processes and mounts are isolated.
 std::string ContainerConfig(const ContainerSpec& spec) {
   return absl::StrCat(
-      "{\"ociVersion\":\"1.0.0\",\"process\":{\"terminal\":false,\"user\":{\"uid\":", spec.user.uid,
-      ",\"gid\":", spec.user.gid, ",\"additionalGids\":", Gids(spec.user),
-      "},\"args\":", QuoteAll(spec.argv), ",\"env\":", QuoteAll(spec.env),
-      ",\"cwd\":", Quote(spec.working_directory),
+      "{\"ociVersion\":\"1.0.0\",\"process\":{\"terminal\":",
+      spec.terminal ? "true,\"consoleSize\":{\"height\":24,\"width\":80}" : "false",
+      ",\"user\":{\"uid\":", spec.user.uid, ",\"gid\":", spec.user.gid,
+      ",\"additionalGids\":", Gids(spec.user), "},\"args\":", QuoteAll(spec.argv),
+      ",\"env\":", QuoteAll(spec.env), ",\"cwd\":", Quote(spec.working_directory),
       ",\"capabilities\":{},\"noNewPrivileges\":true},\"root\":{\"path\":", Quote(spec.rootfs),
       ",\"readonly\":", spec.writable ? "false" : "true", "},\"mounts\":", Mounts(spec),
       ",\"linux\":{\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"}],\"maskedPaths\":"

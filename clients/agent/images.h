@@ -58,6 +58,7 @@ struct ContainerSpec {
   std::string rootfs;
   std::vector<std::string> argv, env;
   std::string working_directory;
+  bool terminal = false;  // crun has one, and gives the command one
   TaskUser user;
   std::vector<Bind> binds;
   std::string shm = "/dev/shm";  // the source of its /dev/shm

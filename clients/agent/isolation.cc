@@ -467,6 +467,7 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
                           .argv = ExpandCommand(spec.argv, spec.env),  // only root can read it
                           .env = spec.env,
                           .working_directory = spec.directory,
+                          .terminal = spec.terminal,
                           .user = user,
                           .binds = {{directory + "/work", kImageWork, true},
                                     {Scratch(id, directory), kImageScratch, true},
@@ -516,6 +517,7 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
                     {"run", absl::StrCat("--bundle=", directory, "/bundle"), name});
   spec->env = {kRuntimePath, TaskMarker(directory)};
   spec->container = true;
+  spec->container_user = spec->user.empty() ? "root" : spec->user;  // the agent is root
   spec->user.clear();
   spec->directory = std::string("/");
   return absl::OkStatus();

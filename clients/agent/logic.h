@@ -93,6 +93,11 @@ class AgentLogic {
   void SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent) {
     progress_.SetDeviceUse(now, percent);
   }
+  // Running tasks of interactive jobs, and which of them are not used.
+  std::vector<TaskId> InteractiveTasks() const { return progress_.Interactive(); }
+  void SetUnusedTasks(Instant now, const std::set<TaskId>& unused) {
+    progress_.SetUnused(now, unused);
+  }
   // All conditions of the node; reported at once, and after each registration.
   void SetConditions(v1::NodeConditions conditions);
   // The node's inventory from now on. The server gets it by a new registration: if the agent is

@@ -205,6 +205,7 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   const Environment environment = BuildEnvironment(id, *complete, start, context);
   spec.argv = std::move(argv);  // expanded just before exec
   for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
+  spec.terminal = launch.terminal();
   spec.log_file_bytes = options_.log_file_bytes;
   spec.log_files = options_.log_files;
   if (launch.fence()) {

@@ -9,6 +9,17 @@
 namespace berth {
 namespace {
 
+constexpr int32_t kIdlePercent = 5;  // of interactive jobs; that of IdleRule is its own
+
+// Whether all of them are known to be busy for at most that part of the time.
+bool AreIdle(const std::vector<std::string>& gpus, const std::map<std::string, int64_t>& percent,
+             int32_t most_percent) {
+  return std::all_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+    const auto found = percent.find(gpu);
+    return found != percent.end() && found->second >= 0 && found->second <= most_percent;
+  });
+}
+
 std::vector<std::string> GpusOf(const v1::TaskLaunch& launch) {
   std::vector<std::string> gpus;
   for (int i = 0; i < std::min(launch.device_uuids_size(), launch.device_kinds_size()); ++i) {
@@ -38,6 +49,12 @@ void ProgressSender::Add(Instant now, const TaskEvent& running, const v1::TaskLa
               .after = DurationFrom(launch.idle().for_())};
     if (!idle.gpus.empty()) entry.idle = std::move(idle);
   }
+  if (launch.has_interactive()) {
+    entry.unused = {.gpus = GpusOf(launch),
+                    .after = DurationFrom(launch.interactive().idle()),
+                    .action = launch.interactive().action()};
+    entry.unused->gpus_idle = entry.unused->gpus.empty();
+  }
   if (!launch.has_watchdog() || running.mute) return;
   const absl::Duration timeout = DurationFrom(launch.watchdog().timeout());
   const absl::Duration start = DurationFrom(launch.watchdog().start());
@@ -46,13 +63,10 @@ void ProgressSender::Add(Instant now, const TaskEvent& running, const v1::TaskLa
 
 void ProgressSender::SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent) {
   for (auto& [id, entry] : entries_) {
+    if (entry.unused) entry.unused->gpus_idle = AreIdle(entry.unused->gpus, percent, kIdlePercent);
     if (!entry.idle) continue;
     Idle& idle = *entry.idle;
-    const bool idles = std::all_of(idle.gpus.begin(), idle.gpus.end(), [&](const auto& gpu) {
-      const auto found = percent.find(gpu);
-      return found != percent.end() && found->second >= 0 && found->second <= idle.most_percent;
-    });
-    if (!idles)
+    if (!AreIdle(idle.gpus, percent, idle.most_percent))
       idle.since.reset();
     else if (!idle.since)
       idle.since = now.steady;
@@ -63,6 +77,30 @@ std::optional<absl::Duration> ProgressSender::IdleTime(Instant now, const Entry&
   if (!entry.idle || !entry.idle->since) return std::nullopt;
   const absl::Duration time = now.steady - *entry.idle->since;
   return time >= entry.idle->after ? std::optional(time) : std::nullopt;
+}
+
+std::vector<TaskId> ProgressSender::Interactive() const {
+  std::vector<TaskId> tasks;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.unused) tasks.push_back(id);
+  }
+  return tasks;
+}
+
+void ProgressSender::SetUnused(Instant now, const std::set<TaskId>& unused) {
+  for (auto& [id, entry] : entries_) {
+    if (!entry.unused) continue;
+    if (!unused.contains(id) || !entry.unused->gpus_idle)
+      entry.unused->since.reset();
+    else if (!entry.unused->since)
+      entry.unused->since = now.steady;
+  }
+}
+
+std::optional<absl::Duration> ProgressSender::UnusedTime(Instant now, const Entry& entry) {
+  if (!entry.unused || !entry.unused->since) return std::nullopt;
+  const absl::Duration time = now.steady - *entry.unused->since;
+  return time >= entry.unused->after ? std::optional(time) : std::nullopt;
 }
 
 void ProgressSender::Remove(Instant now, const TaskId& id, bool send) {
@@ -118,8 +156,9 @@ std::optional<v1::TaskProgress> ProgressSender::News(Instant now, const TaskId& 
   }
   if (auto read = source_->Read(id, &entry.version)) entry.notices = std::move(read);
   const std::optional<absl::Duration> idle = IdleTime(now, entry);
+  const std::optional<absl::Duration> unused = UnusedTime(now, entry);
   // Once anything was told, so that the end of idleness is told, too.
-  if (!entry.notices && !entry.watch && !idle && entry.sent.empty()) return std::nullopt;
+  if (!entry.notices && !entry.watch && !idle && !unused && entry.sent.empty()) return std::nullopt;
   const TaskNotices notices = entry.notices.value_or(TaskNotices());
   v1::TaskProgress state = notices.told;
   *state.mutable_key() = ToKey(id);
@@ -130,9 +169,12 @@ std::optional<v1::TaskProgress> ProgressSender::News(Instant now, const TaskId& 
   }
   std::string text = state.SerializeAsString();
   if (idle) absl::StrAppend(&text, " idle");
-  if (text == entry.sent && !state.hung() && !idle) return std::nullopt;
+  if (unused) absl::StrAppend(&text, " unused");
+  if (text == entry.sent && !state.hung() && !idle && !unused) return std::nullopt;
   entry.sent = std::move(text);
   if (idle) ToProto(*idle, state.mutable_idle());
+  if (unused) ToProto(*unused, state.mutable_unused());
+  if (unused) state.set_unused_action(entry.unused->action);
   if (entry.watch)
     ToProto(std::max(now.steady - since, absl::ZeroDuration()), state.mutable_still());
   return state;

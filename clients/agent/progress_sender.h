@@ -11,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ class ProgressSender {
   void Add(Instant now, const TaskEvent& running, const v1::TaskLaunch& launch);
   // How busy each GPU is now, in percent, by UUID. GPUs that are not named are not idle.
   void SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent);
+  // The running tasks whose jobs are interactive, and which of these nobody and nothing uses, apart
+  // from their GPUs.
+  std::vector<TaskId> Interactive() const;
+  void SetUnused(Instant now, const std::set<TaskId>& unused);
   // A task has ended. Sends its last state first, if `send`.
   void Remove(Instant now, const TaskId& id, bool send);
 
@@ -57,9 +62,17 @@ class ProgressSender {
     absl::Duration after;
     std::optional<absl::Duration> since = {};  // on the steady clock; absent: they are in use
   };
+  struct Unused {
+    std::vector<std::string> gpus;
+    absl::Duration after;
+    v1::Interactive::Action action = v1::Interactive::END;
+    bool gpus_idle = false;
+    std::optional<absl::Duration> since = {};  // on the steady clock; absent: it is used
+  };
   struct Entry {
     std::optional<Watch> watch;
     std::optional<Idle> idle;
+    std::optional<Unused> unused;
     absl::Duration began;  // on the steady clock
     NoticesVersion version;
     std::optional<TaskNotices> notices;
@@ -68,6 +81,7 @@ class ProgressSender {
   };
 
   static std::optional<absl::Duration> IdleTime(Instant now, const Entry& entry);
+  static std::optional<absl::Duration> UnusedTime(Instant now, const Entry& entry);
   // The state to send; nothing if there is none or it was sent.
   std::optional<v1::TaskProgress> News(Instant now, const TaskId& id, Entry& entry);
   void AddTo(v1::Progress* message, v1::TaskProgress state);

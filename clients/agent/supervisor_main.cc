@@ -2,10 +2,13 @@
 // the lock of the directory as fd 3.
 // berth-supervisor --exec|--exec-tty TASK_DIR COMMAND...: becomes a command inside the task
 // (supervisor/enter.h).
+// berth-supervisor --connect TASK_DIR PORT: connects to a port inside the task
+// (supervisor/enter.h).
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -18,6 +21,8 @@ int main(int argc, char** argv) {
     return berth::ExecInTask(argv[2], first == "--exec-tty",
                              std::vector<std::string>(argv + 3, argv + argc));
   }
+  if (argc == 4 && first == "--connect")
+    return berth::ConnectInTask(argv[2], static_cast<uint16_t>(std::atoi(argv[3])));
   if (argc != 2) {
     std::fprintf(stderr, "usage: berth-supervisor TASK_DIR (spawned by berth-agent)\n");
     return 2;

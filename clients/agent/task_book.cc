@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clients/agent/task_signals.h"
 #include "support/proto_time.h"
 
 namespace berth {
@@ -272,8 +273,10 @@ void TaskBook::Fence(Instant now) {
 void TaskBook::StopRunning(const TaskId& id, Entry& entry, const std::string& signal,
                            absl::Duration grace, TaskReport::Cause cause) {
   entry.stopping = true;
-  const std::string& own = entry.record.launch().kill_signal();
-  runner_.Kill(id, !signal.empty() ? signal : !own.empty() ? own : "SIGTERM", grace, cause);
+  const v1::TaskLaunch& launch = entry.record.launch();
+  const std::string own =
+      launch.kill_signal().empty() ? StopSignalName(launch) : launch.kill_signal();
+  runner_.Kill(id, !signal.empty() ? signal : own, grace, cause);
 }
 
 void TaskBook::OnEvent(Instant now, const TaskEvent& event) {

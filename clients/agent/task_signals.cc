@@ -23,7 +23,8 @@ int SignalNumber(const std::string& name) {
 
 int StopSignal(const v1::TaskLaunch& launch) {
   const int signal = SignalNumber(launch.kill_signal());
-  return signal != 0 ? signal : SIGTERM;
+  if (signal != 0) return signal;
+  return launch.terminal() ? SIGHUP : SIGTERM;
 }
 
 absl::Duration StopGrace(const v1::TaskLaunch& launch) { return DurationFrom(launch.kill_grace()); }

@@ -238,7 +238,11 @@ int Run(CLI::App& app, const std::vector<std::string>& words, Session& session) 
 
 void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::string>& command) {
   AddSubmitCommands(app, session, command);
+  AddRunCommand(app, session, command);
   AddExecCommand(app, session, command);
+  AddAttachCommand(app, session);
+  AddPortForwardCommand(app, session);
+  AddCopyCommand(app, session);
   AddJobCommands(app, session);
   AddExecCommand(*app.get_subcommand("job"), session, command);
   AddQueueCommands(app, session);
@@ -272,9 +276,11 @@ int RunBerth(const std::vector<std::string>& arguments, const CliIo& io) {
   if (!arguments.empty() && arguments.front() == kCompleteCommand) {
     return static_cast<int>(Complete(app, {arguments.begin() + 1, arguments.end()}, session));
   }
-  const auto takes = [](const std::string& word) { return word == "submit" || word == "exec"; };
+  const auto takes = [](const std::string& word) {
+    return word == "submit" || word == "run" || word == "exec";
+  };
   if (!command.empty() && std::none_of(ours.begin(), ours.end(), takes)) {
-    session.err() << "berth: only submit and exec take a command after --\n";
+    session.err() << "berth: only submit, run and exec take a command after --\n";
     return static_cast<int>(ExitCode::kUsage);
   }
   const std::string hint = SubmitHint(app, dashes == arguments.end() ? ours : arguments);

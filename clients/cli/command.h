@@ -35,6 +35,15 @@ void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::s
 // exec; `command` likewise.
 void AddExecCommand(CLI::App& app, Session& session, const std::vector<std::string>& command);
 
+// run; `command` likewise.
+void AddRunCommand(CLI::App& app, Session& session, const std::vector<std::string>& command);
+void AddAttachCommand(CLI::App& app, Session& session);
+void AddPortForwardCommand(CLI::App& app, Session& session);
+void AddCopyCommand(CLI::App& app, Session& session);  // cp
+
+// --detach-keys of attach and run; `keys` lives as long as `command`.
+CLI::Option* AddDetachKeys(CLI::App& command, std::string* keys);
+
 CLI::App* AddNoun(CLI::App& app, const std::string& name, const std::string& description);
 CLI::App* AddCommand(CLI::App& noun, Session& session, const std::string& name,
                      const std::string& description, Action action);

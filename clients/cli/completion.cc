@@ -79,7 +79,10 @@ std::string NounOfValue(const CLI::App& place, const CLI::Option& option) {
 }
 
 bool TakesFile(const CLI::Option& option) {
-  if (option.get_positional()) return option.get_name() == "FILE";
+  if (option.get_positional()) {
+    const std::string name = option.get_name();
+    return name == "FILE" || name == "SOURCE" || name == "TARGET";
+  }
   for (const char* name : {"--file", "--tls-certificate", "--tls-key", "--tls-ca", "--auth-socket",
                            "--auth-ca", "--token-file", "--ports", "--output-directory"}) {
     if (option.check_name(name)) return true;
@@ -89,8 +92,8 @@ bool TakesFile(const CLI::Option& option) {
 
 // These commands are useless for jobs that have ended.
 bool WantsActive(const CLI::App& place) {
-  static const auto& verbs =
-      *new std::set<std::string>{"cancel", "suspend", "wait", "explain", "estimate", "exec"};
+  static const auto& verbs = *new std::set<std::string>{
+      "cancel", "suspend", "wait", "explain", "estimate", "exec", "attach", "port-forward"};
   return verbs.count(place.get_name()) > 0;
 }
 

@@ -43,6 +43,8 @@ std::string AtTime(const google::protobuf::Timestamp& time, const Session& sessi
       ahead > absl::ZeroDuration() ? absl::StrCat(" (in ", HumanDuration(ahead), ")") : " (now)");
 }
 
+}  // namespace
+
 std::string EstimateSentence(const v1::EstimateJobResponse& estimate, const Session& session) {
   if (!estimate.unknown().empty()) return "unknown: " + estimate.unknown();
   if (!estimate.has_latest()) return "";
@@ -61,6 +63,8 @@ std::string EstimateSentence(const v1::EstimateJobResponse& estimate, const Sess
   }
   return text;
 }
+
+namespace {
 
 std::string ReasonSentence(const v1::WaitReason& reason, const Session& session) {
   return HumanReasonUntil(reason, session.io().time_zone);

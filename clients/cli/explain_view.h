@@ -11,6 +11,8 @@ namespace berth {
 
 // Why the job is pending, with numbers, and what would start it.
 std::string ExplanationText(const v1::ExplainJobResponse& answer, const Session& session);
+// When it starts; "": it is not pending.
+std::string EstimateSentence(const v1::EstimateJobResponse& estimate, const Session& session);
 // When the job starts. `job` is its name.
 std::string EstimateText(const std::string& job, const v1::EstimateJobResponse& estimate,
                          const Session& session);

@@ -162,6 +162,13 @@ ExitCode Logs(Session& session, LogArguments arguments) {
 
 }  // namespace
 
+ExitCode FollowOutput(Session& session, const std::string& job) {
+  LogArguments arguments;
+  arguments.job = job;
+  arguments.request.set_follow(true);
+  return Logs(session, std::move(arguments));
+}
+
 void AddJobLogs(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<LogArguments>();
   v1::ReadLogsRequest* request = &arguments->request;  // kept by the action

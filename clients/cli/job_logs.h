@@ -6,6 +6,9 @@
 
 namespace berth {
 
+// Prints the output of all tasks that have started, until they end, as berth job logs -f.
+ExitCode FollowOutput(Session& session, const std::string& job);
+
 void AddJobLogs(CLI::App& noun, Session& session);
 
 }  // namespace berth

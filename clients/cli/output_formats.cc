@@ -31,8 +31,8 @@ std::vector<CommandsWith> Groups() {
   using F = Format;
   return {
       {{},
-       {"exec", "version", "login", "logout", "man", "completion bash", "completion zsh",
-        "completion fish", "job logs", "job exec"}},
+       {"exec", "run", "attach", "port-forward", "cp", "version", "login", "logout", "man",
+        "completion bash", "completion zsh", "completion fish", "job logs", "job exec"}},
       {{F::kJson}, {"job history"}},
       {{F::kTable, F::kJson}, {"job watch"}},
       {{F::kTable},

@@ -46,6 +46,10 @@ const std::map<std::string, std::string>& OptionsByField() {
       {"spec.groups[0].working_dir", "--dir"},
       {"spec.groups[0].node_selector", "--node-selector"},
       {"spec.groups[0].image", "--image"},
+      {"spec.groups[0].terminal", "--tty"},
+      {"spec.interactive", "--idle"},
+      {"spec.interactive.idle", "--idle"},
+      {"spec.interactive.action", "--idle-action"},
       {"spec.groups[0].resources.cpu_millis", "--cpu"},
       {"spec.groups[0].resources.memory_bytes", "--memory"},
       {"spec.groups[0].resources.scratch_bytes", "--scratch"},
@@ -215,8 +219,8 @@ absl::StatusOr<Manifest> QuickJob(const QuickForm& form, const Strings& command,
 // Adds options of the quick form. Each of them marks the command line as quick form.
 class QuickOptions {
  public:
-  QuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form)
-      : submit_(submit), form_(form) {}
+  QuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form, const char* heading)
+      : submit_(submit), form_(form), heading_(heading) {}
 
   template <class Value>
   CLI::Option* Add(const char* option, const char* help, std::function<void(const Value&)> set) {
@@ -228,7 +232,7 @@ class QuickOptions {
               set(value);
             },
             help)
-        ->group(kGroup);
+        ->group(heading_);
   }
   CLI::Option* Text(const char* option, const char* help,
                     std::function<void(const std::string&)> set) {
@@ -248,25 +252,25 @@ class QuickOptions {
       form->used = true;
       set(count > 0);
     };
-    submit_.add_flag_function(option, marked, help)->group(kGroup);
+    submit_.add_flag_function(option, marked, help)->group(heading_);
   }
   void Flag(const char* option, const char* help, std::function<void()> set) {
     const auto marked = [form = form_, set](int64_t) {
       form->used = true;
       set();
     };
-    submit_.add_flag_function(option, marked, help)->group(kGroup);
+    submit_.add_flag_function(option, marked, help)->group(heading_);
   }
 
  private:
-  static constexpr char kGroup[] = "Quick form: berth submit [OPTIONS] -- COMMAND...";
   CLI::App& submit_;
   std::shared_ptr<QuickForm> form_;
+  const char* const heading_;
 };
 
 // Resources of each task.
 void AddResourceOptions(QuickOptions& add, QuickForm* a) {
-  add.Number("--gpus,-g", "GPUs of each task", [a](int32_t v) { a->gpus = v; })
+  add.Number("--gpus,--gpu,-g", "GPUs of each task", [a](int32_t v) { a->gpus = v; })
       ->check(WholeNumber(1));
   add.Text("--gpu-share", "part of one GPU for each task, such as 0.5",
            [a](const std::string& v) { a->gpu_share = v; })
@@ -331,9 +335,12 @@ void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
 
 }  // namespace
 
-void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
+void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form,
+                     QuickCommand command) {
+  const bool runs = command == QuickCommand::kRun;
   QuickForm* a = form.get();  // kept by the options
-  QuickOptions add(submit, form);
+  QuickOptions add(submit, form,
+                   runs ? "The job" : "Quick form: berth submit [OPTIONS] -- COMMAND...");
   add.Text("--name,-n", "name of the job; default: assigned by the server",
            [a](const std::string& v) { a->job.set_name(v); });
   add.Text("--queue,-q", "queue of the job; default: default",
@@ -353,7 +360,8 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form) {
       ->transform(NameOf("job"));
   add.Text("--dir,-d", "working directory",
            [a](const std::string& v) { a->group.set_working_dir(v); });
-  add.Text("--walltime,-t", "longest run time", [a](const std::string& v) { a->walltime = v; })
+  add.Text(runs ? "--walltime" : "--walltime,-t", "longest run time",
+           [a](const std::string& v) { a->walltime = v; })
       ->check(kIsDuration);
   add.Number("--priority,-p", "higher goes first",
              [a](int32_t v) { a->job.mutable_spec()->set_priority(v); });

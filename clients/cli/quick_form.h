@@ -37,8 +37,12 @@ struct QuickForm {
   bool used = false;  // any of its options was given
 };
 
+// Of which command they are: `run` has other meanings for some letters.
+enum class QuickCommand { kSubmit, kRun };
+
 // Parsing the command line fills `form`, which lives as long as `submit`.
-void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form);
+void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form,
+                     QuickCommand command = QuickCommand::kSubmit);
 
 // The job that the options and the command describe. Its manifest records which option set each
 // field. INVALID_ARGUMENT names the wrong option.

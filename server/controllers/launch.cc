@@ -68,6 +68,12 @@ void SetPrefetch(const LaunchOrder& order, const v1::JobSpec& cold, v1::Prefetch
   SetImage(*order.job, cold.groups(static_cast<int>(order.group)), launch);
 }
 
+void SetInteractive(const v1::Interactive& cold, v1::Interactive* interactive) {
+  *interactive = cold;
+  if (cold.action() == v1::Interactive::ACTION_UNSPECIFIED)
+    interactive->set_action(v1::Interactive::END);
+}
+
 void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first_task,
                v1::TaskLaunch* launch) {
   const LaunchJob& job = *order.job;
@@ -102,12 +108,14 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   *launch->mutable_args() = group.args();
   SetImage(job, group, launch);
   *launch->mutable_volumes() = group.volumes();
+  launch->set_terminal(group.terminal());
   launch->set_run_as(cold.run_as());
   launch->set_keep_memory(cold.keep().memory());
   launch->set_keep_disk(cold.keep().disk());
   if (cold.has_idle() && !order.device_uuids.empty()) {
     SetIdleRule(cold.idle(), launch->mutable_idle());
   }
+  if (cold.has_interactive()) SetInteractive(cold.interactive(), launch->mutable_interactive());
   if (job.watchdog != absl::InfiniteDuration() && !launch->coordinator()) {
     SetWatchdog(job.watchdog, cold.watchdog(), launch->mutable_watchdog());
   }

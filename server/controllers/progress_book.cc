@@ -1,6 +1,7 @@
 #include "server/controllers/progress_book.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <variant>
@@ -91,6 +92,7 @@ absl::Status ValidateProgress(const v1::Progress& progress) {
 void ProgressBook::Note(Turn& turn, NodeId node, const v1::Progress& progress) {
   ++counters_.messages;
   std::set<JobId> watched, idle;
+  std::map<JobId, v1::Interactive::Action> unused;
   for (const v1::TaskProgress& one : progress.tasks()) {
     ++counters_.tasks;
     const Task* task = TaskThere(turn.state(), node, one.key());
@@ -110,9 +112,11 @@ void ProgressBook::Note(Turn& turn, NodeId node, const v1::Progress& progress) {
     if (facts_()) Record(turn, key, one);
     if (job.watchdog != absl::InfiniteDuration()) watched.insert(key.job);
     if (job.suspends_idle && one.has_idle()) idle.insert(key.job);
+    if (one.has_unused()) unused.emplace(key.job, one.unused_action());
   }
   for (JobId id : watched) Judge(turn, id);
   for (JobId id : idle) SuspendIdle(turn, id);
+  for (const auto& [id, action] : unused) EndUnused(turn, id, action);
 }
 
 void ProgressBook::Keep(const Job& job, TaskKey key, const v1::TaskProgress& progress, Time now) {
@@ -129,6 +133,7 @@ void ProgressBook::Keep(const Job& job, TaskKey key, const v1::TaskProgress& pro
   told.dropped = progress.dropped();
   told.status = progress.status();
   told.idle = progress.has_idle() ? DurationFrom(progress.idle()) : absl::ZeroDuration();
+  told.unused = progress.has_unused() ? DurationFrom(progress.unused()) : absl::ZeroDuration();
   if (told.step_time_us == 0 || RunsAlone(job, key.task)) return;
   of_job.stragglers.Note(GroupOf(job, key.task), job.tasks[key.task].node, told.step_time_us, now);
 }
@@ -196,6 +201,39 @@ void ProgressBook::SuspendIdle(Turn& turn, JobId id) {
   const std::string why = absl::StrCat("suspended: its devices were idle for ",
                                        absl::FormatDuration(absl::Trunc(*time, absl::Seconds(1))));
   EmitFact(turn, JobSuspended{.id = id, .suspended = true, .why = why}, job);
+}
+
+std::optional<Duration> ProgressBook::UnusedTime(const Job& job, const OfJob& of_job) {
+  if (job.status.state != JobState::kRunning) return std::nullopt;
+  std::optional<Duration> least;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    if (!Occupies(task.state) || IsSpare(job.groups[GroupOf(job, i)])) continue;
+    const auto told = of_job.tasks.find(i);
+    const bool unused = task.state == TaskState::kRunning && told != of_job.tasks.end() &&
+                        told->second.attempt == task.attempt &&
+                        told->second.unused > absl::ZeroDuration();
+    if (!unused) return std::nullopt;
+    least = std::min(least.value_or(told->second.unused), told->second.unused);
+  }
+  return least;
+}
+
+void ProgressBook::EndUnused(Turn& turn, JobId id, v1::Interactive::Action action) {
+  const Job& job = turn.state().jobs().At(id);
+  std::optional<Duration> time;
+  {
+    absl::MutexLock lock(&mutex_);
+    time = UnusedTime(job, jobs_[id]);
+  }
+  if (!time.has_value() || job.status.suspended || job.status.cancelled) return;
+  const bool suspends = action == v1::Interactive::SUSPEND;
+  const std::string why =
+      absl::StrCat(suspends ? "suspended: " : "",
+                   "nobody has used this interactive job, and it has done nothing, for ",
+                   absl::FormatDuration(absl::Trunc(*time, absl::Seconds(1))));
+  if (suspends) return EmitFact(turn, JobSuspended{.id = id, .suspended = true, .why = why}, job);
+  EmitFact(turn, JobCancelled{.id = id, .reason = why}, job);
 }
 
 Effect ProgressBook::OnTurnApplied(const ClusterState& state, absl::Span<const Event> events,

@@ -73,7 +73,8 @@ class ProgressBook final : public TurnObserver {
     int64_t step_time_us = 0;
     uint64_t dropped = 0;
     std::string status;
-    Duration idle = absl::ZeroDuration();  // its devices; 0: they are in use, or for a short time
+    Duration idle = absl::ZeroDuration();    // its devices; 0: they are in use, or for a short time
+    Duration unused = absl::ZeroDuration();  // by anybody; 0: it is used, or for a short time
   };
   struct OfJob {
     absl::flat_hash_map<uint32_t, Told> tasks;
@@ -84,6 +85,9 @@ class ProgressBook final : public TurnObserver {
   // How long all devices of all running tasks have been idle; nullopt: they are not.
   static std::optional<Duration> IdleTime(const Job& job, const OfJob& of_job);
   void SuspendIdle(Turn& turn, JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // How long none of its running tasks has been used; nullopt: one is.
+  static std::optional<Duration> UnusedTime(const Job& job, const OfJob& of_job);
+  void EndUnused(Turn& turn, JobId id, v1::Interactive::Action action) ABSL_LOCKS_EXCLUDED(mutex_);
   static v1::JobProgress Sum(const Job& job, const OfJob& of_job);
 
   void Keep(const Job& job, TaskKey key, const v1::TaskProgress& progress, Time now)

@@ -14,6 +14,7 @@ void CopyColdFields(const v1::TaskGroup& from, v1::TaskGroup* to) {
   to->set_image_pull_policy(from.image_pull_policy());
   to->set_registry_auth(from.registry_auth());
   *to->mutable_volumes() = from.volumes();
+  to->set_terminal(from.terminal());
   *to->mutable_communication() = from.communication();  // besides its weight, which is hot
 }
 
@@ -27,6 +28,7 @@ void CopyColdFields(const v1::JobSpec& from, v1::JobSpec* to) {
     to->mutable_watchdog()->set_dump_signal(from.watchdog().dump_signal());
   }
   if (from.has_idle()) *to->mutable_idle() = from.idle();
+  if (from.has_interactive()) *to->mutable_interactive() = from.interactive();
   to->set_migration(from.migration());
   if (from.has_keep()) *to->mutable_keep() = from.keep();
   const bool has_any = !from.checkpoint().signal().empty() || from.checkpoint().has_grace() ||

@@ -24,10 +24,24 @@ using ExecReactor = grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>;
 constexpr size_t kMaxDataBytes = size_t{64} << 10;
 constexpr size_t kMaxCommandBytes = size_t{64} << 10;
 constexpr uint32_t kMaxTerminalSide = 10'000;
+constexpr uint32_t kMaxExecPort = 65'535;
 
 void CheckTerminal(const FieldPath& path, const v1::TerminalSize& size, Findings& findings) {
   CheckRange({path, "rows"}, size.rows(), 1, kMaxTerminalSide, findings);
   CheckRange({path, "columns"}, size.columns(), 1, kMaxTerminalSide, findings);
+}
+
+// An open without a command of its own.
+void CheckConnection(const FieldPath& path, const v1::ExecRequest::Open& open, Findings& findings) {
+  if (!open.command().empty())
+    findings.Invalid({path, "command"}, "not together with attach or port");
+  if (open.attach() && open.port() != 0)
+    findings.Invalid({path, "port"}, "not together with attach");
+  if (open.port() != 0) CheckRange({path, "port"}, open.port(), 1, kMaxExecPort, findings);
+  if (open.port() != 0 && open.has_terminal())
+    findings.Invalid({path, "terminal"}, "not together with port: a connection has no terminal");
+  if (open.attach() && !open.has_terminal())
+    findings.Invalid({path, "terminal"}, "required with attach: the size of the client's window");
 }
 
 absl::Status ValidateOpen(const v1::ExecRequest::Open& open) {
@@ -35,8 +49,10 @@ absl::Status ValidateOpen(const v1::ExecRequest::Open& open) {
   const FieldPath root;
   const FieldPath path(root, "open");
   size_t bytes = 0;
-  if (open.command().empty() || open.command(0).empty())
+  const bool other = open.attach() || open.port() != 0;
+  if (!other && (open.command().empty() || open.command(0).empty()))
     findings.Invalid({path, "command"}, "required: the program and its arguments");
+  if (other) CheckConnection(path, open, findings);
   for (int i = 0; i < open.command_size(); ++i) {
     CheckNoNul({path, "command", i}, open.command(i), findings);
     bytes += open.command(i).size() + 1;
@@ -62,6 +78,8 @@ absl::Status ValidateInput(const v1::ExecRequest& request, bool terminal) {
 struct ExecTarget {
   NodeId node;
   std::string job;
+  std::string task;
+  uint32_t group = 0;
   v1::OpenExec open;
 };
 
@@ -79,13 +97,29 @@ absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
                                                       " of job ", Quoted(job.name),
                                                       " is not running"));
   }
-  ExecTarget target{.node = found->node, .job = job.name, .open = {}};
+  ExecTarget target{.node = found->node,
+                    .job = job.name,
+                    .task = TaskNameOf(job, found->task.task),
+                    .group = GroupOf(job, found->task.task),
+                    .open = {}};
   target.open.mutable_key()->set_job_uid(job.id.value);
   target.open.mutable_key()->set_task(found->task.task);
   target.open.mutable_key()->set_attempt(found->attempt);
   *target.open.mutable_command() = open.command();
   if (open.has_terminal()) *target.open.mutable_terminal() = open.terminal();
+  target.open.set_attach(open.attach());
+  target.open.set_port(open.port());
   return target;
+}
+
+absl::Status CheckTerminalOf(const ExecTarget& target, const v1::JobSpec& cold) {
+  const auto group = static_cast<int>(target.group);
+  const bool has = group < cold.groups_size() && cold.groups(group).terminal();
+  if (!target.open.attach() || has) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("task ", target.task, " of job ", Quoted(target.job),
+                   " has no terminal (`terminal` of its group): berth exec runs a command in it, "
+                   "and berth job logs shows its output"));
 }
 
 // Between the relay and the executor, which may call at any time, and the reactor, which lives
@@ -148,7 +182,11 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     queued_bytes_ += output.data().size();
     if (queued_bytes_ > 2 * kExecWindow)
       return End(absl::InternalError("the agent sent more output than its window allows"));
-    if (output.started() || !output.data().empty()) {
+    // Of a port: the other side sends nothing more.
+    const bool last = !output.end() && output.data().empty() &&
+                      output.stream() != v1::LOG_STREAM_UNSPECIFIED && !output_over_;
+    output_over_ |= last;
+    if (output.started() || last || !output.data().empty()) {
       v1::ExecResponse response;
       response.set_stream(output.stream());
       response.set_output(std::move(*output.mutable_data()));
@@ -257,6 +295,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
     absl::Status status =
         ReadColdPart(*context_.store, JobId{target.open.key().job_uid()}, target.job, &cold);
     if (status.ok()) status = MayRunAs(cold.run_as());
+    if (status.ok()) status = CheckTerminalOf(target, cold);
     if (status.ok()) {
       LogCall(context_, AboutJob(target.job));
       auto opened = relay_->Open(target.node, std::move(target.open), shared_from_this());
@@ -336,6 +375,7 @@ class ExecBridge final : public ExecPeer, public std::enable_shared_from_this<Ex
   bool opening_ ABSL_GUARDED_BY(mutex_) = false;
   bool terminal_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool output_over_ ABSL_GUARDED_BY(mutex_) = false;
   size_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // input that the command has not consumed
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<v1::ExecResponse> queue_ ABSL_GUARDED_BY(mutex_);

@@ -1,4 +1,5 @@
-// JobService.Exec: a client's stream on one side, a command inside a task on the other.
+// JobService.Exec: a client's stream on one side; a command inside a task, its terminal, or one of
+// its ports on the other.
 //
 // At most kExecWindow bytes of input are in flight to the agent: no more is read from the client
 // until the command has consumed some. The same limit applies to output in flight to the client:

@@ -235,6 +235,17 @@ void CheckIdle(const FieldPath& path, const v1::JobSpec& spec, Findings& finding
   if (!any) findings.Invalid(path, "no group asks for devices");
 }
 
+void CheckInteractive(const FieldPath& path, const v1::Interactive& interactive,
+                      Findings& findings) {
+  if (!interactive.has_idle()) {
+    findings.Invalid({path, "idle"}, "required: how long the job may be unused");
+  } else {
+    CheckDuration({path, "idle"}, interactive.idle(), absl::Minutes(1), absl::Hours(24 * 7),
+                  findings);
+  }
+  CheckEnum({path, "action"}, interactive.action(), findings);
+}
+
 void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings& findings) {
   const absl::Duration second = absl::Seconds(1);
   if (!watchdog.has_timeout()) findings.Invalid({path, "timeout"}, "required");

@@ -42,6 +42,8 @@ void CheckGrace(const FieldPath& path, const google::protobuf::Duration& grace, 
                 const config::v1::Limits& limits, Findings& findings);
 void CheckEscalation(const FieldPath& path, const v1::JobSpec& spec, Findings& findings);
 void CheckIdle(const FieldPath& path, const v1::JobSpec& spec, Findings& findings);
+void CheckInteractive(const FieldPath& path, const v1::Interactive& interactive,
+                      Findings& findings);
 void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings& findings);
 // Refuses what a store of an older format must not hold, because an older berthd could not read it.
 // `path` is the spec.

@@ -141,6 +141,8 @@ class Access(unittest.TestCase):
         self.assertIn(words, self.berth("bob", "job", "cancel", "train", code=REFUSED))
         self.assertIn("job.logs", self.berth("bob", "job", "logs", "train", code=REFUSED))
         self.assertIn("job.exec", self.berth("bob", "exec", "train", "--", "true", code=REFUSED))
+        self.assertIn("job.exec", self.berth("bob", "attach", "train", code=REFUSED))
+        self.assertIn("job.exec", self.berth("bob", "cp", "train:/etc/hostname", "-", code=REFUSED))
         self.assertIn("cluster.read", self.berth("bob", "node", "list", code=REFUSED))
         self.berth("ada", "job", "get", "nothing", code=NOT_FOUND)
         self.assertNotIn("train", self.berth("ada", "job", "list", "--queue", "other", code=NOT_FOUND))

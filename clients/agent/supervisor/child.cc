@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -43,6 +44,7 @@ struct Plan {
   const std::vector<std::string>& env;
   const passwd* user;
   bool hook;
+  bool terminal = false;
 };
 
 // Steps that need privileges, before they are dropped.
@@ -70,12 +72,22 @@ bool ParentDied(int pipe) {
   return poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0;
 }
 
+// The command can open its terminal again by name, as its user.
+void TakeTerminal(const Plan& plan, int terminal, int pipe) {
+  if (setsid() < 0 || ioctl(terminal, TIOCSCTTY, 0) != 0) Fail(pipe, kStreams, errno);
+  if (plan.user == nullptr || geteuid() != 0) return;
+  if (fchown(terminal, plan.user->pw_uid, static_cast<gid_t>(-1)) != 0) Fail(pipe, kStreams, errno);
+}
+
 [[noreturn]] void RunChild(const Plan& plan, int out, int err, int pipe) {
   ResetSignals();
-  setpgid(0, 0);
+  if (plan.terminal)
+    TakeTerminal(plan, out, pipe);
+  else
+    setpgid(0, 0);
   umask(022);
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+  const int in = plan.terminal ? out : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
     Fail(pipe, kStreams, errno);
   if (!plan.hook) EnterTask(plan.spec, plan.user, pipe);
   // After the change of user, which clears it.
@@ -211,7 +223,8 @@ ChildResult Spawn(const Plan& plan, int stdout_fd, int stderr_fd) {
   }
   const int fork_error = errno;
   close(pipe[1]);
-  if (pid > 0) setpgid(pid, pid);  // the child does it, too: either may be first
+  // The child does it, too: either may be first. The leader of a session has its own group.
+  if (pid > 0 && !plan.terminal) setpgid(pid, pid);
   ChildResult result = pid < 0 ? Refused(std::string("fork: ") + std::strerror(fork_error))
                                : AwaitExec(plan, pid, pipe[0]);
   close(pipe[0]);
@@ -220,7 +233,9 @@ ChildResult Spawn(const Plan& plan, int stdout_fd, int stderr_fd) {
 
 }  // namespace
 
-ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd) {
+namespace {
+
+ChildResult Start(const SupervisorSpec& spec, int stdout_fd, int stderr_fd, bool terminal) {
   if (spec.argv.empty()) return Refused("no command");
   const passwd* user = spec.user.empty() ? nullptr : getpwnam(spec.user.c_str());
   if (!spec.user.empty() && user == nullptr) return Refused("no such user: " + spec.user);
@@ -233,7 +248,18 @@ ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd)
     return Refused(std::string("cannot create the task's PID namespace: ") +
                    std::strerror(pids->error()));
   }
-  return Spawn({spec, spec.argv, spec.env, user, false}, stdout_fd, stderr_fd);
+  const Plan plan = {spec, spec.argv, spec.env, user, false, terminal};
+  return Spawn(plan, stdout_fd, stderr_fd);
+}
+
+}  // namespace
+
+ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd) {
+  return Start(spec, stdout_fd, stderr_fd, false);
+}
+
+ChildResult StartOnTerminal(const SupervisorSpec& spec, int terminal_fd) {
+  return Start(spec, terminal_fd, terminal_fd, true);
 }
 
 ChildResult StartHook(const SupervisorSpec& spec, const std::vector<std::string>& argv,

@@ -25,6 +25,10 @@ struct ChildResult {
 // when this process dies. Must be called from a single-threaded process.
 ChildResult StartChild(const SupervisorSpec& spec, int stdout_fd, int stderr_fd);
 
+// The same on a terminal, which becomes the controlling one of a new session that the command
+// leads. stdin, too, is the terminal.
+ChildResult StartOnTerminal(const SupervisorSpec& spec, int terminal_fd);
+
 // Starts one of the node's hooks: outside the task's control group, as this process's user. An
 // error is the node's fault.
 ChildResult StartHook(const SupervisorSpec& spec, const std::vector<std::string>& argv,

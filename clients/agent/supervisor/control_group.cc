@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string_view>
@@ -129,6 +131,38 @@ bool ControlGroup::Empty() const {
     if (ForEachProcess(directory, 0, [](pid_t) {}) > 0) return false;
   }
   return true;
+}
+
+namespace {
+
+// utime, stime and those of children that were waited for: fields 14 to 17 of /proc/PID/stat.
+int64_t CpuNsOf(pid_t pid) {
+  std::string text;
+  if (ReadWholeFile("/proc/" + std::to_string(pid) + "/stat", &text) != 0) return 0;
+  const size_t name_end = text.rfind(')');  // the name may contain anything
+  if (name_end == std::string::npos) return 0;
+  long long ticks[4] = {};
+  const int read = std::sscanf(text.c_str() + name_end + 1,
+                               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld",
+                               &ticks[0], &ticks[1], &ticks[2], &ticks[3]);
+  const int64_t sum = read == 4 ? ticks[0] + ticks[1] + ticks[2] + ticks[3] : 0;
+  return sum * (1'000'000'000 / std::max(sysconf(_SC_CLK_TCK), 1L));
+}
+
+}  // namespace
+
+// Version 2 counts for the group, version 1 if its hierarchy has cpuacct.
+int64_t ControlGroup::CpuNs() const {
+  for (const std::string& directory : directories_) {
+    const int64_t us = ReadCounter(directory + "/cpu.stat", "usage_usec");
+    if (us > 0) return us * 1000;
+    std::string text;
+    if (ReadWholeFile(directory + "/cpuacct.usage", &text) == 0) return std::atoll(text.c_str());
+  }
+  if (directories_.empty()) return -1;
+  int64_t sum = 0;
+  ForEachProcess(directories_.front(), 0, [&sum](pid_t pid) { sum += CpuNsOf(pid); });
+  return sum;
 }
 
 int64_t ControlGroup::OomKills() const {

@@ -31,6 +31,9 @@ class ControlGroup {
   // Sends SIGKILL to every process in the group and its subgroups. Call again until Empty.
   void Kill() const;
   bool Empty() const;
+  // CPU time that its processes have used, in nanoseconds; -1: not known. It may shrink when
+  // processes end, on kernels that count only for each process.
+  int64_t CpuNs() const;
   // The number of its processes that the kernel killed because memory ran out.
   int64_t OomKills() const;
   // Removes an empty group. What cannot be removed yet stays.

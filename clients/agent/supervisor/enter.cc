@@ -122,22 +122,32 @@ int EnterProcess(const SupervisorSpec& spec, const SupervisorStatus& status, con
 
 }  // namespace
 
+int ReadRunningTask(const std::string& directory, SupervisorSpec* spec, SupervisorStatus* status) {
+  std::string text;
+  if (ReadWholeFile(directory + "/spec", &text) != 0 || !DecodeSpec(text, spec)) return ESRCH;
+  if (ReadWholeFile(directory + "/status", &text) != 0 || !DecodeStatus(text, status)) return ESRCH;
+  return status->phase == SupervisorStatus::kRunning ? 0 : ESRCH;
+}
+
+int FindTaskUser(const SupervisorSpec& spec, const std::string& name, const passwd** user) {
+  *user = name.empty() ? nullptr : getpwnam(name.c_str());
+  if (!name.empty() && *user == nullptr) return ENOENT;
+  const uid_t uid = *user == nullptr ? geteuid() : (*user)->pw_uid;
+  return uid == 0 && !spec.allow_root ? EPERM : 0;
+}
+
 int ExecInTask(const std::string& directory, bool terminal,
                const std::vector<std::string>& command) {
   ResetSignals();
   umask(022);
-  std::string text;
   SupervisorSpec spec;
   SupervisorStatus status;
-  if (command.empty() || ReadWholeFile(directory + "/spec", &text) != 0 ||
-      !DecodeSpec(text, &spec) || ReadWholeFile(directory + "/status", &text) != 0 ||
-      !DecodeStatus(text, &status) || status.phase != SupervisorStatus::kRunning) {
-    return Complain("the task", ESRCH);
-  }
-  const passwd* user = spec.user.empty() ? nullptr : getpwnam(spec.user.c_str());
-  if (!spec.user.empty() && user == nullptr) return Complain(spec.user.c_str(), ENOENT);
-  const uid_t uid = user == nullptr ? geteuid() : user->pw_uid;
-  if (uid == 0 && !spec.allow_root && !spec.container) return Complain("the user", EPERM);
+  if (command.empty()) return Complain("the command", EINVAL);
+  if (const int error = ReadRunningTask(directory, &spec, &status); error != 0)
+    return Complain("the task", error);
+  const passwd* user = nullptr;
+  if (const int error = FindTaskUser(spec, spec.user, &user); error != 0 && !spec.container)
+    return Complain(error == EPERM ? "the user" : spec.user.c_str(), error);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (const int error = ControlGroup(spec.groups).Enter(); error != 0)
     return Complain("the task's control group", error);

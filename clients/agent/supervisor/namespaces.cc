@@ -174,6 +174,20 @@ int JoinNamespaces(const SupervisorSpec& spec, pid_t pid, pid_t parent) {
   return error;
 }
 
+int JoinNetwork(pid_t pid, pid_t parent) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
+  struct stat own;
+  struct stat other;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = fstat(fd, &other) == 0 && stat("/proc/self/ns/net", &own) == 0 ? 0 : errno;
+  if (error == 0 && ParentPid(pid) != parent) error = ESRCH;
+  const bool same = error == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+  if (error == 0 && !same && setns(fd, CLONE_NEWNET) != 0) error = errno;
+  close(fd);
+  return error;
+}
+
 namespace {
 
 // Runs in a new namespace, as a task would.

@@ -48,6 +48,10 @@ int EnterMounts(const SupervisorSpec& spec);
 // forked from now on are in it. Returns an errno; ESRCH if it is no longer a child of `parent`.
 int JoinNamespaces(const SupervisorSpec& spec, pid_t pid, pid_t parent);
 
+// Joins the network namespace of `pid`, a child of `parent`, if that is another one than this
+// process's. Returns an errno, as JoinNamespaces.
+int JoinNetwork(pid_t pid, pid_t parent);
+
 // Whether this process may create all of these namespaces and mounts; tried in a child. Returns an
 // errno.
 int TryNamespaces();

@@ -49,7 +49,8 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
         Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
         Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
         Text{"notify_at", &spec->notify_at}, Text{"door", &spec->door},
-        Text{"door_at", &spec->door_at}, Text{"owner", &spec->owner}, Text{"root", &spec->root},
+        Text{"door_at", &spec->door_at}, Text{"container_user", &spec->container_user},
+        Text{"owner", &spec->owner}, Text{"root", &spec->root},
         Text{"root_lower", &spec->root_lower}, Text{"root_layer", &spec->root_layer}}) {
     if (text.key == key) return *text.field = value, true;
   }
@@ -70,6 +71,7 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
   if (key == "allow_root") return spec->allow_root = value == "1", true;
   if (key == "own_pids") return spec->own_pids = value == "1", true;
   if (key == "container") return spec->container = value == "1", true;
+  if (key == "terminal") return spec->terminal = value == "1", true;
   if (key == "marks_beginning") return spec->marks_beginning = value == "1", true;
   return false;
 }
@@ -130,6 +132,8 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   PutField(&out, "prolog_ms", spec.prolog_ms);
   PutField(&out, "epilog_ms", spec.epilog_ms);
   PutField(&out, "container", spec.container ? 1 : 0);
+  PutField(&out, "container_user", spec.container_user);
+  PutField(&out, "terminal", spec.terminal ? 1 : 0);
   PutField(&out, "marks_beginning", spec.marks_beginning ? 1 : 0);
   return out;
 }

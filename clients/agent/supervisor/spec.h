@@ -13,6 +13,7 @@
 //                      it does not wake an agent that watches TASK_DIR
 //     socket           the NOTIFY_SOCKET of a task that has mounts of its own
 //     notices          what the task has reported (notify.h), replaced atomically
+//   TASK_DIR/terminal  the socket of the task's terminal (terminal.h)
 //   TASK_DIR/berth/    the task's socket, or where door/in is bound in its mounts
 //   TASK_DIR/door/     only the agent's user can enter it; of a task that has mounts of its own
 //     in/socket        the task's socket, at which the agent listens
@@ -97,6 +98,9 @@ struct SupervisorSpec {
   // exec_argv: runs a command inside; the command's own arguments follow.
   bool container = false;
   std::vector<std::string> exec_argv, exec_tty_argv;
+  // The user inside the container; with a container `user` is empty.
+  std::string container_user;
+  bool terminal = false;  // the command gets one: terminal.h
   // The supervisor records kBeginning before it starts the command: without a status, no part of
   // the command ran.
   bool marks_beginning = false;

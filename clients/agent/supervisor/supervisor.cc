@@ -178,13 +178,22 @@ bool Supervisor::OpenNotify() {
   return error == 0;
 }
 
+bool Supervisor::OpenTerminal() {
+  if (!spec_.terminal) return true;
+  const int error = terminal_.Open(directory_);
+  if (error != 0) Note(std::string("cannot create the task's terminal: ") + std::strerror(error));
+  return error == 0;
+}
+
 void Supervisor::StartTask() {
-  if (!HoldSharedMemory() || !OpenNotify()) {
+  if (!HoldSharedMemory() || !OpenNotify() || !OpenTerminal()) {
     end_phase_ = SupervisorStatus::kRefused;
     return Clean(Phase::kCleaning);
   }
   if (!MarkBeginning()) return;
-  const ChildResult child = StartChild(spec_, output_ends_[0], output_ends_[1]);
+  const ChildResult child = terminal_.is_open()
+                                ? StartOnTerminal(spec_, terminal_.task_end())
+                                : StartChild(spec_, output_ends_[0], output_ends_[1]);
   if (!child.message.empty()) Note(child.message);
   if (child.pid <= 0) {
     status_.exit_code = child.exit_code;
@@ -195,6 +204,7 @@ void Supervisor::StartTask() {
   phase_ = Phase::kRunning;
   main_pid_ = child.pid;
   status_.pid = child.pid;
+  if (spec_.container) terminal_.SetRuntime(child.pid);
   status_.started_ns = BoottimeNs();
   status_.phase = SupervisorStatus::kRunning;
   WriteStatus();
@@ -206,6 +216,7 @@ void Supervisor::Loop() {
     Wait(&notified);
     ReadOutput(&stdout_fd_, OutputStream::kStdout);
     ReadOutput(&stderr_fd_, OutputStream::kStderr);
+    terminal_.Work(BoottimeNs(), [this](std::string_view data) { PrintTerminal(data); });
     notify_.Work(BoottimeNs(), notified);
     ReadControl();
     CheckDeadlines();
@@ -216,14 +227,20 @@ void Supervisor::Loop() {
 
 void Supervisor::Wait(bool* notified) {
   ArmTimer();
-  pollfd fds[] = {{signal_fd_, POLLIN, 0}, {timer_fd_, POLLIN, 0},  {control_fd_, POLLIN, 0},
-                  {stdout_fd_, POLLIN, 0}, {stderr_fd_, POLLIN, 0}, {notify_.fd(), POLLIN, 0}};
-  if (poll(fds, 6, -1) < 0 && errno != EINTR) std::abort();
+  std::vector<pollfd> fds = {{signal_fd_, POLLIN, 0},  {timer_fd_, POLLIN, 0},
+                             {control_fd_, POLLIN, 0}, {stdout_fd_, POLLIN, 0},
+                             {stderr_fd_, POLLIN, 0},  {notify_.fd(), POLLIN, 0}};
+  terminal_.AddTo(&fds);
+  if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) std::abort();
   *notified = fds[5].revents != 0;
   uint64_t ignored[32];
   while (read(signal_fd_, ignored, 128) > 0) {
   }
   if (read(timer_fd_, ignored, 8) < 0) ignored[0] = 0;
+}
+
+void Supervisor::PrintTerminal(std::string_view data) {
+  log_->Append(OutputStream::kStdout, data, UnixMs());
 }
 
 void Supervisor::Note(const std::string& text) {
@@ -232,6 +249,8 @@ void Supervisor::Note(const std::string& text) {
 }
 
 void Supervisor::Finish() {
+  terminal_.End(static_cast<int>(status_.exit_code));
+  terminal_.Close();
   const int64_t kills = group_.OomKills();
   if (kills > 0) Note(OutOfMemoryText(kills, spec_.memory_bytes));
   if (log_->dropped_bytes() > 0)
@@ -258,7 +277,8 @@ int64_t Supervisor::NextDeadlineNs() const {
   int64_t next = INT64_MAX;
   const int64_t look_ns = lease_end_ns_ != 0 ? lease_look_ns_ : 0;
   const int64_t notify_ns = notify_.NextNs();
-  for (const int64_t at : {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_, notify_ns}) {
+  for (const int64_t at :
+       {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_, notify_ns, terminal_.NextNs()}) {
     if (at != 0) next = std::min(next, at);
   }
   return next;
@@ -326,9 +346,11 @@ bool Supervisor::MainEnded() const {
 }
 
 // Processes that left the process group also get it; in a container, its first process passes it
-// on.
+// on. A shell gives each of its commands a group of its own.
 void Supervisor::SendSignal(int signal) {
   kill(-main_pid_, signal);
+  const pid_t foreground = terminal_.Foreground();
+  if (!group_.exists() && foreground > 0 && foreground != main_pid_) kill(-foreground, signal);
   if (phase_ == Phase::kRunning && !spec_.container) group_.Signal(signal, main_pid_);
 }
 
@@ -338,6 +360,8 @@ void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
   if (phase_ != Phase::kRunning && phase_ != Phase::kProlog) return;
   if (stop_cause_ == 0 && failure_.empty()) stop_cause_ = cause;
   if (grace_ms > 0) SendSignal(signal);
+  // A command that was stopped at its terminal takes the signal only if it goes on.
+  if (grace_ms > 0 && terminal_.is_open()) SendSignal(SIGCONT);
   const int64_t at = BoottimeNs() + std::min<int64_t>(grace_ms, int64_t{1} << 40) * kNsPerMs;
   kill_at_ns_ = kill_at_ns_ == 0 ? at : std::min(kill_at_ns_, at);
 }
@@ -405,6 +429,7 @@ void Supervisor::OnMainExit(int wait_status) {
 
 // No child remains, so nobody writes any more: the pipes contain the rest of the output.
 void Supervisor::OnAllExited() {
+  terminal_.Drain([this](std::string_view data) { PrintTerminal(data); });
   ReadOutput(&stdout_fd_, OutputStream::kStdout);
   ReadOutput(&stderr_fd_, OutputStream::kStderr);
   notify_.Close(BoottimeNs());
@@ -457,11 +482,18 @@ void Supervisor::OnTaskExit(int wait_status) {
   } else {
     status_.exit_code = WEXITSTATUS(wait_status);
   }
+  EndTerminal();
   if (failure_.empty()) return;
   Note(failure_);
   if (status_.exit_code != 0) return;
   status_.exit_signal = SIGKILL;  // a clean exit after a stop for failure is still a failure
   status_.exit_code = 128 + SIGKILL;
+}
+
+// Clients get the output that the command left, and how it ended.
+void Supervisor::EndTerminal() {
+  terminal_.Drain([this](std::string_view data) { PrintTerminal(data); });
+  terminal_.End(static_cast<int>(status_.exit_code));
 }
 
 // For a task that reached its project quota.

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "clients/agent/supervisor/control_group.h"
@@ -25,6 +26,7 @@
 #include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/supervisor/spec.h"
+#include "clients/agent/supervisor/terminal.h"
 
 namespace berth {
 
@@ -44,6 +46,7 @@ class Supervisor {
   void StartTask();
   bool HoldSharedMemory();
   bool OpenNotify();
+  bool OpenTerminal();
   void ReleaseSharedMemory();
   bool StartHook(const std::vector<std::string>& argv, int64_t timeout_ms, Phase phase);
   void OnPrologExit(int wait_status);
@@ -59,6 +62,7 @@ class Supervisor {
   int64_t NextDeadlineNs() const;
   void ArmTimer();
   void ReadOutput(int* fd, OutputStream stream);
+  void PrintTerminal(std::string_view data);
   void ReadControl();
   void Command(const std::string& line);
   void SendSignal(int signal);
@@ -70,6 +74,7 @@ class Supervisor {
   void Reap();
   void OnMainExit(int wait_status);
   void OnTaskExit(int wait_status);
+  void EndTerminal();
   void KillStragglers();
   void WriteStatus();
 
@@ -79,6 +84,7 @@ class Supervisor {
   std::optional<LogWriter> log_;
   ControlGroup group_;
   NotifySocket notify_;
+  Terminal terminal_;  // closed: the task has none
   std::optional<SharedMemory> shared_memory_;
   std::optional<SharedThingsRecord> shared_things_;  // of its user, in the machine's shared memory
   Phase phase_ = Phase::kRunning;

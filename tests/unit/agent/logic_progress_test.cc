@@ -432,5 +432,59 @@ TEST_CASE("idle: a GPU about which nothing is known is not idle") {
   CHECK(IdleSeconds(agent).empty());
 }
 
+// A task of an interactive job, with or without a GPU.
+void RunInteractive(Reporting& agent, bool gpu) {
+  v1::ServerMessage message;
+  v1::Prepare& prepare = *message.mutable_prepare();
+  *prepare.mutable_key() = Key(1);
+  prepare.set_start_at_once(true);
+  v1::TaskLaunch& launch = *prepare.mutable_launch();
+  launch.add_command("bash");
+  if (gpu) launch.add_device_uuids("gpu-0");
+  if (gpu) launch.add_device_kinds("gpu");
+  launch.mutable_interactive()->mutable_idle()->set_seconds(60);
+  launch.mutable_interactive()->set_action(v1::Interactive::SUSPEND);
+  agent.logic->OnServerMessage(agent.Now(), message);
+  agent.Event(Id(1), TaskEvent::Kind::kPrepared);
+  agent.Running(1);
+}
+
+TEST_CASE("unused: told once nobody has used an interactive task for as long as the job says") {
+  const bool gpu = GENERATE(false, true);
+  Reporting agent;
+  agent.Register();
+  RunInteractive(agent, gpu);
+  agent.Take();
+  CHECK(agent.logic->InteractiveTasks() == std::vector<TaskId>{Id(1)});
+  const auto unused = [&](int64_t percent, bool is) {
+    if (gpu) agent.logic->SetDeviceUse(agent.Now(), {{"gpu-0", percent}});
+    agent.logic->SetUnusedTasks(agent.Now(), is ? std::set<TaskId>{Id(1)} : std::set<TaskId>());
+  };
+  unused(0, true);
+  agent.Intervals(11);
+  unused(gpu ? 50 : 0, gpu);  // the GPU works for a moment, or somebody came
+  unused(0, true);
+  agent.Intervals(11);
+  for (const v1::TaskProgress& state : agent.Take()) CHECK_FALSE(state.has_unused());
+  agent.Intervals(2);
+  const auto told = agent.Take();
+  REQUIRE_FALSE(told.empty());
+  CHECK(told.front().unused().seconds() >= 60);
+  CHECK(told.front().unused_action() == v1::Interactive::SUSPEND);
+  unused(0, false);
+  agent.Intervals(2);
+  for (const v1::TaskProgress& state : agent.Take()) CHECK_FALSE(state.has_unused());
+}
+
+TEST_CASE("unused: a task with a GPU about which nothing is known is used") {
+  Reporting agent;
+  agent.Register();
+  RunInteractive(agent, true);
+  agent.Take();
+  agent.logic->SetUnusedTasks(agent.Now(), {Id(1)});
+  agent.Intervals(30);
+  for (const v1::TaskProgress& state : agent.Take()) CHECK_FALSE(state.has_unused());
+}
+
 }  // namespace
 }  // namespace berth

@@ -309,5 +309,37 @@ TEST_CASE("progress: an idle job is suspended if it asks for that") {
   CHECK(status.message == "suspended: its devices were idle for 20m");
 }
 
+v1::TaskProgress Unused(v1::TaskProgress progress, int minutes, v1::Interactive::Action action) {
+  ToProto(absl::Minutes(minutes), progress.mutable_unused());
+  progress.set_unused_action(action);
+  return progress;
+}
+
+TEST_CASE("progress: an interactive job ends or is suspended once none of its tasks is used") {
+  const auto action = GENERATE(v1::Interactive::END, v1::Interactive::SUSPEND);
+  Server server(2, {});
+  server.Tell(0, Unused(server.Of(0), 30, action));
+  server.Work();
+  CHECK_FALSE(server.world.job(server.job).status.cancelled);
+  CHECK_FALSE(server.world.job(server.job).status.suspended);
+  SECTION("the other one is used again") {
+    server.Tell(0, server.Of(0));
+    server.Tell(1, Unused(server.Of(1), 20, action));
+    server.Work();
+    CHECK(server.world.job(server.job).status.state == JobState::kRunning);
+  }
+  SECTION("both are unused") {
+    server.Tell(1, Unused(server.Of(1), 20, action));
+    server.Work();
+    const JobStatus& status = server.world.job(server.job).status;
+    CHECK(status.cancelled == (action == v1::Interactive::END));
+    CHECK(status.suspended == (action == v1::Interactive::SUSPEND));
+    const std::string why =
+        "nobody has used this interactive job, and it has done nothing, for 20m";
+    if (status.suspended) CHECK(status.message == "suspended: " + why);
+    if (status.cancelled) CHECK(status.message == why);
+  }
+}
+
 }  // namespace
 }  // namespace berth

@@ -173,5 +173,20 @@ TEST_CASE("a store of an older format gets neither watchdogs nor newer policies"
   }
 }
 
+TEST_CASE("interactive: a time is required, within bounds") {
+  v1::Job job = TwoGroups();
+  v1::Interactive& interactive = *job.mutable_spec()->mutable_interactive();
+  const auto found = [&] { return std::string(Validate(job).message()); };
+  CHECK_THAT(found(), Catch::Contains("spec.interactive.idle: required"));
+  for (const int64_t seconds : {59, 7 * 24 * 3600 + 1}) {
+    interactive.mutable_idle()->set_seconds(seconds);
+    CHECK_THAT(found(), Catch::Contains("spec.interactive.idle: must be"));
+  }
+  interactive.mutable_idle()->set_seconds(60);
+  CHECK(Validate(job).ok());
+  interactive.set_action(static_cast<v1::Interactive::Action>(9));
+  CHECK_THAT(found(), Catch::Contains("spec.interactive.action"));
+}
+
 }  // namespace
 }  // namespace berth
