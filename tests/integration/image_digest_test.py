@@ -87,7 +87,6 @@ class ImageDigest(Base):
         self.assertEqual(self.state_of("gang", "n2"), job_pb2.TASK_BOUND)
         self.cluster.agents["n1"].signal(signal.SIGCONT)
         self.check("gang", "one\n")
-        self.moved()
 
     def test_the_agent_restarts_in_the_middle(self):
         self.prepared_on_n1_before_the_tag_moves()

@@ -137,34 +137,32 @@ int WriteMap(pid_t pid, const char* name, const std::string& map) {
   return error;
 }
 
+// A child in a new user namespace that only waits for its end: the namespace is there as soon as
+// this returns. As fork.
+pid_t CloneIntoUserNamespace() {
+  const pid_t parent = getpid();
+  const long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (pid != 0) return static_cast<pid_t>(pid);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  while (getppid() == parent) pause();
+  _exit(0);
+}
+
 // A user namespace for an id-mapped mount. A negative errno, or a descriptor.
 int NewIdMap(const passwd* owner) {
-  int ready[2];
-  if (pipe2(ready, O_CLOEXEC) != 0) return Error();
-  const pid_t pid = fork();
-  if (pid == 0) {
-    const bool made = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && unshare(CLONE_NEWUSER) == 0;
-    if (!made || write(ready[1], "", 1) != 1) _exit(1);
-    for (;;) pause();
-  }
-  const int fork_error = errno;
-  close(ready[1]);
-  char byte;
-  int result = pid < 0 ? -fork_error : read(ready[0], &byte, 1) == 1 ? 0 : -EPERM;
-  close(ready[0]);
-  if (result == 0) result = -WriteMap(pid, "uid_map", SwapWithRoot(owner->pw_uid));
+  const pid_t pid = CloneIntoUserNamespace();
+  if (pid < 0) return Error();
+  const std::string all = "0 0 4294967295\n";
+  int result = -WriteMap(pid, "uid_map", SwapWithRoot(owner->pw_uid));
   if (result == 0) {
-    const std::string map = owner->pw_gid == 0 ? "0 0 4294967295\n" : SwapWithRoot(owner->pw_gid);
-    result = -WriteMap(pid, "gid_map", map);
+    result = -WriteMap(pid, "gid_map", owner->pw_gid == 0 ? all : SwapWithRoot(owner->pw_gid));
   }
   if (result == 0) {
     result = open(("/proc/" + std::to_string(pid) + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC);
     if (result < 0) result = Error();
   }
-  if (pid > 0) {
-    kill(pid, SIGKILL);
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  kill(pid, SIGKILL);
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return result;
 }
