@@ -76,7 +76,7 @@ void ReadPyTorchJob(const YamlNode& node, ForeignFile* file) {
     SetProcesses("spec.nproc_per_node", in.spec().nproc_per_node(), job, worker);
     if (in.spec().has_elastic_policy()) ConvertElastic(in.spec().elastic_policy(), job, worker);
   }
-  if (job.spec().groups().empty()) document.Missing("spec", "spec.pytorchReplicaSpecs");
+  if (replicas.empty()) document.Missing("spec", "spec.pytorchReplicaSpecs");
   job.Finish();
 }
 
