@@ -17,6 +17,8 @@ constexpr char kKueueQueue[] = "kueue.x-k8s.io/queue-name";
 constexpr char kKueuePriorityClass[] = "kueue.x-k8s.io/priority-class";
 constexpr char kVolcanoQueue[] = "scheduling.volcano.sh/queue-name";
 constexpr char kPreemptable[] = "volcano.sh/preemptable";
+constexpr char kVolcanoAnnotation[] = "volcano.sh/";
+constexpr char kTaskSpec[] = "volcano.sh/task-spec";
 constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 constexpr int32_t kGreatestPriority = 1'000'000;
 constexpr size_t kRandomLetters = 5;  // as Kubernetes
@@ -94,6 +96,7 @@ bool ForeignJob::ConvertMetadata(const std::string& path,
   Place("spec.annotations", annotations);
   ConvertPreemptable(labels, metadata.labels());
   ConvertPreemptable(annotations, metadata.annotations());
+  WarnAboutAnnotations(annotations, metadata.annotations());
   if (const auto queue = metadata.annotations().find(kVolcanoQueue);
       queue != metadata.annotations().end()) {
     spec().set_queue(queue->second);
@@ -144,6 +147,16 @@ void ForeignJob::ConvertPriorityClass(const std::string& path, const std::string
   if (known != classes.end() && known->second.preemption_policy() == "Never") {
     spec().set_preemption_policy(v1::NEVER);
     Place("spec.preemption_policy", path);
+  }
+}
+
+void ForeignJob::WarnAboutAnnotations(const std::string& path, const Labels& annotations) {
+  for (const auto& entry :
+       std::map<std::string, std::string>(annotations.begin(), annotations.end())) {
+    const std::string& key = entry.first;
+    if (!absl::StartsWith(key, kVolcanoAnnotation) || key == kPreemptable || key == kTaskSpec)
+      continue;
+    document_->Warn(EntryPath(path, key), absl::StrCat(key, " has no effect on Berth"));
   }
 }
 

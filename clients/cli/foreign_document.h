@@ -83,6 +83,8 @@ class ForeignJob {
   void ConvertPriorityClass(const std::string& path, const std::string& name);
   // volcano.sh/preemptable among labels or annotations.
   void ConvertPreemptable(const std::string& path, const Labels& labels);
+  // Annotations at `path` by which Volcano schedules, and Berth does not: a warning for each.
+  void WarnAboutAnnotations(const std::string& path, const Labels& annotations);
   void ConvertSuspend(const std::string& path, bool suspend, bool queued_by_kueue);
   void ConvertRunLimit(const std::string& path, int64_t seconds);
   void ConvertTimeToLive(const std::string& path, int32_t seconds);

@@ -14,6 +14,27 @@ using kubernetes::v1::Container;
 using kubernetes::v1::PodSpec;
 
 constexpr char kOperatingSystem[] = "kubernetes.io/os";
+struct PodTopology {
+  const char* annotation;  // Kueue's
+  v1::TopologyConstraint::Mode mode;
+};
+constexpr PodTopology kPodTopologies[] = {
+    {"kueue.x-k8s.io/podset-required-topology", v1::TopologyConstraint::HARD},
+    {"kueue.x-k8s.io/podset-preferred-topology", v1::TopologyConstraint::SOFT},
+};
+
+// The topology key of the annotation names a tier by its last part: "example.com/rack", "rack".
+void ConvertPodTopology(const std::string& path, const Labels& annotations, const std::string& to,
+                        ForeignJob& job, v1::TaskGroup* group) {
+  for (const PodTopology& known : kPodTopologies) {
+    const auto found = annotations.find(known.annotation);
+    if (found == annotations.end()) continue;
+    group->mutable_topology()->set_mode(known.mode);
+    group->mutable_topology()->set_highest_tier_name(
+        found->second.substr(found->second.rfind('/') + 1));
+    job.Place(to + ".topology", absl::StrCat(path, "[\"", known.annotation, "\"]"));
+  }
+}
 
 class PodConverter {
  public:
@@ -215,6 +236,9 @@ void ConvertPodTemplate(const std::string& path, const kubernetes::v1::PodTempla
   for (const Labels* labels : {&pod.metadata().labels(), &pod.metadata().annotations()}) {
     job->ConvertPreemptable(prefix + "metadata", *labels);
   }
+  const std::string annotations = prefix + "metadata.annotations";
+  job->WarnAboutAnnotations(annotations, pod.metadata().annotations());
+  ConvertPodTopology(annotations, pod.metadata().annotations(), to, *job, group);
   ConvertVolumes(spec, pod.spec(), to, job, group);
   PodConverter(*job, to, *group).Convert(spec, pod.spec());
 }

@@ -107,6 +107,18 @@ TEST_CASE("Kueue's labels choose the queue and the class, and its suspension is 
   CHECK(job.manifests[0].Locate("spec.queue") == "f.yaml:3:82");
 }
 
+TEST_CASE("annotations of pods: Kueue's topologies, and Volcano's without effect") {
+  const Converted job = Convert(
+      "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: "
+      "{volcano.sh/sla-waiting-time: 1h}}\nspec: {template: {metadata: {annotations: "
+      "{kueue.x-k8s.io/podset-required-topology: cloud.example/rack}}, spec: {restartPolicy: "
+      "Never, "
+      "containers: [{image: x}]}}}\n");
+  CHECK(job.group().topology().mode() == v1::TopologyConstraint::HARD);
+  CHECK(job.group().topology().highest_tier_name() == "rack");
+  CHECK(job.Warned("volcano.sh/sla-waiting-time has no effect"));
+}
+
 TEST_CASE("CronJobs are refused, with the errors of their job template") {
   const std::string errors = Errors(
       "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec:\n  schedule: \"* * * * *\"\n"

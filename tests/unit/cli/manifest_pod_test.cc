@@ -190,7 +190,7 @@ TEST_CASE("restarts of Volcano's tasks follow restartPolicy, by default in place
                  "policies: [{event: PodFailed, action: AbortJob}], ") == 1);
 }
 
-TEST_CASE("priority classes of the file, of the cluster, and numbers; deadlines and successes") {
+TEST_CASE("priority classes of the file, of the cluster and numbers, deadlines and successes") {
   const auto job = [](const std::string& name) {
     return absl::StrCat(
         "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec: "
