@@ -71,7 +71,7 @@ void AddPlan(CLI::App& noun, Session& session) {
                               });
   plan->add_option("--file,-f", *files, "manifests; - is standard input")->required();
   plan->add_option("--ignore", *ignored,
-                   "ignore this key of Volcano manifests, with a warning; may be repeated")
+                   "ignore this key of other schedulers' manifests, with a warning; may be repeated")
       ->delimiter(',')
       ->allow_extra_args(false);
 }

@@ -6,6 +6,7 @@
 #include "clients/cli/foreign_kinds.h"
 #include "clients/cli/kubernetes_pod.h"
 #include "clients/cli/volcano_job.h"
+#include "google/protobuf/util/message_differencer.h"
 
 namespace berth {
 namespace {
@@ -36,14 +37,14 @@ class PodsConverter {
 
   void Add(ForeignDocument& document, const kubernetes::v1::Pod& pod) {
     job_.SetDocument(document);
-    const std::string content = pod.spec().SerializeAsString();  // of equal text, equal
     const std::string task = AnnotationOf(document.node(), kTaskName);
     auto& groups = *job_.spec().mutable_groups();
-    if (!groups.empty() && content == last_content_ && task == last_task_) {
+    if (!groups.empty() && task == last_task_ &&
+        google::protobuf::util::MessageDifferencer::Equals(pod.spec(), last_pod_)) {
       v1::TaskGroup& last = groups[groups.size() - 1];
       return last.set_replicas(last.replicas() + 1);
     }
-    last_content_ = content;
+    last_pod_ = pod.spec();
     last_task_ = task;
     const std::string to = absl::StrCat("spec.groups[", groups.size(), "]");
     v1::TaskGroup& group = *groups.Add();
@@ -72,7 +73,7 @@ class PodsConverter {
 
   static constexpr int32_t kPodRestarts = 6;  // Kubernetes sets no limit
   ForeignJob& job_;
-  std::string last_content_;
+  kubernetes::v1::PodSpec last_pod_;
   std::string last_task_;
 };
 

@@ -149,6 +149,12 @@ class Manifests(unittest.TestCase):
             return f"{name}: {error}"
         return None
 
+    def check_documentation(self):
+        text = " ".join((SOURCE / "docs" / "users" / "manifests.md").read_text().split())
+        for count in (f"has {len(self.files)} manifests", f"{len(self.files) - len(REFUSED)} of them can run",
+                      f"The other {len(REFUSED)} are refused"):
+            self.assertIn(count, text)
+
     def test_each_runs_to_the_end_or_is_refused(self):
         self.assertGreaterEqual(len(self.files), 60)
         for names in (REFUSED, *NEEDS.values(), STAYS_SUSPENDED):
@@ -160,6 +166,7 @@ class Manifests(unittest.TestCase):
                 for reason in reasons:
                     self.assertIn(reason, result.stderr)
                 self.assertRegex(result.stderr, r":\d+:\d+: ")
+        self.check_documentation()
         waiting = self.waits_for()
         runnable = [name for name in self.files if name not in REFUSED]
         tried = [name for name in runnable if name not in waiting]
