@@ -26,8 +26,8 @@ std::string FileHint(absl::string_view text, absl::string_view file);
 // Variables written as "NAME=value" are refused, with a hint.
 void PrepareJob(YamlNode* spec, YamlErrors* errors);
 
-// Refuses commands and args of containers, anywhere in the document, that are one string with blanks,
-// which would be run as one word: Kubernetes takes lists only.
+// Refuses commands and args of containers, anywhere in the document, that are one string with
+// blanks, which would be run as one word: Kubernetes takes lists only.
 void CheckContainerCommands(const YamlNode& node, YamlErrors* errors);
 
 }  // namespace berth

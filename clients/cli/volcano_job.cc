@@ -75,15 +75,22 @@ class VolcanoJobConverter {
     if (task.has_partition_policy())
       ConvertPartitions(from + ".partition_policy", to, task.partition_policy(), &group);
     ConvertDependsOn(from + ".depends_on", task.depends_on(), &group);
-    PodSurroundings surroundings;
-    for (const char* name : {"VC_TASK_INDEX", "VK_TASK_INDEX"})
-      surroundings.in_commands[name] = "${BERTH_GROUP_INDEX}";
-    for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
-      surroundings.in_commands[name] = absl::StrCat("${", name, "}");
-    surroundings.replaced = {{"VC_TASK_INDEX", "BERTH_GROUP_INDEX"},
-                             {"VK_TASK_INDEX", "BERTH_GROUP_INDEX"}};
-    ConvertPodTemplate(from + ".template", task.template_(), surroundings, to, &job_, &group);
+    ConvertPodTemplate(from + ".template", task.template_(), Surroundings(), to, &job_, &group);
     ConvertRestartPolicy(from + ".template.spec.restart_policy", task, &group);
+  }
+
+  // The plugin env sets the index of the task; without it, only commands may have it.
+  PodSurroundings Surroundings() {
+    PodSurroundings known;
+    const bool has_plugin = document_.Has(path_ + ".plugins.env");
+    for (const char* name : {"VC_TASK_INDEX", "VK_TASK_INDEX"}) {
+      known.in_commands[name] = "${BERTH_GROUP_INDEX}";
+      if (has_plugin) known.variables[name] = "${BERTH_GROUP_INDEX}";
+      if (!has_plugin) known.replaced[name] = "BERTH_GROUP_INDEX";
+    }
+    for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
+      known.in_commands[name] = absl::StrCat("${", name, "}");
+    return known;
   }
 
   // Kubernetes restarts the container in place, by default also one that ended without an error.

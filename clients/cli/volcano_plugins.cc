@@ -13,7 +13,8 @@ struct PluginMeaning {
   const char* text;
 };
 constexpr PluginMeaning kPlugins[] = {
-    {"env", "env: VC_TASK_INDEX of commands becomes BERTH_GROUP_INDEX, which each task has"},
+    {"env",
+     "env: VC_TASK_INDEX is BERTH_GROUP_INDEX; the program env in front of the command sets it"},
     {"svc", "svc: the hosts of all tasks are in the file BERTH_HOSTFILE of each task"},
     {"ssh", "ssh: there are no keys; see \"MPI without ssh\" in Berth's examples"},
     {"mpi", "mpi: the hosts are in BERTH_HOSTFILE; see \"MPI without ssh\" in Berth's examples"},

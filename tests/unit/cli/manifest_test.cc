@@ -257,7 +257,8 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
   };
   const Case cases[] = {
       {VolcanoContainer("command: [a], lifecycle: {}"),
-       "f.yaml:6:51: unsupported key \"lifecycle\": a task is one process: run it in the task's own "
+       "f.yaml:6:51: unsupported key \"lifecycle\": a task is one process: run it in the task's "
+       "own "
        "command"},
       {VolcanoContainer("image: x, imagePullPolicy: Sometimes"),
        "f.yaml:6:64: imagePullPolicy \"Sometimes\" is not Always, IfNotPresent or Never"},
@@ -270,7 +271,8 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
       {VolcanoContainer("command: [a], resources: {limits: {memory: 1e9}}"),
        "f.yaml:6:80: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1e9\""},
       {VolcanoContainer("image: x, env: [{name: A, value: $(VC_TASK_INDEX)}]"),
-       "f.yaml:6:36: the image's own command cannot get A, which is known when a task starts: write "
+       "f.yaml:6:36: the image's own command cannot get A, which is known when a task starts: "
+       "write "
        "command"},
       {VolcanoTask("template: {spec: {containers: []}}"),
        "f.yaml:6:23: a task is one process: expected 1 container, got 0"},
@@ -394,13 +396,17 @@ TEST_CASE("Volcano's plugins: what tasks have without them, and what they cannot
   INFO(manifests.status());
   REQUIRE(manifests.ok());
   const v1::JobSpec& spec = (*manifests)[0].job.spec();
-  CHECK(spec.groups(0).command(1) == "--rank=${BERTH_GROUP_INDEX}");
+  const auto& command = spec.groups(0).command();
+  CHECK(std::vector<std::string>(command.begin(), command.end()) ==
+        std::vector<std::string>{"env", "VC_TASK_INDEX=${BERTH_GROUP_INDEX}",
+                                 "VK_TASK_INDEX=${BERTH_GROUP_INDEX}", "run",
+                                 "--rank=${BERTH_GROUP_INDEX}"});
   CHECK(spec.kill_grace().seconds() == 40);
   CHECK(warnings ==
         std::vector<std::string>{
             "f.yaml:3:21: uid is ignored",
-            "f.yaml:5:13: env: VC_TASK_INDEX of commands becomes BERTH_GROUP_INDEX, which each "
-            "task has",
+            "f.yaml:5:13: env: VC_TASK_INDEX is BERTH_GROUP_INDEX; the program env in front of the "
+            "command sets it",
             "f.yaml:5:22: svc: the hosts of all tasks are in the file BERTH_HOSTFILE of each task",
             "f.yaml:5:31: pytorch: MASTER_ADDR and MASTER_PORT are those of rank 0, whatever it "
             "says",
