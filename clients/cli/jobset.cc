@@ -100,6 +100,12 @@ class JobSetConverter {
       document_.Error(path + ".pod_failure_policy",
                       "podFailurePolicy in a JobSet: use failurePolicy of the JobSet");
     }
+    if (spec.suspend())
+      document_.Error(path + ".suspend", "suspend of one job: suspend the JobSet instead");
+    if (spec.has_ttl_seconds_after_finished()) {
+      document_.Warn(path + ".ttl_seconds_after_finished",
+                     "ttlSecondsAfterFinished is left out: groups are deleted with their job");
+    }
     if (spec.has_active_deadline_seconds())
       job_.ConvertRunLimit(path + ".active_deadline_seconds", spec.active_deadline_seconds());
     if (spec.has_backoff_limit_per_index() || spec.has_max_failed_indexes())

@@ -67,6 +67,10 @@ v1::TaskGroup* ConvertReplicas(const std::string& path, const ReplicaSpecs& repl
   job->Place(to, from);
   job->Place(to + ".replicas", from + ".replicas");
   ConvertPodTemplate(from + ".template", in.template_(), surroundings, to, job, group);
+  if (!in.template_().spec().restart_policy().empty()) {
+    job->document().Warn(from + ".template.spec.restart_policy",
+                         "restartPolicy of a pod is left out: that of the replica counts");
+  }
   ConvertReplicaRestart(from + ".restart_policy", in.restart_policy(), *job, group);
   return group;
 }

@@ -60,8 +60,9 @@ void ReadMpiJob(const YamlNode& node, ForeignFile* file) {
   AddCompletion(launcher);
   document.Warn(
       absl::StrCat(kMpiReplicas, "[\"Launcher\"]"),
-      "mpirun reaches the workers by mpi-launch-agent in place of ssh: the image needs it "
-      "and berth; see \"MPI without ssh\" in Berth's examples");
+      "mpirun reaches the workers by mpi-launch-agent in place of ssh: the image needs it and "
+      "berth; processes also run in the launcher's task; see \"MPI without ssh\" in Berth's "
+      "examples");
   if (v1::TaskGroup* worker =
           ConvertReplicas(kMpiReplicas, replicas, "Worker", PodSurroundings(), &job)) {
     MakeWait(worker);
