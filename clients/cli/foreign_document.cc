@@ -167,18 +167,26 @@ void ForeignJob::ConvertSuspend(const std::string& path, bool suspend, bool queu
   Place("spec.suspended", path);
 }
 
+bool ForeignJob::IsNegative(const std::string& path, int64_t seconds) {
+  if (seconds < 0) document_->Error(path, absl::StrCat(seconds, " seconds: must not be negative"));
+  return seconds < 0;
+}
+
 void ForeignJob::ConvertRunLimit(const std::string& path, int64_t seconds) {
+  if (IsNegative(path, seconds)) return;
   const int64_t longest = std::max(spec().run_limit().seconds(), seconds);
   spec().mutable_run_limit()->set_seconds(longest);
   Place("spec.run_limit", path);
 }
 
 void ForeignJob::ConvertTimeToLive(const std::string& path, int32_t seconds) {
+  if (IsNegative(path, seconds)) return;
   spec().mutable_ttl_after_finished()->set_seconds(seconds);
   Place("spec.ttl_after_finished", path);
 }
 
 void ForeignJob::ConvertGrace(const std::string& path, int64_t seconds) {
+  if (IsNegative(path, seconds)) return;
   const int64_t longest = std::max(spec().kill_grace().seconds(), seconds);
   spec().mutable_kill_grace()->set_seconds(longest);
   Place("spec.kill_grace", path);

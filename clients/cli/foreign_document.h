@@ -97,6 +97,8 @@ class ForeignJob {
   void Finish();
 
  private:
+  // Adds an error if it is.
+  bool IsNegative(const std::string& path, int64_t seconds);
   void ConvertName(const std::string& path, const kubernetes::v1::Metadata& metadata);
 
   ForeignDocument* document_;
