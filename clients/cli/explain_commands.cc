@@ -70,8 +70,9 @@ void AddPlan(CLI::App& noun, Session& session) {
                                 return PlanFiles(s, *files, options);
                               });
   plan->add_option("--file,-f", *files, "manifests; - is standard input")->required();
-  plan->add_option("--ignore", *ignored,
-                   "ignore this key of Volcano manifests, with a warning; may be repeated")
+  plan->add_option(
+          "--ignore", *ignored,
+          "ignore this key of other schedulers' manifests, with a warning; may be repeated")
       ->delimiter(',')
       ->allow_extra_args(false);
 }

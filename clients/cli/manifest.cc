@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "clients/cli/foreign_kinds.h"
 #include "clients/cli/manifest_hints.h"
 #include "clients/cli/template.h"
 #include "clients/cli/volcano.h"
@@ -113,7 +114,6 @@ constexpr KindOfManifest kKinds[] = {
     {"berth/v1", "Queue", ReadBerthQueue},
     {"berth/v1", "HyperNode", ReadBerthHyperNode},
     {"berth/v1", "PriorityClass", ReadBerthPriorityClass},
-    {"batch.volcano.sh/v1alpha1", "Job", ReadVolcanoJob},
     {"scheduling.volcano.sh/v1beta1", "Queue", ReadVolcanoQueue},
     {"topology.volcano.sh/v1alpha1", "HyperNode", ReadVolcanoHyperNode},
 };
@@ -149,10 +149,13 @@ Convert FindConvert(const YamlNode& document, YamlErrors* errors) {
     if (kind->text == known.kind) return known.convert;
     kinds.emplace_back(known.kind);
   }
+  for (const std::string& other : ForeignKinds(api_version->text)) kinds.push_back(other);
   if (const std::string hint = ApiVersionHint(api_version->text); !hint.empty()) {
     errors->Add(api_version->position,
                 absl::StrCat("unknown apiVersion \"", api_version->text, "\": ", hint));
   } else if (kinds.empty()) {
+    for (const std::string& other : ForeignApiVersions()) versions.push_back(other);
+    std::sort(versions.begin(), versions.end());
     versions.erase(std::unique(versions.begin(), versions.end()), versions.end());
     errors->Add(api_version->position,
                 UnknownWord("unknown apiVersion", api_version->text, versions));
@@ -229,15 +232,24 @@ absl::StatusOr<std::vector<Manifest>> ReadManifests(absl::string_view text, absl
     errors.Add({1, 1}, hint);
     return errors.status();
   }
+  std::vector<YamlNode> documents = WithoutLists(ParseYamlTree(text, &errors), &errors);
   std::set<std::string> used;
-  for (YamlNode& document : ParseYamlTree(text, &errors)) {
-    if (document.is_null()) continue;
+  for (YamlNode& document : documents) {
     if (IsTemplate(document)) document = FillTemplate(document, options.values, &used, &errors);
+  }
+  ForeignFile foreign{.name = std::string(file),
+                      .options = options,
+                      .errors = errors,
+                      .warnings = skipped,
+                      .manifests = manifests};
+  CollectShared(documents, &foreign);
+  for (const YamlNode& document : documents) {
     if (document.is_null()) continue;
     if (!document.is_map()) {
       errors.Add(document.position, "expected a manifest: a map with apiVersion and kind");
       continue;
     }
+    if (ReadForeign(document, &foreign)) continue;
     const Convert convert = FindConvert(document, &errors);
     if (convert == nullptr) continue;
     Manifest manifest;

@@ -1,5 +1,5 @@
 // Manifests: YAML documents that describe jobs, queues, priority classes and HyperNodes, Berth's
-// own or Volcano's (docs/users/jobs.md).
+// own or those of other schedulers (docs/users/manifests.md).
 //
 // A manifest records the position of each field, so that errors of the server are reported with
 // FILE:LINE:COLUMN.
@@ -51,7 +51,7 @@ YamlPosition FindPosition(const YamlPositions& positions, absl::string_view path
                           YamlPosition fallback);
 
 struct ManifestOptions {
-  std::set<std::string> ignored;  // keys of Volcano manifests to ignore instead of refuse
+  std::set<std::string> ignored;  // keys of other schedulers to ignore, not refuse
   std::map<std::string, std::string> values;  // of parameters of templates
 };
 

@@ -242,23 +242,14 @@ YamlNode* FindMutable(YamlNode* map, absl::string_view key) {
   return nullptr;
 }
 
-// The lists and maps reached from `node` through these keys, one after the other; also items of
-// lists.
-std::vector<const YamlNode*> Below(const YamlNode& node, const std::vector<const char*>& keys) {
-  std::vector<const YamlNode*> found = {&node};
-  for (const char* key : keys) {
-    std::vector<const YamlNode*> next;
-    for (const YamlNode* one : found) {
-      const YamlNode* value = one->Find(key);
-      if (value == nullptr) continue;
-      if (!value->is_list()) next.push_back(value);
-      for (const YamlNode& item : value->items) {
-        if (value->is_list()) next.push_back(&item);
-      }
-    }
-    found = std::move(next);
+void CheckWords(const YamlNode& process, YamlErrors* errors) {
+  for (const char* key : {"command", "args"}) {
+    const YamlNode* words = process.Find(key);
+    if (words == nullptr || !words->is_scalar() || !HasBlank(words->text)) continue;
+    errors->Add(words->position, absl::StrCat(key,
+                                              ": one string with blanks; write a list, as in "
+                                              "[PROGRAM, ARGUMENT] or [sh, -c, \"...\"]"));
   }
-  return found;
 }
 
 }  // namespace
@@ -274,13 +265,8 @@ std::string KeyHint(const Descriptor& type, const YamlNode& key, const YamlNode&
 }
 
 std::string ApiVersionHint(absl::string_view api_version) {
-  for (const char* kubernetes : {"v1", "batch/v1", "apps/v1", "kubeflow.org/v1",
-                                 "kubeflow.org/v2beta1", "jobset.x-k8s.io/v1alpha2"}) {
-    if (api_version != kubernetes) continue;
-    return "Berth reads only Volcano's Kubernetes kinds: write apiVersion: berth/v1, kind: Job, "
-           "name: and groups:, or use berth submit -- COMMAND";
-  }
-  return "";
+  if (api_version != "apps/v1") return "";
+  return "Berth runs jobs that end, not services";
 }
 
 std::string FileHint(absl::string_view text, absl::string_view file) {
@@ -302,16 +288,16 @@ void PrepareJob(YamlNode* spec, YamlErrors* errors) {
   }
 }
 
-void CheckContainerCommands(const YamlNode& document, YamlErrors* errors) {
-  for (const YamlNode* container :
-       Below(document, {"spec", "tasks", "template", "spec", "containers"})) {
-    for (const char* key : {"command", "args"}) {
-      const YamlNode* words = container->Find(key);
-      if (words == nullptr || !words->is_scalar() || !HasBlank(words->text)) continue;
-      errors->Add(words->position,
-                  absl::StrCat(key,
-                               ": one string with blanks; write a list, as in [PROGRAM, "
-                               "ARGUMENT] or [sh, -c, \"...\"]"));
+void CheckContainerCommands(const YamlNode& node, YamlErrors* errors) {
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    const YamlNode& value = node.items[i];
+    const bool in_map = node.is_map();
+    if (in_map && node.keys[i].text == "containers") {
+      for (const YamlNode& container : value.items) CheckWords(container, errors);
+    } else if (in_map && node.keys[i].text == "trainer") {
+      CheckWords(value, errors);
+    } else {
+      CheckContainerCommands(value, errors);
     }
   }
 }

@@ -26,9 +26,9 @@ std::string FileHint(absl::string_view text, absl::string_view file);
 // Variables written as "NAME=value" are refused, with a hint.
 void PrepareJob(YamlNode* spec, YamlErrors* errors);
 
-// Refuses a Volcano container's command or args that are one string with blanks, which would be run
-// as one word: Kubernetes takes lists only.
-void CheckContainerCommands(const YamlNode& document, YamlErrors* errors);
+// Refuses commands and args of containers, anywhere in the document, that are one string with
+// blanks, which would be run as one word: Kubernetes takes lists only.
+void CheckContainerCommands(const YamlNode& node, YamlErrors* errors);
 
 }  // namespace berth
 

@@ -84,7 +84,7 @@ ExitCode SubmitFiles(Session& session, const SubmitArguments& arguments, const S
 }
 
 constexpr char kIgnoreHelp[] =
-    "ignore this key of Volcano manifests, with a warning; may be repeated";
+    "ignore this key of other schedulers' manifests, with a warning; may be repeated";
 
 void AddSubmit(CLI::App& app, Session& session, const Strings& command) {
   auto arguments = std::make_shared<SubmitArguments>();

@@ -1,5 +1,6 @@
-// Volcano's Job, Queue and HyperNode manifests as Berth's. What Berth does not support is an
-// error at its position; docs/users/jobs.md lists what each key becomes.
+// Volcano's Queue and HyperNode manifests as Berth's, and what all manifests of other schedulers
+// share: resources, and keys that are refused or left out. docs/users/manifests.md lists what each
+// key becomes.
 #ifndef BERTH_CLIENTS_CLI_VOLCANO_H_
 #define BERTH_CLIENTS_CLI_VOLCANO_H_
 
@@ -11,10 +12,8 @@
 
 namespace berth {
 
-// Fill `manifest` from one document, or add to `errors`. `skipped` gets warnings: keys that the user
-// chose to ignore, or that have no meaning here.
-void ReadVolcanoJob(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,
-                    YamlErrors* skipped, Manifest* manifest);
+// Fill `manifest` from one document, or add to `errors`. `skipped` gets warnings: keys that the
+// user chose to ignore, or that have no meaning here.
 void ReadVolcanoQueue(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,
                       YamlErrors* skipped, Manifest* manifest);
 

@@ -13,21 +13,20 @@ constexpr size_t kMaxCombinations = 64;  // of the expressions of one selector
 class HyperNodeConverter {
  public:
   HyperNodeConverter(const volcano::v1::HyperNode& in, const YamlPositions& source,
-                     YamlErrors* errors, Manifest* out)
-      : in_(in), source_(source), errors_(*errors), out_(*out) {}
+                     YamlErrors* errors, YamlErrors* warnings, Manifest* out)
+      : in_(in), source_(source), errors_(*errors), warnings_(*warnings), out_(*out) {}
 
   void Convert() {
     v1::HyperNodeSpec& spec = *out_.hyper_node.mutable_spec();
     out_.hyper_node.set_name(in_.metadata().name());
     if (in_.metadata().name().empty()) Error("metadata.name", "\"metadata.name\" is missing");
-    if (!in_.metadata().namespace_().empty()) {
-      Error("metadata.namespace", "HyperNodes have no namespace");
-    }
-    if (!in_.metadata().labels().empty()) {
-      Error("metadata.labels", "HyperNodes have no labels in Berth");
-    }
-    if (!in_.metadata().annotations().empty()) {
-      Error("metadata.annotations", "HyperNodes have no annotations in Berth");
+    for (const auto& [key, there] :
+         {std::pair("namespace", !in_.metadata().namespace_().empty()),
+          std::pair("labels", !in_.metadata().labels().empty()),
+          std::pair("annotations", !in_.metadata().annotations().empty())}) {
+      if (there)
+        Warn(absl::StrCat("metadata.", key),
+             absl::StrCat(key, " is left out: HyperNodes have none"));
     }
     if (!in_.spec().has_tier()) Error("spec", "\"spec.tier\" is missing");
     spec.set_tier(BerthTier(in_.spec().tier()));
@@ -44,6 +43,9 @@ class HyperNodeConverter {
 
   void Error(const std::string& path, const std::string& text) {
     errors_.Add(FindPosition(source_, path, out_.position), text);
+  }
+  void Warn(const std::string& path, const std::string& text) {
+    warnings_.Add(FindPosition(source_, path, out_.position), text);
   }
   void Place(const std::string& berth_path, const std::string& volcano_path) {
     out_.positions[berth_path] = FindPosition(source_, volcano_path, out_.position);
@@ -118,6 +120,7 @@ class HyperNodeConverter {
   const volcano::v1::HyperNode& in_;
   const YamlPositions& source_;
   YamlErrors& errors_;
+  YamlErrors& warnings_;
   Manifest& out_;
 };
 
@@ -131,7 +134,7 @@ void ReadVolcanoHyperNode(const YamlNode& document, const ManifestOptions& optio
   const int before = errors->count();
   ReadYamlNode(document, &hyper_node, errors, VolcanoReadOptions(options, skipped, &source));
   if (errors->count() == before) {
-    HyperNodeConverter(hyper_node, source, errors, manifest).Convert();
+    HyperNodeConverter(hyper_node, source, errors, skipped, manifest).Convert();
   }
 }
 

@@ -36,14 +36,18 @@ enums may be written in any case, with or without underscores: `RestartJob`, `re
 
 
 class KeyTables:
-    """Sections for messages and enums. `prefix` goes before the names in headings, and so into the anchors."""
+    """Sections for messages and enums. `prefixes` (by package) go before the names in headings, and so into the anchors."""
 
-    def __init__(self, known, prefix="", renamed=None, left_out=()):
-        self.known, self.prefix, self.renamed, self.left_out = known, prefix, renamed or {}, left_out
+    def __init__(self, known, prefixes=None, renamed=None, left_out=()):
+        self.known, self.prefixes, self.renamed = known, prefixes or {}, renamed or {}
+        self.left_out = left_out
+
+    def title(self, found):
+        return self.prefixes.get(found.full_name.removesuffix(f".{found.name}"), "") + found.name
 
     def section(self, type_name, level=3):
         found = self.known.types[type_name]
-        heading = f"{'#' * level} {self.prefix}{found.name}"
+        heading = f"{'#' * level} {self.title(found)}"
         body = self.values(found) if isinstance(found, protos.Enum) else self.keys(found)
         return markdown.join([heading, markdown.paragraphs(found.comment), body]).rstrip()
 
@@ -78,7 +82,7 @@ class KeyTables:
         if field.type in WELL_KNOWN:
             return WELL_KNOWN[field.type]
         if field.type in self.known.types:
-            name = f"{self.prefix}{self.known.types[field.type].name}"
+            name = self.title(self.known.types[field.type])
             return f"[{name}](#{markdown.slug(name)})"
         return QUANTITIES.get(field.quantity) or SCALARS.get(field.type, "integer")
 

@@ -10,6 +10,35 @@ from berth_harness import BIN, SOURCE, Cluster, wait_until
 
 HAS_MPI = shutil.which("mpirun", path="/usr/bin") is not None and subprocess.run(
     ["/usr/bin/python3", "-c", "import mpi4py"], capture_output=True).returncode == 0
+# Of the MPI operator: its launcher, and workers with its default command. One fits on a node.
+OPERATOR = """\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: mpi, labels: {kueue.x-k8s.io/queue-name: research}}
+spec:
+  slotsPerWorker: 1
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      template:
+        spec:
+          containers:
+          - name: mpi
+            workingDir: EXAMPLES
+            command: [mpirun, --leave-session-attached, --mca, oob_tcp_if_include, lo, --mca, btl, "tcp,self", --mca,
+              btl_tcp_if_include, lo, --map-by, node, -np, "3", -x, ROUNDS, /usr/bin/python3, EXAMPLES/mpi_ring.py]
+            env: [{name: PATH, value: "BIN:EXAMPLES:/usr/bin:/bin"}, {name: ROUNDS, value: "5"}]
+            resources: {limits: {cpu: 5}}
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+          - name: mpi
+            command: [/usr/sbin/sshd, -De]
+            env: [{name: PATH, value: "BIN:EXAMPLES:/usr/bin:/bin"}]
+            resources: {limits: {cpu: 5}}
+"""
 CONFIG = {"lease": "6s", "heartbeatInterval": "1s", "fenceMargin": "1s", "silentBrake": 1.0}
 WITHIN_S = 120
 
@@ -56,6 +85,11 @@ class Mpi(unittest.TestCase):
         self.submit(rounds=10, pause_s=0)
         job = self.check(rounds=10)
         self.assertEqual((job.status.start_count, job.status.retries), (1, 0))
+
+    def test_an_mpi_job_of_kubeflow(self):
+        text = OPERATOR.replace("EXAMPLES", str(self.examples)).replace("BIN", str(BIN))
+        self.cluster.berth("submit", self.cluster.manifest(text))
+        self.check(rounds=5)
 
     def test_a_node_dies(self):
         self.submit(rounds=60, pause_s=0.1)

@@ -88,10 +88,8 @@ TEST_CASE("hints: keys of Kubernetes, Slurm and Docker") {
   CHECK(GroupError("env: [A=b=c, PATH]") ==
         "f.yaml:5:9: env: expected {NAME: value}; write env: {A: b=c}\n"
         "f.yaml:5:16: env: expected a map of keys, got a single value");
-  CHECK(ErrorOf("apiVersion: batch/v1\nkind: Job\n") ==
-        "f.yaml:1:13: unknown apiVersion \"batch/v1\": Berth reads only Volcano's Kubernetes "
-        "kinds: write apiVersion: berth/v1, kind: Job, name: and groups:, or use berth submit -- "
-        "COMMAND");
+  CHECK(ErrorOf("apiVersion: apps/v1\nkind: ReplicaSet\n") ==
+        "f.yaml:1:13: unknown apiVersion \"apps/v1\": Berth runs jobs that end, not services");
   CHECK(ErrorOf("#!/bin/bash\n#SBATCH --gpus 1\nsrun a\n", "train.sh") ==
         "train.sh:1:1: a script is not a manifest; to run it, write: berth submit -- ./train.sh "
         "(#SBATCH lines are ignored: give options of berth before --)");

@@ -191,7 +191,7 @@ minAvailable: 3
 groups:
 - name: master
   replicas: 1
-  command: [sh, -c, "run ${HOSTS} $(not a name) $$HOME $(HOSTS) $5"]
+  command: [sh, -c, "run $(HOSTS) $(not a name) $$HOME $(HOSTS) $5"]
   env:
   - name: MODE
     value: fast
@@ -258,8 +258,9 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
   };
   const Case cases[] = {
       {VolcanoContainer("command: [a], lifecycle: {}"),
-       "f.yaml:6:51: unsupported key \"lifecycle\"; known: name, command, args, env, workingDir, "
-       "resources, image, imagePullPolicy"},
+       "f.yaml:6:51: unsupported key \"lifecycle\": a task is one process: run it in the task's "
+       "own "
+       "command"},
       {VolcanoContainer("image: x, imagePullPolicy: Sometimes"),
        "f.yaml:6:64: imagePullPolicy \"Sometimes\" is not Always, IfNotPresent or Never"},
       {VolcanoContainer("comand: [a]"),
@@ -270,12 +271,14 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
        "f.yaml:6:90: unsupported resource \"example.com/fpga\""},
       {VolcanoContainer("command: [a], resources: {limits: {memory: 1e9}}"),
        "f.yaml:6:80: memory: expected bytes such as 64, 512Mi, 1.5Ti or 80GB, got \"1e9\""},
-      {VolcanoContainer("command: [a], env: [{name: A, value: $(B)}]"),
-       "f.yaml:6:57: $(NAME) in a variable is not supported: write the value out"},
+      {VolcanoContainer("image: x, env: [{name: A, value: $(VC_TASK_INDEX)}]"),
+       "f.yaml:6:36: the image's own command cannot get A, which is known when a task starts: "
+       "write "
+       "command"},
       {VolcanoTask("template: {spec: {containers: []}}"),
        "f.yaml:6:23: a task is one process: expected 1 container, got 0"},
-      {VolcanoTask("template: {spec: {restartPolicy: Always, containers: [{command: [a]}]}}"),
-       "f.yaml:6:38: restartPolicy \"Always\" is not Never or OnFailure"},
+      {VolcanoTask("template: {spec: {restartPolicy: Ever, containers: [{command: [a]}]}}"),
+       "f.yaml:6:38: restartPolicy \"Ever\" is not Always, OnFailure or Never"},
       {VolcanoTask("policies: [{event: PodFaild, action: RestartJob}]\n    template: {spec: "
                    "{containers: [{command: [a]}]}}"),
        "f.yaml:6:16: unsupported event \"PodFaild\"; did you mean \"PodFailed\"?"},
@@ -287,7 +290,6 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
       {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
        "team}\nspec:\n  priorityClassName: "
        "high\n",
-       "f.yaml:3:32: Berth has no namespaces: remove it, or use a separate queue\n"
        "f.yaml:4:1: \"spec.tasks\" is missing"},
       {VolcanoTask("networkTopology: {}"),
        "f.yaml:6:5: unsupported key \"networkTopology\"; known: name, replicas, minAvailable, "
@@ -301,7 +303,6 @@ TEST_CASE("unsupported keys of Volcano are refused with their place") {
        "f.yaml:3:59: volcano.sh/preemptable must be \"true\" or \"false\", not \"maybe\""},
       {"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: "
        "team}\nspec: {}\n",
-       "f.yaml:3:32: Berth has no namespaces: remove it, or use a separate queue\n"
        "f.yaml:4:1: \"spec.tasks\" is missing"},
   };
   for (const Case& bad : cases) {
@@ -396,13 +397,17 @@ TEST_CASE("Volcano's plugins: what tasks have without them, and what they cannot
   INFO(manifests.status());
   REQUIRE(manifests.ok());
   const v1::JobSpec& spec = (*manifests)[0].job.spec();
-  CHECK(spec.groups(0).command(1) == "--rank=${BERTH_GROUP_INDEX}");
+  const auto& command = spec.groups(0).command();
+  CHECK(std::vector<std::string>(command.begin(), command.end()) ==
+        std::vector<std::string>{"env", "VC_TASK_INDEX=${BERTH_GROUP_INDEX}",
+                                 "VK_TASK_INDEX=${BERTH_GROUP_INDEX}", "run",
+                                 "--rank=${BERTH_GROUP_INDEX}"});
   CHECK(spec.kill_grace().seconds() == 40);
   CHECK(warnings ==
         std::vector<std::string>{
             "f.yaml:3:21: uid is ignored",
-            "f.yaml:5:13: env: VC_TASK_INDEX of commands becomes BERTH_GROUP_INDEX, which each "
-            "task has",
+            "f.yaml:5:13: env: VC_TASK_INDEX is BERTH_GROUP_INDEX; the program env in front of the "
+            "command sets it",
             "f.yaml:5:22: svc: the hosts of all tasks are in the file BERTH_HOSTFILE of each task",
             "f.yaml:5:31: pytorch: MASTER_ADDR and MASTER_PORT are those of rank 0, whatever it "
             "says",

@@ -1,0 +1,33 @@
+// What Kubeflow's jobs have in common: run policies and replica specifications.
+#ifndef BERTH_CLIENTS_CLI_KUBEFLOW_JOB_H_
+#define BERTH_CLIENTS_CLI_KUBEFLOW_JOB_H_
+
+#include <string>
+
+#include "berth/kubernetes/v1/kubeflow.pb.h"
+#include "clients/cli/foreign_document.h"
+#include "clients/cli/kubernetes_pod.h"
+
+namespace berth {
+
+using ReplicaSpecs = google::protobuf::Map<std::string, kubernetes::v1::ReplicaSpec>;
+
+void ConvertRunPolicy(const kubernetes::v1::RunPolicy& policy, bool queued_by_kueue,
+                      ForeignJob* job);
+
+// Adds the group of replica `type` ("Worker" becomes "worker") of the map at `path`, with its
+// restart policy. Returns null if there is no such replica.
+v1::TaskGroup* ConvertReplicas(const std::string& path, const ReplicaSpecs& replicas,
+                               const std::string& type, const PodSurroundings& surroundings,
+                               ForeignJob* job);
+
+// Refuses replicas of other types.
+void CheckReplicaTypes(const std::string& path, const ReplicaSpecs& replicas,
+                       const std::vector<std::string>& known, ForeignJob* job);
+
+// The job succeeds when the group has.
+void AddCompletion(v1::TaskGroup* group);
+
+}  // namespace berth
+
+#endif  // BERTH_CLIENTS_CLI_KUBEFLOW_JOB_H_
