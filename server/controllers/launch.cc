@@ -162,7 +162,7 @@ void AddSeriesVariables(const ClusterState& state, const Job& job, std::vector<v
   if (series->series->IsSchedule()) {
     add("BERTH_SCHEDULE_JOB", series->name);
     add("BERTH_SCHEDULE_TIME",
-        absl::FormatTime(absl::RFC3339_sec, absl::FromUnixSeconds(job.member->index),
+        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixSeconds(job.member->index),
                          absl::UTCTimeZone()));
     return;
   }

@@ -13,6 +13,7 @@ from berth_harness import Cluster, wait_until
 class Arrays(unittest.TestCase):
     def setUp(self):
         self.cluster = Cluster().belongs_to(self)
+        self.cluster.server.start()
         self.cluster.add_agent("n1", cpu="8", memory="8Gi")
         self.cluster.wait_nodes(1)
         self.cluster.create_queue("q")
@@ -62,7 +63,7 @@ class Arrays(unittest.TestCase):
 
     def test_at_most_so_many_at_once_and_cancel(self):
         self.submit("wide", "sleep 600", {"size": 100, "parallelism": 5})
-        wait_until(lambda: self.running("wide") == 5, "five run")
+        wait_until(lambda: self.running("wide") == 5, 30, "five run")
         time.sleep(1)
         self.assertEqual(self.running("wide"), 5)
         self.assertEqual(self.job("wide").status.series.unfinished_indexes, "0-4")
@@ -91,8 +92,8 @@ class Arrays(unittest.TestCase):
 
     def test_names_are_looked_up_and_tasks_are_those_of_the_jobs(self):
         self.submit("a", "sleep 600", {"size": 2})
-        wait_until(lambda: self.running("a") == 2, "both run")
-        result = self.cluster.run_berth("logs", "a")
+        wait_until(lambda: self.running("a") == 2, 30, "both run")
+        result = self.cluster.run_berth("job", "logs", "a")
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("--of a", result.stderr)
         self.cluster.berth("exec", "a.1", "--", "true")
@@ -111,7 +112,7 @@ class Arrays(unittest.TestCase):
                 "minSuccess: 9\ngroups:\n- {name: w, command: [x]}\n")
         result = self.cluster.run_berth("submit", self.cluster.manifest(text))
         self.assertNotEqual(result.returncode, 0)
-        for word in ("not together with indexes", "\"5-1\" is no index", "parallelism", "minSuccess"):
+        for word in ("not together with indexes", "\"5-1\" is no index", "parallelism", "min_success"):
             self.assertIn(word, result.stderr)
 
     def test_a_template(self):
@@ -144,6 +145,7 @@ class Arrays(unittest.TestCase):
 class Schedules(unittest.TestCase):
     def setUp(self):
         self.cluster = Cluster().belongs_to(self)
+        self.cluster.server.start()
         self.cluster.add_agent("n1", cpu="8", memory="8Gi")
         self.cluster.wait_nodes(1)
         self.cluster.create_queue("q")
@@ -156,13 +158,13 @@ class Schedules(unittest.TestCase):
         self.cluster.berth("submit", self.cluster.manifest(text))
         self.cluster.server.kill()
         self.cluster.server.start()
-        wait_until(lambda: out.exists() and len(out.read_text().split()) >= 2, "two minutes passed", timeout_s=150)
+        wait_until(lambda: out.exists() and len(out.read_text().split()) >= 2, 150, "two minutes passed")
         times = out.read_text().split()
         self.assertTrue(all(time.endswith(":00Z") for time in times), times)
         described = self.cluster.berth("job", "describe", "tick")
         print(described)
         self.assertIn("Next time:", described)
-        wait_until(lambda: len(self.cluster.berth("job", "list", "-A", "--of", "tick", "-o", "name").split()) == 1,
+        wait_until(lambda: len(self.cluster.berth("job", "list", "-A", "--of", "tick", "-o", "name").split()) == 1, 30,
                    "one is kept")
         self.cluster.berth("job", "cancel", "tick")
         self.cluster.wait_job("tick", "CANCELLED")
