@@ -1,6 +1,6 @@
 // The cold part of a job: the fields of its spec that are not kept in memory (command, environment,
-// working directory, image, volumes, annotations, kill signal, user to run as, signal and grace of a
-// checkpoint). Its bytes are a serialized berth.v1.JobSpec with only those fields set; groups are
+// working directory, image, volumes, annotations, kill signal, user to run as, signal and grace of
+// a checkpoint). Its bytes are a serialized berth.v1.JobSpec with only those fields set; groups are
 // parallel to the job's. Kept in the job_spec record, read when a task is launched or a job is
 // described.
 #ifndef BERTH_SERVER_CONVERT_COLD_H_
