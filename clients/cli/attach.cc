@@ -89,7 +89,10 @@ class Attachment {
       if (!task.ok() && !IsLost(task.status())) return session_.Finish(status);
       const auto code = task.ok() ? TaskExitCode(*task) : std::nullopt;
       if (code.has_value()) return Ended(*code);
-      if (task.ok() && task->state() != v1::TASK_RUNNING) return session_.Finish(status);
+      // A lost task may be found again.
+      const bool there =
+          !task.ok() || task->state() == v1::TASK_RUNNING || task->state() == v1::TASK_LOST;
+      if (!there) return session_.Finish(status);
     }
     if (Steady() - lost_ > kReattachFor) return session_.Finish(status);
     if (!std::exchange(told_, true)) {
