@@ -383,8 +383,8 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   spec.min_success = reader.Count(message.min_success(), "min_success");
   if (message.has_series()) spec.series = GetSeries(message.series(), reader);
   if (message.has_member()) {
-    spec.member = MemberOf{.series = JobId{message.member().series()},
-                           .index = message.member().index()};
+    spec.member =
+        MemberOf{.series = JobId{message.member().series()}, .index = message.member().index()};
   }
   GetTimes(message, reader, spec);
   return spec;

@@ -28,8 +28,7 @@ IndexRanges GetRanges(const google::protobuf::RepeatedPtrField<pb::IndexRange>& 
                       Reader& reader) {
   IndexRanges ranges;
   for (const pb::IndexRange& message : messages) {
-    const IndexRange range{
-        .from = message.first(), .to = message.last(), .step = message.step()};
+    const IndexRange range{.from = message.first(), .to = message.last(), .step = message.step()};
     const bool after = ranges.empty() || ranges.back().to < range.from;
     if (range.step < 1 || range.from < 0 || range.to < range.from || !after ||
         range.to > kMaxIndex) {

@@ -2,9 +2,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "clients/cli/kubernetes_pod.h"
 #include "support/quantity.h"
+#include "support/utf8.h"
 
 namespace berth {
 namespace {
@@ -144,10 +146,15 @@ class VolumeConverter {
     const int32_t usual = in.has_default_mode() ? in.default_mode() : kUsualMode;
     v1::FilesVolume all;
     const auto add = [&](const std::string& name, const std::string& content, int32_t mode) {
+      if (FirstBadUtf8(content) != absl::string_view::npos) {
+        return document_.Error(path, absl::StrCat("\"", name,
+                                                  "\" is not UTF-8: files of a volume are "
+                                                  "text"));
+      }
       v1::VolumeFile& file = *all.add_files();
       file.set_name(name);
       file.set_content(content);
-      if (mode != kUsualMode) file.set_mode(mode);
+      if (mode != kUsualMode) file.set_mode(absl::StrFormat("0%o", mode));
     };
     for (const auto& item : in.items()) {
       const auto found = contents.find(item.key());

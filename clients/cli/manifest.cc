@@ -62,8 +62,8 @@ void ReadBerthJob(const YamlNode& document, const ManifestOptions&, YamlErrors* 
 }
 
 // A job with a `schedule`.
-void ReadBerthSchedule(const YamlNode& document, const ManifestOptions& options,
-                       YamlErrors* errors, YamlErrors* skipped, Manifest* manifest) {
+void ReadBerthSchedule(const YamlNode& document, const ManifestOptions& options, YamlErrors* errors,
+                       YamlErrors* skipped, Manifest* manifest) {
   ReadBerthJob(document, options, errors, skipped, manifest);
   if (document.Find("schedule") != nullptr) return;
   errors->Add(document.position,

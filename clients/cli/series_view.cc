@@ -18,8 +18,9 @@ std::string Shortened(const std::string& indexes) {
 }
 
 std::string ArrayText(const v1::Array& array) {
-  std::string text = array.indexes().empty() ? absl::StrCat(array.size(), " jobs, 0-", array.size() - 1)
-                                             : absl::StrCat("indexes ", array.indexes());
+  std::string text = array.indexes().empty()
+                         ? absl::StrCat(array.size(), " jobs, 0-", array.size() - 1)
+                         : absl::StrCat("indexes ", array.indexes());
   absl::StrAppend(&text, ", at most ", array.parallelism(), " at once");
   if (array.has_max_failed()) absl::StrAppend(&text, ", ", array.max_failed(), " may fail");
   return text;
@@ -64,10 +65,10 @@ void AddSeries(const v1::Job& job, const Session& session, Page* page) {
   const absl::TimeZone zone = session.io().time_zone;
   if (job.status().has_member_of()) {
     const v1::SeriesMember& member = job.status().member_of();
-    page->Add("Made by", member.has_time() ? absl::StrCat(member.series(), " for ",
-                                                          HumanTime(true, member.time(), zone))
-                                           : absl::StrCat(member.series(), ", index ",
-                                                          member.index()));
+    page->Add("Made by",
+              member.has_time()
+                  ? absl::StrCat(member.series(), " for ", HumanTime(true, member.time(), zone))
+                  : absl::StrCat(member.series(), ", index ", member.index()));
   }
   if (job.spec().has_array()) page->Add("Array", ArrayText(job.spec().array()));
   if (job.spec().has_schedule()) page->Add("Schedule", ScheduleText(job.spec().schedule()));

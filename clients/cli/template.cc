@@ -137,8 +137,7 @@ YamlNode FillTemplate(const YamlNode& document, const TemplateValues& values,
   for (const char* key : {"apiVersion", "kind"}) {
     if (filled.Find(key) != nullptr) continue;
     filled.keys.push_back(Scalar(key, job->position));
-    filled.items.push_back(
-        Scalar(std::string(key) == "kind" ? "Job" : "berth/v1", job->position));
+    filled.items.push_back(Scalar(std::string(key) == "kind" ? "Job" : "berth/v1", job->position));
   }
   return filled;
 }

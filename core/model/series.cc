@@ -89,9 +89,9 @@ std::string TextOf(const IndexRanges& ranges, size_t most) {
 }
 
 void AddIndex(int64_t index, IndexRanges& ranges) {
-  const auto after = std::upper_bound(
-      ranges.begin(), ranges.end(), index,
-      [](int64_t wanted, const IndexRange& range) { return wanted < range.from; });
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), index,
+                       [](int64_t wanted, const IndexRange& range) { return wanted < range.from; });
   const bool joins_next = after != ranges.end() && after->from == index + 1;
   if (after != ranges.begin()) {
     const auto before = std::prev(after);

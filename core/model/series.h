@@ -78,8 +78,8 @@ struct SeriesStatus {
   int64_t next = 0;                   // of an array: indexes that are submitted
   Time last = absl::InfinitePast();   // of a schedule: its latest time that is past
   Time due = absl::InfiniteFuture();  // of a schedule: its next time
-  std::vector<MadeJob> live;           // not yet seen ended; in the order of submission
-  std::vector<MadeJob> ended;          // of a schedule: kept as history; in the order of submission
+  std::vector<MadeJob> live;          // not yet seen ended; in the order of submission
+  std::vector<MadeJob> ended;         // of a schedule: kept as history; in the order of submission
   int64_t succeeded = 0;
   int64_t failed = 0;
   int64_t cancelled = 0;

@@ -13,9 +13,7 @@ namespace {
 
 constexpr size_t kNamed = 4;  // nodes in a reason
 
-bool AboutLinks(const v1::NodeCondition& condition) {
-  return condition.name() == "infiniband";
-}
+bool AboutLinks(const v1::NodeCondition& condition) { return condition.name() == "infiniband"; }
 
 bool SetByTelemetry(const HyperNodeSpec& spec) {
   return spec.health == DomainHealth::kDegraded && absl::StartsWith(spec.health_reason, kTelemetry);

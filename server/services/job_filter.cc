@@ -35,9 +35,10 @@ void CheckNames(const FieldPath& path, const v1::JobFilter& filter, Findings& fi
     findings.Invalid({path, "owner"}, absl::StrCat("at most ", AccessRules::kMaxName, " bytes"));
   }
   if (!IsNamePattern(filter.name_pattern())) {
-    findings.Invalid({path, "name_pattern"},
-                     absl::StrCat("must be at most ", kMaxNamePatternBytes,
-                                  " of a-z, 0-9, '-', '.', '*' (any text) and '?' (one character)"));
+    findings.Invalid(
+        {path, "name_pattern"},
+        absl::StrCat("must be at most ", kMaxNamePatternBytes,
+                     " of a-z, 0-9, '-', '.', '*' (any text) and '?' (one character)"));
   }
 }
 

@@ -189,11 +189,9 @@ absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogs
   const Job* job = state.FindJob(request.job());
   if (job == nullptr) return NoSuchJob(request.job());
   if (job->series) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", Quoted(job->name), " is ",
-                     job->series->IsSchedule() ? "a schedule" : "an array",
-                     " and has no tasks: its jobs have them (`berth job list --of ", job->name,
-                     "`)"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", Quoted(job->name), " is ", job->series->IsSchedule() ? "a schedule" : "an array",
+        " and has no tasks: its jobs have them (`berth job list --of ", job->name, "`)"));
   }
   const std::optional<uint32_t> index = TaskIndex(*job, request.task());
   if (!index.has_value()) {

@@ -184,8 +184,8 @@ void CheckPriorityClass(const FieldPath& path, const v1::JobSpec& spec, Findings
   if (spec.priority_class().empty()) return;
   CheckDnsLabel(path, spec.priority_class(), findings);
   if (spec.priority() == 0) return;
-  findings.Invalid(path, absl::StrCat("sets the priority; leave out priority, which is ",
-                                      spec.priority()));
+  findings.Invalid(
+      path, absl::StrCat("sets the priority; leave out priority, which is ", spec.priority()));
 }
 
 void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limits& limits,

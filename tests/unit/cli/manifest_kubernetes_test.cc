@@ -136,7 +136,8 @@ TEST_CASE("CronJobs are schedules") {
 TEST_CASE("CronJobs that are wrong, and the errors of their job template") {
   const std::string errors = Errors(
       "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\nspec:\n  schedule: \"* * * * *\"\n"
-      "  concurrencyPolicy: Never\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Always, containers: [{image: "
+      "  concurrencyPolicy: Never\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Always, "
+      "containers: [{image: "
       "x}]}}}}\n");
   CHECK(absl::StrContains(errors, "f.yaml:6:22: concurrencyPolicy \"Never\" is not Allow"));
   CHECK(absl::StrContains(errors, "f.yaml:7:57: restartPolicy \"Always\""));

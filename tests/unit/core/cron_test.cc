@@ -44,7 +44,8 @@ TEST_CASE("cron: fields, ranges, lists, steps and names") {
 TEST_CASE("cron: if both days are restricted, either counts") {
   CHECK(Times("0 0 13 * fri", "2026-11-01 00:00:00", 4) ==
         "11-06 00:00, 11-13 00:00, 11-20 00:00, 11-27 00:00");
-  CHECK(Times("0 0 13 * */2", "2026-11-08 00:00:00", 1) == "12-13 00:00");  // a star restricts nothing
+  CHECK(Times("0 0 13 * */2", "2026-11-08 00:00:00", 1) ==
+        "12-13 00:00");  // a star restricts nothing
 }
 
 TEST_CASE("cron: the 29th of February, and dates that never come") {

@@ -178,8 +178,8 @@ TEST_CASE("an array waits for its dependencies, and others for it") {
   TestCluster c;
   c.AddNodes("n", 2, {.cpu = 4});
   const JobId before = c.Submit("before");
-  const JobId array =
-      c.Submit("s", {.dependencies = {{before, DependencyCondition::kAfterOk}}, .series = ArrayOf(2, 2)});
+  const JobId array = c.Submit(
+      "s", {.dependencies = {{before, DependencyCondition::kAfterOk}}, .series = ArrayOf(2, 2)});
   const JobId after = c.Submit("after", {.dependencies = {{array, DependencyCondition::kAfterOk}}});
   c.RunAll(before);
   CHECK(c.StateOf(array) == "Held");
