@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostIndexText = 60;
 
-std::string Shortened(const std::string& indexes) {
+std::string ShortIndexes(const std::string& indexes) {
   if (indexes.size() <= kMostIndexText) return indexes;
   return absl::StrCat(indexes.substr(0, indexes.rfind(',', kMostIndexText)), ",...");
 }
@@ -73,8 +73,8 @@ void AddSeries(const v1::Job& job, const Session& session, Page* page) {
   if (job.spec().has_array()) page->Add("Array", ArrayText(job.spec().array()));
   if (job.spec().has_schedule()) page->Add("Schedule", ScheduleText(job.spec().schedule()));
   page->Add("Jobs", SeriesCounts(status));
-  page->Add("Failed", Shortened(status.failed_indexes()));
-  page->Add("Unfinished", Shortened(status.unfinished_indexes()));
+  page->Add("Failed", ShortIndexes(status.failed_indexes()));
+  page->Add("Unfinished", ShortIndexes(status.unfinished_indexes()));
   page->Add("Running jobs", absl::StrJoin(status.unfinished_jobs(), ", "));
   page->Add("Ended jobs", absl::StrJoin(status.ended_jobs(), ", "));
   if (status.has_last_time()) page->Add("Last time", HumanTime(true, status.last_time(), zone));

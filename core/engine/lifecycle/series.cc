@@ -22,7 +22,7 @@ EventBody WithSeries(const Look& look, SeriesStatus series) {
 }
 
 // Members that have ended since the last look.
-bool CountEnded(const Look& look, SeriesStatus& series) {
+bool CountEndedMembers(const Look& look, SeriesStatus& series) {
   const bool schedule = look.job.series->IsSchedule();
   const auto gone = [&](const MadeJob& member) {
     const Job* job = look.state.jobs().Find(member.job);
@@ -49,7 +49,7 @@ bool CountEnded(const Look& look, SeriesStatus& series) {
 }
 
 // How many more jobs of the series the queue takes now.
-int64_t QueueRoom(const Look& look) {
+int64_t RoomForMembers(const Look& look) {
   const ClusterState& state = look.state;
   int64_t active = 0;
   for (size_t s = 0; s < kJobStates; ++s) {
@@ -84,14 +84,14 @@ JobSpec MemberSpec(const Look& look, int64_t index) {
 }
 
 // Submits one member, and notes it.
-void Make(const Look& look, int64_t index, SeriesStatus& series, Step* step) {
+void MakeMember(const Look& look, int64_t index, SeriesStatus& series, Step* step) {
   const auto made = static_cast<uint64_t>(step->size());
   const JobId id{look.next_job.value + made};
   step->push_back(JobSubmitted{.id = id, .spec = MemberSpec(look, index)});
   series.live.push_back({.index = index, .job = id});
 }
 
-Step CancelLive(const Look& look, const SeriesStatus& series, const std::string& reason) {
+Step CancelMembers(const Look& look, const SeriesStatus& series, const std::string& reason) {
   Step step;
   for (const MadeJob& member : series.live) {
     const Job* job = look.state.jobs().Find(member.job);
@@ -105,7 +105,7 @@ Step CancelLive(const Look& look, const SeriesStatus& series, const std::string&
 }
 
 // Members follow the hold of the series.
-Step HoldLive(const Look& look, const SeriesStatus& series, bool hold) {
+Step HoldMembers(const Look& look, const SeriesStatus& series, bool hold) {
   Step step;
   for (const MadeJob& member : series.live) {
     const Job* job = look.state.jobs().Find(member.job);
@@ -116,9 +116,9 @@ Step HoldLive(const Look& look, const SeriesStatus& series, bool hold) {
 }
 
 // Its members end first, then it does.
-Step End(const Look& look, const SeriesStatus& series, JobState outcome,
-         const std::string& message) {
-  if (Step step = CancelLive(look, series, message); !step.empty()) return step;
+Step EndSeries(const Look& look, const SeriesStatus& series, JobState outcome,
+               const std::string& message) {
+  if (Step step = CancelMembers(look, series, message); !step.empty()) return step;
   if (series.live.empty()) return Conclude(look, outcome, message);
   if (look.job.status.state == JobState::kCompleting) return {};
   return {WithStatus(look, [&](JobStatus& status) {
@@ -128,7 +128,7 @@ Step End(const Look& look, const SeriesStatus& series, JobState outcome,
   })};
 }
 
-Step Enter(const Look& look, JobState state) {
+Step EnterSeries(const Look& look, JobState state) {
   if (look.job.status.state == state) return {};
   return {WithStatus(look, [&](JobStatus& status) { status.state = state; })};
 }
@@ -143,8 +143,9 @@ Step ArrayStep(const Look& look, SeriesStatus series) {
   const SeriesSpec& spec = *look.job.series;
   const int64_t all = CountOf(spec.indexes);
   if (spec.max_failed >= 0 && series.failed > spec.max_failed) {
-    return End(look, series, JobState::kFailed,
-               absl::StrCat(HowManyFailed(series, all), "; at most ", spec.max_failed, " may"));
+    return EndSeries(
+        look, series, JobState::kFailed,
+        absl::StrCat(HowManyFailed(series, all), "; at most ", spec.max_failed, " may"));
   }
   if (series.next == all && series.live.empty()) {
     if (series.failed > 0) return Conclude(look, JobState::kFailed, HowManyFailed(series, all));
@@ -153,11 +154,11 @@ Step ArrayStep(const Look& look, SeriesStatus series) {
   }
   const auto live = static_cast<int64_t>(series.live.size());
   const int64_t count = std::min({all - series.next, spec.parallelism - live, kMostAtOnce,
-                                  live < spec.parallelism ? QueueRoom(look) : 0});
-  if (count <= 0) return Enter(look, JobState::kRunning);
+                                  live < spec.parallelism ? RoomForMembers(look) : 0});
+  if (count <= 0) return EnterSeries(look, JobState::kRunning);
   Step step;
   for (int64_t i = 0; i < count; ++i) {
-    Make(look, IndexAt(spec.indexes, series.next++), series, &step);
+    MakeMember(look, IndexAt(spec.indexes, series.next++), series, &step);
   }
   step.push_back(WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kRunning;
@@ -193,7 +194,7 @@ Times TimesUntil(const SeriesSpec& spec, Time due, Time now) {
 
 Time FirstTime(const SeriesSpec& spec, Time now) { return TimesUntil(spec, now, now).next; }
 
-Step ForgetOld(const Look& look, SeriesStatus& series) {
+Step ForgetOldMembers(const Look& look, SeriesStatus& series) {
   Step step;
   const auto keep = static_cast<size_t>(look.job.series->history);
   while (series.ended.size() > keep) {
@@ -208,15 +209,15 @@ Step ForgetOld(const Look& look, SeriesStatus& series) {
 
 Step ScheduleStep(const Look& look, SeriesStatus series) {
   const SeriesSpec& spec = *look.job.series;
-  if (Step step = ForgetOld(look, series); !step.empty()) {
+  if (Step step = ForgetOldMembers(look, series); !step.empty()) {
     step.push_back(WithSeries(look, std::move(series)));
     return step;
   }
-  if (series.due > look.now) return Enter(look, JobState::kHeld);
+  if (series.due > look.now) return EnterSeries(look, JobState::kHeld);
   const Times times = TimesUntil(spec, series.due, look.now);
   const bool late = look.now - times.latest > spec.latest;
   const bool overlaps = !series.live.empty() && spec.overlap == Overlap::kForbid;
-  const bool full = QueueRoom(look) == 0;
+  const bool full = RoomForMembers(look) == 0;
   series.skipped += times.skipped;
   series.last = times.latest;
   series.due = times.next;
@@ -224,11 +225,12 @@ Step ScheduleStep(const Look& look, SeriesStatus series) {
   if (late || overlaps || full) {
     ++series.skipped;
   } else {
-    Make(look, absl::ToUnixSeconds(times.latest), series, &step);
+    MakeMember(look, absl::ToUnixSeconds(times.latest), series, &step);
     if (spec.overlap == Overlap::kReplace) {
       SeriesStatus before = series;
       before.live.pop_back();
-      for (EventBody& cancel : CancelLive(look, before, "replaced by the next of its schedule")) {
+      for (EventBody& cancel :
+           CancelMembers(look, before, "replaced by the next of its schedule")) {
         step.push_back(std::move(cancel));
       }
     }
@@ -240,8 +242,8 @@ Step ScheduleStep(const Look& look, SeriesStatus series) {
 // ---- Both
 
 // Not yet begun: dependencies, start time and hold, as of any job.
-Step Begin(const Look& look) {
-  if (look.job.status.suspended) return Enter(look, JobState::kHeld);
+Step BeginSeries(const Look& look) {
+  if (look.job.status.suspended) return EnterSeries(look, JobState::kHeld);
   Step step = Admit(look);
   const bool ready = step.empty() ? look.job.status.state == JobState::kPending : false;
   if (!ready) return step;
@@ -275,16 +277,16 @@ Step SeriesStep(const Look& look) {
   const JobStatus& status = look.job.status;
   if (Ended(status.state)) return ExpireSeries(look);
   SeriesStatus series = status.series ? *status.series : SeriesStatus{};
-  if (CountEnded(look, series)) return {WithSeries(look, std::move(series))};
+  if (CountEndedMembers(look, series)) return {WithSeries(look, std::move(series))};
   if (status.state == JobState::kCompleting) {
-    return End(look, series, status.outcome, status.message);
+    return EndSeries(look, series, status.outcome, status.message);
   }
-  if (status.cancelled) return End(look, series, JobState::kCancelled, status.message);
+  if (status.cancelled) return EndSeries(look, series, JobState::kCancelled, status.message);
   if (Step step = EndAtRunLimit(look); !step.empty() && !look.job.series->IsSchedule()) {
-    return End(look, series, JobState::kFailed, "its run_limit is used up");
+    return EndSeries(look, series, JobState::kFailed, "its run_limit is used up");
   }
-  if (!status.series) return Begin(look);
-  if (Step step = HoldLive(look, series, status.suspended); !step.empty()) return step;
+  if (!status.series) return BeginSeries(look);
+  if (Step step = HoldMembers(look, series, status.suspended); !step.empty()) return step;
   if (status.suspended) {
     const Time next = look.job.series->IsSchedule() ? FirstTime(*look.job.series, look.now)
                                                     : absl::InfiniteFuture();
@@ -293,7 +295,7 @@ Step SeriesStep(const Look& look) {
       series.due = next;
       return {WithSeries(look, std::move(series))};
     }
-    return Enter(look, JobState::kSuspended);
+    return EnterSeries(look, JobState::kSuspended);
   }
   return look.job.series->IsSchedule() ? ScheduleStep(look, std::move(series))
                                        : ArrayStep(look, std::move(series));
