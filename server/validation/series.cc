@@ -90,7 +90,7 @@ void CheckSchedule(const FieldPath& path, const v1::Schedule& schedule, Findings
 void CheckSeries(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
                  Findings& findings) {
   if (spec.has_array() && spec.has_schedule()) {
-    findings.Unbuilt({path, "schedule"}, "a schedule of arrays");
+    return findings.Unbuilt({path, "schedule"}, "a schedule of arrays");
   }
   if (spec.has_array()) CheckArray({path, "array"}, spec.array(), limits, findings);
   if (spec.has_schedule()) {

@@ -139,6 +139,9 @@ v1::Job FullJob() {
   spec.mutable_watchdog()->set_dump_signal("SIGQUIT");
   spec.mutable_watchdog()->mutable_dump_wait()->set_seconds(20);
   spec.mutable_interactive()->mutable_idle()->set_seconds(1800);
+  spec.mutable_array()->set_size(2);
+  spec.mutable_array()->set_parallelism(1);
+  spec.mutable_array()->set_max_failed(1);
   spec.mutable_deadline()->set_seconds(2'000'000'000);
   spec.set_user("ann");
   (*spec.mutable_labels())["team"] = "x";
@@ -357,6 +360,7 @@ TEST_CASE("every field of a job is hot, cold or refused by name") {
     if (leaf.field->name() == "spare_of") continue;              // of no effect without its role
     if (leaf.field->name() == "from_file") continue;             // instead of a value
     if (leaf.path == "jobs[0].spec.interactive.idle") continue;  // other values are too short
+    if (leaf.path == "jobs[0].spec.array.indexes") continue;     // instead of a size
     if (leaf.field->name() == "copies_of") continue;  // short for an affinity, and refused with one
     v1::Job job = full;
     Change(job.mutable_spec(), leaf);
