@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/fields.h"
 #include "core/model/state_editor.h"
-#include "storage/incarnation.h"
 #include "storage/keys.h"
 
 namespace berth {
@@ -205,10 +204,7 @@ absl::StatusOr<LoadSummary> LoadState(Store& store, ClusterState& state,
         return loader.Take(kind, key, value);
       });
   if (!status.ok()) return status;
-  absl::StatusOr<LoadSummary> summary = loader.Finish();
-  // Series number their jobs by it.
-  if (summary.ok()) StateEditor(state).RaiseNextJob(FirstJobOf(store.Incarnation()));
-  return summary;
+  return loader.Finish();
 }
 
 absl::StatusOr<uint64_t> FirstLogged(const Store& store) {

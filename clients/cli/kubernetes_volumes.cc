@@ -1,3 +1,4 @@
+#include <charconv>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -109,6 +110,12 @@ class VolumeConverter {
       else
         size = *limit;
     }
+    if (empty.medium() == "Memory" && out->path() == "/dev/shm") {
+      document_.Warn(
+          mount_path,
+          "/dev/shm: the tasks of a job share one of their own, bounded by their memory");
+      return false;
+    }
     if (empty.medium() == "Memory") {
       out->mutable_tmpfs()->set_size_bytes(size);
       return true;
@@ -139,11 +146,22 @@ class VolumeConverter {
     return true;
   }
 
+  // As YAML 1.1 reads numbers: "0755" is octal, "493" the same in decimal.
+  int32_t ReadMode(const std::string& path, const std::string& text) {
+    int32_t mode = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, mode, absl::StartsWith(text, "0") ? 8 : 10);
+    if (read.ec == std::errc() && read.ptr == end && mode >= 0 && mode <= 0777) return mode;
+    document_.Error(path, absl::StrCat("mode \"", text, "\" is not 0 to 0777"));
+    return kUsualMode;
+  }
+
   // `in` has items, default_mode and optional.
   template <class Source>
   bool ConvertFiles(const std::string& path, const Source& in, const Contents& contents,
                     const VolumeMount& mount, v1::Volume* out) {
-    const int32_t usual = in.has_default_mode() ? in.default_mode() : kUsualMode;
+    const int32_t usual =
+        in.has_default_mode() ? ReadMode(path + ".default_mode", in.default_mode()) : kUsualMode;
     v1::FilesVolume all;
     const auto add = [&](const std::string& name, const std::string& content, int32_t mode) {
       if (FirstBadUtf8(content) != absl::string_view::npos) {
@@ -159,7 +177,7 @@ class VolumeConverter {
     for (const auto& item : in.items()) {
       const auto found = contents.find(item.key());
       if (found != contents.end())
-        add(item.path(), found->second, item.has_mode() ? item.mode() : usual);
+        add(item.path(), found->second, item.has_mode() ? ReadMode(path, item.mode()) : usual);
       else if (!in.optional())
         document_.Error(path, absl::StrCat("there is no key \"", item.key(), "\""));
     }

@@ -3,6 +3,7 @@
     api = Api("127.0.0.1:7070")
     api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(...), timeout=5)
 """
+import fcntl
 import functools
 import importlib
 import os
@@ -17,14 +18,17 @@ import grpc  # noqa: E402  (Debian: python3-grpcio)
 
 
 def _generate():
+    """Once for all tests, several of which may begin together."""
     out = BUILD / "python"
     protos = sorted((SOURCE / "proto" / "berth").glob("v1/*.proto"))
     stamp = out / ".stamp"
-    if not stamp.exists() or stamp.stat().st_mtime < max(p.stat().st_mtime for p in protos):
-        out.mkdir(parents=True, exist_ok=True)
-        names = [str(p.relative_to(SOURCE / "proto")) for p in protos]
-        subprocess.run(["protoc", "-I", str(SOURCE / "proto"), f"--python_out={out}", *names], check=True)
-        stamp.touch()
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.stat().st_mtime < max(p.stat().st_mtime for p in protos):
+            names = [str(p.relative_to(SOURCE / "proto")) for p in protos]
+            subprocess.run(["protoc", "-I", str(SOURCE / "proto"), f"--python_out={out}", *names], check=True)
+            stamp.touch()
     sys.path.insert(0, str(out))
 
 

@@ -97,7 +97,7 @@ class Manifests(unittest.TestCase):
         states.mkdir(parents=True)
         self.addCleanup(shutil.rmtree, states, ignore_errors=True)
         images = {"directory": str(store), "crun": crun_here(self.cluster.home)}
-        more = {"volumes": {"hostPaths": ["/usr/share"]}} if self.built("volumes") else {}
+        more = {"volumes": {"hostPaths": [{"path": "/usr/share", "readOnly": True}]}} if self.built("volumes") else {}
         for name in ("n1", "n2"):
             devices = [{"kind": "gpu", "uuid": f"GPU-{name}-{i}"} for i in range(8)]
             self.cluster.add_agent(name, stateDirectory=str(states / name), images=images, devices=devices, cpu="64",

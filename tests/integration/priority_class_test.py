@@ -114,7 +114,7 @@ class PriorityClasses(unittest.TestCase):
         self.fsck()
         shutil.rmtree(self.cluster.server.data)
         subprocess.run([str(BIN / "berthd"), "--restore", str(self.backups / "nightly"), "--data",
-                        str(self.cluster.server.data)], check=True, capture_output=True, timeout=120)
+                        str(self.cluster.server.data)], check=True, timeout=120)
         self.fsck()
         self.cluster.server.start()
         self.assertIn("polite", self.cluster.berth("priority-class", "list"))
