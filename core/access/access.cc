@@ -57,16 +57,16 @@ absl::string_view NameOf(Revocation::Kind kind) {
   return "";
 }
 
-std::string TextOf(const Subject& subject) {
+std::string WordsFor(const Subject& subject) {
   if (subject.kind == Subject::Kind::kEveryone) return "everyone";
   return absl::StrCat(NameOf(subject.kind), " \"", subject.name, "\"");
 }
 
-std::string TextOf(const Grant& grant) {
-  return absl::StrCat("role \"", grant.role, "\" of ", TextOf(grant.subject));
+std::string WordsFor(const Grant& grant) {
+  return absl::StrCat("role \"", grant.role, "\" of ", WordsFor(grant.subject));
 }
 
-std::string TextOf(const Revocation& revocation) {
+std::string WordsFor(const Revocation& revocation) {
   return absl::StrCat(NameOf(revocation.kind), " \"", revocation.name, "\"");
 }
 
@@ -111,7 +111,7 @@ class Checker {
   absl::Status Run(const AccessChange& change) {
     for (const Grant& grant : change.revoke) {
       if (grants_.erase(grant) == 0) {
-        return absl::NotFoundError(absl::StrCat("there is no grant of ", TextOf(grant)));
+        return absl::NotFoundError(absl::StrCat("there is no grant of ", WordsFor(grant)));
       }
     }
     for (const std::string& role : change.delete_roles) {
@@ -125,13 +125,13 @@ class Checker {
     }
     for (const Revocation& revocation : change.readmit) {
       if (refused_.erase(revocation) == 0) {
-        return absl::NotFoundError(absl::StrCat(TextOf(revocation), " is not refused"));
+        return absl::NotFoundError(absl::StrCat(WordsFor(revocation), " is not refused"));
       }
     }
     for (const Revocation& revocation : change.refuse) {
       if (absl::Status status = CheckRevocation(revocation); !status.ok()) return status;
       if (!refused_.insert(revocation).second) {
-        return absl::AlreadyExistsError(absl::StrCat(TextOf(revocation), " is refused already"));
+        return absl::AlreadyExistsError(absl::StrCat(WordsFor(revocation), " is refused already"));
       }
     }
     return CheckSizes();
@@ -145,7 +145,7 @@ class Checker {
                                       [&](const Grant& grant) { return grant.role == role; });
     if (granted == grants_.end()) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        absl::StrCat("role \"", role, "\" is still granted to ", TextOf(granted->subject)));
+        absl::StrCat("role \"", role, "\" is still granted to ", WordsFor(granted->subject)));
   }
 
   absl::Status SetRole(const CustomRole& role) {
@@ -164,7 +164,7 @@ class Checker {
       return NoSuchRole(grant.role);
     }
     if (grants_.insert(grant).second) return absl::OkStatus();
-    return absl::AlreadyExistsError(absl::StrCat(TextOf(grant), " is granted there already"));
+    return absl::AlreadyExistsError(absl::StrCat(WordsFor(grant), " is granted there already"));
   }
 
   absl::Status CheckSizes() const {

@@ -6,6 +6,7 @@
 #include "core/base/check.h"
 #include "core/engine/search/verdict.h"
 #include "server/convert/job.h"
+#include "server/convert/series.h"
 #include "server/convert/topology.h"
 #include "server/convert/values.h"
 

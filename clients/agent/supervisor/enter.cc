@@ -33,7 +33,7 @@ int Complain(const char* what, int error) {
   return kCannot;
 }
 
-int TakeTerminal(const passwd* user) {
+int TakeUsersTerminal(const passwd* user) {
   if (ioctl(0, TIOCSCTTY, 0) != 0) return errno;
   if (user == nullptr || geteuid() != 0) return 0;
   return fchown(0, user->pw_uid, static_cast<gid_t>(-1)) == 0 ? 0 : errno;
@@ -111,7 +111,7 @@ int EnterProcess(const SupervisorSpec& spec, const SupervisorStatus& status, con
     if (const int code = ForkInside(terminal); code >= 0) return code;
   }
   if (terminal) {
-    if (const int error = TakeTerminal(user); error != 0) return Complain("terminal", error);
+    if (const int error = TakeUsersTerminal(user); error != 0) return Complain("terminal", error);
   }
   if (const int error = ApplyLimits(spec); error != 0) return Complain("limits", error);
   if (const int error = BecomeUser(user); error != 0) return Complain(spec.user.c_str(), error);
@@ -153,7 +153,7 @@ int ExecInTask(const std::string& directory, bool terminal,
     return Complain("the task's control group", error);
   if (!spec.container) return EnterProcess(spec, status, user, terminal, command);
   if (terminal) {
-    if (const int error = TakeTerminal(user); error != 0) return Complain("terminal", error);
+    if (const int error = TakeUsersTerminal(user); error != 0) return Complain("terminal", error);
   }
   return EnterContainer(spec, terminal, command);
 }
