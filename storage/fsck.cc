@@ -11,6 +11,7 @@
 #include "storage/chain_files.h"
 #include "storage/codec.h"
 #include "storage/files.h"
+#include "storage/incarnation.h"
 #include "storage/keys.h"
 #include "storage/load.h"
 #include "storage/rocksdb/offline_store.h"
@@ -110,6 +111,9 @@ absl::Status CheckAll(RocksDbStore& store, std::ostream& report) {
 
   ClusterState loaded;
   if (status = CheckRecords(store, loaded, report); !status.ok()) return status;
+  // As servers do when they start (server/loop/load.h), which no event says.
+  const JobId first = FirstJobOf(store.Incarnation());
+  for (ClusterState* state : {&folding.state, &loaded}) StateEditor(*state).RaiseNextJob(first);
   return CheckFold(folding, loaded, report);
 }
 
