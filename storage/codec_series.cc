@@ -1,5 +1,4 @@
 // Series: jobs that make jobs.
-#include "core/base/cron.h"
 #include "core/base/fields.h"
 #include "storage/codec_common.h"
 
@@ -29,10 +28,8 @@ IndexRanges GetRanges(const google::protobuf::RepeatedPtrField<pb::IndexRange>& 
   IndexRanges ranges;
   for (const pb::IndexRange& message : messages) {
     const IndexRange range{.from = message.first(), .to = message.last(), .step = message.step()};
-    const bool after = ranges.empty() || ranges.back().to < range.from;
-    if (range.step < 1 || range.from < 0 || range.to < range.from || !after ||
-        range.to > kMaxIndex) {
-      reader.Refuse("indexes that are out of order");
+    if (range.step < 1 || range.from < 0 || range.to < 0 || range.to > kMaxIndex) {
+      reader.Refuse("indexes that are out of range");
       return {};
     }
     ranges.push_back(range);
@@ -81,11 +78,6 @@ SeriesSpec GetSeries(const pb::SeriesSpec& m, Reader& reader) {
   spec.overlap = reader.Enum<Overlap>(m.overlap(), pb::Overlap_IsValid(m.overlap()), "overlap");
   spec.latest = reader.GetDuration(m.has_latest(), m.latest(), absl::InfiniteDuration(), "latest");
   spec.history = reader.Count(m.history(), "history");
-  std::string error;
-  if (spec.IsSchedule() && !Cron::Parse(spec.cron, &error).has_value()) {
-    reader.Refuse("a schedule without times");
-  }
-  if (!spec.IsSchedule() && spec.parallelism < 1) reader.Refuse("an array without parallelism");
   return spec;
 }
 

@@ -507,7 +507,7 @@ TEST_CASE("dispatch: a job whose stored command is damaged is cancelled, and no 
   dispatcher.SetGateway(world.gateway.get());
   REQUIRE(world.store.Append({&damage}).ok());
   auto launch = std::make_shared<LaunchJob>();
-  launch->id = job;
+  launch->id = launch->cold_of = job;
   launch->name = "one";
   launch->group_names = {"worker"};
   LaunchOrder order;
