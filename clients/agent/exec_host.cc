@@ -381,9 +381,12 @@ void ExecHost::Read(uint64_t request, Session& session, int* fd, v1::LogStream s
 
 void ExecHost::ReadTerminal(uint64_t request, Session& session) {
   char buffer[kTerminalPacketBytes + 1];
+  bool broken = false;
   while (session.out >= 0 && session.unconfirmed < kExecWindow) {
     const ssize_t n = recv(session.out, buffer, sizeof buffer, 0);
     if (n < 0 && errno == EINTR) continue;
+    // The terminal closed without reading what was sent to it: its last words come after this.
+    if (n < 0 && errno == ECONNRESET && !std::exchange(broken, true)) continue;
     if (n < 0 && errno == EAGAIN) return;
     const std::string body = n > 0 ? std::string(buffer + 1, static_cast<size_t>(n) - 1) : "";
     if (n > 0 && buffer[0] == 'o') {
