@@ -65,7 +65,7 @@ TEST_CASE("volumes: memory, scratch, directories of the node, and files") {
   const Converted pod = Convert(
       kData +
       PodOf(
-          "volumeMounts: [{name: shm, mountPath: /dev/shm}, {name: tmp, mountPath: /cache/}, "
+          "volumeMounts: [{name: shm, mountPath: /mem}, {name: tmp, mountPath: /cache/}, "
           "{name: "
           "host, mountPath: /d, subPath: sub, readOnly: true}, {name: conf, mountPath: /conf}, "
           "{name: conf, mountPath: /etc/a.conf, subPath: a.conf}, {name: sec, mountPath: /sec}]",
@@ -83,11 +83,20 @@ TEST_CASE("volumes: memory, scratch, directories of the node, and files") {
   CHECK(volumes[2].host_path() == "/data/sub");
   CHECK(volumes[2].read_only());
   CHECK(volumes[3].files().files_size() == 2);
+  CHECK(volumes[3].files().files(0).mode() == "0755");
   CHECK(volumes[4].files().files(0).name().empty());
   CHECK(volumes[4].files().files(0).content() == "x\n");
   CHECK(volumes[5].files().files(0).name() == "t/k");
   CHECK(volumes[5].files().files(0).content() == "secret");
+  CHECK(volumes[5].files().files(0).mode() == "0400");
   CHECK(pod.Warned("the content of a Secret becomes part of the job"));
+}
+
+TEST_CASE("memory at /dev/shm is the job's own") {
+  const Converted pod = Convert(PodOf("volumeMounts: [{name: shm, mountPath: /dev/shm}]",
+                                      "volumes: [{name: shm, emptyDir: {medium: Memory}}]"));
+  CHECK(pod.group().volumes().empty());
+  CHECK(pod.Warned("/dev/shm: the tasks of a job share one of their own"));
 }
 
 TEST_CASE("volumes that Berth cannot give are refused") {

@@ -93,7 +93,15 @@ TEST_CASE("errors of all documents are reported together") {
   CHECK(
       ErrorOf("apiVersion: berth/v1\nkind: Job\nx: 1\n---\napiVersion: berth/v1\nkind: "
               "Queue\nname: q\nlimits: {}\n") ==
-      "f.yaml:3:1: unknown key \"x\"\n"
+      "f.yaml:3:1: unknown key \"x\"; known: apiVersion, kind, name, queue, priority, "
+      "preemptible, walltime, "
+      "startAfter, deadline, ttlAfterFinished, affinity, topology, minAvailable, groups, policies, "
+      "maxRetries, retryBackoff, "
+      "dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, preemptionPolicy, "
+      "killGrace, killSignal, labels, "
+      "annotations, suspended, "
+      "prepareTimeout, user, runAs, watchdog, escalation, keep, idle, migration, array, schedule, "
+      "minSuccess, runLimit, priorityClass, interactive\n"
       "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 
