@@ -2,6 +2,7 @@
 """Work in running tasks: terminals of tasks with real pseudo-terminals, and their ports; and what happens when the server or
 the agent goes away in between."""
 import contextlib
+import faulthandler
 import os
 import pathlib
 import shutil
@@ -17,6 +18,11 @@ from berth_harness import BIN, Cluster, free_port, wait_until
 from interactive_world import DETACH, SHELL, World, terminal_job
 from pty_client import PtyClient
 from relay import Relay
+
+
+# No wait is without end: one that is too long fails, and a test that hangs says where.
+socket.setdefaulttimeout(60)
+faulthandler.dump_traceback_later(840, exit=True)
 
 
 class Attach(World):
