@@ -1,5 +1,5 @@
-// Sends manifests to the server: creates or updates queues, priority classes and HyperNodes, submits
-// jobs.
+// Sends manifests to the server: creates or updates queues, priority classes and HyperNodes,
+// submits jobs.
 #ifndef BERTH_CLIENTS_CLI_APPLY_H_
 #define BERTH_CLIENTS_CLI_APPLY_H_
 
@@ -22,9 +22,9 @@ absl::StatusOr<std::vector<Manifest>> ReadManifestFiles(Session& session,
 // Prints the errors of ReadManifestFiles.
 ExitCode FinishReading(Session& session, const absl::Status& status);
 
-// HyperNodes first, all or none; then queues and priority classes, in the order written; then jobs, all or none for each
-// thousand. Jobs that exist stay unchanged if nothing differs, are updated if only priority, labels
-// and walltime differ, and are an error otherwise.
+// HyperNodes first, all or none; then queues and priority classes, in the order written; then jobs,
+// all or none for each thousand. Jobs that exist stay unchanged if nothing differs, are updated if
+// only priority, labels and walltime differ, and are an error otherwise.
 ExitCode ApplyManifests(Session& session, const std::vector<Manifest>& manifests);
 
 // HyperNodes only, all or none; kInvalid for manifests of other kinds. With `dry_run` nothing is

@@ -36,9 +36,9 @@ v1::JobFilter FilterOf(const JobSelection& selection, Among among, absl::Time si
   filter.set_node(selection.node);
   filter.set_series(selection.series);
   // An array of many jobs is one line, unless somebody asks for them.
-  const bool by_name = std::any_of(
-      selection.names.begin(), selection.names.end(),
-      [](const std::string& name) { return name.find('.') != std::string::npos; });
+  const bool by_name =
+      std::any_of(selection.names.begin(), selection.names.end(),
+                  [](const std::string& name) { return name.find('.') != std::string::npos; });
   filter.set_without_members(!selection.members && selection.series.empty() &&
                              selection.node.empty() && !by_name);
   if (IsPlainPattern(selection.names)) filter.set_name_pattern(selection.names[0]);
@@ -105,8 +105,7 @@ void AddJobFilters(CLI::App& command, JobSelection* selection) {
   command.add_option("--label,-l", selection->labels, "only jobs with this label; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
-  command
-      .add_option("--of", selection->series, "only jobs that this array or schedule made")
+  command.add_option("--of", selection->series, "only jobs that this array or schedule made")
       ->transform(NameOf("job"));
   command
       .add_option("--since", selection->since, "only jobs submitted within this time, such as 2h")

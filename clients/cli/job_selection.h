@@ -27,7 +27,7 @@ struct JobSelection {
   std::string node;
   std::vector<std::string> states;
   std::vector<std::string> labels;
-  std::string since;  // submitted within this time, as text
+  std::string since;     // submitted within this time, as text
   std::string series;    // made by this array or schedule
   bool members = false;  // also jobs that arrays and schedules made
   bool all = false;

@@ -51,7 +51,7 @@ YamlPosition FindPosition(const YamlPositions& positions, absl::string_view path
                           YamlPosition fallback);
 
 struct ManifestOptions {
-  std::set<std::string> ignored;  // keys of other schedulers to ignore, not refuse
+  std::set<std::string> ignored;              // keys of other schedulers to ignore, not refuse
   std::map<std::string, std::string> values;  // of parameters of templates
 };
 

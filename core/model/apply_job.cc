@@ -234,7 +234,8 @@ absl::Status CheckWalltime(const Job& job, const JobUpdated& event, Time now) {
   if (Ended(job.status.state)) {
     return Refused(NameOf(job), " has ended: ", NameOf(job.status.state));
   }
-  if (job.series || job.status.state != JobState::kRunning || job.status.start + *event.walltime > now) {
+  if (job.series || job.status.state != JobState::kRunning ||
+      job.status.start + *event.walltime > now) {
     return absl::OkStatus();
   }
   return Refused(NameOf(job),
@@ -260,7 +261,8 @@ absl::Status ApplyBody(ClusterState& state, const JobSubmitted& event, Time now)
   if (auto status = CheckSubmitted(state, event); !status.ok()) return status;
   StateEditor editor(state);
   editor.AddJob(event.id, event.spec, now, PredictionFor(state, event.spec));
-  if (event.in_line && !event.spec.series) editor.EnterLine(event.id, WorkOf(state, state.jobs().At(event.id)));
+  if (event.in_line && !event.spec.series)
+    editor.EnterLine(event.id, WorkOf(state, state.jobs().At(event.id)));
   return absl::OkStatus();
 }
 

@@ -270,8 +270,8 @@ struct JobSpec {
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   TopologyConstraint topology;
   std::vector<AffinityTerm> affinity;
-  std::string user;   // the user it is accounted to; may be empty
-  std::string owner;  // the user who submitted it, as the connection proved; may be empty
+  std::string user;            // the user it is accounted to; may be empty
+  std::string owner;           // the user who submitted it, as the connection proved; may be empty
   std::string priority_class;  // that it was submitted with, and whose values it has; may be empty
   // Work lost on eviction: since the last checkpoint. Infinite = it never checkpoints.
   Duration checkpoint_interval = absl::InfiniteDuration();
@@ -293,8 +293,8 @@ struct JobSpec {
   Time start_after = absl::InfinitePast();
   int32_t min_success = 0;  // tasks; it succeeds once so many have; 0 = its minimum, once all ended
   Duration run_limit = absl::InfiniteDuration();  // from its first start, restarts included
-  Boxed<SeriesSpec> series;  // it makes jobs, and has no tasks
-  Boxed<MemberOf> member;    // a series made it
+  Boxed<SeriesSpec> series;                       // it makes jobs, and has no tasks
+  Boxed<MemberOf> member;                         // a series made it
   bool operator==(const JobSpec&) const = default;
 };
 

@@ -43,6 +43,24 @@ void ConsiderWaits(const Job& job, Time after, Earliest& earliest) {
   }
 }
 
+// An array that may make more jobs looks for room this often: nothing tells it that other jobs of
+// its queues have ended, or that a queue was opened. On a grid, so that it does not depend on when
+// it is asked.
+constexpr Duration kLookForRoom = absl::Seconds(5);
+
+bool WantsRoom(const Job& job) {
+  if (!job.series || job.series->IsSchedule() || !job.status.series) return false;
+  const SeriesStatus& series = *job.status.series;
+  return job.status.state == JobState::kRunning && !job.status.suspended &&
+         static_cast<int64_t>(series.live.size()) < job.series->parallelism &&
+         series.next < CountOf(job.series->indexes);
+}
+
+Time NextLookForRoom(Time after) {
+  if (after == absl::InfinitePast()) return absl::UnixEpoch();
+  return absl::UnixEpoch() + absl::Floor(after - absl::UnixEpoch(), kLookForRoom) + kLookForRoom;
+}
+
 }  // namespace
 
 Time NextDue(const Job& job, Time after) { return NextDue(job, after, absl::InfiniteFuture()); }
@@ -54,6 +72,7 @@ Time NextDue(const Job& job, Time after, Time due_before) {
     earliest.Consider(status.end + job.ttl_after_finished);
     return earliest.first();
   }
+  if (WantsRoom(job)) earliest.Consider(NextLookForRoom(after));
   if (job.series && status.series) earliest.Consider(status.series->due);
   earliest.Consider(job.start_after);
   if (status.first_start != absl::InfinitePast()) {

@@ -288,8 +288,7 @@ JobSpec Submission::Take(const ClusterState& state, size_t job, JobId first, Que
 JobSpec Submission::TakeOnly(const ClusterState& state) {
   BERTH_CHECK(specs_.size() == 1);
   ShareCounter shares(state);
-  JobSpec spec =
-      Take(state, 0, state.next_job_id(), state.FindQueue(queues_[0].name)->id, &shares);
+  JobSpec spec = Take(state, 0, state.next_job_id(), state.FindQueue(queues_[0].name)->id, &shares);
   spec.series.reset();  // of an array or a schedule: a job that it makes
   return spec;
 }

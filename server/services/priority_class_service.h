@@ -19,9 +19,9 @@ class PriorityClassService final : public v1::PriorityClassService::CallbackServ
   grpc::ServerUnaryReactor* GetPriorityClass(grpc::CallbackServerContext* context,
                                              const v1::GetPriorityClassRequest* request,
                                              v1::PriorityClass* response) override;
-  grpc::ServerUnaryReactor* ListPriorityClasses(
-      grpc::CallbackServerContext* context, const v1::ListPriorityClassesRequest* request,
-      v1::ListPriorityClassesResponse* response) override;
+  grpc::ServerUnaryReactor* ListPriorityClasses(grpc::CallbackServerContext* context,
+                                                const v1::ListPriorityClassesRequest* request,
+                                                v1::ListPriorityClassesResponse* response) override;
   grpc::ServerUnaryReactor* UpdatePriorityClass(grpc::CallbackServerContext* context,
                                                 const v1::UpdatePriorityClassRequest* request,
                                                 v1::PriorityClass* response) override;

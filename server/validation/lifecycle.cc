@@ -265,18 +265,25 @@ std::string NeedsFormat(uint32_t store_format) {
 
 namespace {
 
+// And what agents of the version before would leave out.
 void CheckSeriesFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t store_format,
                        Findings& findings) {
   if (store_format >= kFormatOfSeries) return;
-  const auto refuse = [&](const char* field) {
-    findings.Refused({path, field},
+  const auto refuse = [&](const FieldPath& parent, const char* field) {
+    findings.Refused({parent, field},
                      absl::StrCat("needs store format ", kFormatOfSeries, ", and the store has ",
                                   store_format, ": run `berth cluster finalize` first"));
   };
-  if (spec.has_array()) refuse("array");
-  if (spec.has_schedule()) refuse("schedule");
-  if (spec.min_success() != 0) refuse("min_success");
-  if (spec.has_run_limit()) refuse("run_limit");
+  if (spec.has_array()) refuse(path, "array");
+  if (spec.has_schedule()) refuse(path, "schedule");
+  if (spec.min_success() != 0) refuse(path, "min_success");
+  if (spec.has_run_limit()) refuse(path, "run_limit");
+  if (spec.has_interactive()) refuse(path, "interactive");
+  for (int g = 0; g < spec.groups_size(); ++g) {
+    const FieldPath group(path, "groups", g);
+    if (spec.groups(g).volumes_size() > 0) refuse(group, "volumes");
+    if (spec.groups(g).terminal()) refuse(group, "terminal");
+  }
 }
 
 void CheckEnvFormat(const FieldPath& path, const v1::TaskGroup& group, uint32_t store_format,

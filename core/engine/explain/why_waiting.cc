@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/engine/lifecycle/steps.h"
 #include "core/engine/plan.h"
 #include "core/engine/search/verdict.h"
 #include "core/model/pending_index.h"
@@ -208,6 +209,11 @@ std::vector<WaitReason> WhySeriesWaits(const ClusterState& state, const Job& job
   if (more && !state.Open(job.queue)) {
     reasons.push_back(Reason(WaitCode::kQueueClosed));
     reasons.back().queue = job.queue;
+  } else if (more && RoomForMembers(state, job) == 0) {
+    reasons.push_back(Reason(WaitCode::kNotConsidered));
+    reasons.back().detail = absl::StrCat(
+        "queue ", state.queues().At(job.queue).spec.name,
+        ", one above it, or the cluster takes no more jobs or tasks now: others must end first");
   }
   return reasons;
 }

@@ -80,7 +80,9 @@ Step ReachRunning(const Look& look) {
   return {WithStatus(look, [&](JobStatus& status) {
     status.state = JobState::kRunning;
     status.start = FirstStart(look);
-    if (status.first_start == absl::InfinitePast()) status.first_start = status.start;
+    // Only who needs it: an older version, which follows this one, does not write it.
+    const bool limited = look.job.run_limit != absl::InfiniteDuration();
+    if (limited && status.first_start == absl::InfinitePast()) status.first_start = status.start;
     status.refusals = {};
   })};
 }

@@ -33,8 +33,9 @@ class Lifecycle {
     const Job* job = cycle_.state().jobs().Find(id);
     for (int steps = 0; job != nullptr && !deleted_.contains(id); ++steps) {
       cycle_.CountWork(1);
-      Step step = NextStep({cycle_.state(), *job, cycle_.now(), cycle_.policies().lifecycle(),
-                            JobId{first_job_.value + static_cast<uint64_t>(made_)}, made_});
+      Step step =
+          NextStep({cycle_.state(), *job, cycle_.now(), cycle_.policies().lifecycle(),
+                    JobId{first_job_.value + static_cast<uint64_t>(made_)}, made_, made_tasks_});
       if (step.empty()) break;
       BERTH_CHECK(steps < kMaxStepsPerLook);
       bool applied = true;
@@ -59,9 +60,12 @@ class Lifecycle {
     // The job still exists, and must not be deleted twice.
     const auto* deletion = std::get_if<JobDeleted>(&decision);
     if (deletion != nullptr && !deleted_.insert(deletion->id).second) return false;
-    const bool submits = std::holds_alternative<JobSubmitted>(decision);
-    if (submits) ++made_;
-    const bool later = submits || deletion != nullptr ||
+    const auto* submitted = std::get_if<JobSubmitted>(&decision);
+    if (submitted != nullptr) {
+      ++made_;
+      for (const GroupSpec& group : submitted->spec.groups) made_tasks_ += group.replicas;
+    }
+    const bool later = submitted != nullptr || deletion != nullptr ||
                        std::holds_alternative<JobCancelled>(decision) ||
                        std::holds_alternative<JobSuspended>(decision);
     const auto* changed = std::get_if<JobStatusChanged>(&decision);
@@ -80,6 +84,7 @@ class Lifecycle {
   Cycle& cycle_;
   const JobId first_job_ = cycle_.state().next_job_id();
   int64_t made_ = 0;  // jobs, by series
+  int64_t made_tasks_ = 0;
   absl::btree_set<JobId> deleted_;
 };
 

@@ -30,9 +30,11 @@ struct Look {
   const Job& job;
   Time now;
   const LifecycleParameters& parameters;
-  // For jobs that a series makes in this cycle: the uid of the next, and how many were made.
+  // Of jobs that series make in this cycle: the uid of the next; those that were made, and their
+  // tasks.
   JobId next_job = {};
   int64_t made = 0;
+  int64_t made_tasks = 0;
 };
 
 // In order; empty if nothing follows from the known facts. Decisions that belong together (a

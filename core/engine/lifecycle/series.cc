@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kMostAtOnce = 1000;
 // Of the cluster: above it, series make no more jobs.
 constexpr int64_t kMostJobs = 1'000'000;
-// Times of a schedule that are looked at once it is late; those before are skipped with them.
-constexpr int kMostTimes = 10'000;
+// Skipped times that are counted; further ones are not.
+constexpr int64_t kMostCounted = 10'000;
 
 EventBody WithSeries(const Look& look, SeriesStatus series) {
   return WithStatus(look, [&](JobStatus& status) { status.series = std::move(series); });
@@ -48,27 +48,9 @@ bool CountEndedMembers(const Look& look, SeriesStatus& series) {
   return any;
 }
 
-// How many more jobs of the series the queue takes now.
-int64_t RoomForMembers(const Look& look) {
-  const ClusterState& state = look.state;
-  int64_t active = 0;
-  for (size_t s = 0; s < kJobStates; ++s) {
-    const auto in = static_cast<JobState>(s);
-    if (!Ended(in)) active += state.jobs_in(in);
-  }
-  int64_t room = kMostJobs - active;
-  int64_t tasks = 0;
-  for (const Group& group : look.job.groups) tasks += group.replicas;
-  for (QueueId id = look.job.queue;; id = state.queues().At(id).spec.parent) {
-    const Queue& queue = state.queues().At(id);
-    if (!queue.open) return 0;
-    if (queue.spec.max_jobs > 0) room = std::min(room, queue.spec.max_jobs - queue.active_jobs);
-    if (queue.spec.max_tasks > 0) {
-      room = std::min(room, (queue.spec.max_tasks - queue.active_tasks) / tasks);
-    }
-    if (id == kRootQueue) break;
-  }
-  return std::max<int64_t>(room - look.made, 0);
+// Without those that were made in this cycle.
+int64_t RoomNow(const Look& look) {
+  return RoomForMembers(look.state, look.job, {.jobs = look.made, .tasks = look.made_tasks});
 }
 
 JobSpec MemberSpec(const Look& look, int64_t index) {
@@ -154,7 +136,7 @@ Step ArrayStep(const Look& look, SeriesStatus series) {
   }
   const auto live = static_cast<int64_t>(series.live.size());
   const int64_t count = std::min({all - series.next, spec.parallelism - live, kMostAtOnce,
-                                  live < spec.parallelism ? RoomForMembers(look) : 0});
+                                  live < spec.parallelism ? RoomNow(look) : 0});
   if (count <= 0) return EnterSeries(look, JobState::kRunning);
   Step step;
   for (int64_t i = 0; i < count; ++i) {
@@ -177,22 +159,75 @@ struct Times {
   int64_t skipped = 0;
 };
 
-Times TimesUntil(const SeriesSpec& spec, Time due, Time now) {
-  std::string error;
-  const std::optional<Cron> cron = Cron::Parse(spec.cron, &error);
-  const absl::TimeZone zone = FindTimeZone(spec.time_zone).value_or(absl::UTCTimeZone());
-  Times times{.latest = due, .next = due};
-  if (!cron.has_value()) return {};
-  for (int i = 0; times.next <= now; ++i) {
-    if (i > 0) ++times.skipped;
-    times.latest = times.next;
-    // Far behind: all but the latest few count as one.
-    times.next = cron->Next(i < kMostTimes ? times.latest : now, zone);
+// When a schedule has its times.
+class Calendar {
+ public:
+  // Nothing if the machine does not know the time zone.
+  static std::optional<Calendar> Of(const SeriesSpec& spec) {
+    std::string error;
+    std::optional<Cron> cron = Cron::Parse(spec.cron, &error);
+    const std::optional<absl::TimeZone> zone = FindTimeZone(spec.time_zone);
+    if (!cron.has_value() || !zone.has_value()) return std::nullopt;
+    return Calendar(*std::move(cron), *zone);
   }
-  return times;
+
+  Time After(Time time) const { return cron_.Next(time, zone_); }
+
+  // Of `due`, which is one of its times and past, and those after it.
+  Times Until(Time due, Time now) const {
+    Times times{.latest = Latest(due, now)};
+    times.next = After(times.latest);
+    for (Time time = due; time < times.latest && times.skipped < kMostCounted; time = After(time))
+      ++times.skipped;
+    return times;
+  }
+
+ private:
+  Calendar(Cron cron, absl::TimeZone zone) : cron_(std::move(cron)), zone_(zone) {}
+
+  // The latest time until `now`: looked for in the last day, then in the last year, then in all.
+  Time Latest(Time due, Time now) const {
+    for (const Duration window : {absl::Hours(24), absl::Hours(24 * 366)}) {
+      const Time begin = now - window;
+      if (begin <= due) break;
+      if (const Time first = After(begin); first <= now) return Last(first, now);
+    }
+    return Last(due, now);
+  }
+  Time Last(Time time, Time now) const {
+    for (Time next = After(time); next <= now; next = After(next)) time = next;
+    return time;
+  }
+
+  Cron cron_;
+  absl::TimeZone zone_;
+};
+
+std::string NoZone(const SeriesSpec& spec) {
+  return absl::StrCat("the server's machine does not know the time zone ", spec.time_zone,
+                      ": install tzdata and restart berthd; the schedule waits");
 }
 
-Time FirstTime(const SeriesSpec& spec, Time now) { return TimesUntil(spec, now, now).next; }
+// It waits: a job at the wrong hour would be worse. What passes meanwhile is not made up for.
+Step AwaitZone(const Look& look, SeriesStatus series) {
+  const std::string message = NoZone(*look.job.series);
+  if (look.job.status.message == message) return {};
+  series.due = absl::InfiniteFuture();
+  return {WithStatus(look, [&](JobStatus& status) {
+    status.state = JobState::kHeld;
+    status.message = message;
+    status.series = std::move(series);
+  })};
+}
+
+// Its times count from now on.
+Step StartAfresh(const Look& look, const Calendar& calendar, SeriesStatus series) {
+  series.due = calendar.After(look.now);
+  return {WithStatus(look, [&](JobStatus& status) {
+    status.message.clear();
+    status.series = std::move(series);
+  })};
+}
 
 Step ForgetOldMembers(const Look& look, SeriesStatus& series) {
   Step step;
@@ -207,17 +242,17 @@ Step ForgetOldMembers(const Look& look, SeriesStatus& series) {
   return step;
 }
 
-Step ScheduleStep(const Look& look, SeriesStatus series) {
+Step ScheduleStep(const Look& look, const Calendar& calendar, SeriesStatus series) {
   const SeriesSpec& spec = *look.job.series;
   if (Step step = ForgetOldMembers(look, series); !step.empty()) {
     step.push_back(WithSeries(look, std::move(series)));
     return step;
   }
   if (series.due > look.now) return EnterSeries(look, JobState::kHeld);
-  const Times times = TimesUntil(spec, series.due, look.now);
+  const Times times = calendar.Until(series.due, look.now);
   const bool late = look.now - times.latest > spec.latest;
   const bool overlaps = !series.live.empty() && spec.overlap == Overlap::kForbid;
-  const bool full = RoomForMembers(look) == 0;
+  const bool full = RoomNow(look) == 0;
   series.skipped += times.skipped;
   series.last = times.latest;
   series.due = times.next;
@@ -248,9 +283,13 @@ Step BeginSeries(const Look& look) {
   const bool ready = step.empty() ? look.job.status.state == JobState::kPending : false;
   if (!ready) return step;
   SeriesStatus series;
-  if (look.job.series->IsSchedule()) series.due = FirstTime(*look.job.series, look.now);
+  const bool schedule = look.job.series->IsSchedule();
+  if (schedule) {
+    const std::optional<Calendar> calendar = Calendar::Of(*look.job.series);
+    series.due = calendar.has_value() ? calendar->After(look.now) : look.now;
+  }
   return {WithStatus(look, [&](JobStatus& status) {
-    status.state = look.job.series->IsSchedule() ? JobState::kHeld : JobState::kRunning;
+    status.state = schedule ? JobState::kHeld : JobState::kRunning;
     status.start = status.first_start = look.now;
     status.hold_until = absl::InfinitePast();
     status.series = std::move(series);
@@ -273,6 +312,29 @@ Step ExpireSeries(const Look& look) {
 
 }  // namespace
 
+int64_t RoomForMembers(const ClusterState& state, const Job& series, JobsAndTasks made) {
+  int64_t active = made.jobs;
+  for (size_t s = 0; s < kJobStates; ++s) {
+    const auto in = static_cast<JobState>(s);
+    if (!Ended(in)) active += state.jobs_in(in);
+  }
+  int64_t room = kMostJobs - active;
+  int64_t tasks = 0;
+  for (const Group& group : series.groups) tasks += group.replicas;
+  for (QueueId id = series.queue;; id = state.queues().At(id).spec.parent) {
+    const Queue& queue = state.queues().At(id);
+    if (!queue.open) return 0;
+    if (queue.spec.max_jobs > 0) {
+      room = std::min(room, queue.spec.max_jobs - queue.active_jobs - made.jobs);
+    }
+    if (queue.spec.max_tasks > 0) {
+      room = std::min(room, (queue.spec.max_tasks - queue.active_tasks - made.tasks) / tasks);
+    }
+    if (id == kRootQueue) break;
+  }
+  return std::max<int64_t>(room, 0);
+}
+
 Step SeriesStep(const Look& look) {
   const JobStatus& status = look.job.status;
   if (Ended(status.state)) return ExpireSeries(look);
@@ -286,19 +348,25 @@ Step SeriesStep(const Look& look) {
     return EndSeries(look, series, JobState::kFailed, "its run_limit is used up");
   }
   if (!status.series) return BeginSeries(look);
-  if (Step step = HoldMembers(look, series, status.suspended); !step.empty()) return step;
-  if (status.suspended) {
-    const Time next = look.job.series->IsSchedule() ? FirstTime(*look.job.series, look.now)
-                                                    : absl::InfiniteFuture();
-    // Times that pass meanwhile are not made up for.
-    if (series.due <= look.now && series.due != next) {
-      series.due = next;
-      return {WithSeries(look, std::move(series))};
-    }
-    return EnterSeries(look, JobState::kSuspended);
+  // Members that somebody holds by themselves stay so while the series runs.
+  if (status.suspended || status.state == JobState::kSuspended) {
+    if (Step step = HoldMembers(look, series, status.suspended); !step.empty()) return step;
   }
-  return look.job.series->IsSchedule() ? ScheduleStep(look, std::move(series))
-                                       : ArrayStep(look, std::move(series));
+  if (!look.job.series->IsSchedule()) {
+    return status.suspended ? EnterSeries(look, JobState::kSuspended)
+                            : ArrayStep(look, std::move(series));
+  }
+  const std::optional<Calendar> calendar = Calendar::Of(*look.job.series);
+  if (!calendar.has_value()) {
+    return status.suspended ? EnterSeries(look, JobState::kSuspended)
+                            : AwaitZone(look, std::move(series));
+  }
+  if (status.message == NoZone(*look.job.series))
+    return StartAfresh(look, *calendar, std::move(series));
+  if (!status.suspended) return ScheduleStep(look, *calendar, std::move(series));
+  // Times that pass meanwhile are not made up for.
+  if (series.due <= look.now) return StartAfresh(look, *calendar, std::move(series));
+  return EnterSeries(look, JobState::kSuspended);
 }
 
 }  // namespace berth

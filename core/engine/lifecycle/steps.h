@@ -117,6 +117,15 @@ Step AskCheckpoint(const Look& look);  // before the walltime ends        checkp
 Step ApplyPolicies(const Look& look);  // failures, lost nodes, completion, walltime   policy.cc
 Step GiveBackRetry(const Look& look);  // it restarts, and a node or device was at fault incident.cc
 
+// ---- Series (series.cc)
+
+struct JobsAndTasks {
+  int64_t jobs = 0;
+  int64_t tasks = 0;
+};
+// How many more of its jobs the queues and the cluster take, besides those `made` in this cycle.
+int64_t RoomForMembers(const ClusterState& state, const Job& series, JobsAndTasks made = {});
+
 // ---- Failures of its own (incident.cc)
 
 // How the task ended: "worker-0 exited with 127 on n1: command not found: trian.py".

@@ -208,6 +208,48 @@ TEST_CASE("an array keeps to the limit of its queue, and goes on below it") {
   CHECK(c.state().MembersOf(array).size() == 3);
 }
 
+TEST_CASE("an array goes on once other jobs have left its queue, or it is opened") {
+  TestCluster c;
+  c.AddNodes("n", 2, {.cpu = 4});
+  const QueueId queue = c.AddQueue("q", QueueShape{.max_jobs = 2});
+  const JobId other = c.Submit("other", {.queue = "q"});
+  const JobId array = c.Submit("s", {.queue = "q", .series = ArrayOf(1, 1)});
+  c.RunAll(other);
+  CHECK(c.state().MembersOf(array).empty());
+  REQUIRE(c.Why(array).size() == 1);
+  CHECK(c.Why(array)[0].detail.find("queue q") == 0);
+  c.Must(QueueOpened{.id = queue, .open = false});
+  c.Exit(other, 0);
+  c.Advance(absl::Minutes(1));
+  CHECK(c.state().MembersOf(array).empty());
+  CHECK(c.Why(array)[0].code == WaitCode::kQueueClosed);
+  c.Must(QueueOpened{.id = queue, .open = true});
+  c.Advance(absl::Seconds(5));
+  CHECK(c.state().MembersOf(array).size() == 1);
+}
+
+TEST_CASE("arrays that begin in one cycle keep to a limit of tasks together") {
+  TestCluster c;
+  c.AddNodes("n", 2, {.cpu = 64});
+  c.AddQueue("q", QueueShape{.max_tasks = 10});
+  const JobId wide =
+      c.Submit("wide", {.queue = "q", .groups = {{.replicas = 8}}, .series = ArrayOf(1, 1)});
+  const JobId many = c.Submit("many", {.queue = "q", .series = ArrayOf(10, 10)});
+  c.Settle();
+  CHECK(c.state().MembersOf(wide).size() == 1);
+  CHECK(c.state().MembersOf(many).size() == 2);
+}
+
+TEST_CASE("one job of an array on hold stays so while the others run") {
+  Series c(ArrayOf(3, 2));
+  c.Must(JobSuspended{.id = c.Named("s.1"), .suspended = true});
+  c.Settle();
+  c.GoneAll(c.Named("s.1"));
+  c.End("s.0");
+  CHECK(c.StateOf(c.Named("s.1")) == "Suspended");
+  CHECK(c.Live() == "s.1 s.2");
+}
+
 TEST_CASE("two arrays that begin in one cycle number their jobs apart") {
   TestCluster c;
   c.AddNodes("n", 2, {.cpu = 4});
@@ -282,6 +324,32 @@ TEST_CASE("of times that passed while nobody looked, the latest is made up for")
   CHECK(late.status().skipped == 1);
 }
 
+TEST_CASE("after a long time the latest time counts, however often it would have run") {
+  Series c(Every("* * * * *"));
+  const Time begin = c.now();
+  c.Advance(absl::Hours(24 * 30));
+  REQUIRE(c.status().live.size() == 1);
+  const Time made = absl::FromUnixSeconds(c.status().live[0].index);
+  CHECK(c.now() - made < absl::Minutes(1));
+  CHECK(c.status().skipped == 10'000);  // no more are counted
+  Series yearly(Every("0 0 1 1 *"));
+  yearly.Advance(absl::Hours(24 * 366 * 3));
+  REQUIRE(yearly.status().live.size() == 1);
+  CHECK(yearly.status().live[0].index > absl::ToUnixSeconds(begin));
+  CHECK(yearly.status().skipped == 2);
+}
+
+TEST_CASE("a schedule in a time zone that the machine lacks waits and says so") {
+  SeriesSpec series = Every("*/10 * * * *");
+  series.time_zone = "Mars/Olympus";
+  Series c(series);
+  c.Advance(absl::Hours(2));
+  CHECK(c.Live() == "");
+  CHECK(c.StateOf(c.id) == "Held");
+  CHECK(c.job(c.id).status.message.find("does not know the time zone Mars/Olympus") !=
+        std::string::npos);
+}
+
 TEST_CASE("a schedule on hold lets its times pass") {
   Series c(Every("*/10 * * * *"));
   c.Must(JobSuspended{.id = c.id, .suspended = true});
@@ -328,6 +396,14 @@ TEST_CASE("a job succeeds with as many tasks as it wants") {
   CHECK(c.StateOf(id) == "Completing");
   c.GoneAll(id);
   CHECK(c.StateOf(id) == "Succeeded");
+}
+
+TEST_CASE("the first start is kept only of jobs that have a limit") {
+  TestCluster c;
+  c.AddNodes("n", 1, {.cpu = 4});
+  const JobId id = c.Submit("j");
+  c.RunAll(id);
+  CHECK(c.job(id).status.first_start == absl::InfinitePast());
 }
 
 TEST_CASE("a run limit counts from the first start, restarts included") {

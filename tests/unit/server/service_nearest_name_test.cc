@@ -1,12 +1,11 @@
 // "Did you mean": bounded work, and no name that the caller may not see.
-#include "server/access/nearest_name.h"
-
 #include <catch2/catch.hpp>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/model/apply.h"
+#include "server/access/nearest_name.h"
 #include "support/nearest.h"
 #include "tests/unit/server/service_access_world.h"
 #include "tests/unit/server/validation_samples.h"

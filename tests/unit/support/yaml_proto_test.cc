@@ -112,7 +112,8 @@ const Bad kBadJobs[] = {
      "ttlAfterFinished, affinity, topology, minAvailable, groups, policies, maxRetries, "
      "retryBackoff, dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, "
      "preemptionPolicy, killGrace, killSignal, labels, annotations, suspended, prepareTimeout, "
-     "user, runAs, watchdog, escalation, keep, idle, migration, array, schedule, minSuccess, runLimit, "
+     "user, runAs, watchdog, escalation, keep, idle, migration, array, schedule, minSuccess, "
+     "runLimit, "
      "priorityClass, interactive"},
     {"groups:\n- replica: 1\n", "f.yaml:2:3: unknown key \"replica\"; did you mean \"replicas\"?"},
     {"MaxRetries: 1", "f.yaml:1:1: unknown key \"MaxRetries\"; did you mean \"maxRetries\"?"},
