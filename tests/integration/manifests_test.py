@@ -11,10 +11,7 @@ import re
 import shutil
 import unittest
 
-import grpc
-from google.protobuf import duration_pb2
-
-from berth_api import job_pb2, job_state, make_job
+from berth_api import job_pb2, job_state
 from berth_harness import SOURCE, Cluster, wait_until
 from manifest_images import make_store
 from oci_layout import crun_here, require_images
@@ -47,35 +44,9 @@ REFUSED = {
     "volcano/tensorflow-ps-worker.yaml": ["there is no /etc/volcano/"],
 }
 
-# Those that a manifest needs from the server beyond an ordinary job. They are left out while the server has not built
-# the field, which it is asked (Manifests.built).
-NEEDS = {
-    "array": ["kubernetes/few-at-a-time.yaml", "kubernetes/indexed.yaml", "kubernetes/indexed-field.yaml"],
-    "min_success": ["volcano/min-success.yaml"],
-    "priority_class": ["kueue/priority.yaml", "volcano/priority-class-of-cluster.yaml"],
-    "run_limit": ["kubernetes/deadline.yaml", "volcano/pod-deadline.yaml"],
-    "volumes": ["kubernetes/config-volume.yaml", "kubeflow/pytorch-shm.yaml", "volcano/config-files.yaml",
-                "volcano/host-path.yaml", "volcano/scratch-and-shm.yaml"],
-}
 SCHEDULES = {"kubernetes/cron.yaml", "volcano/cron-job.yaml"}  # wait for their times
 STAYS_SUSPENDED = {"kubernetes/suspended.yaml"}  # until somebody resumes it
 PRIORITY_CLASS = "apiVersion: berth/v1\nkind: PriorityClass\nname: production\nvalue: 100\n"
-
-
-def invalid(field):
-    """A job that a server refuses as invalid if it has built the field."""
-    job = make_job("probe", "default", ["true"])
-    if field == "array":
-        job.spec.array.size = -1
-    elif field == "min_success":
-        job.spec.min_success = -1
-    elif field == "priority_class":
-        job.spec.priority_class = "there-is-none"
-    elif field == "run_limit":
-        job.spec.run_limit.CopyFrom(duration_pb2.Duration(seconds=-1))
-    else:
-        job.spec.groups[0].volumes.append(job_pb2.Volume(path="relative", scratch=job_pb2.ScratchVolume()))
-    return job
 
 
 class Manifests(unittest.TestCase):
@@ -97,27 +68,13 @@ class Manifests(unittest.TestCase):
         states.mkdir(parents=True)
         self.addCleanup(shutil.rmtree, states, ignore_errors=True)
         images = {"directory": str(store), "crun": crun_here(self.cluster.home)}
-        more = {"volumes": {"hostPaths": [{"path": "/usr/share", "readOnly": True}]}} if self.built("volumes") else {}
+        volumes = {"hostPaths": [{"path": "/usr/share", "readOnly": True}]}
         for name in ("n1", "n2"):
             devices = [{"kind": "gpu", "uuid": f"GPU-{name}-{i}"} for i in range(8)]
             self.cluster.add_agent(name, stateDirectory=str(states / name), images=images, devices=devices, cpu="64",
-                                   memory="64Gi", scratch="10Gi", labels={"accelerator": "h100"}, health={"minFree": "1Mi"}, **more)
+                                   memory="64Gi", scratch="10Gi", labels={"accelerator": "h100"}, health={"minFree": "1Mi"}, volumes=volumes)
         self.cluster.wait_nodes(2)
-        if self.built("priority_class"):
-            self.cluster.berth("apply", "-f", self.cluster.manifest(PRIORITY_CLASS, "class.yaml"))
-
-    def built(self, field):
-        try:
-            self.cluster.api.jobs.SubmitJobs(job_pb2.SubmitJobsRequest(request_id="probe", jobs=[invalid(field)],
-                                                                       dry_run=True), timeout=10)
-        except grpc.RpcError as error:
-            self.assertIn(field, error.details(), "the probe is wrong in this field only")
-            return error.code() != grpc.StatusCode.UNIMPLEMENTED
-        return False
-
-    def waits_for(self):
-        """Manifests that need a field which the server has not built."""
-        return {name: field for field, names in NEEDS.items() if not self.built(field) for name in names}
+        self.cluster.berth("apply", "-f", self.cluster.manifest(PRIORITY_CLASS, "class.yaml"))
 
     def apply(self, name):
         """Names of the jobs that the manifest becomes."""
@@ -160,7 +117,7 @@ class Manifests(unittest.TestCase):
 
     def test_each_runs_to_the_end_or_is_refused(self):
         self.assertGreaterEqual(len(self.files), 60)
-        for names in (REFUSED, *NEEDS.values(), STAYS_SUSPENDED, SCHEDULES):
+        for names in (REFUSED, STAYS_SUSPENDED, SCHEDULES):
             self.assertLessEqual(set(names), set(self.files))
         for name, reasons in REFUSED.items():
             with self.subTest(name):
@@ -170,21 +127,19 @@ class Manifests(unittest.TestCase):
                     self.assertIn(reason, result.stderr)
                 self.assertRegex(result.stderr, r":\d+:\d+: ")
         self.check_documentation()
-        waiting = self.waits_for()
         runnable = [name for name in self.files if name not in REFUSED]
-        tried = [name for name in runnable if name not in waiting]
         first = "volcano/hypernodes.yaml"  # others name its tiers
         results = {first: self.run_one(first)}
         with concurrent.futures.ThreadPoolExecutor(6) as pool:
-            others = [name for name in tried if name != first]
+            others = [name for name in runnable if name != first]
             results.update(zip(others, pool.map(self.run_one, others)))
         failures = [text for text in results.values() if text]
-        ran = len(tried) - len(failures)
-        print(f"manifests: {len(self.files)} in all, {len(REFUSED)} refused with their reasons, {len(runnable)} that can run: "
-              f"{ran} ran to the end, {len(waiting)} wait for fields of the server ({', '.join(sorted(set(waiting.values())))})")
+        ran = len(runnable) - len(failures)
+        print(f"manifests: {len(self.files)} in all, {len(REFUSED)} refused with their reasons, {len(runnable)} that can run, "
+              f"{ran} of which ran to the end")
         for text in failures:
             print(text)
-        self.assertGreaterEqual(ran * 100, MUST_RUN_PERCENT * len(tried), "\n".join(failures))
+        self.assertGreaterEqual(ran * 100, MUST_RUN_PERCENT * len(runnable), "\n".join(failures))
 
 
 if __name__ == "__main__":
