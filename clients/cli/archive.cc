@@ -208,10 +208,15 @@ class TarWriter {
     archive_entry_set_fflags(entry, 0, 0);
     archive_entry_acl_clear(entry);
     archive_entry_xattr_clear(entry);
+    archive_entry_sparse_clear(entry);  // not every tar knows holes
     if (archive_write_header(to_.get(), entry) < ARCHIVE_WARN) return ErrorOf(to_.get());
     if (kind != AE_IFREG) return absl::OkStatus();
     ++report_->files;
-    return CopyFile(path);
+    const int64_t told = archive_entry_size(entry), before = report_->bytes;
+    absl::Status status = CopyFile(path);
+    if (status.ok() && report_->bytes - before != told)
+      NoteSkipped(below, "not as a whole: its size changed meanwhile", report_);
+    return status;
   }
 
   absl::Status CopyFile(const std::string& path) {
@@ -261,10 +266,11 @@ bool LinkStaysBelow(absl::string_view path, absl::string_view target) {
   // What is beside NAME is not copied.
   if (path.empty() || target.empty() || target[0] == '/') return false;
   int64_t depth = std::count(path.begin(), path.end(), '/');  // directories between NAME and it
+  bool named = false;  // what is named may be a link itself, whose ".." is elsewhere
   for (const absl::string_view part : absl::StrSplit(target, '/')) {
     if (part.empty() || part == ".") continue;
-    depth += part == ".." ? -1 : 1;
-    if (depth < 0) return false;
+    if (part == ".." && (named || --depth < 0)) return false;
+    named = named || part != "..";
   }
   return true;
 }

@@ -98,7 +98,7 @@ ExitCode CopyOut(Session& session, const CopyPlace& from, const std::string& to)
     return ours.ok();
   };
   const absl::StatusOr<int> tar = RunInTask(session, from.job, from.task, command);
-  return Finished(session, tar, ours, report);
+  return Finished(session, tar, tar.ok() && *tar != 0 ? absl::OkStatus() : ours, report);
 }
 
 // Whether `path` in the task is a directory.
@@ -133,7 +133,7 @@ ExitCode CopyIn(Session& session, const std::string& from, const CopyPlace& to) 
   absl::Status ours;
   CopyProgress progress(session);
   TaskCommand command;
-  command.argv = {"tar", "-xpf", "-", "-C", *into ? to.path : to.directory};
+  command.argv = {"tar", "-xopf", "-", "-C", *into ? to.path : to.directory};
   command.give = [&](const TaskCommand::Write& write) {
     const auto counted = [&](absl::string_view piece) {
       progress.Add(piece.size());

@@ -11,6 +11,20 @@ namespace berth {
 namespace {
 
 constexpr int32_t kKubernetesHistory = 3;  // its default of jobs that succeeded
+constexpr int32_t kKubernetesFailedHistory = 1;
+
+// Name and namespace of the CronJob, labels and annotations of both: the template's come first.
+kubernetes::v1::Metadata MetadataOf(const kubernetes::v1::Metadata& of_cron_job,
+                                    const kubernetes::v1::Metadata& of_template) {
+  kubernetes::v1::Metadata metadata = of_cron_job;
+  for (const auto& label : of_template.labels()) {
+    (*metadata.mutable_labels())[label.first] = label.second;
+  }
+  for (const auto& annotation : of_template.annotations()) {
+    (*metadata.mutable_annotations())[annotation.first] = annotation.second;
+  }
+  return metadata;
+}
 
 // Makes a schedule of the job that the template became. `spec` is a CronJobSpec of either kind:
 // schedule, time_zone, starting_deadline_seconds, concurrency_policy, suspend and the history
@@ -44,8 +58,14 @@ void ConvertSchedule(const Spec& spec, ForeignJob* job) {
   const int32_t succeeded = spec.has_successful_jobs_history_limit()
                                 ? spec.successful_jobs_history_limit()
                                 : kKubernetesHistory;
-  schedule.set_history(std::max(succeeded, spec.failed_jobs_history_limit()));
+  const int32_t failed = spec.has_failed_jobs_history_limit() ? spec.failed_jobs_history_limit()
+                                                              : kKubernetesFailedHistory;
+  schedule.set_history(std::max(succeeded, failed));
   job->Place("spec.schedule.history", "spec.successful_jobs_history_limit");
+  if (job->spec().suspended()) {
+    job->document().Error("spec.job_template",
+                          "jobs that begin suspended: suspend the CronJob instead");
+  }
   job->ConvertSuspend("spec.suspend", spec.suspend(), /*queued_by_kueue=*/false);
   job->Finish();
 }
@@ -57,9 +77,8 @@ void ReadKubernetesCronJob(const YamlNode& node, ForeignFile* file) {
   kubernetes::v1::CronJob in;
   document.Read(&in);
   ForeignJob job(document);
-  kubernetes::v1::Metadata metadata = in.spec().job_template().metadata();
-  metadata.set_name(in.metadata().name());
-  const bool queued_by_kueue = job.ConvertMetadata("spec.job_template.metadata", metadata);
+  const bool queued_by_kueue = job.ConvertMetadata(
+      "metadata", MetadataOf(in.metadata(), in.spec().job_template().metadata()));
   ConvertKubernetesJobSpec("spec.job_template.spec", in.spec().job_template().spec(),
                            queued_by_kueue, &job);
   ConvertSchedule(in.spec(), &job);
@@ -70,9 +89,7 @@ void ReadVolcanoCronJob(const YamlNode& node, ForeignFile* file) {
   volcano::v1::CronJob in;
   document.Read(&in);
   ForeignJob job(document);
-  kubernetes::v1::Metadata metadata = in.spec().job_template().metadata();
-  metadata.set_name(in.metadata().name());
-  job.ConvertMetadata("spec.job_template.metadata", metadata);
+  job.ConvertMetadata("metadata", MetadataOf(in.metadata(), in.spec().job_template().metadata()));
   ConvertVolcanoJobSpec("spec.job_template.spec", in.spec().job_template().spec(), &job);
   ConvertSchedule(in.spec(), &job);
 }

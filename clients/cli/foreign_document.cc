@@ -13,6 +13,7 @@
 namespace berth {
 namespace {
 
+constexpr char kDefaultQueue[] = "default";
 constexpr char kKueueQueue[] = "kueue.x-k8s.io/queue-name";
 constexpr char kKueuePriorityClass[] = "kueue.x-k8s.io/priority-class";
 constexpr char kVolcanoQueue[] = "scheduling.volcano.sh/queue-name";
@@ -68,7 +69,7 @@ ForeignJob::ForeignJob(ForeignDocument& document) : document_(&document) {
   manifest_.kind = Manifest::Kind::kJob;
   manifest_.file = document.file().name;
   manifest_.position = document.position();
-  spec().set_queue("default");
+  spec().set_queue(kDefaultQueue);
 }
 
 void ForeignJob::Place(const std::string& berth_path, const std::string& path) {
@@ -97,11 +98,7 @@ bool ForeignJob::ConvertMetadata(const std::string& path,
   ConvertPreemptable(labels, metadata.labels());
   ConvertPreemptable(annotations, metadata.annotations());
   WarnAboutAnnotations(annotations, metadata.annotations());
-  if (const auto queue = metadata.annotations().find(kVolcanoQueue);
-      queue != metadata.annotations().end()) {
-    spec().set_queue(queue->second);
-    Place("spec.queue", EntryPath(annotations, kVolcanoQueue));
-  }
+  ConvertVolcanoQueue(annotations, metadata.annotations());
   if (const auto priority = metadata.labels().find(kKueuePriorityClass);
       priority != metadata.labels().end()) {
     ConvertPriorityClass(EntryPath(labels, kKueuePriorityClass), priority->second);
@@ -133,6 +130,7 @@ void ForeignJob::ConvertPriorityClass(const std::string& path, const std::string
   const auto known = classes.find(name);
   int32_t priority = 0;
   if (known == classes.end() && !absl::SimpleAtoi(name, &priority)) {
+    spec().clear_priority();
     spec().set_priority_class(name);
     return Place("spec.priority_class", path);
   }
@@ -148,6 +146,17 @@ void ForeignJob::ConvertPriorityClass(const std::string& path, const std::string
     spec().set_preemption_policy(v1::NEVER);
     Place("spec.preemption_policy", path);
   }
+}
+
+void ForeignJob::ConvertVolcanoQueue(const std::string& path, const Labels& annotations) {
+  const auto queue = annotations.find(kVolcanoQueue);
+  if (queue == annotations.end() || spec().queue() != kDefaultQueue) return;
+  spec().set_queue(queue->second);
+  Place("spec.queue", EntryPath(path, kVolcanoQueue));
+}
+
+void ForeignJob::WarnOfNoEffect(const std::string& path, absl::string_view why) {
+  if (document_->Has(path)) document_->Warn(path, absl::StrCat("this has no effect: ", why));
 }
 
 void ForeignJob::WarnAboutAnnotations(const std::string& path, const Labels& annotations) {

@@ -84,6 +84,10 @@ class ForeignJob {
   // volcano.sh/preemptable among labels or annotations.
   void ConvertPreemptable(const std::string& path, const Labels& labels);
   // Annotations at `path` by which Volcano schedules, and Berth does not: a warning for each.
+  // The queue that Volcano's annotation names, if the job has none yet.
+  void ConvertVolcanoQueue(const std::string& path, const Labels& annotations);
+  // A key that is set, and has no effect.
+  void WarnOfNoEffect(const std::string& path, absl::string_view why);
   void WarnAboutAnnotations(const std::string& path, const Labels& annotations);
   void ConvertSuspend(const std::string& path, bool suspend, bool queued_by_kueue);
   void ConvertRunLimit(const std::string& path, int64_t seconds);

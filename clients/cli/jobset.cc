@@ -1,5 +1,7 @@
 // JobSet (jobset.x-k8s.io/v1alpha2): one gang with a group for each replicated job.
 #include <algorithm>
+#include <cstdint>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "berth/kubernetes/v1/jobset.pb.h"
@@ -18,7 +20,7 @@ class JobSetConverter {
  public:
   JobSetConverter(const kubernetes::v1::JobSet& in, ForeignJob& job)
       : in_(in.spec()), job_(job), document_(job.document()), spec_(job.spec()) {
-    Tier("metadata.annotations", in.metadata().annotations());
+    tier_ = TierOf("metadata.annotations", in.metadata().annotations());
   }
 
   void Convert(bool queued_by_kueue) {
@@ -27,6 +29,7 @@ class JobSetConverter {
       job_.ConvertTimeToLive("spec.ttl_seconds_after_finished", in_.ttl_seconds_after_finished());
     if (in_.replicated_jobs().empty()) document_.Missing("spec", "spec.replicatedJobs");
     job_.Place("spec.groups", "spec.replicated_jobs");
+    job_.WarnOfNoEffect("spec.network", "tasks have no names in DNS");
     for (int i = 0; i < in_.replicated_jobs_size(); ++i) ConvertReplicatedJob(i);
     ConvertStartupPolicy();
     ConvertFailurePolicy();
@@ -48,7 +51,11 @@ class JobSetConverter {
     const std::string to = absl::StrCat("spec.groups[", index, "]");
     v1::TaskGroup& group = *spec_.add_groups();
     group.set_name(one.name());
-    group.set_replicas(Replicas(one) * Pods(one));
+    const int64_t tasks = int64_t{Replicas(one)} * Pods(one);
+    if (Replicas(one) < 0 || Pods(one) < 0 || tasks > INT32_MAX)
+      document_.Error(from, "replicas times parallelism is no number of tasks");
+    else
+      group.set_replicas(static_cast<int32_t>(tasks));
     job_.Place(to, from);
     job_.Place(to + ".name", from + ".name");
     job_.Place(to + ".replicas", from + ".replicas");
@@ -62,14 +69,15 @@ class JobSetConverter {
     }
     ConvertPodTemplate(from + ".template.spec.template", one.template_().spec().template_(),
                        Surroundings(one), to, &job_, &group);
-    Tier(from + ".template.metadata", one.template_().metadata().annotations());
-    ConvertTier(to, Pods(one), Replicas(one), &group);
+    const std::string own =
+        TierOf(from + ".template.metadata", one.template_().metadata().annotations());
+    ConvertTier(own.empty() ? tier_ : own, to, one, &group);
   }
 
   // The job's index and the pod's in it, from the number of the task in its group.
   static PodSurroundings Surroundings(const ReplicatedJob& one) {
     const bool one_job = Replicas(one) == 1, one_pod = Pods(one) == 1;
-    PodSurroundings known;
+    PodSurroundings known;  // with several of both, neither can be told
     if (one_job || one_pod) {
       const std::string number = "${BERTH_GROUP_INDEX}";
       const std::string pod = one_pod ? "0" : number;
@@ -116,23 +124,26 @@ class JobSetConverter {
   }
 
   // The topology key of the annotation names a tier by its last part: "example.com/rack", "rack".
-  void Tier(const std::string& path, const Labels& annotations) {
+  std::string TierOf(const std::string& path, const Labels& annotations) {
     const auto found = annotations.find(kExclusiveTopology);
-    if (found == annotations.end()) return;
-    tier_ = found->second.substr(found->second.rfind('/') + 1);
+    if (found == annotations.end()) return "";
+    std::string tier = found->second.substr(found->second.rfind('/') + 1);
     document_.Warn(path, absl::StrCat("exclusive-topology: each job stays inside one HyperNode of "
                                       "the tier \"",
-                                      tier_, "\"; others may be there, too"));
+                                      tier, "\"; others may be there, too"));
+    return tier;
   }
 
-  void ConvertTier(const std::string& to, int32_t pods, int32_t replicas, v1::TaskGroup* group) {
-    if (tier_.empty()) return;
+  void ConvertTier(const std::string& tier, const std::string& to, const ReplicatedJob& one,
+                   v1::TaskGroup* group) {
+    if (tier.empty()) return;
+    const bool several = Replicas(one) > 1;
     v1::TopologyConstraint& topology =
-        replicas > 1 ? *group->mutable_partition()->mutable_topology() : *group->mutable_topology();
-    if (replicas > 1) group->mutable_partition()->set_size(pods);
+        several ? *group->mutable_partition()->mutable_topology() : *group->mutable_topology();
+    if (several) group->mutable_partition()->set_size(Pods(one));
     topology.set_mode(v1::TopologyConstraint::HARD);
-    topology.set_highest_tier_name(tier_);
-    job_.Place(to + (replicas > 1 ? ".partition" : ".topology"), "metadata.annotations");
+    topology.set_highest_tier_name(tier);
+    job_.Place(to + (several ? ".partition" : ".topology"), "metadata.annotations");
   }
 
   void ConvertStartupPolicy() {
@@ -152,15 +163,17 @@ class JobSetConverter {
   // A failed pod is retried within its job, and a failed job restarts the set.
   void ConvertFailurePolicy() {
     const auto& policy = in_.failure_policy();
-    spec_.set_max_retries(pod_retries_ + policy.max_restarts());
+    const int64_t retries = int64_t{pod_retries_} + policy.max_restarts();
+    spec_.set_max_retries(static_cast<int32_t>(std::min<int64_t>(retries, INT32_MAX)));
     job_.Place("spec.max_retries", "spec.failure_policy.max_restarts");
     auto action = policy.max_restarts() > 0 ? v1::LifecyclePolicy::RESTART_JOB
                                             : v1::LifecyclePolicy::RESTART_TASK;
     for (int i = 0; i < policy.rules_size(); ++i) {
       const std::string& rule = policy.rules(i).action();
       const std::string path = absl::StrCat("spec.failure_policy.rules[", i, "]");
-      if (rule == "FailJobSet") {
-        action = v1::LifecyclePolicy::ABORT;
+      if (rule == "FailJobSet") {  // once a job has failed, after the retries of its pods
+        spec_.set_max_retries(pod_retries_);
+        action = v1::LifecyclePolicy::RESTART_TASK;
       } else if (rule != "RestartJobSet") {
         document_.Error(path, absl::StrCat("action ", rule, ": only FailJobSet and RestartJobSet"));
       }
@@ -198,7 +211,7 @@ class JobSetConverter {
   ForeignJob& job_;
   ForeignDocument& document_;
   v1::JobSpec& spec_;
-  std::string tier_;  // "" = no constraint
+  std::string tier_;  // of the set; "" = no constraint
   int32_t pod_retries_ = 0;
 };
 

@@ -12,9 +12,9 @@ namespace {
 
 constexpr int32_t kFirstRetriedCode = 128;  // of restartPolicy ExitCode: signals
 
-void ConvertReplicaRestart(const std::string& path, const std::string& policy, ForeignJob& job,
-                           v1::TaskGroup* group) {
-  if (policy.empty() || policy == "Never") return;
+void ConvertReplicaRestart(const std::string& path, const std::string& policy, bool has_limit,
+                           ForeignJob& job, v1::TaskGroup* group) {
+  if (policy == "Never") return;
   if (policy == "ExitCode") {
     v1::LifecyclePolicy& permanent = *group->add_policies();
     permanent.set_event(v1::LifecyclePolicy::TASK_FAILED);
@@ -26,7 +26,7 @@ void ConvertReplicaRestart(const std::string& path, const std::string& policy, F
         absl::StrCat("restartPolicy \"", policy, "\" is not Always, OnFailure, Never or ExitCode"));
   }
   ForeignJob::AddRestart(v1::LifecyclePolicy::RESTART_TASK, group->mutable_policies());
-  if (job.spec().max_retries() == 0) job.spec().set_max_retries(kUsualBackoffLimit);
+  if (!has_limit) job.spec().set_max_retries(kUsualBackoffLimit);
 }
 
 }  // namespace
@@ -42,6 +42,8 @@ void ConvertRunPolicy(const kubernetes::v1::RunPolicy& policy, bool queued_by_ku
   if (policy.has_backoff_limit()) job->spec().set_max_retries(policy.backoff_limit());
   job->Place("spec.max_retries", path + ".backoff_limit");
   job->ConvertSuspend(path + ".suspend", policy.suspend(), queued_by_kueue);
+  job->WarnOfNoEffect(path + ".clean_pod_policy", "tasks of an ended job are stopped");
+  job->WarnOfNoEffect(path + ".scheduling_policy.min_resources", "a gang starts as a whole");
   const auto& scheduling = policy.scheduling_policy();
   if (!scheduling.queue().empty()) {
     job->spec().set_queue(scheduling.queue());
@@ -53,13 +55,13 @@ void ConvertRunPolicy(const kubernetes::v1::RunPolicy& policy, bool queued_by_ku
                             scheduling.priority_class());
 }
 
-v1::TaskGroup* ConvertReplicas(const std::string& path, const ReplicaSpecs& replicas,
-                               const std::string& type, const PodSurroundings& surroundings,
-                               ForeignJob* job) {
-  const auto found = replicas.find(type);
-  if (found == replicas.end()) return nullptr;
+v1::TaskGroup* ConvertReplicas(const ReplicaSource& source, const std::string& type,
+                               const std::string& usual_restart,
+                               const PodSurroundings& surroundings, ForeignJob* job) {
+  const auto found = source.specs.find(type);
+  if (found == source.specs.end()) return nullptr;
   const kubernetes::v1::ReplicaSpec& in = found->second;
-  const std::string from = absl::StrCat(path, "[\"", type, "\"]");
+  const std::string from = absl::StrCat(source.path, "[\"", type, "\"]");
   const std::string to = absl::StrCat("spec.groups[", job->spec().groups_size(), "]");
   v1::TaskGroup* group = job->spec().add_groups();
   group->set_name(absl::AsciiStrToLower(type));
@@ -71,7 +73,9 @@ v1::TaskGroup* ConvertReplicas(const std::string& path, const ReplicaSpecs& repl
     job->document().Warn(from + ".template.spec.restart_policy",
                          "restartPolicy of a pod is left out: that of the replica counts");
   }
-  ConvertReplicaRestart(from + ".restart_policy", in.restart_policy(), *job, group);
+  const std::string& restart = in.restart_policy().empty() ? usual_restart : in.restart_policy();
+  ConvertReplicaRestart(from + ".restart_policy", restart, source.policy.has_backoff_limit(), *job,
+                        group);
   return group;
 }
 

@@ -15,11 +15,17 @@ using ReplicaSpecs = google::protobuf::Map<std::string, kubernetes::v1::ReplicaS
 void ConvertRunPolicy(const kubernetes::v1::RunPolicy& policy, bool queued_by_kueue,
                       ForeignJob* job);
 
-// Adds the group of replica `type` ("Worker" becomes "worker") of the map at `path`, with its
-// restart policy. Returns null if there is no such replica.
-v1::TaskGroup* ConvertReplicas(const std::string& path, const ReplicaSpecs& replicas,
-                               const std::string& type, const PodSurroundings& surroundings,
-                               ForeignJob* job);
+// A job's replicas: a map at `path`.
+struct ReplicaSource {
+  std::string path;
+  const ReplicaSpecs& specs;
+  const kubernetes::v1::RunPolicy& policy;
+};
+// Adds the group of replica `type` ("Worker" becomes "worker"), with its restart policy, or the
+// kind's `usual_restart`. Returns null if there is no such replica.
+v1::TaskGroup* ConvertReplicas(const ReplicaSource& source, const std::string& type,
+                               const std::string& usual_restart,
+                               const PodSurroundings& surroundings, ForeignJob* job);
 
 // Refuses replicas of other types.
 void CheckReplicaTypes(const std::string& path, const ReplicaSpecs& replicas,

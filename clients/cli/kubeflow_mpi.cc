@@ -54,8 +54,13 @@ void ReadMpiJob(const YamlNode& node, ForeignFile* file) {
   }
   const ReplicaSpecs& replicas = in.spec().mpi_replica_specs();
   CheckReplicaTypes(kMpiReplicas, replicas, {"Launcher", "Worker"}, &job);
+  job.WarnOfNoEffect("spec.ssh_auth_mount_path", "there are no keys");
+  job.WarnOfNoEffect("spec.slots_per_worker", "mpirun may start several processes on a host");
+  job.WarnOfNoEffect("spec.launcher_creation_policy", "a gang starts as a whole");
+  job.WarnOfNoEffect("spec.run_launcher_as_worker", "the launcher's host is among the hosts");
+  const ReplicaSource source{kMpiReplicas, replicas, in.spec().run_policy()};
   v1::TaskGroup* launcher =
-      ConvertReplicas(kMpiReplicas, replicas, "Launcher", LauncherSurroundings(), &job);
+      ConvertReplicas(source, "Launcher", "OnFailure", LauncherSurroundings(), &job);
   if (launcher == nullptr) return document.Missing(kMpiReplicas, "Launcher");
   AddCompletion(launcher);
   document.Warn(
@@ -63,8 +68,7 @@ void ReadMpiJob(const YamlNode& node, ForeignFile* file) {
       "mpirun reaches the workers by mpi-launch-agent in place of ssh: the image needs it and "
       "berth; processes also run in the launcher's task; see \"MPI without ssh\" in Berth's "
       "examples");
-  if (v1::TaskGroup* worker =
-          ConvertReplicas(kMpiReplicas, replicas, "Worker", PodSurroundings(), &job)) {
+  if (v1::TaskGroup* worker = ConvertReplicas(source, "Worker", "Never", PodSurroundings(), &job)) {
     MakeWait(worker);
   }
   job.Finish();

@@ -68,13 +68,16 @@ void ReadPyTorchJob(const YamlNode& node, ForeignFile* file) {
   const ReplicaSpecs& replicas = in.spec().pytorch_replica_specs();
   CheckReplicaTypes(kTorchReplicas, replicas, {"Master", "Worker"}, &job);
   const PodSurroundings known = TorchSurroundings();
-  if (v1::TaskGroup* master = ConvertReplicas(kTorchReplicas, replicas, "Master", known, &job)) {
+  const ReplicaSource source{kTorchReplicas, replicas, in.spec().run_policy()};
+  if (v1::TaskGroup* master = ConvertReplicas(source, "Master", "OnFailure", known, &job)) {
     AddCompletion(master);
     SetProcesses("spec.nproc_per_node", in.spec().nproc_per_node(), job, master);
   }
-  if (v1::TaskGroup* worker = ConvertReplicas(kTorchReplicas, replicas, "Worker", known, &job)) {
+  if (v1::TaskGroup* worker = ConvertReplicas(source, "Worker", "OnFailure", known, &job)) {
     SetProcesses("spec.nproc_per_node", in.spec().nproc_per_node(), job, worker);
     if (in.spec().has_elastic_policy()) ConvertElastic(in.spec().elastic_policy(), job, worker);
+  } else if (in.spec().has_elastic_policy()) {
+    document.Error("spec.elastic_policy", "elasticPolicy is of the workers, and there are none");
   }
   if (replicas.empty()) document.Missing("spec", "spec.pytorchReplicaSpecs");
   job.Finish();

@@ -27,6 +27,11 @@ class KubernetesJobConverter {
   void Convert(bool queued_by_kueue) {
     ConvertLimits();
     job_.ConvertSuspend(path_ + ".suspend", in_.suspend(), queued_by_kueue);
+    if (paused()) {
+      spec_.set_suspended(true);
+      document_.Warn(path_ + ".parallelism",
+                     "parallelism 0: the job is suspended; once resumed, it runs all at once");
+    }
     v1::TaskGroup& group = *spec_.add_groups();
     group.set_name("main");
     job_.Place("spec.groups[0]", path_);
@@ -42,7 +47,12 @@ class KubernetesJobConverter {
   }
 
  private:
-  int32_t parallelism() const { return in_.has_parallelism() ? in_.parallelism() : 1; }
+  // Kubernetes' 0 pauses the job.
+  bool paused() const { return in_.has_parallelism() && in_.parallelism() == 0; }
+  int32_t parallelism() const {
+    if (paused() && in_.has_completions()) return in_.completions();
+    return in_.has_parallelism() ? in_.parallelism() : 1;
+  }
   int32_t completions() const { return in_.has_completions() ? in_.completions() : parallelism(); }
 
   void ConvertLimits() {

@@ -52,7 +52,9 @@ class PodConverter {
     }
     if (pod.has_active_deadline_seconds())
       job_.ConvertRunLimit(path + ".active_deadline_seconds", pod.active_deadline_seconds());
-    job_.ConvertPriorityClass(path + ".priority_class_name", pod.priority_class_name());
+    // The job's comes first.
+    if (job_.spec().priority_class().empty() && job_.spec().priority() == 0)
+      job_.ConvertPriorityClass(path + ".priority_class_name", pod.priority_class_name());
     if (pod.preemption_policy() == "Never") job_.spec().set_preemption_policy(v1::NEVER);
     CheckSecurity(path + ".security_context", pod.security_context());
     for (int i = 0; i < pod.topology_spread_constraints_size(); ++i) {
@@ -238,6 +240,7 @@ void ConvertPodTemplate(const std::string& path, const kubernetes::v1::PodTempla
   }
   const std::string annotations = prefix + "metadata.annotations";
   job->WarnAboutAnnotations(annotations, pod.metadata().annotations());
+  job->ConvertVolcanoQueue(annotations, pod.metadata().annotations());
   ConvertPodTopology(annotations, pod.metadata().annotations(), to, *job, group);
   ConvertVolumes(spec, pod.spec(), to, job, group);
   PodConverter(*job, to, *group).Convert(spec, pod.spec());

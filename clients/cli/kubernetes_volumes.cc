@@ -126,7 +126,7 @@ class VolumeConverter {
     }
     out->mutable_scratch();
     auto& resources = *group_.mutable_resources();
-    resources.set_scratch_bytes(std::max(resources.scratch_bytes(), size));
+    resources.set_scratch_bytes(resources.scratch_bytes() + size);
     return true;
   }
 

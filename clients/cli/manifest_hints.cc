@@ -64,7 +64,6 @@ constexpr Habit kJobHabits[] = {
     {"depends", "write dependencies: [{job: NAME, condition: AfterOk}]"},
     {"dependsOn", "for a job, write dependencies: [{job: NAME, condition: AfterOk}]"},
     {"after", "write dependencies: [{job: NAME, condition: AfterOk}]"},
-    {"array", "use berth submit --array 0-9 -- COMMAND"},
     {"hold", "write suspended: true"},
     {"suspend", "write suspended: true"},
     {"minMember", "write minAvailable: $0"},

@@ -35,6 +35,7 @@ using Stream = grpc::ClientReaderWriterInterface<v1::ExecRequest, v1::ExecRespon
 
 constexpr size_t kForwardBytes = size_t{32} << 10;
 constexpr size_t kMaxForwarded = 256;  // connections at a time
+constexpr int kTidyMs = 1000;
 constexpr int kListenBacklog = 64;
 
 struct ForwardArguments {
@@ -219,7 +220,9 @@ class Forwarder {
     for (;;) {
       std::vector<pollfd> fds;
       for (const LocalListener& listener : listeners_) fds.push_back({listener.fd, POLLIN, 0});
-      if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return ExitCode::kRefused;
+      // Connections that have ended are closed soon.
+      const int wait_ms = forwarded_.empty() ? -1 : kTidyMs;
+      if (poll(fds.data(), fds.size(), wait_ms) < 0 && errno != EINTR) return ExitCode::kRefused;
       forwarded_.remove_if([](const auto& one) { return one->done(); });
       for (size_t i = 0; i < fds.size(); ++i) {
         if ((fds[i].revents & POLLIN) != 0) Accept(listeners_[i]);
@@ -230,6 +233,11 @@ class Forwarder {
  private:
   void Accept(const LocalListener& listener) {
     const int fd = accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+      errors_.Print(absl::StrCat("cannot accept connections now: ", std::strerror(errno)));
+      poll(nullptr, 0, kTidyMs);
+      return;
+    }
     if (fd < 0) return;
     if (forwarded_.size() >= kMaxForwarded) {
       errors_.Print(absl::StrCat("more than ", kMaxForwarded, " connections at a time"));

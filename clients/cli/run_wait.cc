@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "clients/cli/attach.h"
 #include "clients/cli/explain_view.h"
 #include "clients/cli/human.h"
@@ -146,10 +147,15 @@ class RunWaiter {
   std::optional<ExitCode> Interrupted() {
     ClearLine();
     if (session_.io().in_is_terminal && session_.io().in != nullptr) {
-      session_.err() << "\nCancel job " << job_ << "? [Y/n] " << std::flush;
-      std::string answer;
-      const bool answered = static_cast<bool>(std::getline(*session_.io().in, answer));
-      const std::string word = absl::AsciiStrToLower(answer);
+      std::string word;
+      bool answered = true;
+      do {
+        session_.err() << "\nCancel job " << job_ << "? [Y/n] " << std::flush;
+        std::string answer;
+        answered = static_cast<bool>(std::getline(*session_.io().in, answer));
+        word = absl::AsciiStrToLower(absl::StripAsciiWhitespace(answer));
+      } while (answered && !word.empty() && word != "y" && word != "yes" && word != "n" &&
+               word != "no");
       if (answered && (word == "n" || word == "no")) {
         session_.err() << "berth: job " << job_ << " goes on; berth attach " << job_
                        << " connects to its terminal, if it has one\n";

@@ -38,6 +38,7 @@ class Template {
   void Fill(YamlNode* node, size_t depth = 0) {
     if (depth > kMaxDepth) return;  // the reader of YAML bounds it, too
     if (node->is_scalar()) node->text = Replaced(*node);
+    for (YamlNode& key : node->keys) Fill(&key, depth + 1);
     for (YamlNode& item : node->items) Fill(&item, depth + 1);
   }
 

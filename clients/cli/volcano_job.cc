@@ -22,8 +22,10 @@ class VolcanoJobConverter {
     ConvertSpec();
     ConvertVolcanoPolicies(path_ + ".policies", in_.policies(), &document_,
                            spec_.mutable_policies());
+    const std::string queue = spec_.queue();
     for (int i = 0; i < in_.tasks_size(); ++i) ConvertTask(i);
-    // The job's class rather than that of a pod.
+    // The job's queue and class rather than those of a pod.
+    spec_.set_queue(queue);
     job_.ConvertPriorityClass(path_ + ".priority_class_name", in_.priority_class_name());
     WarnAboutPlugins(path_, in_, &document_);
     CheckPluginUses(path_, in_, job_.manifest().job.name(), &document_);

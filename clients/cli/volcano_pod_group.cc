@@ -1,5 +1,7 @@
 // Volcano's PodGroup with the Pods of the same file that name it: one job. A Pod that names none is
 // a job of its own.
+#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -86,6 +88,7 @@ void ReadVolcanoPodGroup(const YamlNode& node, ForeignFile* file) {
   ForeignJob job(document);
   job.ConvertMetadata("metadata", in.metadata());
   PodsConverter pods(job);
+  if (in.metadata().name().empty()) return document.Missing("metadata", "metadata.name");
   for (const YamlNode* pod : file->pods) {
     if (PodGroupOf(*pod) != in.metadata().name()) continue;
     ForeignDocument pod_document(*pod, *file);
@@ -105,9 +108,17 @@ void ReadVolcanoPodGroup(const YamlNode& node, ForeignFile* file) {
   if (!in.spec().queue().empty()) job.spec().set_queue(in.spec().queue());
   job.Place("spec.queue", "spec.queue");
   job.ConvertPriorityClass("spec.priority_class_name", in.spec().priority_class_name());
-  for (v1::TaskGroup& group : *job.spec().mutable_groups()) {
-    const auto minimum = in.spec().min_task_member().find(group.name());
-    if (minimum != in.spec().min_task_member().end()) group.set_min_available(minimum->second);
+  for (const auto& [name, minimum] : std::map<std::string, int32_t>(
+           in.spec().min_task_member().begin(), in.spec().min_task_member().end())) {
+    auto& groups = *job.spec().mutable_groups();
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name() == name; });
+    if (group != groups.end()) {
+      group->set_min_available(minimum);
+    } else {
+      document.Error("spec.min_task_member",
+                     absl::StrCat("minTaskMember: there is no group \"", name, "\""));
+    }
   }
   if (in.spec().has_network_topology()) {
     ConvertVolcanoTopology("spec.network_topology", "spec.topology", in.spec().network_topology(),

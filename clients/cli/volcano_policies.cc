@@ -62,6 +62,16 @@ std::vector<std::string> EventsOf(const Policy& policy) {
   return events;
 }
 
+// "PodFailed" for "TaskFailed", which means the same here.
+std::string FirstNameOf(const std::string& event) {
+  const EventName* known = FindName(kEvents, event);
+  if (known == nullptr) return event;
+  for (const EventName& one : kEvents) {
+    if (one.berth == known->berth) return one.volcano;
+  }
+  return event;
+}
+
 class PolicyConverter {
  public:
   PolicyConverter(ForeignDocument& document,
@@ -77,7 +87,7 @@ class PolicyConverter {
       if (in.exit_code() == 0) document_.Error(path, "exitCode 0 is not a failure");
       if (events.empty()) events.emplace_back("PodFailed");
     } else {
-      for (const std::string& event : events) Claim(path, event);
+      for (const std::string& event : events) Claim(path, FirstNameOf(event));
     }
     if (events.empty()) document_.Error(path, "a policy needs an event or an exitCode");
     for (const std::string& event : events) ConvertOne(path, event, in, out_.Add());

@@ -91,7 +91,9 @@ TEST_CASE("archives: paths and links that lead out") {
     CHECK_FALSE(PathBelow(bad, "data").ok());
   CHECK(LinkStaysBelow("a", "b"));
   CHECK(LinkStaysBelow("a/b", "../c"));
-  CHECK(LinkStaysBelow("a/b", ".././c/d/.."));
+  CHECK(LinkStaysBelow("a/b/c", ".././../d"));
+  CHECK_FALSE(LinkStaysBelow("a/b", ".././c/d/.."));  // c/d may be a link to elsewhere
+  CHECK_FALSE(LinkStaysBelow("l", "d/e/s/../../etc"));
   CHECK_FALSE(LinkStaysBelow("a", "../b"));
   CHECK_FALSE(LinkStaysBelow("a/b", "../../c"));
   CHECK_FALSE(LinkStaysBelow("a/b", "x/../../../c"));
