@@ -162,6 +162,7 @@ absl::Status ExecHost::Attach(const v1::OpenExec& request, Session* session) {
       session->out < 0 ? errno : UseSocketIn(at, kTerminalSocket, session->out, false);
   CloseFd(&at);
   if (error == ENOENT) return absl::FailedPreconditionError("the task has no terminal");
+  if (error == ECONNREFUSED) return absl::FailedPreconditionError("the task's command has ended");
   if (error != 0) return ErrnoStatus(error, "the task's terminal");
   const winsize size = ToWinsize(request.terminal());
   session->window = absl::StrCat("w", size.ws_row, " ", size.ws_col);

@@ -46,7 +46,7 @@ class ImageUnpacker {
   // Readable when Poll has something to do.
   int fd() const { return epoll_fd_; }
   std::vector<Result> Poll();
-  // What Poll has read since the last call, the latest of each task that waits.
+  // What Poll has read since the last call, in the order of the lines.
   std::vector<Progress> TakeProgress();
 
  private:

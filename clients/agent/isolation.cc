@@ -352,8 +352,8 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
   FillNamespaces(id, launch, directory, *user, spec);
   FillVolumes(config_, launch, *user, directory, Scratch(id, directory), spec);
   FillNotify(launch, directory, *user, spec);
-  spec->remove = {directory + "/tmp", directory + "/var-tmp", Scratch(id, directory),
-                  directory + kLayer};
+  spec->remove = {directory + "/tmp", directory + "/var-tmp", directory + "/volumes",
+                  Scratch(id, directory), directory + kLayer};
   if (!launch.image().empty()) spec->remove.push_back(ImageCache() + "/used/" + ImageLink(id));
   FillHooks(hook_environment, spec);
   if (!launch.image().empty()) {
@@ -481,6 +481,10 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
     container.binds.push_back({file, file, true});
   for (const std::string& path : config_.images().binds())
     container.binds.push_back({path, path, false});
+  std::vector<std::string> mounted = {"/proc", "/sys", "/dev/shm"};
+  for (const Bind& bind : container.binds) mounted.push_back(bind.destination);
+  absl::Status status = CheckImagePoints(launch, image->rootfs, mounted);
+  if (!status.ok()) return status;
   container.writable = !spec.root.empty();
   if (container.writable) container.rootfs = spec.root;
   for (Bind& bind : VolumeBinds(launch, directory)) container.binds.push_back(std::move(bind));

@@ -29,6 +29,7 @@ absl::StatusOr<std::unique_ptr<Prefetcher>> Prefetcher::Create(
     std::string directory) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
     return ErrnoStatus(errno, absl::StrCat("create ", directory));
+  unlink((directory + kRegistryAuth).c_str());  // of a pull that the last agent did not end
   std::unique_ptr<Prefetcher> prefetcher(
       new Prefetcher(std::move(isolation), std::move(directory)));
   auto pulls = ImageUnpacker::Create(image_program);

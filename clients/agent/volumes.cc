@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +16,7 @@
 #include "clients/agent/disk.h"
 #include "clients/agent/fault.h"
 #include "clients/agent/supervisor/mounts.h"
+#include "clients/agent/supervisor/privileges.h"
 #include "clients/agent/task_files.h"
 
 namespace berth {
@@ -23,8 +26,10 @@ using config::v1::HostPath;
 
 constexpr char kVolumes[] = "/volumes";
 constexpr char kMounts[] = "/mounts";
+constexpr char kTmp[] = "/tmp/";
 constexpr mode_t kDefaultMode = 0644;
 constexpr int kMaxHostPaths = 256;
+constexpr int kMaxLinks = 40;
 
 bool Within(absl::string_view path, absl::string_view directory) {
   return path == directory || directory == "/" ||
@@ -98,6 +103,8 @@ absl::Status CheckMountPoint(const v1::Volume& volume, const std::vector<std::st
 
 // The runtime would create a mount point there, on the node.
 absl::Status CheckImagePoint(const config::v1::Agent& config, const v1::Volume& volume) {
+  if (absl::StartsWith(volume.path(), kTmp))
+    return Refusal(volume, "is inside /tmp, where the task has a directory of its own");
   for (const std::string& bind : config.images().binds()) {
     if (!Within(volume.path(), bind) || volume.path() == bind) continue;
     return Refusal(volume, absl::StrCat("is inside ", bind,
@@ -106,16 +113,58 @@ absl::Status CheckImagePoint(const config::v1::Agent& config, const v1::Volume& 
   return absl::OkStatus();
 }
 
+// The path that `path` means in the image: its links are followed, those as well that lead to
+// nothing yet. A circle ends somewhere in it, where the runtime refuses.
+std::string ResolvedIn(int root, const std::string& path) {
+  std::vector<std::string> left = absl::StrSplit(path, '/', absl::SkipEmpty());
+  std::reverse(left.begin(), left.end());
+  std::string resolved;
+  for (int links = 0; !left.empty();) {
+    const std::string name = std::move(left.back());
+    left.pop_back();
+    if (name == ".") continue;
+    if (name == "..") {
+      resolved.resize(resolved.empty() ? 0 : resolved.rfind('/'));
+      continue;
+    }
+    absl::StrAppend(&resolved, "/", name);
+    char target[PATH_MAX];
+    const ssize_t n = readlinkat(root, resolved.c_str() + 1, target, sizeof target);
+    if (n < 0 || ++links > kMaxLinks) continue;
+    const std::string to(target, static_cast<size_t>(n));
+    resolved.resize(absl::StartsWith(to, "/") ? 0 : resolved.rfind('/'));
+    std::vector<std::string> names = absl::StrSplit(to, '/', absl::SkipEmpty());
+    left.insert(left.end(), names.rbegin(), names.rend());
+  }
+  return resolved;
+}
+
 absl::Status GiveTo(const std::string& path, const TaskUser& user) {
   if (geteuid() != 0 || lchown(path.c_str(), user.uid, user.gid) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("chown ", path));
 }
 
+// Below a directory that only the agent's user can enter.
 absl::Status MakeDirectory(const std::string& path, mode_t mode, const TaskUser& user) {
   if (mkdir(path.c_str(), mode) != 0)
     return errno == EEXIST ? absl::OkStatus() : ErrnoStatus(errno, absl::StrCat("create ", path));
   if (chmod(path.c_str(), mode) != 0) return ErrnoStatus(errno, absl::StrCat("chmod ", path));
   return GiveTo(path, user);
+}
+
+// In a directory of the task's user, whose other processes may exchange what is in it: so with the
+// rights of that user, and nothing is done to what the name means afterwards.
+absl::Status MakeDirectoryOf(const TaskUser& user, const std::string& in, const std::string& name) {
+  const int at = open(in.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (at < 0) return ErrnoStatus(errno, in);
+  int error = 0;
+  {
+    const FileRights rights(user.uid, user.gid);
+    if (mkdirat(at, name.c_str(), 0700) != 0) error = errno;
+  }
+  close(at);
+  if (error == 0 || error == EEXIST) return absl::OkStatus();
+  return ErrnoStatus(error, absl::StrCat("create ", in, "/", name));
 }
 
 mode_t ModeOf(const v1::VolumeFile& file) {
@@ -152,8 +201,16 @@ absl::Status WriteVolumeFiles(const v1::FilesVolume& volume, const std::string& 
 
 std::string ScratchOf(int index) { return absl::StrCat("volume-", index); }
 
-VolumeMount MountOf(const config::v1::Agent& config, const v1::Volume& volume, int index,
+// Never more than the memory that the task has, by its limit or because the node has no more.
+int64_t TmpfsBytes(const config::v1::Agent& config, const v1::TaskLaunch& launch, int64_t wanted) {
+  const int64_t most = launch.memory_bytes() > 0 ? launch.memory_bytes() : config.memory_bytes();
+  const int64_t bytes = wanted > 0 ? wanted : config.memory_bytes() / 2;
+  return most > 0 ? std::min(bytes, most) : bytes;
+}
+
+VolumeMount MountOf(const config::v1::Agent& config, const v1::TaskLaunch& launch, int index,
                     const std::string& directory, const std::string& scratch) {
+  const v1::Volume& volume = launch.volumes(index);
   VolumeMount mount{.name = volume.path(), .at = volume.path(), .root = "", .below = ""};
   mount.read_only = volume.read_only();
   switch (volume.source_case()) {
@@ -166,8 +223,7 @@ VolumeMount MountOf(const config::v1::Agent& config, const v1::Volume& volume, i
       break;
     }
     case v1::Volume::kTmpfs:
-      mount.bytes =
-          volume.tmpfs().size_bytes() > 0 ? volume.tmpfs().size_bytes() : config.memory_bytes() / 2;
+      mount.bytes = TmpfsBytes(config, launch, volume.tmpfs().size_bytes());
       break;
     case v1::Volume::kScratch:
       mount.root = scratch;
@@ -210,7 +266,7 @@ absl::Status MakeVolumes(const v1::TaskLaunch& launch, const TaskUser& user,
     const v1::Volume& volume = launch.volumes(i);
     absl::Status status;
     if (volume.has_scratch()) {
-      status = MakeDirectory(absl::StrCat(scratch, "/", ScratchOf(i)), 0700, user);
+      status = MakeDirectoryOf(user, scratch, ScratchOf(i));
     } else if (volume.has_files()) {
       status = WriteVolumeFiles(volume.files(), absl::StrCat(directory, kVolumes, "/", i), user);
     }
@@ -223,11 +279,29 @@ void FillVolumes(const config::v1::Agent& config, const v1::TaskLaunch& launch,
                  const TaskUser& user, const std::string& directory, const std::string& scratch,
                  SupervisorSpec* spec) {
   for (int i = 0; i < launch.volumes_size(); ++i) {
-    VolumeMount mount = MountOf(config, launch.volumes(i), i, directory, scratch);
+    VolumeMount mount = MountOf(config, launch, i, directory, scratch);
     if (!launch.image().empty()) mount.at = absl::StrCat(directory, kMounts, "/", i);
     spec->volumes.push_back(EncodeVolume(mount));
   }
   if (!spec->volumes.empty()) spec->owner = user.account;
+}
+
+absl::Status CheckImagePoints(const v1::TaskLaunch& launch, const std::string& rootfs,
+                              const std::vector<std::string>& mounted) {
+  if (launch.volumes().empty()) return absl::OkStatus();
+  const int root = open(rootfs.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) return ErrnoStatus(errno, rootfs);
+  absl::Status status;
+  for (const std::string& point : mounted) {
+    const std::string resolved = ResolvedIn(root, point);
+    for (const v1::Volume& volume : launch.volumes()) {
+      if (!status.ok() || volume.path() == resolved || !Within(volume.path(), resolved)) continue;
+      status = Refusal(volume, absl::StrCat("is inside ", resolved, ", where the image has ", point,
+                                            ", which is not the image's own"));
+    }
+  }
+  close(root);
+  return status;
 }
 
 std::vector<Bind> VolumeBinds(const v1::TaskLaunch& launch, const std::string& directory) {

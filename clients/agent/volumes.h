@@ -31,6 +31,11 @@ absl::Status MakeVolumes(const v1::TaskLaunch& launch, const TaskUser& user,
 void FillVolumes(const config::v1::Agent& config, const v1::TaskLaunch& launch,
                  const TaskUser& user, const std::string& directory, const std::string& scratch,
                  SupervisorSpec* spec);
+// Whether no volume is inside of one of `mounted`, absolute paths in the image that the runtime
+// mounts before volumes, as links of the image resolve them: it is root and creates the volume's
+// mount point there. The job is to blame.
+absl::Status CheckImagePoints(const v1::TaskLaunch& launch, const std::string& rootfs,
+                              const std::vector<std::string>& mounted);
 // How the runtime mounts the volumes of a task in an image.
 std::vector<Bind> VolumeBinds(const v1::TaskLaunch& launch, const std::string& directory);
 

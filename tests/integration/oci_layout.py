@@ -37,7 +37,7 @@ class Layout:
         return out.getvalue()
 
     def add(self, tag, config, busybox, more_layers=(), links=None, **files):
-        """`more_layers`: the contents of one file each, in a layer of its own. `links`: below data/."""
+        """`more_layers`: the contents of one file each, in a layer of its own. `links`: by their paths."""
         tar = io.BytesIO()
         with tarfile.open(fileobj=tar, mode="w") as archive:
             archive.add(busybox, "bin/busybox")
@@ -46,7 +46,7 @@ class Layout:
                 link.type, link.linkname = tarfile.SYMTYPE, "busybox"
                 archive.addfile(link)
             for name, target in (links or {}).items():
-                link = tarfile.TarInfo(f"data/{name}")
+                link = tarfile.TarInfo(name)
                 link.type, link.linkname = tarfile.SYMTYPE, target
                 archive.addfile(link)
             for name, text in files.items():

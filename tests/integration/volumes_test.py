@@ -119,12 +119,22 @@ touch /mnt/scratch/x; ls $BERTH_SCRATCH/volume-4
 
     def test_links_of_an_image_lead_into_no_other_volume(self):
         """crun is root and creates mount points: nothing in an image may lead it to the node's files."""
-        self.layout.add("1", {"Env": ["PATH=/bin"]}, self.busybox, links={"trap": "/mnt/host"})
+        self.layout.add("1", {"Env": ["PATH=/bin"]}, self.busybox, links={"data/trap": "/mnt/host"})
         self.agent()
         volumes = ("  image: small:1\n  command: ['true']\n  volumes: [{path: /mnt/host, hostPath: %s/in}, "
                    "{path: /data/trap/made, scratch: {}}]\n" % self.offered)
         self.assertIn("/data/trap/made: the image has a link on the way to this path", self.message("trap", volumes))
         self.assertFalse((self.offered / "in" / "made").exists())
+
+    def test_links_of_an_image_lead_no_volume_into_what_the_node_mounts(self):
+        self.layout.add("1", {"Env": ["PATH=/bin"]}, self.busybox, links={"sys": "/elsewhere", "tmp": "/mine"})
+        self.agent()
+        for path, inside in (("/elsewhere/fs/cgroup/made", "/elsewhere, where the image has /sys,"),
+                             ("/mine/made", "/mine, where the image has /tmp,"),
+                             ("/tmp/made", "/tmp, where the task has a directory of its own")):
+            volumes = f"  image: small:1\n  command: ['true']\n  volumes: [{{path: {path}, scratch: {{}}}}]\n"
+            self.assertIn(f"volume {path}: is inside {inside}", self.message(path.replace("/", "x"), volumes))
+        self.assertFalse(pathlib.Path("/sys/fs/cgroup/made").exists())
 
     def test_each_task_writes_into_its_own_copy_of_the_image(self):
         entry = self.layout.add("1", {"Env": ["PATH=/bin"]}, self.busybox, which="one\n")

@@ -328,10 +328,11 @@ absl::StatusOr<bool> ImageCache::UseRef(const std::string& ref) {
 
 absl::Status ImageCache::WriteRef(const std::string& name, const ImageRef& ref) const {
   const std::string path = Path("refs/" + name);
-  std::ofstream file(path + ".new");
+  const std::string made = absl::StrCat(path, ".new.", getpid());  // also of another key's pull
+  std::ofstream file(made);
   file << ref.entry << '\n' << ref.digest << '\n' << ref.image << '\n';
   file.close();
-  if (!file.good() || rename((path + ".new").c_str(), path.c_str()) != 0) {
+  if (!file.good() || rename(made.c_str(), path.c_str()) != 0) {
     return ErrnoError(absl::StrCat("write ", path));
   }
   return absl::OkStatus();

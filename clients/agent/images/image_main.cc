@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,9 +19,9 @@
 namespace {
 
 constexpr int kNice = 10;  // lower priority than tasks
-constexpr int kBackgroundNice = 19;
-constexpr int kIoProcess = 1;     // IOPRIO_WHO_PROCESS of linux/ioprio.h
-constexpr int kIoIdle = 3 << 13;  // IOPRIO_CLASS_IDLE
+// A task may come to wait for the locks of a pull in advance, so it gets little of busy CPUs, but
+// not nothing.
+constexpr int kBackgroundNice = 15;
 constexpr size_t kMaxMessageBytes = 2000;
 
 // The agent holds the other end of standard output for as long as it waits for this process.
@@ -41,7 +40,6 @@ int main(int argc, char** argv) {
   }
   signal(SIGPIPE, SIG_IGN);
   setpriority(PRIO_PROCESS, 0, request.background() ? kBackgroundNice : kNice);
-  if (request.background()) syscall(SYS_ioprio_set, kIoProcess, 0, kIoIdle);
   berth::ImageCache cache(request, AgentIsAlive, [](int64_t bytes, int64_t of) {
     dprintf(STDOUT_FILENO, "@%lld %lld\n", static_cast<long long>(bytes),
             static_cast<long long>(of));

@@ -5,7 +5,6 @@
 #include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -27,26 +26,10 @@ constexpr char kSeparator = '\n';  // in no path of a volume
 constexpr size_t kVolumeFields = 7;
 constexpr uint64_t kVolumeFlags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
-// While it lives, files are opened with the rights of the user: the kernel takes away the
-// capabilities that override permissions.
-class AsUser {
- public:
-  explicit AsUser(const passwd* user) : on_(user != nullptr && geteuid() == 0) {
-    if (!on_) return;
-    setfsgid(user->pw_gid);
-    setfsuid(user->pw_uid);
-  }
-  ~AsUser() {
-    if (!on_) return;
-    setfsuid(geteuid());
-    setfsgid(getegid());
-  }
-  AsUser(const AsUser&) = delete;
-  AsUser& operator=(const AsUser&) = delete;
-
- private:
-  const bool on_;
-};
+FileRights RightsOf(const passwd* user) {
+  return user == nullptr ? FileRights(geteuid(), getegid())
+                         : FileRights(user->pw_uid, user->pw_gid);
+}
 
 int Error() { return -errno; }
 
@@ -66,20 +49,16 @@ int OpenBelow(const std::string& directory, const std::string& below) {
 
 // A mount of its own of what `fd` names, which is closed.
 int CloneOf(int fd, bool read_only) {
-  struct stat info;
-  if (fstat(fd, &info) != 0 || (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))) {
-    close(fd);
-    return -EINVAL;
-  }
   const int tree =
       open_tree(fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   const int error = errno;
   close(fd);
   if (tree < 0) return -error;
-  // Mounts that the machine makes below it later are seen inside, but not the other way round.
+  // Mounts that the machine makes below it later are seen inside, but not the other way round. They
+  // would come with their own flags, so not in what is read-only.
   struct mount_attr flags {};
   flags.attr_set = kVolumeFlags | (read_only ? uint64_t{MOUNT_ATTR_RDONLY} : 0);
-  flags.propagation = MS_SLAVE;
+  flags.propagation = read_only ? MS_PRIVATE : MS_SLAVE;
   if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &flags, sizeof flags) == 0) return tree;
   const int failed = Error();
   close(tree);
@@ -103,10 +82,12 @@ int NewTmpfs(int64_t bytes, const passwd* user) {
   return mounted < 0 ? -error : mounted;
 }
 
-bool IsDirectory(int fd) {
+mode_t TypeOf(int fd) {
   struct stat info;
-  return fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+  return fstat(fd, &info) == 0 ? info.st_mode & S_IFMT : 0;
 }
+
+bool IsDirectory(int fd) { return TypeOf(fd) == S_IFDIR; }
 
 std::string Escaped(const std::string& path) {
   std::string text;
@@ -280,16 +261,20 @@ MountError VolumeMounts::Open() {
   for (size_t i = 0; i < spec_.volumes.size(); ++i) {
     const int index = static_cast<int>(i);
     VolumeMount volume;
-    if (!DecodeVolume(spec_.volumes[i], &volume)) return {index, MountError::kOpen, EINVAL};
+    if (!DecodeVolume(spec_.volumes[i], &volume)) return {index, MountError::kMount, EINVAL};
     int source = -1;
     if (volume.root.empty()) {
       source = NewTmpfs(volume.bytes, user_);
     } else {
       {
-        const AsUser rights(volume.own ? nullptr : user_);
+        const FileRights rights = RightsOf(volume.own ? nullptr : user_);
         source = OpenBelow(volume.root, volume.below);
       }
       if (source < 0) return {index, MountError::kOpen, -source};
+      if (!IsDirectory(source) && TypeOf(source) != S_IFREG) {
+        close(source);
+        return {index, MountError::kOpen, ENOTSUP};
+      }
       source = CloneOf(source, volume.read_only);
     }
     if (source < 0) return {index, MountError::kMount, -source};
@@ -321,7 +306,7 @@ int VolumeMounts::OpenPoint(const std::string& path, int source) const {
       close(file);
     }
   }
-  const AsUser rights(spec_.container ? nullptr : user_);
+  const FileRights rights = RightsOf(spec_.container ? nullptr : user_);
   const int point = open(path.c_str(), O_PATH | O_CLOEXEC);
   return point < 0 ? Error() : point;
 }
@@ -366,16 +351,17 @@ MountError EnterContainerMounts(const SupervisorSpec& spec) {
 bool IsJobsMountError(const MountError& error) {
   if (error.volume < 0) return false;
   switch (error.error) {
+    case EPERM:
+      return error.step == MountError::kOpen || error.step == MountError::kPoint;
     case ENOENT:
     case EACCES:
-    case EPERM:
     case ENOTDIR:
     case ELOOP:
     case EXDEV:
     case ENAMETOOLONG:
       return error.step != MountError::kMount;
-    case EINVAL:
-      return error.step == MountError::kMount;  // neither a directory nor a file
+    case ENOTSUP:
+      return error.step == MountError::kOpen;  // neither a directory nor a file
     default:
       return false;
   }
@@ -392,6 +378,7 @@ std::string MountErrorText(const SupervisorSpec& spec, const MountError& error) 
   if (error.error == ENOSYS) return start + "volumes need Linux 5.12";
   switch (error.step) {
     case MountError::kOpen:
+      if (error.error == ENOTSUP) return start + source + " is neither a directory nor a file";
       if (error.error != EXDEV) return start + "cannot open " + source + ": " + why;
       return start + source + " is a link that leads out of " + volume.root +
              " (volumes.hostPaths of the node's agent)";
@@ -409,8 +396,7 @@ std::string MountErrorText(const SupervisorSpec& spec, const MountError& error) 
       if (error.error != ENOTDIR) break;
       return start + "a directory cannot be mounted over a file, nor a file over a directory";
     default:
-      if (error.error != EINVAL) break;
-      return start + source + " is neither a directory nor a file";
+      break;
   }
   return start + "cannot mount it: " + why;
 }

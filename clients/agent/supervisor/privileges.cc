@@ -4,6 +4,7 @@
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -55,6 +56,18 @@ void PreferMemory(const std::string& nodes) {
 }
 
 }  // namespace
+
+FileRights::FileRights(uid_t uid, gid_t gid) : on_(geteuid() == 0) {
+  if (!on_) return;
+  setfsgid(gid);
+  setfsuid(uid);
+}
+
+FileRights::~FileRights() {
+  if (!on_) return;
+  setfsuid(geteuid());
+  setfsgid(getegid());
+}
 
 void ResetSignals() {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);

@@ -11,6 +11,19 @@
 
 namespace berth {
 
+// While it lives, this thread opens and makes files with the rights of the user, if it is root: the
+// kernel takes away the capabilities that override permissions.
+class FileRights {
+ public:
+  FileRights(uid_t uid, gid_t gid);
+  ~FileRights();
+  FileRights(const FileRights&) = delete;
+  FileRights& operator=(const FileRights&) = delete;
+
+ private:
+  const bool on_;
+};
+
 // Sets default actions for all signals and unblocks them.
 void ResetSignals();
 

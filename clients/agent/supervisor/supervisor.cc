@@ -482,12 +482,12 @@ void Supervisor::OnTaskExit(int wait_status) {
   } else {
     status_.exit_code = WEXITSTATUS(wait_status);
   }
+  if (!failure_.empty()) Note(failure_);
+  if (!failure_.empty() && status_.exit_code == 0) {
+    status_.exit_signal = SIGKILL;  // a clean exit after a stop for failure is still a failure
+    status_.exit_code = 128 + SIGKILL;
+  }
   EndTerminal();
-  if (failure_.empty()) return;
-  Note(failure_);
-  if (status_.exit_code != 0) return;
-  status_.exit_signal = SIGKILL;  // a clean exit after a stop for failure is still a failure
-  status_.exit_code = 128 + SIGKILL;
 }
 
 // Clients get the output that the command left, and how it ended.

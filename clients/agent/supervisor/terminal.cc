@@ -26,6 +26,7 @@ namespace {
 
 constexpr size_t kMaxQueuedBytes = size_t{64} << 10;  // for one client
 constexpr int kTerminalReads = 16;
+constexpr int kDrainReads = 16;  // more is there only if processes still write
 constexpr int kPacketsPerTurn = 16;
 constexpr unsigned kMaxSide = 10'000;
 constexpr winsize kFirstSize{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
@@ -266,7 +267,7 @@ void Terminal::DropClosed() {
 }
 
 void Terminal::Drain(const Print& print) {
-  while (is_open() && !ended_ && ReadOutput(print)) {
+  for (int i = 0; i < kDrainReads && is_open() && !ended_ && ReadOutput(print); ++i) {
   }
 }
 
@@ -274,6 +275,7 @@ void Terminal::End(int exit_code) {
   if (!is_open() || ended_) return;
   Accept();
   ended_ = true;
+  runtime_ = 0;  // its number may become that of another process
   CloseFd(&listener_);
   for (Client& client : clients_) {
     Queue(&client, "x" + std::to_string(exit_code));

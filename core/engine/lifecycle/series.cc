@@ -168,7 +168,7 @@ class Calendar {
     std::optional<Cron> cron = Cron::Parse(spec.cron, &error);
     const std::optional<absl::TimeZone> zone = FindTimeZone(spec.time_zone);
     if (!cron.has_value() || !zone.has_value()) return std::nullopt;
-    return Calendar(*std::move(cron), *zone);
+    return Calendar(*cron, *zone);
   }
 
   Time After(Time time) const { return cron_.Next(time, zone_); }
@@ -183,7 +183,7 @@ class Calendar {
   }
 
  private:
-  Calendar(Cron cron, absl::TimeZone zone) : cron_(std::move(cron)), zone_(zone) {}
+  Calendar(Cron cron, absl::TimeZone zone) : cron_(cron), zone_(zone) {}
 
   // The latest time until `now`: looked for in the last day, then in the last year, then in all.
   Time Latest(Time due, Time now) const {

@@ -188,6 +188,52 @@ TEST_CASE("a hostPath may be for some queues and users, or read-only") {
         "of its agent)");
 }
 
+TEST_CASE("no volume is inside of what links of an image make of the node's mounts") {
+  const TemporaryDirectory image;
+  mkdir((image.path() + "/usr").c_str(), 0755);
+  mkdir((image.path() + "/usr/lib64").c_str(), 0755);
+  symlink("usr/lib64", (image.path() + "/lib64").c_str());
+  symlink("/../../usr/lib64", (image.path() + "/far").c_str());  // stays in the image
+  v1::TaskLaunch launch;
+  launch.add_volumes()->mutable_scratch();
+  const auto check = [&](const std::string& volume, const std::string& mounted) {
+    launch.mutable_volumes(0)->set_path(volume);
+    return CheckImagePoints(launch, image.path(), {mounted});
+  };
+  CHECK(check("/usr/lib64/x", "/lib64").message() ==
+        "volume /usr/lib64/x: is inside /usr/lib64, where the image has /lib64, which is not the "
+        "image's own");
+  CHECK(!check("/usr/lib64/new/x/y", "/lib64/new/x").ok());  // new/x: does not exist there
+  CHECK(!check("/usr/lib64/x", "/far").ok());
+  CHECK(!check("/usr/lib64/x", "/usr/lib64").ok());
+  CHECK(check("/usr/lib64", "/lib64").ok());  // over it
+  CHECK(check("/usr/lib64/x", "/lib64/y").ok());
+  CHECK(check("/usr/lib6", "/lib64").ok());
+}
+
+TEST_CASE("a tmpfs is never larger than the task's memory, or than the node's") {
+  config::v1::Agent config;
+  config.set_memory_bytes(1000);
+  v1::TaskLaunch launch;
+  launch.set_image("x");
+  const auto bytes = [&](int64_t wanted, int64_t memory) {
+    launch.clear_volumes();
+    launch.add_volumes()->set_path("/m");
+    launch.mutable_volumes(0)->mutable_tmpfs()->set_size_bytes(wanted);
+    launch.set_memory_bytes(memory);
+    SupervisorSpec spec;
+    FillVolumes(config, launch, {}, "/d", "/s", &spec);
+    VolumeMount mount;
+    REQUIRE(DecodeVolume(spec.volumes.at(0), &mount));
+    return mount.bytes;
+  };
+  CHECK(bytes(0, 0) == 500);
+  CHECK(bytes(5000, 0) == 1000);
+  CHECK(bytes(5000, 300) == 300);
+  CHECK(bytes(0, 300) == 300);
+  CHECK(bytes(200, 300) == 200);
+}
+
 TEST_CASE("no volume is inside of what the operator mounts into images") {
   config::v1::Agent config;
   config.mutable_images()->add_binds("/opt/driver");
