@@ -2,6 +2,7 @@
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import threading
 
@@ -45,6 +46,7 @@ def template(cluster):
         import cloudpickle
         shutil.copytree(pathlib.Path(cloudpickle.__file__).parent, place / "cloudpickle",
                         ignore=shutil.ignore_patterns("__pycache__"))
+        subprocess.run(["/usr/bin/python3", "-m", "compileall", "-q", str(place)], check=True)
     group = berth.Group("call", resources=berth.R(cpu="500m", memory="64Mi"), env={"PYTHONPATH": str(place)})
     return berth.Job(groups=[group])
 

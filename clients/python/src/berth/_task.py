@@ -8,25 +8,30 @@ VERSION is that of the Python that pickled the function, "3.11": code of another
 The index of the call is BERTH_ARRAY_INDEX. A result is a pickle of (True, value) or (False, exception, traceback)
 for each element of the chunk. A function that raises ends the task with exit code 70.
 """
-import base64
 import os
 import pickle
-import signal
-import struct
 import sys
-import traceback
-import zlib
 
+# The start of the process is most of the time of a short call, so what only some calls need is imported there.
 RAISED, SAVED = 70, 75
+
+
+def dumps(value):
+    """By reference where that is possible: cloudpickle takes longer to import than Python to start."""
+    try:
+        return pickle.dumps(value)
+    except Exception:
+        import cloudpickle
+        return cloudpickle.dumps(value)
 
 
 def shown(error):
     """The exception as it can be pickled, with its traceback."""
-    import cloudpickle
+    import traceback
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     error.__traceback__ = None
     try:
-        pickle.loads(cloudpickle.dumps(error))
+        pickle.loads(dumps(error))
     except Exception:
         error = RuntimeError(f"{type(error).__qualname__}: {error}")
     return False, error, text
@@ -34,15 +39,14 @@ def shown(error):
 
 def call(function, arguments):
     """The results of a chunk, each (True, value) or (False, exception, traceback), pickled."""
-    import cloudpickle
     results = []
     for args, kwargs in arguments:
         try:
-            results.append(cloudpickle.dumps((True, function(*args, **kwargs), "")))
+            results.append(dumps((True, function(*args, **kwargs), "")))
         except BaseException as error:
             if isinstance(error, SystemExit) and error.code == SAVED:
                 raise
-            results.append(cloudpickle.dumps(shown(error)))
+            results.append(dumps(shown(error)))
     return results
 
 
@@ -74,7 +78,7 @@ class Directory:
             function = pickle.load(source)
         with open(self.at("calls"), "rb") as source:
             source.seek(8 * self.index)
-            begin, end = struct.unpack("<QQ", source.read(16))
+            begin, end = (int.from_bytes(source.read(8), "little") for _ in range(2))
             source.seek(begin)
             return function, pickle.loads(source.read(end - begin))
 
@@ -94,10 +98,14 @@ class Arguments:
         self.nonce, self.payload, self.index = nonce, payload, index
 
     def read(self):
+        import base64
+        import zlib
         function, calls = pickle.loads(zlib.decompress(base64.b64decode(self.payload)))
         return pickle.loads(function), pickle.loads(calls[self.index])
 
     def result(self, results):
+        import base64
+        import zlib
         sys.stdout.flush()
         line = base64.b64encode(zlib.compress(pickle.dumps(results), 1))
         os.write(1, b"\n")
@@ -108,6 +116,8 @@ class Arguments:
 
 def handle_checkpoint(place, function, arguments):
     """On SIGUSR1: function.checkpoint tells what the next attempt calls."""
+    import signal
+
     def save(number, frame):
         args, kwargs = arguments[0]
         again = function.checkpoint(*args, **kwargs)
@@ -137,6 +147,7 @@ def main(arguments):
         place.result([pickle.dumps((False, problem, f"RuntimeError: {problem}\n"))])
         sys.exit(RAISED)
     if os.environ.get("BERTH_CHECKPOINTS"):
+        import signal
         signal.signal(signal.SIGUSR1, lambda number, frame: os._exit(SAVED))  # nothing has been done yet
     try:
         function, calls = place.read()
