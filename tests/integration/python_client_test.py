@@ -17,7 +17,7 @@ SOURCE = pathlib.Path(os.environ.get("BERTH_SOURCE", pathlib.Path(__file__).reso
 PACKAGE = SOURCE / "clients" / "python"
 PLACE = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release")).parent / "python-client"
 # What each end runs. The others do not depend on the versions.
-TESTS = {"high": ["check", "client", "doc", "executor", "frames", "manifest"], "low": ["client", "doc", "executor"]}
+TESTS = {"high": ["check", "client", "doc", "executor", "frames", "ha", "manifest", "tls"], "low": ["client", "doc", "executor"]}
 LONGEST_S = 240
 
 

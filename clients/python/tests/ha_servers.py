@@ -9,8 +9,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(os.environ["BERTH_SOURCE"]) / "tests" / "integration"))
 
-from berth_harness import BIN, wait_until  # noqa: E402
-from ha_world import HaWorld  # noqa: E402
+from berth_harness import BIN, wait_until
+from ha_world import HaWorld
 
 
 def hand_over(addresses):

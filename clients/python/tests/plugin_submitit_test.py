@@ -1,7 +1,6 @@
 """submitit's own tests of a cluster, with Berth as the cluster; and preemption."""
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import time

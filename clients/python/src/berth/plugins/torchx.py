@@ -164,7 +164,7 @@ class BerthScheduler(api.Scheduler[Any]):  # type: ignore[misc]
                  until: Optional[datetime] = None, should_tail: bool = False,
                  streams: Optional[api.Stream] = None) -> Iterable[str]:
         """Lines of a replica. `since` and `until` are the time of writing on the node, within 0.1 s."""
-        stream = "" if streams in (None, api.Stream.COMBINED) else str(streams.value)  # type: ignore[union-attr]
+        stream = "" if streams in (None, api.Stream.COMBINED) else str(streams.value)
         lines = self._lines(app_id, f"{dns_label(role_name)}-{k}", should_tail, stream, since, until)
         return api.filter_regex(regex, lines) if regex else lines
 

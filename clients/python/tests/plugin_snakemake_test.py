@@ -1,0 +1,91 @@
+"""The test suite that Snakemake publishes for executors, a workflow with a failure, and a DAG of many rules."""
+import os
+import subprocess
+import sys
+import unittest
+
+import world
+
+SUITE = '''
+from typing import Optional
+
+import snakemake.common.tests
+from snakemake_executor_plugin_berth import ExecutorSettings
+
+
+class TestWorkflows(snakemake.common.tests.TestWorkflowsLocalStorageBase):
+    __test__ = True
+
+    def get_executor(self) -> str:
+        return "berth"
+
+    def get_executor_settings(self) -> Optional[ExecutorSettings]:
+        return ExecutorSettings(queue="research")
+
+    def get_envvars(self):
+        return ["HOME", "XDG_CACHE_HOME"]  # the user of the tasks has no home
+'''
+BAD = '''
+envvars: "HOME", "XDG_CACHE_HOME"
+rule bad:
+    output: "x"
+    shell: "echo the reason >&2; exit 3"
+'''
+MANY = '''
+envvars: "HOME", "XDG_CACHE_HOME"
+N = 30
+rule all:
+    input: expand("done/{n}", n=range(N)), "sum"
+rule one:
+    output: "done/{n}"
+    resources: mem_mb=64
+    shell: "echo {wildcards.n} > {output}"
+rule total:
+    input: expand("done/{n}", n=range(N))
+    output: "sum"
+    resources: mem_mb=64
+    shell: "cat {input} | awk '{{s+=$1}} END {{print s}}' > {output}"
+'''
+
+
+class Snakemake(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = world.start(agents=4, cpu="16")
+        cls.addClassCleanup(cls.cluster.stop)
+
+    def run_in(self, folder, *command):
+        environment = {**os.environ, "BERTH_SERVER": self.cluster.server.address, "HOME": str(folder),
+                       "XDG_CACHE_HOME": str(folder)}
+        # As the user of the tasks: Snakemake's files are for their owner alone.
+        who = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+        return subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, timeout=500,
+                              env=environment, **who)
+
+    def test_the_suite_of_the_interface(self):
+        folder = world.shared_folder(self.cluster, "suite")
+        (folder / "test_suite.py").write_text(SUITE)
+        result = self.run_in(folder, "pytest", "-q", "test_suite.py", f"--basetemp={folder}/t", "-p", "no:cacheprovider")
+        self.assertEqual(result.returncode, 0, result.stdout[-6000:] + result.stderr[-2000:])
+        self.assertRegex(result.stdout, r"\b2 passed")
+
+    def test_a_failure_shows_the_output(self):
+        folder = world.shared_folder(self.cluster, "failing")
+        (folder / "Snakefile").write_text(BAD)
+        result = self.run_in(folder, "snakemake", "--executor", "berth", "--berth-queue", "research", "--jobs", "2")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("exited with", result.stderr)
+        logs = list((folder / ".snakemake" / "berth_logs").iterdir())
+        self.assertIn("the reason", logs[0].read_text())
+
+    def test_a_dag_of_many_rules(self):
+        folder = world.shared_folder(self.cluster, "many")
+        (folder / "Snakefile").write_text(MANY)
+        result = self.run_in(folder, "snakemake", "--executor", "berth", "--berth-queue", "research", "--jobs", "100",
+                             "--latency-wait", "10")
+        self.assertEqual(result.returncode, 0, result.stderr[-4000:])
+        self.assertEqual((folder / "sum").read_text().strip(), str(sum(range(30))))
+
+
+if __name__ == "__main__":
+    unittest.main()
