@@ -13,9 +13,8 @@ sys.path.insert(0, str(HERE))
 PACKAGE = HERE.parent / "src" / "berth"
 TREE = HERE.parents[2]
 PROTO = TREE / "proto"
-# The public API. Agents, stores and configuration files are no part of it.
-FILES = ["access", "array", "audit", "cluster", "explain", "hypernode", "job", "job_status", "lifecycle", "node",
-         "priority_class", "queue", "types", "volume", "watch"]
+# The services of the public API; the files that they import follow. Agents have another one.
+FILES = ["access", "audit", "cluster", "explain", "hypernode", "job", "node", "priority_class", "queue", "watch"]
 
 
 def has_protos():
@@ -46,7 +45,7 @@ def run():
     files = protos.compile_files(PROTO, FILES)
     for path, text in messages.modules(files).items():
         write(PACKAGE / path, text)
-    protos.write_types(PROTO, FILES, PACKAGE.parent)
+    protos.write_types(PROTO, files, PACKAGE.parent)
     write(PACKAGE / "model.py", model.module(files))
     sources = ((PACKAGE / name).read_text(encoding="utf-8") for name in ("aio.py", "_cluster_calls.py"))
     write(PACKAGE / "client.py", facade.module(*sources))

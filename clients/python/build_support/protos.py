@@ -33,5 +33,6 @@ def compile_files(root, files):
 
 
 def write_types(root, files, out):
-    """The .pyi of the messages, in `out`/berth/v1."""
-    subprocess.run([*protoc(), f"-I{root}", f"--pyi_out={out}", *names(files)], check=True)
+    """The .pyi of the messages of compile_files, in `out`/berth/v1."""
+    of_berth = [file.name for file in files if file.name.startswith("berth/v1/")]
+    subprocess.run([*protoc(), f"-I{root}", f"--pyi_out={out}", *of_berth], check=True)

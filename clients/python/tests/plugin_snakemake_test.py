@@ -33,17 +33,17 @@ rule bad:
 '''
 MANY = '''
 envvars: "HOME", "XDG_CACHE_HOME"
-N = 30
+N = 12
 rule all:
     input: expand("done/{n}", n=range(N)), "sum"
 rule one:
     output: "done/{n}"
-    resources: mem_mb=64
+    resources: mem_mb=100
     shell: "echo {wildcards.n} > {output}"
 rule total:
     input: expand("done/{n}", n=range(N))
     output: "sum"
-    resources: mem_mb=64
+    resources: mem_mb=100
     shell: "cat {input} | awk '{{s+=$1}} END {{print s}}' > {output}"
 '''
 
@@ -84,7 +84,7 @@ class Snakemake(unittest.TestCase):
         result = self.run_in(folder, "snakemake", "--executor", "berth", "--berth-queue", "research", "--jobs", "100",
                              "--latency-wait", "10")
         self.assertEqual(result.returncode, 0, result.stderr[-4000:])
-        self.assertEqual((folder / "sum").read_text().strip(), str(sum(range(30))))
+        self.assertEqual((folder / "sum").read_text().strip(), str(sum(range(12))))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ class ExecutorSettings(ExecutorSettingsBase):
     run_as: Optional[str] = field(default=None, metadata={"help": "User of the tasks on the nodes"})
     retries: Optional[int] = field(default=None, metadata={"help": "Starts after lost results of a node, by Berth itself",
                                                            "type": int})
+    snakemake_mem_mb: Optional[int] = field(default=300, metadata={
+        "help": "Memory of the Snakemake process in each job, which is added to mem_mb of the rule", "type": int})
 
 
 common_settings = CommonSettings(non_local_exec=True, implies_no_shared_fs=False, job_deploy_sources=False,
@@ -62,7 +64,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         rule = re.sub(r"[^a-z0-9]+", "-", str(job.name).lower()).strip("-")[:30] or "job"
         amounts = berth.R(cpu=max(int(job.threads), 1))
         if resources.get("mem_mb"):
-            amounts.memory = int(resources.get("mem_mb")) * 2**20
+            amounts.memory = (int(resources.get("mem_mb")) + int(self.options.snakemake_mem_mb or 0)) * 2**20
         if resources.get("disk_mb") and self.asks_for_scratch(job):
             amounts.scratch = int(resources.get("disk_mb")) * 2**20
         gpus = resources.get("gpu") or resources.get("gpus") or resources.get("nvidia_gpu")
