@@ -63,6 +63,8 @@ class Docs(unittest.TestCase):
         # The oldest versions are tested without the extras.
         cls.left_out = [f"berth.{name}." for name, needed in (("frames", "pandas"), ("progress", "tqdm"))
                         if importlib.util.find_spec(needed) is None]
+        if not world.same_python():
+            cls.left_out.append("Executor")
 
     def prepare(self):
         """The jobs that the examples name."""

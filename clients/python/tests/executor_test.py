@@ -14,7 +14,6 @@ import zlib
 import world
 
 import berth
-from berth.executor import VERSION
 
 
 def fail(text):
@@ -44,12 +43,6 @@ class Counter(berth.Checkpointable):
         return self.done, self.attempts
 
 
-def python_of_the_machine():
-    """Its version. The interpreter of a virtual environment may be out of reach for tasks, whose user is another."""
-    return subprocess.run(["/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True,
-                          text=True, check=True).stdout.strip()
-
-
 class OtherVersion(unittest.TestCase):
     def test_another_python_is_refused_before_the_code_runs(self):
         code = "import sys; sys.path.insert(0, sys.argv[1]); import _task; _task.main(['2.7', 'nonce', ''])"
@@ -62,7 +55,7 @@ class OtherVersion(unittest.TestCase):
         self.assertRegex(str(error), r"pickled by Python 2.7, and the task runs Python 3\.")
 
 
-@unittest.skipUnless(python_of_the_machine() == VERSION, "tasks need the Python of the machine")
+@unittest.skipUnless(world.same_python(), "tasks need the Python of the machine")
 class Functions(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

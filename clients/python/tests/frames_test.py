@@ -1,5 +1,6 @@
 """Frames and progress bars of what a real server tells."""
 import concurrent.futures
+import importlib.util
 import io
 import unittest
 
@@ -9,6 +10,7 @@ import berth
 from berth import frames, progress
 
 
+@unittest.skipUnless(importlib.util.find_spec("pandas"), "no pandas")
 class Frames(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

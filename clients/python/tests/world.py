@@ -14,7 +14,12 @@ import berth_harness  # noqa: E402
 
 import berth  # noqa: E402
 
-PYTHON = sys.executable
+
+def same_python():
+    """Whether tasks have this version of Python. The interpreter of a virtual environment may be out of their user's reach."""
+    theirs = subprocess.run(["/usr/bin/python3", "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True,
+                            check=True).stdout.strip()
+    return theirs == str(sys.version_info[:2])
 
 
 def start(agents=2, config=None, **agent_config):
