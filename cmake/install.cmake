@@ -17,7 +17,7 @@ install(EXPORT berth NAMESPACE berth:: DESTINATION ${package})
 install(DIRECTORY core pricing storage support server DESTINATION include/berth FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/ DESTINATION include/berth FILES_MATCHING PATTERN "*.h")
 
-foreach(program berthd berth berth-agent berth-authd berth-supervisor berth-probe berth-image berth-sim)
+foreach(program berthd berth berth-agent berth-authd berth-web berth-supervisor berth-probe berth-image berth-sim)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()

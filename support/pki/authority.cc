@@ -23,6 +23,7 @@ using pki::OwnedRequest;
 using pki::OwnedX509;
 
 constexpr int kMinRsaBits = 2048;
+constexpr size_t kMostSerialBytes = 20;
 constexpr size_t kSerialBytes = 16;
 constexpr size_t kMaxCommonName = 64;  // RFC 5280, ub-common-name
 
@@ -168,6 +169,20 @@ absl::Status AddAll(Extensions extensions, X509* certificate, X509* issuer) {
   return absl::OkStatus();
 }
 
+// RFC 5280 has serial numbers of 20 octets at most.
+absl::Status SetGivenSerial(X509* certificate, const std::string& serial) {
+  BIGNUM* parsed = nullptr;
+  const int digits = serial.size() > 2 * kMostSerialBytes ? 0 : BN_hex2bn(&parsed, serial.c_str());
+  const pki::OwnedNumber number(parsed);
+  if (digits != static_cast<int>(serial.size()) || BN_is_zero(number.get())) {
+    return absl::InvalidArgumentError("not a serial number in hexadecimal digits");
+  }
+  if (BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr) {
+    return OpenSslError("serial number");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OwnedX509> NewCertificate(EVP_PKEY* key) {
   OwnedX509 certificate(X509_new());
   if (certificate == nullptr || X509_set_version(certificate.get(), 2) != 1 ||
@@ -307,7 +322,8 @@ absl::StatusOr<Authority> Authority::Open(absl::string_view certificate, absl::s
 
 absl::StatusOr<std::string> Authority::Issue(absl::string_view request, const SpiffeId& id,
                                              const std::vector<std::string>& groups,
-                                             absl::Duration lifetime, absl::Time now) const {
+                                             absl::Duration lifetime, absl::Time now,
+                                             const std::string& serial) const {
   if (absl::Status status = CheckNames(id, groups); !status.ok()) return status;
   const absl::StatusOr<OwnedKey> key = KeyOf(request);
   if (!key.ok()) return key.status();
@@ -320,7 +336,8 @@ absl::StatusOr<std::string> Authority::Issue(absl::string_view request, const Sp
   const absl::StatusOr<OwnedX509> made = NewCertificate(key->get());
   if (!made.ok()) return made.status();
   X509* const certificate = made->get();
-  absl::Status status = SetNames(certificate, issuer, id.name);
+  absl::Status status = serial.empty() ? absl::OkStatus() : SetGivenSerial(certificate, serial);
+  if (status.ok()) status = SetNames(certificate, issuer, id.name);
   if (status.ok()) {
     status = SetTimes(certificate, now - kClockSkew, std::min(now + lifetime, *last));
   }

@@ -45,12 +45,13 @@ class Authority {
 
   // A certificate for the key of the request, and for these names; nothing else of the request
   // counts. It identifies clients only, ends after `lifetime` and not after the authority itself.
-  // INVALID_ARGUMENT: the request does not parse, was not signed with its own key, or has a weak
+  // `serial`: lower-case hexadecimal digits; "" = random. INVALID_ARGUMENT: the request does not
+  // parse, was not signed with its own key, or has a weak
   // key (RSA below 2048 bits, curves other than P-256 and P-384) or one that spells its curve out;
   // names that no certificate can carry; FAILED_PRECONDITION: the authority has expired.
   absl::StatusOr<std::string> Issue(absl::string_view request, const SpiffeId& id,
                                     const std::vector<std::string>& groups, absl::Duration lifetime,
-                                    absl::Time now) const;
+                                    absl::Time now, const std::string& serial = "") const;
 
  private:
   struct Parts;

@@ -1,7 +1,6 @@
 #include "clients/authd/oidc/https_server.h"
 
 #include <arpa/inet.h>
-#include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -11,9 +10,9 @@
 #include <optional>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "clients/authd/oidc/tls_certificates.h"
 #include "support/clock.h"
 #include "support/listen.h"
 
@@ -23,8 +22,6 @@ namespace {
 // More than the connections kept open, as shut connections take a moment to close.
 constexpr unsigned kMostSockets = 2 * static_cast<unsigned>(kTokenHttp.connections);
 constexpr size_t kHeaderBytes = size_t{16} << 10;  // with libmicrohttpd's own data
-constexpr unsigned kMaxChain = 16;                 // certificates of the server
-constexpr char kTlsVersions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 int FdOf(MHD_Connection* connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
@@ -68,58 +65,6 @@ std::optional<uint64_t> LengthOf(MHD_Connection* connection) {
   if (text == nullptr) return std::nullopt;
   uint64_t length = 0;
   return absl::SimpleAtoi(text, &length) ? length : UINT64_MAX;
-}
-
-gnutls_datum_t DatumOf(std::string& text) {
-  return {reinterpret_cast<unsigned char*>(text.data()), static_cast<unsigned>(text.size())};
-}
-
-// For GnuTLS, which frees both after the handshake.
-int ImportPair(CertificatePem pem, gnutls_pcert_st** chain, unsigned* length,
-               gnutls_privkey_t* key) {
-  const gnutls_datum_t chain_datum = DatumOf(pem.chain), key_datum = DatumOf(pem.key);
-  auto* list = static_cast<gnutls_pcert_st*>(gnutls_calloc(kMaxChain, sizeof(gnutls_pcert_st)));
-  if (list == nullptr) return -1;
-  absl::Cleanup free_list = [list] { gnutls_free(list); };
-  unsigned count = kMaxChain;
-  if (gnutls_pcert_list_import_x509_raw(list, &count, &chain_datum, GNUTLS_X509_FMT_PEM, 0) < 0) {
-    return -1;
-  }
-  absl::Cleanup free_chain = [&] {
-    for (unsigned i = 0; i < count; ++i) gnutls_pcert_deinit(&list[i]);
-  };
-  gnutls_privkey_t imported = nullptr;
-  if (gnutls_privkey_init(&imported) < 0) return -1;
-  if (gnutls_privkey_import_x509_raw(imported, &key_datum, GNUTLS_X509_FMT_PEM, nullptr, 0) < 0) {
-    gnutls_privkey_deinit(imported);
-    return -1;
-  }
-  std::move(free_chain).Cancel();
-  std::move(free_list).Cancel();
-  *chain = list;
-  *length = count;
-  *key = imported;
-  return 0;
-}
-
-gnutls_session_t SessionOf(MHD_Connection* connection) {
-  const MHD_ConnectionInfo* info =
-      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-  return static_cast<gnutls_session_t>(info->tls_session);
-}
-
-// PEM; "" without one. The handshake has checked that the client holds its key.
-std::string ClientCertificateOf(MHD_Connection* connection) {
-  unsigned count = 0;
-  const gnutls_datum_t* chain = gnutls_certificate_get_peers(SessionOf(connection), &count);
-  std::string pem;
-  for (unsigned i = 0; chain != nullptr && i < count && i < kMaxChain; ++i) {
-    gnutls_datum_t text{};
-    if (gnutls_pem_base64_encode2("CERTIFICATE", &chain[i], &text) < 0) return "";
-    pem.append(reinterpret_cast<const char*>(text.data), text.size);
-    gnutls_free(text.data);
-  }
-  return pem;
 }
 
 }  // namespace
@@ -177,7 +122,7 @@ struct HttpsServer::Callbacks {
     }
     server->connections_.Opened(FdOf(connection));
     // The handshake comes next, and asks for the certificate.
-    gnutls_session_t session = SessionOf(connection);
+    gnutls_session_t session = TlsSessionOf(connection);
     gnutls_session_set_ptr(session, server);
     if (server->clients_ == Clients::kMayHaveCertificates) {
       gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
@@ -191,7 +136,7 @@ struct HttpsServer::Callbacks {
     *ocsp = nullptr;
     *ocsp_length = 0;
     *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
-    return ImportPair(server->certificate_.Current(SystemClock().Steady()), chain, length, key);
+    return ImportForTls(server->certificate_.Current(SystemClock().Steady()), chain, length, key);
   }
 
   // Null if the system lacks resources. Otherwise owns `fd`.
