@@ -54,7 +54,7 @@ function Live() {
   const { live, since, why } = liveStatus.value;
   return (
     <p class={`live ${live ? "good" : "bad"}`} role="status">
-      <span aria-hidden="true">{live ? "●" : "▲"}</span> {live ? "Live" : `Not live since ${clock(since)}: ${why}`}
+      <span aria-hidden="true">{live ? "●" : "▲"}</span> <span>{live ? "Live" : `Not live since ${clock(since)}: ${why}`}</span>
     </p>
   );
 }

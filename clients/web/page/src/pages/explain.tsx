@@ -82,6 +82,16 @@ export function changed(spec: object, field: string, value: string): object {
   return copy;
 }
 
+// What has to start together shrinks with it.
+function fewerTasks(spec: object, remedy: Remedy): object {
+  const smaller = changed(spec, remedy.field ?? "", remedy.value ?? "") as { minAvailable?: number; groups?: { minAvailable?: number; replicas?: number }[] };
+  delete smaller.minAvailable;
+  for (const group of smaller.groups ?? []) {
+    if ((group.minAvailable ?? 0) > (group.replicas ?? 1)) group.minAvailable = group.replicas ?? 1;
+  }
+  return smaller;
+}
+
 function planText(plan: Plan): string {
   if (plan.exhausted) return "The server's limit of work for one request ran out.";
   const nodes = new Set((plan.placements ?? []).map((task) => task.node)).size;
@@ -100,7 +110,7 @@ function DryRun({ job, remedy }: { job: Job; remedy: Remedy }) {
     setError(undefined);
     Promise.resolve()
       .then(() => {
-        const spec = remedy.walltime ? { ...job.spec, walltime: remedy.walltime } : changed(job.spec ?? {}, remedy.field!, remedy.value ?? "");
+        const spec = remedy.kind === "FEWER_TASKS" ? fewerTasks(job.spec ?? {}, remedy) : remedy.walltime ? { ...job.spec, walltime: remedy.walltime } : changed(job.spec ?? {}, remedy.field!, remedy.value ?? "");
         return call<Plan>("ExplainService.PlanJob", { job: { name: "", spec } });
       })
       .then(setPlan, (failure: unknown) => setError(failure instanceof ApiError ? failure : new ApiError("internal", String(failure))))

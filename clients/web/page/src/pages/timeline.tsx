@@ -2,7 +2,7 @@ import { call, type BerthNode, type Job, type Task } from "../api";
 import { clock, day, duration, number, secondsOf } from "../format";
 import { useLoad } from "../live";
 import { Heads, Pager, Picker, Show, Table, Time } from "../parts";
-import { pathTo, place, setQuery } from "../router";
+import { go, pathTo, place, setQuery } from "../router";
 
 const NODES_OF_PAGE = 20;
 const PAGE = 1000;
@@ -120,7 +120,7 @@ function Chart({ rows, from, to, now }: { rows: Row[]; from: number; to: number;
             {stays
               .filter(({ begin, end }) => begin < to && (end ?? to) > from)
               .map(({ job, begin, end, planned }, k) => (
-                <a key={`${job}-${planned}`} href={pathTo("job", job)} tabIndex={-1} aria-hidden="true">
+                <g key={`${job}-${planned}`} class="stay-of" onClick={() => go(pathTo("job", job))}>
                   <rect
                     class={planned ? "stay planned" : end === undefined ? "stay open" : "stay"}
                     x={x(begin)}
@@ -135,7 +135,7 @@ function Chart({ rows, from, to, now }: { rows: Row[]; from: number; to: number;
                       {job.slice(0, Math.floor((x(end ?? to) - x(begin)) / 8))}
                     </text>
                   )}
-                </a>
+                </g>
               ))}
           </g>
         ))}
