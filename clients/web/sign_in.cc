@@ -22,6 +22,7 @@ namespace berth::web {
 namespace {
 
 constexpr absl::Duration kOfferAge = absl::Minutes(5);
+constexpr absl::Duration kOfferAgain = absl::Seconds(5);  // after a failure
 constexpr size_t kMaxIssuerAnswer = size_t{256} << 10;
 
 // RFC 7636, 4.2: S256.
@@ -120,10 +121,14 @@ absl::StatusOr<auth::v1::LoginOffer> SignIn::Offer() {
   {
     absl::MutexLock lock(&mutex_);
     if (now - offered_ < kOfferAge) return offer_;
+    offered_ = now;  // others get the one before meanwhile
   }
   absl::StatusOr<auth::v1::LoginOffer> offer = GetLoginOffer(authd(), ask_);
-  if (!offer.ok()) return offer;
   absl::MutexLock lock(&mutex_);
+  if (!offer.ok()) {
+    offered_ = now - kOfferAge + kOfferAgain;
+    return offer;
+  }
   offer_ = *offer;
   offered_ = now;
   return offer;

@@ -120,7 +120,7 @@ void WebApp::Handle(const WebRequest& request, const AnswerLater& answer) {
 
 void WebApp::HandleGet(const WebRequest& request, const AnswerLater& answer) {
   const std::string& path = request.path;
-  if (path == "/api/session") return answer(DescribeSession(request));
+  if (path == "/api/session") return AnswerSession(request, answer);
   if (path == "/api/watch") return Watch(request, answer);
   if (path == "/api/logs") return Logs(request, answer);
   if (path == "/api/sign-in/issuer") return BeginAtIssuer(request, answer);
@@ -267,6 +267,16 @@ void WebApp::KeepAwake(absl::Duration now) {
 }
 
 // ---- sign-in
+
+// Who is signed out is offered issuers, which berth-authd is asked for now and then.
+void WebApp::AnswerSession(const WebRequest& request, const AnswerLater& answer) {
+  const bool asks = sign_in_ != nullptr && SessionFor(request) == nullptr;
+  const bool later = asks && workers_->Add([this, request, answer] {
+    (void)sign_in_->Issuers();
+    answer(DescribeSession(request));
+  });
+  if (!later) answer(DescribeSession(request));
+}
 
 WebAnswer WebApp::DescribeSession(const WebRequest& request) const {
   v1::SessionInfo info;

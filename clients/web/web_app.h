@@ -44,6 +44,7 @@ class WebApp {
   void Watch(const WebRequest& request, const AnswerLater& answer);
   void Logs(const WebRequest& request, const AnswerLater& answer);
 
+  void AnswerSession(const WebRequest& request, const AnswerLater& answer);
   WebAnswer DescribeSession(const WebRequest& request) const;
   // Runs on a worker; `begin` returns who has signed in.
   void SignInBy(std::function<absl::StatusOr<SignedIn>()> begin, bool from_issuer,

@@ -1,13 +1,18 @@
 #!/usr/bin/python3
-"""A small OpenID Connect issuer for tests, over HTTPS, with the device flow (RFC 8628) of Authlib.
+"""A small OpenID Connect issuer for tests, over HTTPS, with the device flow (RFC 8628) of Authlib,
+and the code flow with PKCE (RFC 7636), in which everybody is the person that POST /person names last.
 
     oidc_issuer.py PORT CERTIFICATE KEY
 
 A person confirms a login by the form at /device. For tests also: POST /sign signs the claims in its body, as a CI
 service does for its jobs; POST /rotate replaces the key.
 """
+import base64
+import hashlib
+import secrets
 import sys
 import time
+import urllib.parse
 
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.jose import JsonWebKey, KeySet, jwt
@@ -15,7 +20,7 @@ from authlib.oauth2.rfc6749 import ClientMixin
 from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint, DeviceCodeGrant, DeviceCredentialDict
 from authlib.oidc.core import UserInfo
 from authlib.oidc.core.grants.code import OpenIDToken
-from flask import Flask, jsonify, request
+from flask import Flask, jsonify, redirect, request
 
 PORT, CERTIFICATE, KEY = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 ISSUER = f"https://127.0.0.1:{PORT}"
@@ -23,6 +28,8 @@ GROUPS = {"ada": ["ml", "hpc users"], "bob": []}
 
 app = Flask("issuer")
 credentials, grants = {}, {}  # by device code; by code of the user
+codes = {}  # of the code flow: what /token must be asked with, and the user
+person = "ada"
 
 
 def new_keys():
@@ -90,7 +97,7 @@ server.register_grant(Grant, [IdToken()])
 @app.get("/.well-known/openid-configuration")
 def document():
     return jsonify(issuer=ISSUER, jwks_uri=f"{ISSUER}/keys", token_endpoint=f"{ISSUER}/token",
-                   device_authorization_endpoint=f"{ISSUER}/device_authorization",
+                   device_authorization_endpoint=f"{ISSUER}/device_authorization", authorization_endpoint=f"{ISSUER}/authorize",
                    response_types_supported=["code"], subject_types_supported=["public"])
 
 
@@ -104,8 +111,42 @@ def device_authorization():
     return server.create_endpoint_response(Authorization.ENDPOINT_NAME)
 
 
+@app.post("/person")
+def set_person():
+    global person
+    person = request.get_data(as_text=True)
+    return person
+
+
+@app.get("/authorize")
+def authorize():
+    asked = request.args
+    assert asked["response_type"] == "code" and asked["code_challenge_method"] == "S256" and "openid" in asked["scope"].split()
+    answer = {"state": asked["state"]}
+    if person:
+        answer["code"] = secrets.token_urlsafe()
+        codes[answer["code"]] = asked["client_id"], asked["redirect_uri"], asked["code_challenge"], person
+    else:
+        answer["error"] = "access_denied"
+    return redirect(f"{asked['redirect_uri']}?{urllib.parse.urlencode(answer)}")
+
+
+def token_of_code():
+    form = request.form
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).rstrip(b"=").decode()
+    client, place, wanted, user = codes.pop(form["code"], (None,) * 4)
+    if client is None or (form["client_id"], form["redirect_uri"], challenge) != (client, place, wanted):
+        return jsonify(error="invalid_grant"), 400
+    now = int(time.time())
+    claims = {"iss": ISSUER, "aud": client, "sub": f"subject-of-{user}", "iat": now, "exp": now + 600,
+              "preferred_username": user, "groups": GROUPS[user]}
+    return jsonify(access_token="unused", token_type="Bearer", id_token=jwt.encode({"alg": "ES256"}, claims, keys).decode())
+
+
 @app.post("/token")
 def token():
+    if request.form.get("grant_type") == "authorization_code":
+        return token_of_code()
     return server.create_token_response()
 
 
