@@ -32,8 +32,8 @@ WebAnswer PlainText(int code, const std::string& text) {
 WebAnswer AnswerWithAsset(const WebRequest& request) {
   const absl::Span<const Asset> assets = Assets();
   if (assets.empty() && IsPage(request.path)) {
-    return PlainText(404,
-                     "This berth-web was built without the page: npm was missing. The API is here.");
+    return PlainText(
+        404, "This berth-web was built without the page: npm was missing. The API is here.");
   }
   const std::string path = IsPage(request.path) ? kIndex : request.path;
   const auto found = std::find_if(assets.begin(), assets.end(),

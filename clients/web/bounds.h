@@ -34,10 +34,8 @@ struct SessionBounds {
   int streams = 8;
 };
 // Without sign-in all pages are one session.
-inline constexpr SessionBounds kBoundsOfAll = {.calls_per_second = 1000,
-                                               .calls_together = 4000,
-                                               .calls_at_once = 512,
-                                               .streams = kStreams};
+inline constexpr SessionBounds kBoundsOfAll = {
+    .calls_per_second = 1000, .calls_together = 4000, .calls_at_once = 512, .streams = kStreams};
 
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(30);
 inline constexpr size_t kMaxRequestIdBytes = 128;

@@ -35,8 +35,8 @@ absl::Status Guards::CheckOrigin(const WebRequest& request) const {
         "this address is not one of berth-web's; its configuration names it (url)");
   }
   const std::string origin = request.Header("origin");
-  const bool ours = origin.empty() ||
-                    std::find(origins_.begin(), origins_.end(), origin) != origins_.end();
+  const bool ours =
+      origin.empty() || std::find(origins_.begin(), origins_.end(), origin) != origins_.end();
   if (!ours) return absl::PermissionDeniedError("a page of another site may not call this");
   return absl::OkStatus();
 }

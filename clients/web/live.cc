@@ -53,11 +53,11 @@ void Live::Add(const std::shared_ptr<EventStream>& page, const std::string& last
 void Live::Repeat(EventStream& page, const std::string& last_id) {
   const std::vector<std::string> parts = absl::StrSplit(last_id, '-');
   uint64_t incarnation = 0, revision = 0;
-  const bool known = parts.size() == 2 && absl::SimpleAtoi(parts[0], &incarnation) &&
-                     absl::SimpleAtoi(parts[1], &revision) && live_ &&
-                     incarnation == incarnation_ && revision <= sent_revision_ &&
-                     (revision == sent_revision_ ||
-                      (!kept_.empty() && kept_.front().after <= revision));
+  const bool known =
+      parts.size() == 2 && absl::SimpleAtoi(parts[0], &incarnation) &&
+      absl::SimpleAtoi(parts[1], &revision) && live_ && incarnation == incarnation_ &&
+      revision <= sent_revision_ &&
+      (revision == sent_revision_ || (!kept_.empty() && kept_.front().after <= revision));
   if (!known) {
     page.Write(EventText("reset", "{}"));
     return;

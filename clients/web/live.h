@@ -29,8 +29,8 @@ class Live : public std::enable_shared_from_this<Live> {
   explicit Live(std::shared_ptr<Upstream> upstream) : upstream_(std::move(upstream)) {}
 
   // A page begins to listen. `last_id`: of the last message that it got, or "". `now`: steady.
-  void Add(const std::shared_ptr<EventStream>& page, const std::string& last_id,
-           absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(const std::shared_ptr<EventStream>& page, const std::string& last_id, absl::Duration now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Called several times a second: sends what is due, and opens or ends the watch.
   void Tick(absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
   // The session has ended: tells the pages, and ends their streams.

@@ -19,7 +19,8 @@ class LogFollow : public std::enable_shared_from_this<LogFollow> {
   explicit LogFollow(std::function<void()> ended)
       : page_(std::make_shared<EventStream>()), ended_(std::move(ended)) {}
 
-  std::shared_ptr<EventStream> Begin(Upstream& upstream, const berth::v1::ReadLogsRequest& request) {
+  std::shared_ptr<EventStream> Begin(Upstream& upstream,
+                                     const berth::v1::ReadLogsRequest& request) {
     const auto self = shared_from_this();
     // The page's stream must not own itself.
     const std::weak_ptr<LogFollow> weak = self;

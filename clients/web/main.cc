@@ -14,6 +14,7 @@
 #include "support/command_line.h"
 #include "support/config_file.h"
 #include "support/fetch/https_client.h"
+#include "support/file_limit.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
 #include "support/version.h"
@@ -39,11 +40,13 @@ int Serve(web::v1::Web& config, const ConfigPlaces& places) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts
   signal(SIGPIPE, SIG_IGN);                       // a browser that has left
+  RaiseFileLimit();                               // a connection each
   LogForGrpc(LogLevel::kDebug);
   absl::StatusOr<std::unique_ptr<web::WebApp>> app = web::WebApp::Open(config, &AskHttps);
   if (!app.ok()) return Fail(Located(app.status(), places));
   if (geteuid() == 0) LogWarn("berth-web runs as root, and needs no rights of root");
-  if (web::Assets().empty()) LogWarn("built without the page: npm was missing; only the API is here");
+  if (web::Assets().empty())
+    LogWarn("built without the page: npm was missing; only the API is here");
   LogInfo("berth-web is ready", {{"address", web::OriginsOf(config).front()},
                                  {"server", config.server()},
                                  {"sign_in", web::HasSignIn(config) ? "yes" : "no"}});
@@ -56,7 +59,7 @@ int Serve(web::v1::Web& config, const ConfigPlaces& places) {
 }
 
 int Main(int argc, char** argv) {
-  std::string path, listen, server;
+  std::string path, listen, server, log_file;
   CLI::App app(
       "Serves Berth's web page, and its API as JSON, to browsers. Every call is made as the person "
       "who is signed in. Without a configuration: for a berthd on this machine without TLS, on "
@@ -66,6 +69,7 @@ int Main(int argc, char** argv) {
   app.add_option("--config", path, "configuration file (berth.web.v1.Web as YAML)");
   app.add_option("--listen", listen, "ADDRESS:PORT; default 127.0.0.1:7072");
   app.add_option("--server", server, "HOST:PORT of berthd; default 127.0.0.1:7070");
+  app.add_option("--log-file", log_file, "default: standard error");
   if (const auto code = ParseCommandLine(app, argc, argv); code.has_value()) return *code;
   web::v1::Web config;
   ConfigPlaces places;
@@ -76,6 +80,7 @@ int Main(int argc, char** argv) {
   }
   if (!listen.empty()) config.set_listen(listen);
   if (!server.empty()) config.set_server(server);
+  if (!log_file.empty()) config.mutable_log()->set_file(log_file);
   return Serve(config, places);
 }
 

@@ -41,10 +41,10 @@ constexpr absl::string_view kPassed[] = {
     "PriorityClassService.ListPriorityClasses", "QueueService.GetQueue",
     "QueueService.ListQueueShares", "QueueService.ListQueues",
     // writes
-    "JobService.CancelJob", "JobService.DeleteJob", "JobService.ResumeJob",
-    "JobService.SubmitJobs", "JobService.SuspendJob", "JobService.UpdateJob",
-    "NodeService.CordonNode", "NodeService.DrainNode", "NodeService.UncordonNode",
-    "QueueService.CloseQueue", "QueueService.OpenQueue"};
+    "JobService.CancelJob", "JobService.DeleteJob", "JobService.ResumeJob", "JobService.SubmitJobs",
+    "JobService.SuspendJob", "JobService.UpdateJob", "NodeService.CordonNode",
+    "NodeService.DrainNode", "NodeService.UncordonNode", "QueueService.CloseQueue",
+    "QueueService.OpenQueue"};
 
 std::vector<const FileDescriptor*> ApiFiles() {
   return {berth::v1::WhoAmIRequest::descriptor()->file(),
@@ -75,8 +75,7 @@ MethodTable AllMethods() {
 }
 
 std::unique_ptr<Message> NewMessage(const google::protobuf::Descriptor* type) {
-  return std::unique_ptr<Message>(
-      MessageFactory::generated_factory()->GetPrototype(type)->New());
+  return std::unique_ptr<Message>(MessageFactory::generated_factory()->GetPrototype(type)->New());
 }
 
 }  // namespace
@@ -116,8 +115,7 @@ absl::StatusOr<std::string> RequestFromJson(const MethodDescriptor& method,
   return request->SerializeAsString();
 }
 
-absl::StatusOr<std::string> AnswerToJson(const MethodDescriptor& method,
-                                         const std::string& bytes) {
+absl::StatusOr<std::string> AnswerToJson(const MethodDescriptor& method, const std::string& bytes) {
   const std::unique_ptr<Message> answer = NewMessage(method.output_type());
   if (!answer->ParseFromString(bytes)) {
     return absl::InternalError("berthd sent an answer that does not parse");

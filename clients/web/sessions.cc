@@ -52,8 +52,8 @@ absl::Status Session::CallBegins(absl::Duration now) {
         absl::StrCat("this session makes ", limits_.calls_at_once, " calls already; try again"));
   }
   if (!TakeCredit(now)) {
-    return absl::ResourceExhaustedError(absl::StrCat("more than ", limits_.calls_per_second,
-                                                     " calls a second; call less often"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("more than ", limits_.calls_per_second, " calls a second; call less often"));
   }
   ++calls_;
   return absl::OkStatus();
@@ -87,9 +87,9 @@ bool Session::IdleSince(absl::Duration before) const {
 absl::StatusOr<std::string> Sessions::Add(std::shared_ptr<Session> session) {
   std::string secret = NewSecret();
   absl::MutexLock lock(&mutex_);
-  const auto of_user =
-      std::count_if(sessions_.begin(), sessions_.end(),
-                    [&](const auto& entry) { return entry.second->user == session->user; });
+  const auto of_user = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    return entry.second->user == session->user;
+  });
   if (sessions_.size() >= kSessions || of_user >= static_cast<long>(kSessionsOfUser)) {
     return absl::ResourceExhaustedError("too many sessions; sign out elsewhere, or wait an hour");
   }

@@ -90,8 +90,7 @@ absl::StatusOr<SignedIn> SignIn::ByToken(const std::string& token) {
   return SignedIn{
       .user = names->common_name,
       .end = names->not_after,
-      .identity = {
-          .certificate = answer->certificate(), .key = made->key, .servers = servers_}};
+      .identity = {.certificate = answer->certificate(), .key = made->key, .servers = servers_}};
 }
 
 absl::StatusOr<SignedIn> SignIn::ByCertificate(const std::string& certificate, absl::Time now) {
@@ -152,8 +151,7 @@ absl::StatusOr<auth::v1::IssuerDocument> SignIn::DocumentOf(
   request.url =
       absl::StrCat(absl::StripSuffix(issuer.issuer(), "/"), "/.well-known/openid-configuration");
   request.most_bytes = kMaxIssuerAnswer;
-  const absl::StatusOr<HttpsAnswer> answer =
-      ask_(request, {.file = "", .pem = issuer.authority()});
+  const absl::StatusOr<HttpsAnswer> answer = ask_(request, {.file = "", .pem = issuer.authority()});
   if (!answer.ok()) {
     return IssuerError(issuer, absl::StatusCode::kUnavailable, answer.status().message());
   }
@@ -209,8 +207,8 @@ absl::StatusOr<SignIn::Begun> SignIn::Begin(const std::string& issuer, absl::Tim
   return begun;
 }
 
-absl::StatusOr<SignIn::Login> SignIn::TakeLogin(const std::string& state,
-                                                const std::string& secret, absl::Time now) {
+absl::StatusOr<SignIn::Login> SignIn::TakeLogin(const std::string& state, const std::string& secret,
+                                                absl::Time now) {
   absl::MutexLock lock(&mutex_);
   const auto found = logins_.find(state);
   const bool ours = found != logins_.end() && found->second.end > now &&

@@ -85,7 +85,7 @@ class SignIn {
 
   const v1::Web config_;
   const Ask ask_;
-  const std::string servers_;  // PEM: the authority of berthd
+  const std::string servers_;     // PEM: the authority of berthd
   std::string client_authority_;  // PEM: whose certificates of clients count
   std::optional<Authority> authority_;
   mutable absl::Mutex mutex_;

@@ -66,8 +66,7 @@ bool IsStandby(const grpc::Status& status) {
   return absl::StartsWith(status.error_message(), kStandbyMessage);
 }
 
-class Stream final : public UpstreamStream,
-                     public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
+class Stream final : public UpstreamStream, public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
  public:
   using OnMessage = std::function<void(const std::string&)>;
   using OnEnd = std::function<void(absl::Status, std::string leader)>;
@@ -174,11 +173,9 @@ void Upstream::Try(std::shared_ptr<Attempt> attempt) {
   }
   attempt->stub = std::make_unique<grpc::GenericStub>(servers_[attempt->server].channel);
   Attempt* const raw = attempt.get();
-  raw->stub->UnaryCall(
-      raw->context.get(), raw->call.method, {}, &raw->request, &raw->answer,
-      [self = shared_from_this(), attempt = std::move(attempt)](const grpc::Status& status) {
-        self->End(attempt, status);
-      });
+  raw->stub->UnaryCall(raw->context.get(), raw->call.method, {}, &raw->request, &raw->answer,
+                       [self = shared_from_this(), attempt = std::move(attempt)](
+                           const grpc::Status& status) { self->End(attempt, status); });
 }
 
 void Upstream::End(std::shared_ptr<Attempt> attempt, const grpc::Status& status) {
@@ -198,9 +195,8 @@ std::shared_ptr<UpstreamStream> Upstream::Open(const Call& call,
   return Stream::Begin(servers_[server].channel, call, std::move(on_message),
                        [self = shared_from_this(), server, on_end = std::move(on_end)](
                            const absl::Status& status, const std::string& leader) {
-                         const bool elsewhere =
-                             absl::IsUnavailable(status) ||
-                             absl::StartsWith(status.message(), kStandbyMessage);
+                         const bool elsewhere = absl::IsUnavailable(status) ||
+                                                absl::StartsWith(status.message(), kStandbyMessage);
                          if (elsewhere) self->Leave(server, leader);
                          on_end(status);
                        });

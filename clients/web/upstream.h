@@ -50,8 +50,8 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
   // `done`: once, on a thread of gRPC, after kCallTimeout at the latest.
   void Unary(Call call, std::function<void(absl::StatusOr<std::string> answer)> done);
 
-  // The callbacks run on threads of gRPC, one at a time; `on_end` is the last one. Ask for the first
-  // message with Next.
+  // The callbacks run on threads of gRPC, one at a time; `on_end` is the last one. Ask for the
+  // first message with Next.
   std::shared_ptr<UpstreamStream> Open(const Call& call,
                                        std::function<void(const std::string& message)> on_message,
                                        std::function<void(absl::Status status)> on_end);

@@ -79,13 +79,12 @@ WebApp::WebApp(const v1::Web& config, std::unique_ptr<SignIn> sign_in)
     : config_(config),
       guards_(OriginsOf(config), absl::StartsWith(OriginsOf(config).front(), "https://")),
       sign_in_(std::move(sign_in)),
-      session_of_all_(sign_in_ != nullptr
-                          ? nullptr
-                          : std::make_shared<Session>(
-                                "", absl::InfiniteFuture(),
-                                std::make_shared<Upstream>(ServersOf(config.server()),
-                                                           UpstreamIdentity{}),
-                                kBoundsOfAll)),
+      session_of_all_(sign_in_ != nullptr ? nullptr
+                                          : std::make_shared<Session>(
+                                                "", absl::InfiniteFuture(),
+                                                std::make_shared<Upstream>(
+                                                    ServersOf(config.server()), UpstreamIdentity{}),
+                                                kBoundsOfAll)),
       workers_(std::make_unique<Workers>(kSignInThreads, kSignInsWaiting)) {
   ticks_ = std::thread([this] { RunTicks(); });
 }
@@ -144,8 +143,9 @@ void WebApp::HandlePost(const WebRequest& request, const AnswerLater& answer) {
   if (absl::StartsWith(path, "/berth.v1.")) return PassOn(request, session, answer);
   if (sign_in_ != nullptr && path == "/api/sign-out") return answer(SignOut(request));
   if (sign_in_ != nullptr && path == "/api/sign-in/certificate") {
-    return SignInBy([this, pem = request.certificate] { return sign_in_->ByCertificate(pem, absl::Now()); },
-                    false, answer);
+    return SignInBy(
+        [this, pem = request.certificate] { return sign_in_->ByCertificate(pem, absl::Now()); },
+        false, answer);
   }
   if (sign_in_ != nullptr && path == "/api/sign-in/token") {
     v1::TokenSignIn body;
@@ -312,9 +312,8 @@ bool WebApp::TakeSignIn() {
 }
 
 void WebApp::OnWorker(const AnswerLater& answer, std::function<WebAnswer()> work) {
-  const bool begins = TakeSignIn() && workers_->Add([answer, work = std::move(work)] {
-    answer(work());
-  });
+  const bool begins =
+      TakeSignIn() && workers_->Add([answer, work = std::move(work)] { answer(work()); });
   if (begins) return;
   answer(ErrorAnswer(absl::ResourceExhaustedError("too many sign-ins; try again in a minute")));
 }
@@ -361,12 +360,10 @@ void WebApp::BeginAtIssuer(const WebRequest& request, const AnswerLater& answer)
 
 void WebApp::FinishAtIssuer(const WebRequest& request, const AnswerLater& answer) {
   if (sign_in_ == nullptr) return answer(ErrorAnswer(absl::NotFoundError("there are no issuers")));
-  SignInBy(
-      [this, state = request.Query("state"), code = request.Query("code"),
-       secret = guards_.LoginOf(request)] {
-        return sign_in_->Finish(state, code, secret, absl::Now());
-      },
-      true, answer);
+  SignInBy([this, state = request.Query("state"), code = request.Query("code"),
+            secret = guards_.LoginOf(
+                request)] { return sign_in_->Finish(state, code, secret, absl::Now()); },
+           true, answer);
 }
 
 WebAnswer WebApp::SignOut(const WebRequest& request) {

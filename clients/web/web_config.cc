@@ -63,8 +63,8 @@ void CheckAddresses(const v1::Web& config, Problems* problems) {
     Check(HasSignIn(config) || IsLoopbackAddress(server), "server",
           "must be on this machine without `ca`", problems);
   }
-  Check(CheckServerList(config.server()).ok(), "server", "must be HOST:PORT, or several with commas",
-        problems);
+  Check(CheckServerList(config.server()).ok(), "server",
+        "must be HOST:PORT, or several with commas", problems);
 }
 
 void CheckSignIn(const v1::Web& config, Problems* problems) {

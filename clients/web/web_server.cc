@@ -155,8 +155,7 @@ struct WebServer::Callbacks {
     return Answer(server, connection, **request->answer);
   }
 
-  static MHD_Result Answer(WebServer* server, MHD_Connection* connection,
-                           const WebAnswer& answer) {
+  static MHD_Result Answer(WebServer* server, MHD_Connection* connection, const WebAnswer& answer) {
     if (answer.stream == nullptr) {
       server->connections_.Answered(FdOf(connection), answer.body.size());
     }
@@ -206,12 +205,12 @@ struct WebServer::Callbacks {
     constexpr unsigned kFlags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
     return MHD_start_daemon(
         secure ? kFlags | MHD_USE_TLS : kFlags, 0, nullptr, nullptr, &Handle, server,  //
-        MHD_OPTION_LISTEN_SOCKET, fd,                                                 //
-        MHD_OPTION_CONNECTION_LIMIT, kMostWebSockets,                                 //
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, kConnectionsOfAddress,                    //
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kWebHeaderBytes,                          //
-        MHD_OPTION_NOTIFY_COMPLETED, &RequestEnded, server,                           //
-        MHD_OPTION_NOTIFY_CONNECTION, &ConnectionChanged, server,                     //
+        MHD_OPTION_LISTEN_SOCKET, fd,                                                  //
+        MHD_OPTION_CONNECTION_LIMIT, kMostWebSockets,                                  //
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, kConnectionsOfAddress,                     //
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kWebHeaderBytes,                           //
+        MHD_OPTION_NOTIFY_COMPLETED, &RequestEnded, server,                            //
+        MHD_OPTION_NOTIFY_CONNECTION, &ConnectionChanged, server,                      //
         // The list ends here without TLS.
         secure ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END, &GiveCertificate,
         MHD_OPTION_HTTPS_PRIORITIES, oidc::kTlsVersions, MHD_OPTION_END);

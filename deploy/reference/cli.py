@@ -8,7 +8,7 @@ import tempfile
 
 from reference import markdown
 
-OTHER_PROGRAMS = ["berthd", "berth-agent", "berth-authd", "berth-sim"]
+OTHER_PROGRAMS = ["berthd", "berth-agent", "berth-authd", "berth-web", "berth-sim"]
 HELP = "`-h`, `--help`"
 ESCAPES = {"\\-": "-", "\\(aq": "'", "\\(ga": "`", "\\(ha": "^", "\\(ti": "~", "\\e": "\\", "\\&": ""}
 INTRO = """\
@@ -29,7 +29,7 @@ class Section:
 def page(tree):
     bin_folder = pathlib.Path(os.environ.get("BERTH_BIN", tree / "build" / "release" / "bin"))
     pages = manual_pages(bin_folder)
-    blocks = [markdown.head("the manual pages of berth, berthd, berth-agent, berth-authd and berth-sim"), "# Command line", INTRO.rstrip()]
+    blocks = [markdown.head("the manual pages of berth, berthd, berth-agent, berth-authd, berth-web and berth-sim"), "# Command line", INTRO.rstrip()]
     shown_notes = set()  # those of berth are in all its pages
     for name, manual in pages.items():
         sections = read(name, manual)

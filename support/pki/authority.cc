@@ -174,7 +174,8 @@ absl::Status SetGivenSerial(X509* certificate, const std::string& serial) {
   BIGNUM* parsed = nullptr;
   const int digits = serial.size() > 2 * kMostSerialBytes ? 0 : BN_hex2bn(&parsed, serial.c_str());
   const pki::OwnedNumber number(parsed);
-  if (digits != static_cast<int>(serial.size()) || BN_is_zero(number.get())) {
+  const bool positive = digits > 0 && !BN_is_zero(number.get()) && !BN_is_negative(number.get());
+  if (!positive || digits != static_cast<int>(serial.size())) {
     return absl::InvalidArgumentError("not a serial number in hexadecimal digits");
   }
   if (BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr) {

@@ -67,8 +67,16 @@ class Systemd(unittest.TestCase):
         self.assertEqual(self.service(authd, "NoNewPrivileges"), "yes")
         self.assertNotIn(("Service", "PrivateUsers"), authd)  # the kernel would report all others as nobody
 
+    def test_berth_web_has_no_rights_but_port_443(self):
+        web = read("berth-web.service")
+        user = self.service(web, "User")
+        self.assertRegex((UNITS / "berth.sysusers").read_text(), rf"(?m)^u {user} ")
+        self.assertEqual(self.service(web, "CapabilityBoundingSet"), "CAP_NET_BIND_SERVICE")
+        self.assertEqual(self.service(web, "NoNewPrivileges"), "yes")
+        self.assertEqual(self.service(web, "ProtectSystem"), "strict")
+
     def test_all_are_restarted_but_not_with_an_invalid_configuration(self):
-        for name in ["berthd", "berth-agent", "berth-authd"]:
+        for name in ["berthd", "berth-agent", "berth-authd", "berth-web"]:
             unit = read(f"{name}.service")
             self.assertEqual(self.service(unit, "Restart"), "on-failure")
             self.assertEqual(self.service(unit, "RestartPreventExitStatus"), "2")
@@ -87,7 +95,7 @@ class Systemd(unittest.TestCase):
     @unittest.skipIf(shutil.which("systemd-analyze") is None, "systemd-analyze is not installed")
     def test_systemd_accepts_them(self):
         with tempfile.TemporaryDirectory() as home:
-            for name in ["berthd.service", "berth-agent.service", "berth-authd.service"]:  # the programs must exist at the paths in the unit
+            for name in ["berthd.service", "berth-agent.service", "berth-authd.service", "berth-web.service"]:  # programs must exist there
                 text = (UNITS / name).read_text().replace("/usr/bin/", f"{BIN.resolve()}/")
                 unit = pathlib.Path(home, name)
                 unit.write_text(text)

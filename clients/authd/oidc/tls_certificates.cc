@@ -18,7 +18,7 @@ gnutls_datum_t DatumOf(std::string& text) {
 }  // namespace
 
 int ImportForTls(CertificatePem pem, gnutls_pcert_st** chain, unsigned* length,
-               gnutls_privkey_t* key) {
+                 gnutls_privkey_t* key) {
   const gnutls_datum_t chain_datum = DatumOf(pem.chain), key_datum = DatumOf(pem.key);
   auto* list = static_cast<gnutls_pcert_st*>(gnutls_calloc(kMaxChain, sizeof(gnutls_pcert_st)));
   if (list == nullptr) return -1;

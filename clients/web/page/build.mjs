@@ -1,15 +1,16 @@
-// build.mjs OUT NPM: builds the page below OUT, and writes OUT/assets.cc with its files.
+// build.mjs OUT NPM [WITHOUT]: builds the page below OUT, and writes OUT/assets.cc with its files. If npm cannot install the
+// packages (no network), and WITHOUT is given, that file becomes OUT/assets.cc instead.
 //
 // Steps: copy the sources, npm ci if the lock file changed, tsc (strict), esbuild, licences, compression.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const SOURCE = dirname(fileURLToPath(import.meta.url));
-const [out, npm] = process.argv.slice(2);
+const [out, npm, without] = process.argv.slice(2);
 const MOST_COMPRESSED_SCRIPT = 150_000;
 
 function run(program, ...args) {
@@ -119,7 +120,14 @@ for (const name of ["src", "static"]) rmSync(join(out, name), { recursive: true,
 for (const name of ["package.json", "package-lock.json", "tsconfig.json", "src", "static"]) {
   cpSync(join(SOURCE, name), join(out, name), { recursive: true });
 }
-install();
+try {
+  install();
+} catch (error) {
+  if (!without) throw error;
+  console.log("berth-web is built without its page: npm ci failed. To try again: touch clients/web/page/package.json");
+  copyFileSync(without, join(out, "assets.cc"));
+  process.exit(0);
+}
 run(process.execPath, join(out, "node_modules/typescript/bin/tsc"), "--noEmit");
 const { files, packages } = await bundle();
 const named = Object.fromEntries(

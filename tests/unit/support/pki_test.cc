@@ -375,5 +375,22 @@ TEST_CASE("pki: an identity has one form") {
   }
 }
 
+TEST_CASE("authority: a given serial number") {
+  const NewAuthority made = MakeAuthority("a", absl::Hours(1), kNow).value();
+  const Authority authority = Authority::Open(made.certificate, made.key, kNow).value();
+  const auto serial_of = [&](const std::string& serial) -> absl::StatusOr<std::string> {
+    const auto pem = authority.Issue(NewRequest(), kAda, {}, absl::Minutes(5), kNow, serial);
+    if (!pem.ok()) return pem.status();
+    return ReadCertificateNames(*pem)->serial;
+  };
+  CHECK(serial_of("5f3a").value() == "5f3a");
+  CHECK(serial_of("1").value() == "1");
+  CHECK(serial_of(std::string(40, '7')).value() == std::string(40, '7'));
+  for (const std::string& bad : {std::string("0"), std::string("xyz"), std::string("5f 3a"),
+                                 std::string("-5"), std::string(41, '7')}) {
+    CHECK(absl::IsInvalidArgument(serial_of(bad).status()));
+  }
+}
+
 }  // namespace
 }  // namespace berth
