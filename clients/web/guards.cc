@@ -41,11 +41,14 @@ absl::Status Guards::CheckOrigin(const WebRequest& request) const {
   return absl::OkStatus();
 }
 
-absl::Status Guards::CheckPost(const WebRequest& request, absl::string_view csrf) const {
+absl::Status Guards::CheckSite(const WebRequest& request) const {
   const std::string site = request.Header("sec-fetch-site");
-  if (!site.empty() && site != "same-origin" && site != "none") {
-    return absl::PermissionDeniedError("a page of another site may not call this");
-  }
+  if (site.empty() || site == "same-origin" || site == "none") return absl::OkStatus();
+  return absl::PermissionDeniedError("a page of another site may not call this");
+}
+
+absl::Status Guards::CheckPost(const WebRequest& request, absl::string_view csrf) const {
+  if (absl::Status status = CheckSite(request); !status.ok()) return status;
   if (!IsJson(request.Header("content-type"))) {
     return absl::InvalidArgumentError("the content type must be application/json");
   }

@@ -21,6 +21,8 @@ class Guards {
 
   // PERMISSION_DENIED: the name of another host, or another site's page.
   absl::Status CheckOrigin(const WebRequest& request) const;
+  // PERMISSION_DENIED: the browser says that another site's page asks.
+  absl::Status CheckSite(const WebRequest& request) const;
   // Also of POST: INVALID_ARGUMENT if it is not JSON. `csrf`: the session's token; "" without one,
   // where the browser cannot have a cookie of ours.
   absl::Status CheckPost(const WebRequest& request, absl::string_view csrf) const;

@@ -119,11 +119,16 @@ void WebApp::Handle(const WebRequest& request, const AnswerLater& answer) {
 
 void WebApp::HandleGet(const WebRequest& request, const AnswerLater& answer) {
   const std::string& path = request.path;
+  // Back from the issuer, which is another site.
+  if (path == "/api/sign-in/callback") return FinishAtIssuer(request, answer);
+  const bool page = !absl::StartsWith(path, "/api/");
+  if (absl::Status status = guards_.CheckSite(request); !page && !status.ok()) {
+    return answer(ErrorAnswer(status));
+  }
   if (path == "/api/session") return AnswerSession(request, answer);
   if (path == "/api/watch") return Watch(request, answer);
   if (path == "/api/logs") return Logs(request, answer);
   if (path == "/api/sign-in/issuer") return BeginAtIssuer(request, answer);
-  if (path == "/api/sign-in/callback") return FinishAtIssuer(request, answer);
   if (absl::StartsWith(path, "/berth.v1.")) {
     return answer(ErrorAnswer(absl::InvalidArgumentError("calls are sent with POST")));
   }

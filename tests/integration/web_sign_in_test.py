@@ -220,6 +220,7 @@ class SignIn(unittest.TestCase):
         self.assertEqual(ada.ask("POST", path, body, Content_Type="text/plain")[0], 400)
         self.assertEqual(self.signed_in("bob").ask("POST", path, body)[0], 403)
         self.assertNotIn("CANCELLED", self.berth("job", "get", "secret", "-o", "json"))
+        self.assertEqual(ada.ask("GET", "/api/watch", Sec_Fetch_Site="cross-site")[0], 403)
         status, _ = ada.ask("GET", "/api/session")
         self.assertEqual(status, 200)
         policy = ada.headers["Content-Security-Policy"]

@@ -152,6 +152,7 @@ export interface BerthNode {
     address?: string;
     os?: string;
     architecture?: string;
+    topology?: DeviceTopology;
   };
   status?: {
     state?: string;
@@ -172,6 +173,11 @@ export interface BerthNode {
     faults?: number;
     drain?: { mode?: string; beginTime?: string; deadline?: string; devices?: string[] };
   };
+}
+
+export interface DeviceTopology {
+  links?: { link?: string; count?: number; mbPerS?: number }[];
+  between?: string; // base64: a byte for each pair (0,1) (0,2) … (1,2) …: 1 + the position in links; 0: unknown
 }
 
 export interface Device {

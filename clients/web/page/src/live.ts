@@ -58,7 +58,7 @@ export function startLive(workerUrl: string): void {
   if (typeof SharedWorker === "undefined") {
     const source = new LiveSource(take);
     source.start();
-    restart = () => source.start();
+    restart = () => source.restart();
     return;
   }
   const worker = new SharedWorker(trusted(workerUrl) as string, { name: "berth-live" });

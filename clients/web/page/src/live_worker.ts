@@ -1,6 +1,7 @@
 // Shared by all pages of a browser: one stream of changes from berth-web, for as long as a page is open.
 
-const AGAIN_MS = 2000;
+const AGAIN_MS = 2000; // after a refusal; then longer and longer
+const LONGEST_AGAIN_MS = 30_000;
 const SILENT_MS = 25_000; // berth-web says something every 10 seconds
 
 export interface LiveMessage {
@@ -13,6 +14,7 @@ type Sink = (message: LiveMessage) => void;
 export class LiveSource {
   private source: EventSource | null = null;
   private heard = 0;
+  private wait = AGAIN_MS;
   private lastState: LiveMessage = away("connecting");
 
   constructor(private readonly sink: Sink) {
@@ -38,8 +40,15 @@ export class LiveSource {
     };
   }
 
+  // Somebody has signed in.
+  restart(): void {
+    this.wait = AGAIN_MS;
+    this.start();
+  }
+
   private take(message: LiveMessage): void {
     this.heard = Date.now();
+    if (message.event === "alive" || message.event === "changes") this.wait = AGAIN_MS;
     if (message.event === "state") this.lastState = message;
     this.sink(message);
     if (message.event === "end") {
@@ -52,7 +61,8 @@ export class LiveSource {
     const source = this.source;
     setTimeout(() => {
       if (this.source === source) this.start();
-    }, AGAIN_MS);
+    }, this.wait);
+    this.wait = Math.min(2 * this.wait, LONGEST_AGAIN_MS);
   }
 
   private check(): void {
@@ -79,7 +89,7 @@ if (typeof document === "undefined") {
     if (!port) return;
     ports.push(port);
     port.onmessage = (message: MessageEvent<string>) => {
-      if (message.data === "restart") live.start();
+      if (message.data === "restart") live.restart();
       if (message.data === "leave") ports.splice(ports.indexOf(port), 1);
     };
     port.postMessage(live.state);

@@ -165,7 +165,7 @@ function Filters({ query }: { query: URLSearchParams }) {
 
 export function Jobs() {
   const { query, text } = place.value;
-  const loaded = useLoad((signal) => call<Data>("JobService.ListJobs", requestOf(query), signal), [text], (change) => !!change.job, 1500);
+  const loaded = useLoad((signal) => call<Data>("JobService.ListJobs", requestOf(query), signal), [text], (change) => !!change.job, 700);
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [action, setAction] = useState<Action>();
   const may = useMay("job.change", query.get("queue") ? { queue: query.get("queue") ?? "" } : {});

@@ -68,6 +68,51 @@ function Devices({ node, tasks }: { node: BerthNode; tasks: Task[] }) {
   );
 }
 
+const MOST_LINKED = 24;
+
+// How its devices are connected, each with each.
+function Links({ node }: { node: BerthNode }) {
+  const devices = node.inventory?.devices ?? [];
+  const { links = [], between = "" } = node.inventory?.topology ?? {};
+  if (links.length === 0 || devices.length < 2) return null;
+  const bytes = atob(between);
+  const shown = devices.slice(0, MOST_LINKED);
+  const linkOf = (a: number, b: number): string => {
+    if (a === b) return "";
+    const [i, j] = [Math.min(a, b), Math.max(a, b)];
+    const at = i * devices.length - (i * (i + 1)) / 2 + (j - i - 1);
+    const link = links[(at < bytes.length ? bytes.charCodeAt(at) : 0) - 1];
+    if (!link) return "?";
+    const name = (link.link ?? "").replace("LINK_CLASS_", "");
+    return link.count ? `${name} ×${link.count}` : name;
+  };
+  const short = (index: number) => `${devices[index]?.kind ?? ""} ${index}`;
+  return (
+    <>
+      <Table
+        caption="Links between devices"
+        head={["Device", ...shown.map((_, i) => short(i))].map((name) => (
+          <th scope="col" key={name}>
+            {name}
+          </th>
+        ))}
+      >
+        {shown.map((device, i) => (
+          <tr key={device.uuid}>
+            <th scope="row">{short(i)}</th>
+            {shown.map((other, j) => (
+              <td key={other.uuid} class={linkOf(i, j).startsWith("NVLINK") ? "near" : undefined}>
+                {linkOf(i, j)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </Table>
+      {devices.length > MOST_LINKED && <p class="faint">Only the first {MOST_LINKED} devices are shown.</p>}
+    </>
+  );
+}
+
 // Who is affected by a drain.
 function Affected({ tasks }: { tasks: Task[] }) {
   const jobs = [...new Set(tasks.map((task) => task.job ?? ""))].sort();
@@ -176,6 +221,7 @@ export function Node({ name }: { name: string }) {
                 })}
               </div>
               <Devices node={node} tasks={tasks} />
+              <Links node={node} />
               {tasks.length > 0 && (
                 <Table caption="Tasks here" head={<Heads names={["Job", "Task", "State", "Devices", "Started"]} />}>
                   {tasks.map((task) => (
