@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "berth/v1/access.pb.h"
 #include "berth/v1/cluster.pb.h"
 #include "berth/v1/explain.pb.h"
@@ -31,20 +32,33 @@ using google::protobuf::ServiceDescriptor;
 
 // What the pages use. Nothing here starts a stream, opens a terminal, changes who may do what, or
 // stops the server.
-constexpr absl::string_view kPassed[] = {
-    // reads
-    "AccessService.CheckAccess", "AccessService.WhoAmI", "ClusterService.GetClusterInfo",
-    "ClusterService.ListMembers", "ExplainService.EstimateJob", "ExplainService.ExplainJob",
-    "ExplainService.PlanJob", "HyperNodeService.GetHyperNode", "HyperNodeService.ListHyperNodes",
-    "JobService.GetJob", "JobService.ListJobs", "JobService.ListTasks", "NodeService.GetNode",
-    "NodeService.ListNodes", "PriorityClassService.GetPriorityClass",
-    "PriorityClassService.ListPriorityClasses", "QueueService.GetQueue",
-    "QueueService.ListQueueShares", "QueueService.ListQueues",
-    // writes
-    "JobService.CancelJob", "JobService.DeleteJob", "JobService.ResumeJob", "JobService.SubmitJobs",
-    "JobService.SuspendJob", "JobService.UpdateJob", "NodeService.CordonNode",
-    "NodeService.DrainNode", "NodeService.UncordonNode", "QueueService.CloseQueue",
-    "QueueService.OpenQueue"};
+constexpr absl::string_view kReads[] = {"AccessService.CheckAccess",
+                                        "AccessService.WhoAmI",
+                                        "ClusterService.GetClusterInfo",
+                                        "ClusterService.ListMembers",
+                                        "ExplainService.EstimateJob",
+                                        "ExplainService.ExplainJob",
+                                        "HyperNodeService.GetHyperNode",
+                                        "HyperNodeService.ListHyperNodes",
+                                        "JobService.GetJob",
+                                        "JobService.ListJobs",
+                                        "JobService.ListTasks",
+                                        "NodeService.GetNode",
+                                        "NodeService.ListNodes",
+                                        "PriorityClassService.GetPriorityClass",
+                                        "PriorityClassService.ListPriorityClasses",
+                                        "QueueService.GetQueue",
+                                        "QueueService.ListQueueShares",
+                                        "QueueService.ListQueues"};
+constexpr absl::string_view kOthers[] = {
+    "ExplainService.PlanJob",   "JobService.CancelJob",    "JobService.DeleteJob",
+    "JobService.ResumeJob",     "JobService.SubmitJobs",   "JobService.SuspendJob",
+    "JobService.UpdateJob",     "NodeService.CordonNode",  "NodeService.DrainNode",
+    "NodeService.UncordonNode", "QueueService.CloseQueue", "QueueService.OpenQueue"};
+
+bool IsIn(absl::Span<const absl::string_view> list, absl::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
 
 std::vector<const FileDescriptor*> ApiFiles() {
   return {berth::v1::WhoAmIRequest::descriptor()->file(),
@@ -85,9 +99,7 @@ absl::StatusOr<const MethodDescriptor*> MethodOf(absl::string_view path) {
   absl::string_view rest = path;
   const bool ours = absl::ConsumePrefix(&rest, "/berth.v1.");
   const std::string name = absl::StrReplaceAll(rest, {{"/", "."}});
-  if (ours && std::find(std::begin(kPassed), std::end(kPassed), name) != std::end(kPassed)) {
-    return kTable->at(name);
-  }
+  if (ours && (IsIn(kReads, name) || IsIn(kOthers, name))) return kTable->at(name);
   if (ours && kTable->contains(name)) {
     return absl::UnimplementedError(
         absl::StrCat(name, " is not offered over HTTP; use berth, or gRPC"));
@@ -95,8 +107,13 @@ absl::StatusOr<const MethodDescriptor*> MethodOf(absl::string_view path) {
   return absl::NotFoundError("there is no such method");
 }
 
+bool IsRead(const MethodDescriptor& method) {
+  return IsIn(kReads, absl::StrCat(method.service()->name(), ".", method.name()));
+}
+
 std::vector<std::string> PassedMethods() {
-  std::vector<std::string> names(std::begin(kPassed), std::end(kPassed));
+  std::vector<std::string> names(std::begin(kReads), std::end(kReads));
+  for (const absl::string_view name : kOthers) names.emplace_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }

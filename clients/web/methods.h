@@ -17,6 +17,9 @@ namespace berth::web {
 // the API has no such method.
 absl::StatusOr<const google::protobuf::MethodDescriptor*> MethodOf(absl::string_view path);
 
+// Whether it changes nothing, and all who ask at one time may share the answer.
+bool IsRead(const google::protobuf::MethodDescriptor& method);
+
 // "JobService.GetJob", sorted.
 std::vector<std::string> PassedMethods();
 

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "clients/web/bounds.h"
 #include "clients/web/live.h"
+#include "clients/web/shared_reads.h"
 #include "clients/web/upstream.h"
 #include "support/clock.h"
 
@@ -35,6 +36,7 @@ class Session {
         end(end),
         upstream(std::move(to)),
         live(std::make_shared<Live>(upstream)),
+        reads(std::make_shared<SharedReads>(upstream)),
         limits_(limits),
         credit_(limits.calls_together),
         used_(SystemClock().Steady()) {}
@@ -51,6 +53,7 @@ class Session {
   const absl::Time end;
   const std::shared_ptr<Upstream> upstream;
   const std::shared_ptr<Live> live;
+  const std::shared_ptr<SharedReads> reads;
 
  private:
   bool TakeCredit(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -178,17 +178,20 @@ void WebApp::PassOn(const WebRequest& request, const std::shared_ptr<Session>& s
   }
   if (id.empty()) id = NewSecret();
   if (absl::Status status = session->CallBegins(Steady()); !status.ok()) return fail(status);
-  session->upstream->Unary(
-      {.method = request.path, .request = *std::move(bytes), .request_id = std::move(id)},
-      [session, answer, method = *method](const absl::StatusOr<std::string>& result) {
-        session->CallEnded();
-        if (!result.ok()) return answer(ErrorAnswer(result.status()));
-        absl::StatusOr<std::string> json = AnswerToJson(*method, *result);
-        if (!json.ok()) return answer(ErrorAnswer(json.status()));
-        WebAnswer done;
-        done.body = *std::move(json);
-        answer(std::move(done));
-      });
+  Upstream::Call call{
+      .method = request.path, .request = *std::move(bytes), .request_id = std::move(id)};
+  const auto done = [session, answer](const absl::StatusOr<std::string>& json) {
+    session->CallEnded();
+    if (!json.ok()) return answer(ErrorAnswer(json.status()));
+    WebAnswer made;
+    made.body = *json;
+    answer(std::move(made));
+  };
+  if (IsRead(**method)) return session->reads->Ask(**method, std::move(call), done);
+  session->upstream->Unary(std::move(call),
+                           [done, method = *method](const absl::StatusOr<std::string>& result) {
+                             done(result.ok() ? AnswerToJson(*method, *result) : result.status());
+                           });
 }
 
 absl::Status WebApp::TakeStream(Session& session) {

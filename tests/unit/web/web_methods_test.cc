@@ -17,6 +17,11 @@ TEST_CASE("methods: what is on the list exists, and is neither a stream nor a wa
     REQUIRE(method.ok());
     CHECK_FALSE((*method)->client_streaming());
     CHECK_FALSE((*method)->server_streaming());
+    const bool reads = name.find(".Get") != std::string::npos ||
+                       name.find(".List") != std::string::npos || name == "AccessService.WhoAmI" ||
+                       name == "AccessService.CheckAccess" || name == "ExplainService.ExplainJob" ||
+                       name == "ExplainService.EstimateJob";
+    CHECK(IsRead(**method) == reads);
   }
 }
 
