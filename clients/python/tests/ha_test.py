@@ -46,9 +46,10 @@ class Leaders(unittest.TestCase):
                     return
 
         join = world.in_thread(collect)
-        talk = berth.Group(command=["sh", "-c", "i=0; while [ $i -lt 800 ]; do echo line $i; i=$((i+1)); sleep .01; done"],
+        talk = berth.Group(command=["sh", "-c", "i=0; while [ $i -lt 1200 ]; do echo line $i; i=$((i+1)); sleep .01; done"],
                            resources=berth.R(cpu="50m"))
         talker = self.client.submit(berth.Job("talker", queue="default", groups=[talk]))
+        world.berth_harness.wait_until(lambda: talker.get().status.state == "Running", 30, "the talker")
         wait = world.in_thread(talker.wait, 90)
         logs = world.in_thread(lambda: b"".join(talker.logs(follow=True)))
         quiet = berth.Group(command=["true"], resources=berth.R(cpu="50m"))
@@ -65,7 +66,7 @@ class Leaders(unittest.TestCase):
         join(60)
         self.assertEqual([name for name in dict.fromkeys(seen) if name != "last"], wanted)
         self.assertEqual(str(wait(90).status.state), "Succeeded")
-        self.assertEqual(logs().decode().split("\n")[:-1], [f"line {number}" for number in range(800)])
+        self.assertEqual(logs().decode().split("\n")[:-1], [f"line {number}" for number in range(1200)])
 
 
 if __name__ == "__main__":

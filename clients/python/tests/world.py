@@ -8,7 +8,7 @@ import threading
 
 SOURCE = pathlib.Path(os.environ.get("BERTH_SOURCE", pathlib.Path(__file__).resolve().parents[3]))
 os.environ.setdefault("BERTH_SOURCE", str(SOURCE))
-sys.path.insert(0, str(SOURCE / "tests" / "integration"))
+sys.path.append(str(SOURCE / "tests" / "integration"))  # has tests of the same names
 
 import berth_harness  # noqa: E402
 

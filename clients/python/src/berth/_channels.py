@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, Optional, TypeVar
 
 import grpc
@@ -175,6 +175,14 @@ class Channels:
             server = self._servers[index] = _Server(channel, credentials is not None)
         return server
 
+    async def _connection(self, left_s: float) -> _Server:
+        """The server whose turn it is. Another call may have dropped it in the meantime: then the next one."""
+        while True:
+            server = self._current()
+            await self._await_connection(server, left_s)
+            if server in self._servers:
+                return server
+
     async def _await_connection(self, server: _Server, left_s: float) -> None:
         """Gives a broken connection a moment; with several servers, until it is connected or refused."""
         end = asyncio.get_running_loop().time() + min(left_s, CONNECT_S)
@@ -221,8 +229,7 @@ class Channels:
         backoff, metadata, perhaps_done = self.backoff(), ((REQUEST_ID, request_id or new_request_id()),), False
         for _ in range(MAX_ATTEMPTS):
             while True:
-                server = self._current()
-                await self._await_connection(server, end - loop.time())
+                server = await self._connection(end - loop.time())
                 connected = server.connected()
                 try:
                     answer: R = await server.method("unary_unary", service, method, response)(
@@ -247,8 +254,7 @@ class Channels:
     async def stream(self, service: str, method: str, request: Any, response: type[R],
                      timeout_s: Optional[float]) -> AsyncIterator[R]:
         """One attempt of a call with a stream of responses. `at_once` of an error: another server may be tried now."""
-        server = self._current()
-        await self._await_connection(server, CONNECT_S)
+        server = await self._connection(CONNECT_S)
         call = server.method("unary_stream", service, method, response)(request, timeout=timeout_s)
         try:
             async for answer in call:
@@ -267,18 +273,18 @@ class Channels:
         if error is None or not getattr(error, "at_once", False):
             await asyncio.sleep(backoff.next(error))
 
-    def bidirectional(self, service: str, method: str, response: type[R]) -> Callable[[AsyncIterator[Any]], Any]:
-        """A call with streams in both directions at the current server."""
-        call: Callable[[AsyncIterator[Any]], Any] = self._current().method("stream_stream", service, method, response)
-        return call
+    def blocking_channel(self) -> grpc.Channel:
+        """Another connection to the current server, for a thread; the caller closes it."""
+        credentials, options = self.settings.credentials(), _options(self.several)
+        if credentials is None:
+            return grpc.insecure_channel(self.server, options)
+        return grpc.secure_channel(self.server, credentials, options)
 
-    def note(self, broken: grpc.aio.AioRpcError) -> errors.BerthError:
-        """The exception for a call of `bidirectional`, after the choice of the next server."""
-        error = errors.from_rpc(broken)
-        self._ended(self._current(), error, _leader_of(broken))
-        return error
+    def note(self, broken: grpc.RpcError) -> None:
+        """A call on a blocking channel failed: chooses the server of the next one."""
+        self._ended(self._current(), errors.from_rpc(broken), _leader_of(broken))
 
 
-def _leader_of(broken: grpc.aio.AioRpcError) -> str:
+def _leader_of(broken: Any) -> str:
     trailers: Any = broken.trailing_metadata()
     return str(dict(list(trailers or ())).get(LEADER, ""))

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Optional
 
-import grpc.aio
+import grpc
 
 from berth import errors
 from berth._channels import Channels, is_retryable
@@ -53,17 +54,32 @@ async def execute(channels: Channels, job: str, task: str, command: list[str], i
 class _NotTaken(Exception):
     """The command did not begin."""
 
-    def __init__(self, error: errors.BerthError) -> None:
-        super().__init__(str(error))
-        self.error = error
+    def __init__(self, status: grpc.RpcError) -> None:
+        self.status, self.error = status, errors.from_rpc(status)
+        super().__init__(str(self.error))
 
 
 async def _once(channels: Channels, job: str, task: str, command: list[str], input: bytes) -> ExecResult:
-    over = asyncio.Event()
-    call = channels.bidirectional("JobService", "Exec", job_pb2.ExecResponse)(_requests(job, task, command, input, over))
+    """One attempt, in a thread: with grpc.aio, a command that ends before its input was written would be an error."""
+    channel, over = channels.blocking_channel(), threading.Event()
+    call = channel.stream_stream("/berth.v1.JobService/Exec", request_serializer=job_pb2.ExecRequest.SerializeToString,
+                                 response_deserializer=job_pb2.ExecResponse.FromString)(
+        _requests(job, task, command, input, over))
+    try:
+        return await asyncio.get_running_loop().run_in_executor(None, _read, call, job)
+    except _NotTaken as refused:
+        channels.note(refused.status)
+        raise
+    finally:
+        over.set()
+        call.cancel()  # type: ignore[no-untyped-call]
+        channel.close()
+
+
+def _read(call: Any, job: str) -> ExecResult:
     taken, output, size = False, {job_pb2.STDOUT: bytearray(), job_pb2.STDERR: bytearray()}, 0
     try:
-        async for part in call:
+        for part in call:
             taken = True
             output[part.stream or job_pb2.STDOUT] += part.output
             size += len(part.output)
@@ -71,21 +87,16 @@ async def _once(channels: Channels, job: str, task: str, command: list[str], inp
                 raise errors.ResourceExhausted(f"the command wrote more than {MAX_OUTPUT >> 20} MiB: write to a file")
             if part.HasField("exit_code"):
                 return ExecResult(part.exit_code, bytes(output[job_pb2.STDOUT]), bytes(output[job_pb2.STDERR]))
-    except grpc.aio.AioRpcError as broken:
-        error = channels.note(broken)
+    except grpc.RpcError as broken:
         if taken:
-            raise error from None
-        raise _NotTaken(error) from None
-    finally:
-        over.set()
-        call.cancel()
+            raise errors.from_rpc(broken) from None
+        raise _NotTaken(broken) from None
     raise errors.Unavailable(f"the server ended the command in job {job}")
 
 
-async def _requests(job: str, task: str, command: list[str], input: bytes,
-                    over: asyncio.Event) -> AsyncIterator[Any]:
+def _requests(job: str, task: str, command: list[str], input: bytes, over: threading.Event) -> Iterator[Any]:
     yield job_pb2.ExecRequest(open=job_pb2.ExecRequest.Open(job=job, task=task, command=command))
     for begin in range(0, len(input), PART):
         yield job_pb2.ExecRequest(input=input[begin:begin + PART])
     yield job_pb2.ExecRequest(input_end=True)
-    await over.wait()  # the command would end with the client's side
+    over.wait()  # the command would end with the client's side
