@@ -72,7 +72,8 @@ async def _once(channels: Channels, job: str, task: str, command: list[str], inp
         raise
     finally:
         over.set()
-        call.cancel()  # type: ignore[no-untyped-call]
+        cancel: Any = call.cancel  # typed in some versions of the stubs only
+        cancel()
         channel.close()
 
 
