@@ -299,9 +299,9 @@ void ExecHost::Input(const v1::ExecInput& input) {
     session.input_ended = true;
     if (session.kind == Kind::kOnTerminal) session.input.push_back(kEndOfInput);
   }
-  Feed(input.request(), session);
-  if (Over(session)) {
-    End(input.request(), session, "");
+  Work(input.request(), session);  // output that waited for room may be the last
+  if (!session.error.empty() || Over(session)) {
+    End(input.request(), session, session.error);
     sessions_.erase(found);
     return;
   }

@@ -131,6 +131,26 @@ TEST_CASE("output waits for confirmation, input beyond the window ends the sessi
     CHECK(world.out.size() == 3000000);
     CHECK(world.exit_code == 0);
   }
+  SECTION("output that is still in the pipe when the command has ended") {
+    world.Open(absl::StrCat("head -c ", kExecWindow,
+                            " /dev/zero; read line; head -c 30000 /dev/zero; echo > ended"));
+    REQUIRE(Eventually([&] {
+      world.Look();
+      return world.out.size() == kExecWindow;
+    }));
+    world.Send("\n");
+    const std::string ended = world.f.state.path() + "/tasks/1-0-1/work/ended";
+    REQUIRE(Eventually([&] { return access(ended.c_str(), F_OK) == 0; }));
+    absl::SleepFor(absl::Milliseconds(200));
+    world.Look();
+    REQUIRE_FALSE(world.ended);
+    v1::ExecInput confirmed;
+    confirmed.set_request(1);
+    confirmed.set_consumed(world.out.size());
+    world.host->Input(confirmed);
+    REQUIRE(world.AwaitEnd());
+    CHECK(world.out.size() == kExecWindow + 30000);
+  }
   SECTION("input") {
     world.Open("sleep 1000");
     for (int i = 0; i < 8; ++i) world.Send(std::string(kMaxExecDataBytes, 'x'));
