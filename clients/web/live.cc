@@ -69,6 +69,7 @@ void Live::Repeat(EventStream& page, const std::string& last_id) {
 
 void Live::Tick(absl::Duration now) {
   bool open = false;
+  std::shared_ptr<UpstreamStream> unused;  // its callbacks may run in Cancel
   {
     absl::MutexLock lock(&mutex_);
     std::erase_if(pages_, [](const auto& page) { return page->ended(); });
@@ -83,13 +84,14 @@ void Live::Tick(absl::Duration now) {
     }
     if (pages_.empty() && stream_ != nullptr && now - used_ > kWatchAfterLastPage) {
       ++watch_;
-      std::exchange(stream_, nullptr)->Cancel();
+      unused = std::exchange(stream_, nullptr);
       live_ = false;
       why_ = "connecting";
       Forget();
     }
     open = stream_ == nullptr && !pages_.empty() && now >= open_at_;
   }
+  if (unused != nullptr) unused->Cancel();
   if (open) OpenWatch();
 }
 
@@ -110,11 +112,17 @@ void Live::OpenWatch() {
       {.method = kWatchMethod, .request = request.SerializeAsString(), .request_id = ""},
       [self, watch](const std::string& bytes) { self->OnMessage(watch, bytes); },
       [self, watch](const absl::Status& status) { self->OnEnd(watch, status); });
+  bool current = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (watch == watch_ && !ended_) stream_ = stream;
+    current = watch == watch_;  // it may be over already
+    if (current) stream_ = stream;
   }
-  stream->Next();
+  if (current) {
+    stream->Next();
+  } else {
+    stream->Cancel();
+  }
 }
 
 void Live::OnMessage(uint64_t watch, const std::string& bytes) {
@@ -186,6 +194,7 @@ void Live::Forget() {
 void Live::OnEnd(uint64_t watch, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   if (watch != watch_ || ended_) return;
+  ++watch_;
   stream_ = nullptr;
   open_at_ = SystemClock().Steady() + kWatchAgainAfter;
   if (absl::IsOutOfRange(status)) {
@@ -212,13 +221,17 @@ void Live::SendAll(const std::string& text) {
 }
 
 void Live::End(const absl::Status& why) {
-  absl::MutexLock lock(&mutex_);
-  if (std::exchange(ended_, true)) return;
-  ++watch_;
-  if (stream_ != nullptr) std::exchange(stream_, nullptr)->Cancel();
-  SendAll(EndText(why));
-  for (const auto& page : pages_) page->Close();
-  pages_.clear();
+  std::shared_ptr<UpstreamStream> stream;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(ended_, true)) return;
+    ++watch_;
+    stream = std::exchange(stream_, nullptr);
+    SendAll(EndText(why));
+    for (const auto& page : pages_) page->Close();
+    pages_.clear();
+  }
+  if (stream != nullptr) stream->Cancel();
 }
 
 size_t Live::pages() const {

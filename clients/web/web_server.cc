@@ -165,7 +165,12 @@ struct WebServer::Callbacks {
   // Then the connection waits for the next request, as if it were new.
   static void RequestEnded(void* self, MHD_Connection* connection, void** state,
                            MHD_RequestTerminationCode how) {
-    delete static_cast<Request*>(std::exchange(*state, nullptr));
+    const std::unique_ptr<Request> request(static_cast<Request*>(std::exchange(*state, nullptr)));
+    // The connection may have ended before the stream was given to it.
+    if (request != nullptr && request->answer != nullptr && request->answer->has_value() &&
+        (*request->answer)->stream != nullptr) {
+      (*request->answer)->stream->ConnectionEnded();
+    }
     if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK) return;
     HttpConnections& connections = static_cast<WebServer*>(self)->connections_;
     connections.Closed(FdOf(connection));
