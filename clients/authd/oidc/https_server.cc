@@ -1,9 +1,7 @@
 #include "clients/authd/oidc/https_server.h"
 
-#include <arpa/inet.h>
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "clients/authd/oidc/tls_certificates.h"
 #include "support/clock.h"
+#include "support/http/connection_info.h"
 #include "support/listen.h"
 
 namespace berth::oidc {
@@ -22,24 +21,6 @@ namespace {
 // More than the connections kept open, as shut connections take a moment to close.
 constexpr unsigned kMostSockets = 2 * static_cast<unsigned>(kTokenHttp.connections);
 constexpr size_t kHeaderBytes = size_t{16} << 10;  // with libmicrohttpd's own data
-
-int FdOf(MHD_Connection* connection) {
-  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-}
-
-std::string PeerOf(MHD_Connection* connection) {
-  const sockaddr* address =
-      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address->sa_family == AF_INET) {
-    const auto* four = reinterpret_cast<const sockaddr_in*>(address);
-    inet_ntop(AF_INET, &four->sin_addr, text, sizeof(text));
-    return absl::StrCat(text, ":", ntohs(four->sin_port));
-  }
-  const auto* six = reinterpret_cast<const sockaddr_in6*>(address);
-  inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));
-  return absl::StrCat("[", text, "]:", ntohs(six->sin6_port));
-}
 
 MHD_Result QueueReply(MHD_Connection* connection, const HttpsReply& reply) {
   // The library copies the text; its interface lacks the const.
