@@ -96,10 +96,12 @@ struct StoredNode {
   NodeSpec spec;
   NodeStatus status;
   std::vector<HyperNodeId> domains;  // Node::domains
+  std::vector<ImageId> images;       // Node::images
   uint64_t revision = 0;
 };
 std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status,
-                             absl::Span<const HyperNodeId> domains, uint64_t revision);
+                             absl::Span<const HyperNodeId> domains,
+                             absl::Span<const ImageId> images, uint64_t revision);
 absl::StatusOr<StoredNode> DecodeNodeRecord(absl::string_view key, absl::string_view value,
                                             std::string* unknown);
 

@@ -53,6 +53,7 @@ QueueSpec GetQueueSpec(const pb::QueueSpec& message, class Reader& reader);
 Strategy GetStrategy(pb::Strategy strategy, class Reader& reader);
 void SetPlacements(const std::vector<Placement>& placements,
                    google::protobuf::RepeatedPtrField<pb::Placement>* out);
+std::vector<ImageId> GetImageIds(const google::protobuf::RepeatedField<uint64_t>& ids);
 std::vector<Placement> GetPlacements(
     const google::protobuf::RepeatedPtrField<pb::Placement>& messages, class Reader& reader);
 void SetReservation(const Reservation& reservation, pb::Reservation* out);

@@ -59,6 +59,7 @@ static_assert(kFields<CheckpointRecorded> == 5);
 static_assert(kFields<TaskHung> == 5);
 static_assert(kFields<AccessChanged> == 1);
 static_assert(kFields<PriorityClassesChanged> == 1);
+static_assert(kFields<NodeImagesChanged> == 3);
 
 // One overload per event type, which fills the member of the oneof.
 struct Setter {
@@ -248,6 +249,12 @@ struct Setter {
   void operator()(const PriorityClassesChanged& event) const {
     SetPriorityClasses(event.change, out->mutable_priority_classes_changed());
   }
+  void operator()(const NodeImagesChanged& event) const {
+    pb::NodeImagesChanged* m = out->mutable_node_images_changed();
+    m->set_id(event.id.value);
+    for (ImageId image : event.gained) m->add_gained(image.value);
+    for (ImageId image : event.lost) m->add_lost(image.value);
+  }
   void operator()(const TaskReady& event) const {
     pb::TaskReady* m = out->mutable_task_ready();
     m->set_job(event.task.job.value);
@@ -389,6 +396,10 @@ EventBody GetTopologyEvent(const pb::LogEvent& m, Reader& reader) {
     case pb::LogEvent::kNodesJoined:
       return NodesJoined{.domain = HyperNodeId{m.nodes_joined().domain()},
                          .nodes = GetNodeIds(m.nodes_joined().nodes())};
+    case pb::LogEvent::kNodeImagesChanged:
+      return NodeImagesChanged{.id = NodeId{m.node_images_changed().id()},
+                               .gained = GetImageIds(m.node_images_changed().gained()),
+                               .lost = GetImageIds(m.node_images_changed().lost())};
     case pb::LogEvent::kRequestMixChanged:
       return RequestMixChanged{GetRequestMix(m.request_mix_changed())};
     case pb::LogEvent::kJobRunRecorded:

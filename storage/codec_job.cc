@@ -38,7 +38,7 @@ static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
 static_assert(kFields<JobSpec> == 39);
-static_assert(kFields<GroupSpec> == 22);
+static_assert(kFields<GroupSpec> == 23);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
 static_assert(kFields<Toleration> == 2);
@@ -169,6 +169,7 @@ void SetGroup(const GroupSpec& group, pb::GroupSpec* out) {
   out->set_affinity_tier(group.affinity_tier);
   out->set_communication(group.communication);
   out->set_has_image(group.has_image);
+  out->set_image(group.image.value);
   out->set_preemptible(group.preemptible);
   out->set_device_strategy(static_cast<pb::Strategy>(group.device_strategy));
   out->set_spread_tier(group.spread.tier);
@@ -201,6 +202,7 @@ GroupSpec GetGroup(const pb::GroupSpec& message, Reader& reader) {
       .partition_topology = {},
       .communication = message.communication(),
       .has_image = message.has_image(),
+      .image = ImageId{message.image()},
       .preemptible = message.preemptible(),
       .device_strategy = GetStrategy(message.device_strategy(), reader),
       .spread = {.tier = message.spread_tier(), .max_skew = message.max_skew()},

@@ -27,7 +27,7 @@ static_assert(kFields<Drain> == 4);
 static_assert(static_cast<int>(DrainMode::kCheckpoint) == pb::DRAIN_CHECKPOINT);
 static_assert(static_cast<int>(DrainMode::kWait) == pb::DRAIN_WAIT);
 static_assert(static_cast<int>(DrainMode::kWhenPlaced) == pb::DRAIN_WHEN_PLACED);
-static_assert(kFields<StoredNode> == 5);
+static_assert(kFields<StoredNode> == 6);
 static_assert(kFields<GrantedLease> == 3);
 
 void SetDevice(const Device& device, pb::Device* out) {
@@ -180,6 +180,13 @@ NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
 
 }  // namespace
 
+std::vector<ImageId> GetImageIds(const google::protobuf::RepeatedField<uint64_t>& ids) {
+  std::vector<ImageId> images;
+  images.reserve(static_cast<size_t>(ids.size()));
+  for (uint64_t id : ids) images.push_back(ImageId{id});
+  return images;
+}
+
 void SetDrain(const Drain& drain, pb::Drain* out) {
   out->set_mode(static_cast<pb::DrainMode>(drain.mode));
   if (drain.begin != absl::InfinitePast()) SetTime(drain.begin, out->mutable_begin());
@@ -275,11 +282,13 @@ absl::StatusOr<GrantedLease> DecodeLeaseRecord(absl::string_view value) {
 }
 
 std::string EncodeNodeRecord(const NodeSpec& spec, const NodeStatus& status,
-                             absl::Span<const HyperNodeId> domains, uint64_t revision) {
+                             absl::Span<const HyperNodeId> domains,
+                             absl::Span<const ImageId> images, uint64_t revision) {
   codec::pb::NodeRecord message;
   codec::SetNodeSpec(spec, message.mutable_spec());
   codec::SetNodeStatus(status, message.mutable_status());
   for (HyperNodeId domain : domains) message.add_domains(domain.value);
+  for (ImageId image : images) message.add_images(image.value);
   message.set_revision(revision);
   return message.SerializeAsString();
 }
@@ -296,6 +305,7 @@ absl::StatusOr<StoredNode> DecodeNodeRecord(absl::string_view key, absl::string_
                   .spec = codec::GetNodeSpec(message.spec(), reader),
                   .status = codec::GetNodeStatus(message.status(), reader),
                   .domains = {},
+                  .images = codec::GetImageIds(message.images()),
                   .revision = message.revision()};
   for (uint32_t domain : message.domains()) node.domains.push_back(HyperNodeId{domain});
   status = codec::Verdict(reader, RecordKind::kNode, key);

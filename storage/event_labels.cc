@@ -74,6 +74,7 @@ struct Labeler {
   void operator()(const NodeFenced& event) { LabelNode(event.id); }
   void operator()(const NodeSteered& event) { LabelNode(event.id); }
   void operator()(const NodeRefused& event) { LabelNode(event.id); }
+  void operator()(const NodeImagesChanged& event) { LabelNode(event.id); }
   void operator()(const NodeDeleted&) { out->set_node_name(before.name); }
 
   void operator()(const HyperNodeChanged& event) { out->set_hyper_node_name(event.spec.name); }

@@ -119,15 +119,16 @@ class Loader {
     return AsDataLoss(loaded, RecordKind::kQueue, key);
   }
 
-  static_assert(kFields<StoredNode> == 5, "load the new field");
+  static_assert(kFields<StoredNode> == 6, "load the new field");
   absl::Status TakeNode(absl::string_view key, absl::string_view value) {
     absl::StatusOr<StoredNode> node = DecodeNodeRecord(key, value, &unknown_);
     if (!node.ok()) return node.status();
     ++summary_.nodes;
     if (!node->domains.empty()) domains_.emplace_back(node->id, std::move(node->domains));
-    return AsDataLoss(
-        editor_.LoadNode(node->id, std::move(node->spec), std::move(node->status), node->revision),
-        RecordKind::kNode, key);
+    absl::Status loaded =
+        editor_.LoadNode(node->id, std::move(node->spec), std::move(node->status), node->revision);
+    if (loaded.ok()) loaded = editor_.LoadNodeImages(node->id, std::move(node->images));
+    return AsDataLoss(loaded, RecordKind::kNode, key);
   }
 
   static_assert(kFields<StoredHyperNode> == 3, "load the new field");

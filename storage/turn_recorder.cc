@@ -332,7 +332,7 @@ void TurnRecorder::PutNode(NodeId id) {
   const Node* node = state_.nodes().Find(id);
   if (node == nullptr) return PutDelete(RecordKind::kNode, NodeKey(id));
   PutValue(RecordKind::kNode, NodeKey(id),
-           EncodeNodeRecord(node->spec, node->status, node->domains, node->revision));
+           EncodeNodeRecord(node->spec, node->status, node->domains, node->images, node->revision));
 }
 
 void TurnRecorder::PutHyperNode(HyperNodeId id) {

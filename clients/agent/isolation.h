@@ -50,6 +50,8 @@ class Isolation {
       const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory) const;
   // Where images are.
   std::string ImageCache() const;
+  // The host of images that name none; may be empty.
+  const std::string& DefaultRegistry() const { return config_.images().default_registry(); }
   // The request to clean up the image cache; nothing without images.
   std::optional<agent::v1::ImageRequest> CleanupRequest() const;
   // The starting point of a task in an image.

@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<Prefetcher>> Prefetcher::Create(
 
 v1::NodeImages Prefetcher::Images() {
   v1::NodeImages images;
+  images.set_default_registry(isolation_->DefaultRegistry());
   for (const CachedImage& one : ListImages(isolation_->ImageCache())) {
     if (static_cast<size_t>(images.images_size()) == kMaxImages) break;
     v1::NodeImage* image = images.add_images();

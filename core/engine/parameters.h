@@ -106,6 +106,13 @@ struct ReliableFirstParameters {
   int32_t min_tasks = 64;  // of a group that is kept off nodes that failed lately
 };
 
+// core/policies/image_locality.cc
+struct ImageLocalityParameters {
+  // A node that holds the image of a task is preferred to one that does not, even if that one is
+  // the better fit by so many devices.
+  int32_t devices = 0;
+};
+
 struct SharingParameters {
   // The policy for tasks that are packed onto nodes of which some devices may be shared.
   SharingPolicy policy = SharingPolicy::kBidPrice;

@@ -5,7 +5,7 @@
 // depends on the node is computed per node.
 //
 //   NodeFilter  may a task of this shape go there?      resources/devices, node_selector, taints
-//   NodeScore   which of the allowed nodes is best?     reliable_first, best_fit
+//   NodeScore   which of the allowed nodes is best?     reliable_first, image_locality, best_fit
 //   JobOrder    which pending job goes first?           priority_then_submit, shortest_first,
 //                                                       shortest_remaining, smallest_area,
 //                                                       least_attained
@@ -74,6 +74,32 @@ struct ScoreRequest {
   int32_t tasks = 1;  // of the group
   const Policies& policies;
   const ClusterState& state;
+  ImageId image = {};  // of the group
+  // The search begins with the node that has the most free devices, and not with the tightest one.
+  bool downward = false;
+};
+
+// A score that prefers nodes that hold an image to others of about the same fit. The search then
+// finds the best node without a look at all of them.
+//
+//   devices 1, tightest first   free devices: n0 2, n1 3 (holds it), n2 4 (holds it) -> n1
+//                               free devices: n0 2, n2 4 (holds it)                  -> n0
+struct ImagePreference {
+  ImageId image = {};
+  int32_t devices = 0;  // more free devices that a node which holds it may have
+  bool downward = false;
+
+  // Lower is better. `room`: FreeIndex::Key::room of the node.
+  int64_t LevelOf(const Node& node, uint64_t room) const {
+    return HoldsImage(node, image) ? HolderLevel(room) : LevelAt(room);
+  }
+  int64_t HolderLevel(uint64_t room) const { return LevelAt(room) - 2 * int64_t{devices} - 1; }
+
+ private:
+  int64_t LevelAt(uint64_t room) const {
+    const int64_t free = FreeIndex::Devices(room);
+    return 2 * (downward ? -free : free);
+  }
 };
 
 // Lower is better. Several scores are levels: the second decides where the first is equal, and
@@ -90,6 +116,8 @@ class NodeScore {
   // without an earlier level the first node that fits is the best. Otherwise nodes with enough free
   // are ranked, all of them unless one has kBestRank. nullopt: no opinion; the next level is used.
   virtual std::optional<NodeRank> Prepare(const ScoreRequest& request) const = 0;
+  // If the rank of each node is this preference's LevelOf.
+  virtual std::optional<ImagePreference> Prefers(const ScoreRequest&) const { return std::nullopt; }
 };
 
 // Negative: `a` goes before `b`; 0: equal. For pending jobs of one queue;
@@ -172,7 +200,7 @@ struct PolicyConfig {
   std::vector<std::string> actions = {"allocate", "backfill", "consolidate", "reclaim",
                                       "preempt",  "migrate",  "expire_gangs"};
   std::vector<std::string> filters = {"resources/devices", "node_selector", "taints"};
-  std::vector<std::string> scores = {"reliable_first", "best_fit"};
+  std::vector<std::string> scores = {"reliable_first", "image_locality", "best_fit"};
   std::vector<std::string> job_orders = {"priority_then_submit"};
   LifecycleParameters lifecycle;
   FairShareParameters fair_share;
@@ -184,6 +212,7 @@ struct PolicyConfig {
   TopologyParameters topology;
   MigrationParameters migration;
   ReliableFirstParameters reliable_first;
+  ImageLocalityParameters image_locality;
   SharingParameters sharing;
 };
 
@@ -214,6 +243,7 @@ class Policies {
   const TopologyParameters& topology() const { return config_.topology; }
   const MigrationParameters& migration() const { return config_.migration; }
   const ReliableFirstParameters& reliable_first() const { return config_.reliable_first; }
+  const ImageLocalityParameters& image_locality() const { return config_.image_locality; }
   const SharingParameters& sharing() const { return config_.sharing; }
   // As given to Create.
   const PolicyConfig& config() const { return config_; }

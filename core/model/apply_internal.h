@@ -54,6 +54,7 @@ absl::Status ApplyBody(ClusterState& state, const CheckpointRecorded& event, Tim
 absl::Status ApplyBody(ClusterState& state, const TaskHung& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const AccessChanged& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const PriorityClassesChanged& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const NodeImagesChanged& event, Time now);
 
 // Builds a status from the pieces of a message.
 template <class... Parts>

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -154,6 +155,21 @@ absl::Status RegisterAgain(ClusterState& state, const NodeRegistered& event, Tim
   return absl::OkStatus();
 }
 
+// Ascending, and all of them held, or none.
+absl::Status CheckImages(const Node& node, const std::vector<ImageId>& images, bool held) {
+  const bool ordered = std::adjacent_find(images.begin(), images.end(),
+                                          std::greater_equal<ImageId>()) == images.end();
+  if (!ordered || (!images.empty() && images.front() == ImageId{})) {
+    return Invalid(NameOf(node), ": images must be ascending, each once");
+  }
+  for (ImageId image : images) {
+    if (HoldsImage(node, image) == held) continue;
+    return Refused(NameOf(node), held ? " does not hold" : " already holds", " image ",
+                   image.value);
+  }
+  return absl::OkStatus();
+}
+
 void SetNodeState(StateEditor& editor, const Node& node, NodeState value) {
   NodeStatus status = node.status;
   status.state = value;
@@ -246,6 +262,20 @@ absl::Status ApplyBody(ClusterState& state, const NodeRefused& event, Time now) 
   if (event.refusals < 0) return Invalid("node ", event.id.value, ": refusals is negative");
   StateEditor(state).SetNodeStatus(event.id,
                                    AfterRefusal(state.nodes().At(event.id).status, event, now));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyBody(ClusterState& state, const NodeImagesChanged& event, Time) {
+  if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
+  const Node& node = state.nodes().At(event.id);
+  if (event.gained.empty() && event.lost.empty()) return Invalid("no images were gained or lost");
+  if (auto status = CheckImages(node, event.gained, false); !status.ok()) return status;
+  if (auto status = CheckImages(node, event.lost, true); !status.ok()) return status;
+  std::vector<ImageId> images = ImagesAfter(node.images, event.gained, event.lost);
+  if (images.size() > kMaxNodeImages) {
+    return Invalid(NameOf(node), " holds ", images.size(), " images; at most ", kMaxNodeImages);
+  }
+  StateEditor(state).SetNodeImages(event.id, std::move(images));
   return absl::OkStatus();
 }
 

@@ -131,6 +131,13 @@ class ClusterState {
   int64_t shareable_nodes() const { return shareable_nodes_; }
   // Nodes that have failed (NodeStatus::faults), however long ago.
   int64_t faulty_nodes() const { return faulty_nodes_; }
+  // Nodes that hold the image (Node::images).
+  int64_t HoldersOf(ImageId image) const {
+    const auto found = image_holders_.find(image);
+    return found == image_holders_.end() ? 0 : found->second;
+  }
+  // Different images that nodes hold.
+  size_t held_images() const { return image_holders_.size(); }
   // The next due time of each job that has one (NextDue), earliest first; all later than
   // passed_time().
   const absl::btree_set<std::pair<Time, JobId>>& timers() const { return timers_; }
@@ -223,6 +230,7 @@ class ClusterState {
   Resources capacity_;
   int64_t shareable_nodes_ = 0;
   int64_t faulty_nodes_ = 0;
+  absl::flat_hash_map<ImageId, int64_t> image_holders_;  // never iterated; no count is 0
   std::vector<QueueId> changed_queues_;
   std::unique_ptr<PlanningCache> planning_cache_;
   FreeIndex free_;

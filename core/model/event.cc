@@ -52,5 +52,6 @@ template EventBody::EventBody(CheckpointRecorded);
 template EventBody::EventBody(TaskHung);
 template EventBody::EventBody(AccessChanged);
 template EventBody::EventBody(PriorityClassesChanged);
+template EventBody::EventBody(NodeImagesChanged);
 
 }  // namespace berth

@@ -264,6 +264,14 @@ struct JobRunRecorded {
   JobId job;
 };
 
+// What changed of the images that the node holds (Node::images), as its agent reported it. Both
+// ascending; not both empty.
+struct NodeImagesChanged {
+  NodeId id;
+  std::vector<ImageId> gained;  // it held none of these
+  std::vector<ImageId> lost;    // it held all of these
+};
+
 // One change of the access rules (core/access/access.h).
 struct AccessChanged {
   AccessChange change;
@@ -274,14 +282,13 @@ struct PriorityClassesChanged {
   PriorityClassChange change;
 };
 
-using AnyFact =
-    std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
-                 NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
-                 JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
-                 TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
-                 TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
-                 NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded, TaskReady,
-                 CheckpointRecorded, TaskHung, AccessChanged, PriorityClassesChanged>;
+using AnyFact = std::variant<
+    QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered, NodeSilenced, NodeFenced,
+    NodeSteered, NodeRefused, NodeDeleted, JobSubmitted, JobUpdated, JobCancelled, JobSuspended,
+    JobDeleted, TaskReported, TasksBound, TasksStarted, TasksReleased, TasksRequeued,
+    JobStatusChanged, TasksNominated, TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged,
+    HyperNodeDeleted, NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded, TaskReady,
+    CheckpointRecorded, TaskHung, AccessChanged, PriorityClassesChanged, NodeImagesChanged>;
 
 // One of the facts. Copying, moving and destroying them is compiled once, in event.cc: otherwise it
 // would make up a third of the object code of every file that handles events.

@@ -92,9 +92,9 @@ void AddQueue(Hasher& h, const Queue& queue) {
 }
 
 void AddNode(Hasher& h, const Node& node) {
-  static_assert(kFields<Node> == 14);
+  static_assert(kFields<Node> == 15);
   h.Add(node.id).Add(node.spec).Add(node.status).Add(node.domains).Add(node.revision);
-  h.Add(node.capacity).Add(node.healthy);
+  h.Add(node.capacity).Add(node.healthy).Add(node.images);
   NodeSums::ForEach([&](const char*, const auto& sum) { h.Add(sum); }, node);
   h.Add(node.tasks.size()).Add(node.nominated.size());
 }

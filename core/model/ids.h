@@ -17,6 +17,7 @@ using RunId = Id<struct RunTag, uint64_t>;    // of a run in RunHistory; increas
 using ShapeId = Id<struct ShapeTag>;          // interned TaskShape; not persistent
 using ClassId =
     Id<struct ClassTag>;  // of pending jobs with equal requests; 0 = none; not persistent
+using ImageId = Id<struct ImageTag, uint64_t>;  // of its name (core/model/image_id.h); 0 = none
 using ResourceKind = Id<struct ResourceTag, uint8_t>;  // index into Resources; not persistent
 
 inline constexpr QueueId kRootQueue{0};

@@ -216,6 +216,7 @@ struct BasicGroup {
   TopologyConstraint partition_topology;  // of each partition; only with partition_size
   int32_t communication = 0;  // weight of its traffic, at most kMaxCommunication; 0 = unset
   bool has_image = false;     // may take long to unpack
+  ImageId image;              // 0: it has none, or the name is none of a registry
   bool preemptible = false;   // although the job is not; only with min_available 0
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   Spread spread;                                  // not with a topology of the job or the group

@@ -1,6 +1,7 @@
 #include "core/model/node.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -216,6 +217,16 @@ std::vector<int> DeviceMoves(const NodeSpec& before, const NodeSpec& after) {
     moves.push_back(found == index.end() ? -1 : found->second);
   }
   return moves;
+}
+
+std::vector<ImageId> ImagesAfter(const std::vector<ImageId>& before,
+                                 const std::vector<ImageId>& gained,
+                                 const std::vector<ImageId>& lost) {
+  std::vector<ImageId> kept, after;
+  std::set_difference(before.begin(), before.end(), lost.begin(), lost.end(),
+                      std::back_inserter(kept));
+  std::set_union(kept.begin(), kept.end(), gained.begin(), gained.end(), std::back_inserter(after));
+  return after;
 }
 
 int64_t TaskRoomIfEmpty(const Node& node) {

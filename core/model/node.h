@@ -2,6 +2,7 @@
 #ifndef BERTH_CORE_MODEL_NODE_H_
 #define BERTH_CORE_MODEL_NODE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -87,6 +88,8 @@ struct Drain {
 };
 inline constexpr Duration kDefaultCheckpointDrain = absl::Minutes(10);
 
+inline constexpr size_t kMaxNodeImages = 512;
+
 struct NodeStatus {
   NodeState state = NodeState::kReady;
   bool cordoned = false;
@@ -119,6 +122,11 @@ NodeStatus AfterRefusal(NodeStatus status, const NodeRefused& event, Time now);
 
 // NodeStatus::refused_jobs after one more refusal, of a member of `job`.
 int32_t RefusedJobs(const NodeStatus& status, JobId job);
+
+// `before`, which has all of `lost` and none of `gained`, after that change. All are ascending.
+std::vector<ImageId> ImagesAfter(const std::vector<ImageId>& before,
+                                 const std::vector<ImageId>& gained,
+                                 const std::vector<ImageId>& lost);
 
 // The healthy devices of one kind.
 struct DeviceKindSet {
@@ -177,6 +185,7 @@ struct Node : NodeSums {
   NodeSpec spec;
   NodeStatus status;
   absl::InlinedVector<HyperNodeId, 1> domains;  // the lowest of each kind around it; ascending
+  std::vector<ImageId> images;                  // that it holds; ascending, at most kMaxNodeImages
   uint64_t revision = 0;
   // Derived, besides the sums.
   Resources capacity;                         // healthy devices only
@@ -189,6 +198,11 @@ struct Node : NodeSums {
   std::vector<TaskKey> tasks;      // that occupy, in arbitrary order
   std::vector<TaskKey> nominated;  // that reserve, likewise
 };
+
+// An agent reported that image; it may be gone by now.
+inline bool HoldsImage(const Node& node, ImageId image) {
+  return std::binary_search(node.images.begin(), node.images.end(), image);
+}
 
 // True if the device's make matches the request, independent of its links, and it can be shared if
 // a share is requested.

@@ -118,6 +118,8 @@ class StateEditor {
   void SetNodeSpec(NodeId id,
                    NodeSpec spec);  // same name; the caller first moves its tasks' device sets
   void SetNodeStatus(NodeId id, NodeStatus status);
+  // Ascending; at most kMaxNodeImages.
+  void SetNodeImages(NodeId id, std::vector<ImageId> images);
   void EraseNode(NodeId id);  // no tasks
 
   // HyperNodes: a new one with the next id, or a known one's new specification (same name and
@@ -176,8 +178,8 @@ class StateEditor {
   // in between must be undone by then. Planning continues as if the question had never been asked.
   void BeginTrial() { state_.pending_.BeginTrial(); }
   void EndTrial();
-  // Nodes that are new or changed (NodeSpec) since the last call; may repeat, and name nodes that
-  // were deleted. They have no marks.
+  // Nodes that are new or changed (NodeSpec, images) since the last call; may repeat, and name
+  // nodes that were deleted. They have no marks.
   std::vector<NodeId> TakeNewNodes() { return std::exchange(state_.new_nodes_, {}); }
   void SetNodeMarks(NodeId id, FreeIndex::Marks marks) { state_.free_.SetMarks(id, marks); }
   // Before FreeIndex::ForEachMarked, after any edit.
@@ -221,6 +223,7 @@ class StateEditor {
   absl::Status LoadHyperNode(HyperNodeId id, HyperNodeSpec spec, uint64_t revision);
   absl::Status LoadNode(NodeId id, NodeSpec spec, NodeStatus status, uint64_t revision);
   // After its HyperNodes. Ascending.
+  absl::Status LoadNodeImages(NodeId id, std::vector<ImageId> images);
   absl::Status LoadNodeDomains(NodeId id, absl::Span<const HyperNodeId> domains);
   absl::Status LoadJob(JobId id, const JobSpec& spec, Time submit, uint64_t revision,
                        const RunPrediction& prediction = {}, const LinePlace& line = {});
@@ -275,6 +278,7 @@ class StateEditor {
   void DeriveNode(Node& node);
   void DeriveAgain(Node& node);
   void ListDrainEnd(const Node& node);
+  void CountImages(const Node& node, int64_t by);
   void ListExpelling(const Node& node);
   void DrainChanged(const Node& node, const NodeStatus& old);
   void DeriveQueue(Queue& queue);

@@ -132,6 +132,24 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
   WakeAll();
 }
 
+void StateEditor::SetNodeImages(NodeId id, std::vector<ImageId> images) {
+  Node& node = state_.nodes_.At(id);
+  CountImages(node, -1);
+  node.images = std::move(images);
+  CountImages(node, 1);
+  state_.free_.SetMarks(id, 0);
+  state_.new_nodes_.push_back(id);
+  if (facts()) state_.dirty_.nodes.push_back(id);
+}
+
+void StateEditor::CountImages(const Node& node, int64_t by) {
+  for (ImageId image : node.images) {
+    const auto count = state_.image_holders_.try_emplace(image, 0).first;
+    count->second += by;
+    if (count->second == 0) state_.image_holders_.erase(count);
+  }
+}
+
 void StateEditor::ListDrainEnd(const Node& node) {
   const Time deadline = DrainDeadline(node.status);
   if (deadline <= state_.passed_time_ || deadline == absl::InfiniteFuture()) return;
@@ -171,6 +189,7 @@ void StateEditor::EraseNode(NodeId id) {
   state_.node_names_.erase(node.spec.name);
   state_.shareable_nodes_ -= node.shareable ? 1 : 0;
   state_.faulty_nodes_ -= IsFaulty(node.status) ? 1 : 0;
+  CountImages(node, -1);
   state_.interner_.ReleaseLayout(node.layout);
   state_.nodes_.Erase(id);
   if (facts()) state_.dirty_.nodes.push_back(id);

@@ -1,4 +1,6 @@
 // StateEditor: loading records. The result must equal the fold of the events.
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -175,6 +177,16 @@ absl::Status StateEditor::LoadNodeDomains(NodeId id, absl::Span<const HyperNodeI
     }
     JoinNodes(domain, {id});
   }
+  return absl::OkStatus();
+}
+
+absl::Status StateEditor::LoadNodeImages(NodeId id, std::vector<ImageId> images) {
+  const bool ordered = std::adjacent_find(images.begin(), images.end(),
+                                          std::greater_equal<ImageId>()) == images.end();
+  if (!ordered || images.size() > kMaxNodeImages) {
+    return Unknown("node", id.value, "its images are too many, or out of order");
+  }
+  SetNodeImages(id, std::move(images));
   return absl::OkStatus();
 }
 

@@ -30,6 +30,7 @@ Registry BuiltIn() {
   add("node_selector", &MakeNodeSelectorFilter);
   add("taints", &MakeTaintsFilter);
   add("reliable_first", &MakeReliableFirstScore);
+  add("image_locality", &MakeImageLocalityScore);
   add("best_fit", &MakeBestFitScore);
   add("priority_then_submit", &MakePriorityThenSubmitOrder);
   add("shortest_first", &MakeShortestFirstOrder);

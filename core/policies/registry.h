@@ -33,6 +33,7 @@ std::unique_ptr<NodeFilter> MakeNodeSelectorFilter();
 std::unique_ptr<NodeFilter> MakeTaintsFilter();
 std::unique_ptr<NodeScore> MakeBestFitScore();
 std::unique_ptr<NodeScore> MakeReliableFirstScore();
+std::unique_ptr<NodeScore> MakeImageLocalityScore();
 std::unique_ptr<JobOrder> MakePriorityThenSubmitOrder();
 std::unique_ptr<JobOrder> MakeShortestFirstOrder();
 std::unique_ptr<JobOrder> MakeShortestRemainingOrder();

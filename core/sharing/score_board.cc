@@ -42,7 +42,8 @@ std::optional<BestPlace> ScoreBoard::Best(const Request& request,
     if (may_have(node)) best = node;
   }
   if (!best.has_value()) return std::nullopt;
-  return BestPlace{.node = *best, .from = row[*best].choice.from};
+  const Choice& choice = row[*best].choice;
+  return BestPlace{.node = *best, .from = choice.from, .score = choice.score};
 }
 
 }  // namespace berth

@@ -17,7 +17,8 @@ namespace berth {
 
 struct BestPlace {
   size_t node = 0;
-  int16_t from = 0;  // as in Choice
+  int16_t from = 0;   // as in Choice
+  int64_t score = 0;  // likewise
 };
 
 class ScoreBoard {

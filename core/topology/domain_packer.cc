@@ -14,7 +14,9 @@ DomainPacker::DomainPacker(Cycle& cycle, const FitView& view, const UnitSize& un
       leaf_(std::move(leaf)) {
   if (unit.tasks > 1 || unit.highest_tier != kRootTier) {
     units_.emplace(view, unit, region, leave_out);
+    units_->Prefer(leaf_.HoldersIn(tree_));
   }
+  tasks_.Prefer(leaf_.HoldersIn(tree_));
 }
 
 void DomainPacker::Took(DomainIndex lowest, int64_t tasks) {

@@ -57,12 +57,14 @@ struct DomainPlacer::Candidate {
   int32_t tier = 0;
   bool degraded = false;
   int64_t room = 0;
+  int64_t holders = 0;  // of the first group's image
   HyperNodeId id;
   DomainIndex domain = kRootDomain;
 
   // For a heap whose top is the first candidate.
   static bool Later(const Candidate& a, const Candidate& b) {
-    return std::tie(a.tier, a.degraded, a.room, a.id) > std::tie(b.tier, b.degraded, b.room, b.id);
+    return std::tie(a.tier, a.degraded, a.room, b.holders, a.id) >
+           std::tie(b.tier, b.degraded, b.room, a.holders, b.id);
   }
 };
 
@@ -109,6 +111,8 @@ std::vector<DomainPlacer::Candidate> DomainPlacer::CandidatesFor(const ScopeRule
   for (const UnitNeed& need : units) {
     rooms.emplace_back(FitsOf(cycle_, tree, need.fits), need.unit, region, skip_degraded_);
   }
+  const Seeker first{.job = job_, .group = needs.front().group, .window = window_, .last = {}};
+  rooms.front().Prefer(cycle_.search().HoldersIn(tree, first));
   const auto holds = [&](DomainIndex d) {
     for (size_t i = 0; i < units.size(); ++i) {
       if (rooms[i].Units(d) < units[i].units) return false;
@@ -119,7 +123,12 @@ std::vector<DomainPlacer::Candidate> DomainPlacer::CandidatesFor(const ScopeRule
   std::vector<Candidate> found;
   const auto add = [&](DomainIndex d) {
     const Domain& domain = tree.At(d);
-    found.push_back({domain.tier, domain.degraded, rooms[0].Tasks(d), domain.id, d});
+    found.push_back({.tier = domain.tier,
+                     .degraded = domain.degraded,
+                     .room = rooms[0].Tasks(d),
+                     .holders = rooms[0].Holders(d),
+                     .id = domain.id,
+                     .domain = d});
   };
   const DomainIndex top = region.In(tree);
   if (pin.has_value()) {

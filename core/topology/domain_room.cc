@@ -87,7 +87,7 @@ std::optional<DomainIndex> DomainRoom::LowestHolding(DomainIndex top, int64_t un
   std::optional<DomainIndex> best;
   const auto rank = [&](DomainIndex d) {
     const Domain& domain = tree_.At(d);
-    return std::tuple(domain.tier, domain.degraded, Units(d), domain.id);
+    return std::tuple(domain.tier, domain.degraded, Units(d), -Holders(d), domain.id);
   };
   for (DomainIndex d = top + 1; d < tree_.At(top).end;) {
     if (Units(d) < units) {  // nor do its descendants
@@ -103,7 +103,7 @@ std::optional<DomainIndex> DomainRoom::LowestHolding(DomainIndex top, int64_t un
 std::optional<DomainIndex> DomainRoom::Roomiest(DomainIndex top) const {
   std::optional<DomainIndex> best;
   const auto rank = [&](DomainIndex d) {
-    return std::tuple(tree_.At(d).degraded, -Units(d), tree_.At(d).id);
+    return std::tuple(tree_.At(d).degraded, -Units(d), -Holders(d), tree_.At(d).id);
   };
   for (DomainIndex d = top + 1; d < tree_.At(top).end; d = tree_.At(d).end) {
     if (Units(d) > 0 && (!best.has_value() || rank(d) < rank(*best))) best = d;

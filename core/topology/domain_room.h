@@ -35,6 +35,10 @@ class DomainRoom {
   // trees. The tree must outlive it.
   DomainRoom(const FitView& view, const UnitSize& unit, const Region& region, bool leave_out);
 
+  // Among domains that are equal otherwise, the one with more comes first. By domain; empty: none.
+  void Prefer(absl::Span<const int32_t> holders) { holders_ = holders; }
+  int64_t Holders(DomainIndex d) const { return holders_.empty() ? 0 : holders_[d]; }
+
   int64_t Tasks(DomainIndex d) const { return tasks_[d]; }
   int64_t Units(DomainIndex d) const { return units_.empty() ? tasks_[d] : units_[d]; }
   // Tasks that fit on nodes that joined the domain directly.
@@ -50,9 +54,10 @@ class DomainRoom {
   void NoMoreOwnTasks(DomainIndex lowest) { Change(lowest, -OwnTasks(lowest)); }
 
   // Below `d`, excluding it, the domain of the lowest tier that holds this many units: healthy ones
-  // first, then the tightest, then by id. nullopt: none holds them alone.
+  // first, then the tightest, then by holders, then by id. nullopt: none holds them alone.
   std::optional<DomainIndex> LowestHolding(DomainIndex d, int64_t units) const;
-  // The child of `d` that holds the most units, healthy ones first. nullopt: none holds any.
+  // The child of `d` that holds the most units, healthy ones first, then by holders. nullopt: none
+  // holds any.
   std::optional<DomainIndex> Roomiest(DomainIndex d) const;
 
   const TopologyTree& tree() const { return tree_; }
@@ -69,6 +74,7 @@ class DomainRoom {
   std::vector<int64_t> tasks_;
   std::vector<int64_t> units_;  // empty: units are tasks
   std::vector<bool> full_;      // has no units left; empty: none such
+  absl::Span<const int32_t> holders_;
 };
 
 }  // namespace berth

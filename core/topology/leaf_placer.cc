@@ -19,7 +19,8 @@ LeafPlacer::LeafPlacer(Cycle& cycle, const Job& job, uint32_t group, const Windo
               .last = {},
               .ignore_reservations = ignore_reservations},
       strategy_(cycle.search().StrategyFor(seeker_)),
-      scored_(cycle.search().Scored(job.groups[group])) {
+      scored_(cycle.search().Scored(seeker_)),
+      preference_(cycle.search().PreferenceFor(seeker_)) {
   const Domain& top = tree_.At(region.In(tree_));
   first_ = top.first_node;
   fits_.reserve(top.size());
@@ -36,9 +37,12 @@ std::vector<LeafPlacer::Slot> LeafPlacer::SlotsOf(absl::Span<const NodeId> nodes
     const int32_t fits = FitsOn(node);
     if (fits <= 0 || !state_.free().Has(node)) continue;
     if (!only_this_tree_ && !region_.Holds(node)) continue;
-    slots.push_back({state_.free().KeyOf(node), fits});
+    const FreeIndex::Key key = state_.free().KeyOf(node);
+    slots.push_back({key, fits, LevelOf(key)});
   }
-  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.key < b.key; });
+  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
+    return a.level != b.level ? a.level < b.level : a.key < b.key;
+  });
   return slots;
 }
 
@@ -85,6 +89,7 @@ size_t LeafPlacer::PlaceInOrder(std::vector<Slot> slots, absl::Span<const uint32
 // The node with the most free devices, then CPU, first; ties by lowest id.
 size_t LeafPlacer::PlaceSpread(std::vector<Slot> slots, absl::Span<const uint32_t> tasks) {
   const auto later = [](const Slot& a, const Slot& b) {
+    if (a.level != b.level) return a.level > b.level;
     return a.key.room != b.key.room ? a.key.room < b.key.room : b.key.node < a.key.node;
   };
   std::make_heap(slots.begin(), slots.end(), later);
@@ -96,7 +101,8 @@ size_t LeafPlacer::PlaceSpread(std::vector<Slot> slots, absl::Span<const uint32_
     const size_t here = Fill(node, tasks.subspan(placed, 1));
     placed += here;
     if (here == 0 || FitsOn(node) == 0) continue;
-    slots.push_back({state_.free().KeyOf(node), FitsOn(node)});
+    const FreeIndex::Key key = state_.free().KeyOf(node);
+    slots.push_back({key, FitsOn(node), LevelOf(key)});
     std::push_heap(slots.begin(), slots.end(), later);
   }
   return placed;

@@ -5,11 +5,13 @@
 //   binpack   the tightest node first, until it is full (FreeIndex's order)
 //   spread    the node with the most free, again and again
 //   colocate  nodes that have tasks of the job, then the node that takes most of the rest
-// If scores besides best_fit are configured, the best node for each task.
+// Among nodes that are equal for this, one that holds the image comes first (ImagePreference). If
+// other scores apply, the best node for each task.
 #ifndef BERTH_CORE_TOPOLOGY_LEAF_PLACER_H_
 #define BERTH_CORE_TOPOLOGY_LEAF_PLACER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -30,14 +32,23 @@ class LeafPlacer {
   // A task that this placed was rolled back.
   void Return(NodeId node);
 
+  // NodeSearch::HoldersIn, for the group.
+  absl::Span<const int32_t> HoldersIn(const TopologyTree& tree) {
+    return cycle_.search().HoldersIn(tree, seeker_);
+  }
   const Job& job() const { return job_; }
 
  private:
   struct Slot {
     FreeIndex::Key key;
-    int32_t fits = 0;  // estimated
+    int32_t fits = 0;   // estimated
+    int64_t level = 0;  // ImagePreference::LevelOf, if there is one
     NodeId node() const { return key.node; }
   };
+  int64_t LevelOf(const FreeIndex::Key& key) const {
+    if (!preference_.has_value()) return 0;
+    return preference_->LevelOf(state_.nodes().At(key.node), key.room);
+  }
   int32_t& FitsOn(NodeId node) { return fits_[tree_.PositionOf(node) - first_]; }
   std::vector<Slot> SlotsOf(absl::Span<const NodeId> nodes);
   size_t Fill(NodeId node, absl::Span<const uint32_t> tasks);
@@ -55,6 +66,7 @@ class LeafPlacer {
   Seeker seeker_;
   const Strategy strategy_;
   const bool scored_;
+  const std::optional<ImagePreference> preference_;
   uint32_t first_ = 0;         // position of the first node of the region
   std::vector<int32_t> fits_;  // estimated, by position from there
 };

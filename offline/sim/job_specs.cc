@@ -5,6 +5,7 @@
 
 #include "core/base/cron.h"
 #include "core/devices/share_counter.h"
+#include "core/model/image_id.h"
 #include "offline/sim/names.h"
 #include "offline/sim/specs.h"
 #include "server/convert/job.h"
@@ -100,6 +101,7 @@ sim::v1::Group MainGroup(const sim::v1::Job& job) {
   group.set_communication(job.communication());
   *group.mutable_spread() = job.spread();
   group.set_membership(job.membership());
+  group.set_image(job.image());
   return group;
 }
 
@@ -108,7 +110,7 @@ absl::Status CheckNoMainFields(const sim::v1::Job& job, const std::string& path)
                     job.has_resources() || job.has_node_selector() || job.tolerations_size() > 0 ||
                     job.partition_size() != 0 || job.has_partition_topology() ||
                     job.communication() != 0 || job.has_spread() ||
-                    job.membership() != v1::MEMBERSHIP_UNSPECIFIED;
+                    job.membership() != v1::MEMBERSHIP_UNSPECIFIED || !job.image().empty();
   if (!both) return absl::OkStatus();
   return Wrong(path, "in a job with groups, describe the tasks in the groups");
 }
@@ -161,6 +163,8 @@ absl::StatusOr<GroupSpec> ToGroupSpec(const std::vector<sim::v1::Group>& groups,
   group.communication = from.communication();
   group.membership = static_cast<GangMembership>(from.membership());
   group.coordinator = from.role() == v1::COORDINATOR;
+  group.has_image = !from.image().empty();
+  group.image = ImageIdOf(from.image());
   if (from.role() == v1::SPARE) group.min_available = 0;
   auto shape = ToShape(from, path);
   if (!shape.ok()) return shape.status();

@@ -1,10 +1,12 @@
 #include "offline/sim/scenario_load.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "core/model/image_id.h"
 #include "core/model/state_editor.h"
 #include "offline/sim/job_history.h"
 #include "offline/sim/names.h"
@@ -152,6 +154,20 @@ absl::Status SteerNodes(const sim::v1::Scenario& scenario, SimCluster* cluster) 
   return absl::OkStatus();
 }
 
+// As an agent would that has registered.
+absl::Status ReportImages(const sim::v1::Node& node, NodeId id, SimCluster* cluster) {
+  std::set<ImageId> reported;
+  for (const std::string& image : node.images()) reported.insert(ImageIdOf(image));
+  const std::vector<ImageId>& known = cluster->state().nodes().At(id).images;
+  NodeImagesChanged event{.id = id, .gained = {}, .lost = {}};
+  std::set_difference(reported.begin(), reported.end(), known.begin(), known.end(),
+                      std::back_inserter(event.gained));
+  std::set_difference(known.begin(), known.end(), reported.begin(), reported.end(),
+                      std::back_inserter(event.lost));
+  if (event.gained.empty() && event.lost.empty()) return absl::OkStatus();
+  return cluster->Happen(std::move(event));
+}
+
 }  // namespace
 
 Time ScenarioStart() { return absl::FromUnixSeconds(1'767'225'600); }
@@ -199,7 +215,10 @@ absl::Status RegisterNodes(const sim::v1::Node& node, bool healthy, const std::s
     event.spec = *std::move(spec);
     event.agent_id = name;
     event.boot_id = absl::StrCat("boot-", event.epoch);
-    if (auto status = cluster->Happen(std::move(event)); !status.ok()) return Under(path, status);
+    const NodeId id = event.id;
+    absl::Status status = cluster->Happen(std::move(event));
+    if (status.ok()) status = ReportImages(node, id, cluster);
+    if (!status.ok()) return Under(path, status);
   }
   return absl::OkStatus();
 }

@@ -214,6 +214,7 @@ absl::StatusOr<PolicyConfig> ToPolicyConfig(const sim::v1::Configuration& config
   if (config.reliable_first().has_min_tasks()) {
     result.reliable_first.min_tasks = config.reliable_first().min_tasks();
   }
+  result.image_locality.devices = config.image_locality().devices();
   result.prediction.enabled = config.prediction().enabled();
   result.sharing.policy = ToSharing(config.sharing().policy());
   if (config.topology().degraded() == sim::v1::TopologyParameters::EXCLUDE) {

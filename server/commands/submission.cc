@@ -13,6 +13,7 @@
 #include "server/commands/job_state.h"
 #include "server/convert/cold.h"
 #include "server/listeners/owned_jobs.h"
+#include "server/validation/lifecycle.h"
 #include "server/validation/resources.h"
 #include "server/validation/text.h"
 #include "storage/store.h"
@@ -112,6 +113,12 @@ void SetNeverReason(const ClusterState& state, JobId id, v1::SubmitJobsResponse:
               out);
 }
 
+// An older version that follows the log would lose what the image is. Without it, no node is
+// preferred.
+void ForgetImages(JobSpec* spec) {
+  for (GroupSpec& group : spec->groups) group.image = {};
+}
+
 }  // namespace
 
 std::string GivenJobName(JobId id) { return absl::StrCat("job-", id.value); }
@@ -122,7 +129,7 @@ absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
                                                   uint32_t store_format, Rights* rights) {
   Findings findings;
   CallDependencies dependencies = CheckSubmit(request, limits, store_format, findings);
-  if (findings.ok()) return CheckedSubmission(request, std::move(dependencies));
+  if (findings.ok()) return CheckedSubmission(request, std::move(dependencies), store_format);
   view.Step([&](const ClusterState& state) {
     CheckJobsAgainst(state, rights, request, dependencies, findings);
     return 0;
@@ -155,6 +162,7 @@ Submission::Submission(CheckedSubmission checked, const config::v1::Limits& limi
     specs_.push_back(JobSpecFrom(spec, defaults));
     specs_.back().name = job.name();
     specs_.back().owner = owner;
+    if (checked_.store_format() < kFormatOfSeries) ForgetImages(&specs_.back());
     colds_.push_back(std::make_shared<const std::string>(EncodeCold(spec)));
     queue_of_.push_back(QueueIndex(QueueNameOf(spec), TasksOf(specs_.back())));
     NoteKinds(specs_.back());

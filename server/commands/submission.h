@@ -39,17 +39,20 @@ class CheckedSubmission {
  public:
   const v1::SubmitJobsRequest& request() const { return *request_; }
   const CallDependencies& dependencies() const { return dependencies_; }
+  uint32_t store_format() const { return store_format_; }
 
  private:
   friend absl::StatusOr<CheckedSubmission> CheckSubmission(ReadView& view,
                                                            const v1::SubmitJobsRequest& request,
                                                            const config::v1::Limits& limits,
                                                            uint32_t store_format, Rights* rights);
-  CheckedSubmission(const v1::SubmitJobsRequest& request, CallDependencies dependencies)
-      : request_(&request), dependencies_(std::move(dependencies)) {}
+  CheckedSubmission(const v1::SubmitJobsRequest& request, CallDependencies dependencies,
+                    uint32_t store_format)
+      : request_(&request), dependencies_(std::move(dependencies)), store_format_(store_format) {}
 
   const v1::SubmitJobsRequest* request_;
   CallDependencies dependencies_;
+  uint32_t store_format_;
 };
 
 // Returns the checked submission, or all violations: those of the request by itself and, if there

@@ -162,6 +162,8 @@ void FillScheduling(Scheduling& scheduling) {
   FillMigration(defaults.migration, *scheduling.mutable_migration());
   config::v1::ReliableFirst& reliable = *scheduling.mutable_reliable_first();
   if (!reliable.has_min_tasks()) reliable.set_min_tasks(defaults.reliable_first.min_tasks);
+  config::v1::ImageLocality& images = *scheduling.mutable_image_locality();
+  if (!images.has_devices()) images.set_devices(defaults.image_locality.devices);
   if (!scheduling.has_restart_hold()) {
     ToProto(defaults.lifecycle.restart_hold, scheduling.mutable_restart_hold());
   }
@@ -197,6 +199,8 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   const FieldPath reliable(path, "reliable_first");
   CheckRange({reliable, "min_tasks"}, scheduling.reliable_first().min_tasks(), 1, kMaxTasksPerJob,
              findings);
+  CheckRange({FieldPath(path, "image_locality"), "devices"}, scheduling.image_locality().devices(),
+             0, static_cast<int64_t>(kMaxDevicesPerNode), findings);
   CheckDuration({path, "restart_hold"}, scheduling.restart_hold(), absl::ZeroDuration(),
                 absl::Hours(24), findings);
   const FieldPath topology(path, "topology");

@@ -109,6 +109,7 @@ void AgentGateway::OnClosed(SessionId id) {
     auto found = sessions_.find(id);
     if (found == sessions_.end()) return;
     brake_.Forget(found->second.node, found->second.epoch);
+    node_images_.Forget(found->second.node, found->second.epoch);
     auto current = by_node_.find(found->second.node);
     if (current != by_node_.end() && current->second == id) by_node_.erase(current);
     sessions_.erase(found);
@@ -260,6 +261,7 @@ void AgentGateway::OnHeartbeat(const Session& session, const v1::Heartbeat& hear
   });
   RetryConditions(session.node);
   RetryImages();
+  RecordImages(session.node);
   CheckFabric();
 }
 

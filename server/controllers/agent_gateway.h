@@ -32,6 +32,7 @@
 #include "server/controllers/fabric_health.h"
 #include "server/controllers/health_brake.h"
 #include "server/controllers/image_book.h"
+#include "server/controllers/node_image_keeper.h"
 #include "server/controllers/registration.h"
 #include "server/loop/loop.h"
 
@@ -163,6 +164,7 @@ class AgentGateway {
   void RetryImages();
   void OnImages(SessionId id, const Session& session, v1::NodeImages images)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void RecordImages(NodeId node);
   void OnConditions(SessionId id, const Session& session, v1::NodeConditions conditions)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RetryConditions(NodeId node);
@@ -192,6 +194,7 @@ class AgentGateway {
   AgentCounters counters_;
   HealthBrake brake_;
   ImageBook images_;  // loop thread, but for holds()
+  NodeImageKeeper node_images_;
   FabricHealth fabric_;
 
   mutable absl::Mutex mutex_;

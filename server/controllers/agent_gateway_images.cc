@@ -5,17 +5,20 @@
 #include "server/controllers/agent_gateway.h"
 #include "server/controllers/dispatcher.h"
 #include "server/controllers/launch.h"
+#include "server/validation/lifecycle.h"
 #include "support/log.h"
 
 namespace berth {
 namespace {
 
-constexpr int kMaxNodeImages = 256;
+constexpr int kMaxReportedImages = 256;
 constexpr size_t kMaxImageName = 512;
 constexpr size_t kMaxDigest = 128;
+constexpr size_t kMaxHost = 256;
 
 bool IsValid(const v1::NodeImages& images) {
-  if (images.images_size() > kMaxNodeImages) return false;
+  if (images.images_size() > kMaxReportedImages) return false;
+  if (images.default_registry().size() > kMaxHost) return false;
   for (const v1::NodeImage& image : images.images()) {
     if (image.image().empty() || image.image().size() > kMaxImageName ||
         image.digest().size() > kMaxDigest || image.bytes() < 0)
@@ -71,10 +74,23 @@ void AgentGateway::OnImages(SessionId id, const Session& session, v1::NodeImages
     ++counters_.invalid_messages;
     return Refuse(session.link, v1::Refused::INVALID, "not a list of images of a node");
   }
+  node_images_.Note(session.node, session.epoch, images);
+  RecordImages(session.node);
   auto shared = std::make_shared<const v1::NodeImages>(std::move(images));
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(id);
   if (found != sessions_.end()) found->second.images = std::move(shared);
+}
+
+// What the store cannot hold yet, or the loop does not take now, the next heartbeat tries again.
+void AgentGateway::RecordImages(NodeId node) {
+  if (!node_images_.Due(node, loop_->clock().Steady())) return;
+  if (options_.store_format() < kFormatOfSeries) return;
+  const absl::Status posted = loop_->Post(
+      [this, node](Turn& turn) { node_images_.Record(turn, node, loop_->clock().Steady()); },
+      CommandClass::kEssential);
+  if (!posted.ok())
+    LogWarn("the images of a node are not recorded now", {{"node", node.value}, {"error", posted}});
 }
 
 std::shared_ptr<const v1::NodeImages> AgentGateway::ImagesOf(NodeId node) const {

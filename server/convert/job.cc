@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/model/image_id.h"
 #include "server/convert/queue.h"
 #include "server/convert/series.h"
 #include "server/convert/topology.h"
@@ -150,6 +151,7 @@ GroupSpec GroupFrom(const v1::JobSpec& spec, const v1::TaskGroup& group) {
   result.partition_topology = TopologyFrom(group.partition().topology());
   result.communication = CommunicationFrom(group.communication());
   result.has_image = !group.image().empty();
+  result.image = ImageIdOf(group.image());
   result.preemptible = group.preemptible();
   result.device_strategy = StrategyFrom(group.device_strategy());
   if (group.has_priority()) result.priority = group.priority();

@@ -94,6 +94,7 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
                         .restart_cost = DurationFrom(migration.restart_cost()),
                         .slowdown = migration.slowdown()};
   policies.reliable_first.min_tasks = scheduling.reliable_first().min_tasks();
+  policies.image_locality.devices = scheduling.image_locality().devices();
   policies.sharing.policy = SharingFrom(scheduling.sharing().policy());
   if (scheduling.topology().degraded() == config::v1::Topology::EXCLUDE) {
     policies.topology.degraded = DegradedDomains::kExclude;

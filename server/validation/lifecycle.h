@@ -20,7 +20,7 @@ inline constexpr absl::Duration kMaxDumpWait = absl::Minutes(10);
 inline constexpr uint32_t kFormatOfProgress = 8;
 // The first store format that can hold access rules, and variables from files of the node.
 inline constexpr uint32_t kFormatOfAccess = 9;
-// And arrays, schedules, min_success and run_limit.
+// And arrays, schedules, min_success and run_limit; and the images of nodes and groups.
 inline constexpr uint32_t kFormatOfSeries = 10;
 // Why a store of that older format cannot hold something, and what to do.
 std::string NeedsFormat(uint32_t store_format);

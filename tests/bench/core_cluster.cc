@@ -121,6 +121,13 @@ void CoreCluster::AddNodes(int64_t count, bool alike) {
   (void)state_.TakeDirty();
 }
 
+void CoreCluster::HoldImages(uint64_t images) {
+  state_.nodes().ForEach([&](NodeId id, const Node&) {
+    Apply(NodeImagesChanged{.id = id, .gained = {ImageId{1 + id.value % images}}, .lost = {}});
+  });
+  (void)state_.TakeDirty();
+}
+
 HyperNodeId CoreCluster::AddDomain(HyperNodeSpec spec) {
   const HyperNodeId id = state_.next_hyper_node_id();
   Apply(HyperNodeChanged{.id = id, .spec = std::move(spec)});

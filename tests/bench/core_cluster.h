@@ -51,6 +51,8 @@ class CoreCluster {
 
   // Nodes of three models, with labels and taints; or all of them equal.
   void AddNodes(int64_t count, bool alike = false);
+  // Each node holds one of so many images, 1, 2, ...
+  void HoldImages(uint64_t images);
   // HyperNodes over all nodes: racks of 16 (tier 1), pods of 16 racks, spines of 8 pods, halls of 4
   // spines (tier 4), with these tier names.
   void AddTree();

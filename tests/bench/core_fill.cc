@@ -18,6 +18,7 @@ struct Fill {
   int64_t nodes = 0;
   double offered = 1;
   bool uniform = false;  // equal nodes, one queue, four kinds of jobs
+  bool images = false;   // each job has one of four images, each node holds one of them
   int64_t Gpus() const {
     return static_cast<int64_t>(static_cast<double>(nodes * kGpusPerNode) * offered);
   }
@@ -50,9 +51,9 @@ Submit MixedJobs(CoreCluster& cluster, const Fill& fill) {
   return [workload](CoreCluster& to, int64_t gpus) { return workload->SubmitGpus(to, gpus); };
 }
 
-Submit UniformJobs(CoreCluster& cluster) {
+Submit UniformJobs(CoreCluster& cluster, bool images) {
   const QueueId queue = cluster.AddQueue({.name = "all"});
-  return [queue, submitted = int64_t{0}](CoreCluster& to, int64_t gpus) mutable {
+  return [queue, images, submitted = int64_t{0}](CoreCluster& to, int64_t gpus) mutable {
     int64_t jobs = 0;
     for (int64_t asked = 0; asked < gpus; ++jobs) {
       JobSpec spec{.name = absl::StrCat("job-", submitted++), .queue = queue, .min_available = 1};
@@ -61,6 +62,7 @@ Submit UniformJobs(CoreCluster& cluster) {
       group.shape.cpu_millis = count * 10'000;
       group.shape.memory_bytes = int64_t{count} * 64 << 30;
       group.shape.devices = {{.kind = "gpu", .count = count}};
+      if (images) group.image = ImageId{1 + static_cast<uint64_t>(submitted / 4 % 4)};
       spec.groups = {std::move(group)};
       spec.ttl_after_finished = absl::Minutes(5);
       to.Submit(std::move(spec));
@@ -73,8 +75,9 @@ Submit UniformJobs(CoreCluster& cluster) {
 Figures Measure(const Fill& fill) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
-  const Submit submit = fill.uniform ? UniformJobs(cluster) : MixedJobs(cluster, fill);
+  const Submit submit = fill.uniform ? UniformJobs(cluster, fill.images) : MixedJobs(cluster, fill);
   cluster.AddNodes(fill.nodes, fill.uniform);
+  if (fill.images) cluster.HoldImages(4);
   submit(cluster, fill.Gpus());
   cluster.RunThrough();
   cluster.CordonAll(true);
@@ -117,12 +120,15 @@ Figures Measure(const Fill& fill) {
 
 std::vector<Row> CoreFill(const Options& options) {
   std::vector<Row> rows;
-  for (const bool uniform : {false, true}) {
-    if (!options.Wants(uniform ? "uniform" : "mixed")) continue;
-    const Fill fill{.nodes = Scaled(options, 10'000, 2'000), .offered = 0.9, .uniform = uniform};
+  for (const std::string name : {"mixed", "uniform", "images"}) {
+    if (!options.Wants(name)) continue;
+    const Fill fill{.nodes = Scaled(options, 10'000, 2'000),
+                    .offered = 0.9,
+                    .uniform = name != "mixed",
+                    .images = name == "images"};
     rows.push_back(FiguresRow("core.fill", "placements/s", "placements_per_s",
                               Runs(options, 5, [&fill] { return Measure(fill); })));
-    rows.back().texts["case"] = uniform ? "uniform" : "mixed";
+    rows.back().texts["case"] = name;
   }
   return rows;
 }

@@ -21,7 +21,8 @@ const TasksBound& OnlyBind(const Plan& plan) {
 }
 
 // Gangs of whole nodes, one after the other, on a cluster that is a good half full.
-Figures MeasureGang(int64_t nodes, int32_t tasks) {
+// With `images`, half of the nodes hold the gangs' image.
+Figures MeasureGang(int64_t nodes, int32_t tasks, bool images) {
   const double before_mib = OwnResidentMib();
   CoreCluster cluster;
   const int64_t gpus = nodes * kGpusPerNode;
@@ -30,6 +31,7 @@ Figures MeasureGang(int64_t nodes, int32_t tasks) {
       cluster.AddQueue({.name = "trainers", .deserved = {{"gpu", gpus / 5 * kWhole}}});
   cluster.AddNodes(nodes);
   cluster.AddTree();
+  if (images) cluster.HoldImages(2);
   Workload(teams, /*seed=*/11).SubmitGpus(cluster, gpus * 55 / 100);
   cluster.RunAll();
   const double state_mib = OwnResidentMib() - before_mib;
@@ -40,6 +42,7 @@ Figures MeasureGang(int64_t nodes, int32_t tasks) {
     cluster.Settle();
     JobSpec spec = WholeNodeGang(absl::StrCat("gang-", gang), trainers, tasks);
     spec.topology = {.mode = TopologyMode::kHard, .highest_tier_name = "hall"};
+    if (images) spec.groups[0].image = ImageId{1};
     const JobId id = cluster.Submit(std::move(spec));
     const TimedPlan timed = cluster.PlanTimed();
     us.push_back(timed.seconds * 1e6);
@@ -100,10 +103,15 @@ Figures MeasureIdle(int64_t nodes, int64_t backlog) {
 std::vector<Row> CoreGang(const Options& options) {
   const int64_t nodes = Scaled(options, 16'384, 640);
   const auto tasks = static_cast<int32_t>(Scaled(options, 1'000, 16));
-  Row row = FiguresRow("core.gang", "us", "us",
-                       Runs(options, 3, [=] { return MeasureGang(nodes, tasks); }));
-  row.texts["tier"] = "hard, a hall of 8,192 nodes";
-  return {row};
+  std::vector<Row> rows;
+  for (const bool images : {false, true}) {
+    if (!options.Wants(images ? "images" : "plain")) continue;
+    rows.push_back(FiguresRow("core.gang", "us", "us",
+                              Runs(options, 3, [=] { return MeasureGang(nodes, tasks, images); })));
+    rows.back().texts["tier"] = "hard, a hall of 8,192 nodes";
+    rows.back().texts["case"] = images ? "images" : "plain";
+  }
+  return rows;
 }
 
 std::vector<Row> CoreIdleCycle(const Options& options) {

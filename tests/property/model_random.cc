@@ -238,7 +238,14 @@ EventBody RandomEvents::NodeEvent() {
     const NodeSpec spec = RandomNode("n" + std::to_string(Up(8)));
     return NodeRegistered{id, spec, 1, "agent", "boot", "1"};
   }
-  switch (Up(8)) {
+  switch (Up(10)) {
+    case 8:
+    case 9: {
+      const ImageId image{static_cast<uint64_t>(1 + Up(3))};
+      const bool held = HoldsImage(*node, image) != Chance(9);  // sometimes what Apply refuses
+      if (held) return NodeImagesChanged{id, {}, {image}};
+      return NodeImagesChanged{id, {image}, {}};
+    }
     case 0:
     case 1:
       return NodeSilenced{id, !Chance(3)};
@@ -277,6 +284,7 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
           {0, Chance(2) ? GroupCondition::kRunning : GroupCondition::kCompleted}};
     }
     if (Chance(4)) groups.back().partition_size = 1;
+    if (Chance(2)) groups.back().image = ImageId{static_cast<uint64_t>(1 + Up(3))};
     if (Chance(4)) groups.back().apart_from = {static_cast<uint32_t>(g)};
     if (g > 0 && Chance(4)) groups.back().near_groups = {0};
     groups.back().strategy = static_cast<Strategy>(Up(4));

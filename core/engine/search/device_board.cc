@@ -46,7 +46,8 @@ std::optional<DeviceBoard::Place> DeviceBoard::Best(const TaskShape& shape,
   const auto may = [&](size_t node) { return may_have(NodeId{static_cast<uint32_t>(node)}); };
   const auto best = board_->Best(Counted(RequestOf(shape, models_), mib_per_core_), may);
   if (!best.has_value()) return std::nullopt;
-  return Place{.node = NodeId{static_cast<uint32_t>(best->node)}, .left = best->from};
+  return Place{
+      .node = NodeId{static_cast<uint32_t>(best->node)}, .left = best->from, .cost = best->score};
 }
 
 }  // namespace berth

@@ -26,6 +26,7 @@ class DeviceBoard {
   struct Place {
     NodeId node;
     int64_t left = 0;  // for a share: what its device has left before it is placed
+    int64_t cost = 0;  // lower is better
   };
 
   // Brings it up to date. Without an editor, everything is read again.

@@ -23,8 +23,9 @@ ShapeEntry EntryOf(const TaskShape& fixed) {
 
 }  // namespace
 
-FixedTest::FixedTest(const Policies& policies, const TaskShape& fixed, const Interner& interner)
-    : entry_(EntryOf(fixed)), devices_(ShapeRequest{entry_, interner}) {
+FixedTest::FixedTest(const Policies& policies, const TaskShape& fixed, ImageId image,
+                     const Interner& interner)
+    : entry_(EntryOf(fixed)), devices_(ShapeRequest{entry_, interner}), image_(image) {
   for (const auto& filter : policies.filters()) {
     if (!filter->OfNodeAlone()) continue;
     NodeTest test = filter->Prepare({entry_, interner});
@@ -34,6 +35,7 @@ FixedTest::FixedTest(const Policies& policies, const TaskShape& fixed, const Int
 
 // If any device matches, their number is checked with the amounts.
 bool FixedTest::Passes(const Node& node) const {
+  if (image_ != ImageId{} && !HoldsImage(node, image_)) return false;
   const Offer empty{.node = node, .free = node.capacity, .used = {}};
   for (const NodeTest& test : tests_) {
     if (!test(empty)) return false;
@@ -42,14 +44,14 @@ bool FixedTest::Passes(const Node& node) const {
 }
 
 FixedTest& NodeMarks::TestOf(const Policies& policies, const TaskShape& shape,
-                             const Interner& interner) {
-  TaskShape fixed = FixedPartOf(shape);
-  const auto known = tests_.find(fixed);
+                             const Interner& interner, ImageId image) {
+  Key key{FixedPartOf(shape), image};
+  const auto known = tests_.find(key);
   FixedTest* test = known == tests_.end() ? nullptr : known->second.get();
   if (test == nullptr) {
-    auto made = std::make_unique<FixedTest>(policies, fixed, interner);
+    auto made = std::make_unique<FixedTest>(policies, key.first, image, interner);
     test = made.get();
-    tests_.emplace(std::move(fixed), std::move(made));
+    tests_.emplace(std::move(key), std::move(made));
   }
   test->last_asked_ = ++asked_;
   return *test;

@@ -3,10 +3,11 @@
 //
 // The fixed part of a shape decides: models, memory and link floors of devices, labels, excluded
 // names, tolerations; not amounts, except the number of devices with a link floor. Shapes with the
-// same fixed part share one FixedTest. Once searches for it have visited as many nodes without
-// success as there are nodes, the test gets a mark (FreeIndex::Marks) on every node that passes.
-// Marking costs about as much as was lost by then, so the total is at most twice the optimum, and a
-// shape that is searched for once costs no more than its search.
+// same fixed part share one FixedTest. So do searches for nodes that hold an image. Once searches
+// for it have visited as many nodes without success as there are nodes, the test gets a mark
+// (FreeIndex::Marks) on every node that passes. Marking costs about as much as was lost by then, so
+// the total is at most twice the optimum, and a shape that is searched for once costs no more than
+// its search.
 //
 //   4000 nodes A100, 1000 H100      task on H100: visits 4000, once or twice; then there is a mark
 //
@@ -16,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -26,11 +28,13 @@
 
 namespace berth {
 
-// Made by NodeMarks. Calls filters that depend on the node alone (NodeFilter::OfNodeAlone), and
-// checks for matching devices, in use or not.
+// Made by NodeMarks. Which nodes hold the image, if one is named, and pass otherwise. Calls filters
+// that depend on the node alone (NodeFilter::OfNodeAlone), and checks for matching devices, in use
+// or not.
 class FixedTest {
  public:
-  FixedTest(const Policies& policies, const TaskShape& fixed, const Interner& interner);
+  FixedTest(const Policies& policies, const TaskShape& fixed, ImageId image,
+            const Interner& interner);
   FixedTest(const FixedTest&) = delete;
   FixedTest& operator=(const FixedTest&) = delete;
 
@@ -42,6 +46,7 @@ class FixedTest {
   friend class NodeMarks;
   const ShapeEntry entry_;
   const DeviceChoice devices_;
+  const ImageId image_;  // 0: any node
   std::vector<NodeTest> tests_;
   FreeIndex::Marks mark_ = 0;
   int64_t failed_visits_ = 0;  // failed visits since it was made or lost its mark
@@ -54,8 +59,9 @@ class NodeMarks {
   // Call once per cycle, before requesting tests: new and changed nodes get their marks. Tests
   // returned earlier may be invalid afterwards.
   void Follow(StateEditor& editor, const ClusterState& state);
-  // The test of all shapes with that fixed part.
-  FixedTest& TestOf(const Policies& policies, const TaskShape& shape, const Interner& interner);
+  // The test of all shapes with that fixed part; with `image`, of the nodes that hold it, too.
+  FixedTest& TestOf(const Policies& policies, const TaskShape& shape, const Interner& interner,
+                    ImageId image = {});
   // A search visited so many nodes that do not pass. Not while iterating over FreeIndex.
   void FailedVisits(StateEditor& editor, const ClusterState& state, FixedTest& test, int64_t nodes);
 
@@ -65,7 +71,8 @@ class NodeMarks {
   void Mark(StateEditor& editor, const ClusterState& state, FixedTest& test);
   FreeIndex::Marks FreeMark(StateEditor& editor, const ClusterState& state);
 
-  absl::flat_hash_map<TaskShape, std::unique_ptr<FixedTest>> tests_;  // by fixed part
+  using Key = std::pair<TaskShape, ImageId>;                    // the fixed part
+  absl::flat_hash_map<Key, std::unique_ptr<FixedTest>> tests_;  // never iterated for a decision
   std::vector<FixedTest*> marked_;
   uint64_t asked_ = 0;
 };

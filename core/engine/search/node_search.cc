@@ -28,6 +28,12 @@ bool IsAnchor(const Job& job, uint32_t group) {
 constexpr uint64_t kScannedForALook = 64;  // nodes of the board
 constexpr int64_t kTries = 8;              // nodes that do not pass before marks are used
 
+// Uses the mark if there is one.
+bool PassesFixed(const ClusterState& state, const FixedTest& fixed, const Node& node) {
+  const FreeIndex::Marks mark = fixed.mark();
+  return mark != 0 ? (state.free().MarksOf(node.id) & mark) != 0 : fixed.Passes(node);
+}
+
 Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
 
 }  // namespace
@@ -63,12 +69,6 @@ NodeSearch::Prepared::Prepared(const Policies& policies, const ShapeRequest& req
   }
 }
 
-// Uses the mark if there is one.
-bool NodeSearch::Prepared::PassesFixed(const ClusterState& state, const Node& node) const {
-  const FreeIndex::Marks mark = fixed.mark();
-  return mark != 0 ? (state.free().MarksOf(node.id) & mark) != 0 : fixed.Passes(node);
-}
-
 bool NodeSearch::Prepared::PassesNow(const Offer& offer) const {
   for (const NodeTest& test : tests) {
     if (!test(offer)) return false;
@@ -87,24 +87,63 @@ NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
   return *slot;
 }
 
-const std::vector<NodeRank>& NodeSearch::RanksFor(ShapeId shape, int32_t tasks) {
-  std::unique_ptr<std::vector<NodeRank>>& slot = Prepare(shape).ranks[tasks];
+const NodeSearch::Scores& NodeSearch::ScoresOf(ShapeId shape, const ScoreKey& key) {
+  std::unique_ptr<Scores>& slot = Prepare(shape).scores[key];
   if (slot != nullptr) return *slot;
-  slot = std::make_unique<std::vector<NodeRank>>();
+  slot = std::make_unique<Scores>();
   const Interner& interner = state_.interner();
-  const ScoreRequest request{{interner.Shape(shape), interner}, tasks, policies_, state_};
+  const ShapeEntry& entry = interner.Shape(shape);
+  const ScoreRequest request{.shape = {entry, interner},
+                             .tasks = key.tasks,
+                             .policies = policies_,
+                             .state = state_,
+                             .image = key.image,
+                             .downward = key.downward};
   for (const auto& score : policies_.scores()) {
     std::optional<NodeRank> rank = score->Prepare(request);
     if (!rank.has_value()) continue;
     if (*rank == nullptr) break;  // the index order is total
-    slot->push_back(*std::move(rank));
+    slot->ranks.push_back(*std::move(rank));
+    if (!slot->preference.has_value()) slot->preference = score->Prefers(request);
+  }
+  slot->preference_only = slot->preference.has_value() && slot->ranks.size() == 1;
+  if (slot->preference_only) {
+    slot->holders = &marks_.TestOf(policies_, entry.shape, interner, slot->preference->image);
   }
   return *slot;
 }
 
+// Without devices, FreeIndex lists nodes with few free devices first in either direction.
+const NodeSearch::Scores& NodeSearch::ScoresFor(const Seeker& seeker) {
+  const Group& group = seeker.job.groups[seeker.group];
+  ScoreKey key{.tasks = group.replicas};
+  if (group.image != ImageId{} && state_.HoldersOf(group.image) > 0) {
+    key.image = group.image;
+    key.downward = StrategyFor(seeker) == Strategy::kSpread &&
+                   state_.interner().Shape(group.shape).DevicesFor(1) > 0;
+  }
+  return ScoresOf(group.shape, key);
+}
+
+absl::Span<const int32_t> NodeSearch::HoldersIn(const TopologyTree& tree, const Seeker& seeker) {
+  const Scores& scores = ScoresFor(seeker);
+  if (!scores.preference.has_value()) return {};
+  const ImageId image = scores.preference->image;
+  std::vector<int32_t>& holders = holders_[{&tree, image}];
+  if (!holders.empty()) return holders;
+  holders.assign(tree.domains().size(), 0);
+  for (NodeId node : tree.nodes()) {
+    if (HoldsImage(state_.nodes().At(node), image)) ++holders[tree.LowestOf(node)];
+  }
+  for (size_t d = holders.size(); d-- > 1;) holders[tree.domains()[d].parent] += holders[d];
+  return holders;
+}
+
 struct NodeSearch::Look {
   Prepared& prepared;
-  const std::vector<NodeRank>& ranks;
+  FixedTest* fixed = &prepared.fixed;
+  const Scores* scores = nullptr;
+  bool ranked = false;  // nodes are compared by scores->ranks
   const Seeker* seeker = nullptr;
   bool layout = false;                             // the job's groups have affinity
   bool heeds = false;                              // respects reservations of others
@@ -116,8 +155,10 @@ struct NodeSearch::Look {
   uint64_t work = 0;                               // visited nodes that pass
   std::optional<NodeId> best = {};
   std::vector<int64_t> best_ranks = {};
-  DeviceUse used = {};  // of the best node
-  int64_t left = 0;     // of the device that a share should use; 0: no wish
+  DeviceUse used = {};                  // of the best node
+  int64_t left = 0;                     // of the device that a share should use; 0: no wish
+  std::optional<int64_t> cost = {};     // of the best place, if the sharing policy chose it
+  std::optional<int64_t> to_beat = {};  // only nodes whose HolderLevel is lower matter
   // None of those not yet visited is better.
   bool Done() const {
     const auto is_best = [](int64_t rank) { return rank == kBestRank; };
@@ -129,8 +170,10 @@ NodeSearch::Look NodeSearch::LookFor(const Seeker& seeker) {
   const Group& group = seeker.job.groups[seeker.group];
   Prepared& prepared = Prepare(group.shape);
   const bool kept = reservations_ != nullptr && reservations_->any();
+  const Scores& scores = ScoresFor(seeker);
   Look look{.prepared = prepared,
-            .ranks = RanksFor(group.shape, group.replicas),
+            .scores = &scores,
+            .ranked = !scores.ranks.empty(),
             .seeker = &seeker,
             .layout = HasNearOrApartGroups(seeker.job),
             .heeds = kept && !seeker.ignore_reservations && !prepared.entry.resources.IsZero()};
@@ -175,7 +218,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
   const ShapeEntry& entry = look->prepared.entry;
   const Node& node = state_.nodes().At(id);
   if (tasks > 1 && tasks > TaskRoom(node)) return std::nullopt;
-  if (!look->marked && !look->prepared.PassesFixed(state_, node)) {
+  if (!look->marked && !PassesFixed(state_, *look->fixed, node)) {
     ++look->in_vain;
     return std::nullopt;
   }
@@ -219,9 +262,9 @@ std::optional<DeviceUse> NodeSearch::UsedIfRoom(Look* look, const Node& node, in
 void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
   std::vector<int64_t> ranks;
   const auto rank = [&](const Offer& offer) {
-    for (const NodeRank& one : look->ranks) ranks.push_back(one(offer));
+    for (const NodeRank& one : look->scores->ranks) ranks.push_back(one(offer));
   };
-  const bool ranked = !look->ranks.empty();
+  const bool ranked = look->ranked;
   const auto used = UsedIfSuits(look, id, tasks, ranked ? NodeRanks(rank) : NodeRanks());
   if (!used.has_value()) return;
   if (ranked && look->best.has_value() && ranks >= look->best_ranks) return;
@@ -230,10 +273,16 @@ void NodeSearch::Consider(Look* look, NodeId id, int64_t tasks) {
   look->used = *used;
 }
 
+// No later node of the walk matters: none is better, whether it holds the image or not.
+bool NodeSearch::IsBeyond(const Look& look, NodeId id) const {
+  if (!look.to_beat.has_value()) return false;
+  return look.scores->preference->HolderLevel(state_.free().KeyOf(id).room) >= *look.to_beat;
+}
+
 // Other scores come first; `spread` and `colocate` define what is best themselves.
 bool NodeSearch::GoesByBoard(const Look& look, Strategy strategy) const {
   return state_.shareable_nodes() > 0 && strategy == Strategy::kBinpack &&
-         !SpreadsOverDevices(look) && look.ranks.empty();
+         !SpreadsOverDevices(look) && !look.ranked;
 }
 
 // Spreading also decides what is best on a node.
@@ -256,6 +305,7 @@ void NodeSearch::SearchBoard(Look* look) {
   if (!place.has_value()) return;
   look->best = place->node;
   look->left = place->left;
+  look->cost = place->cost;
   look->used = *UsedIfSuits(look, place->node, 1, nullptr);
 }
 
@@ -273,10 +323,11 @@ void NodeSearch::WalkDown(Look* look) {
   const ShapeEntry& entry = look->prepared.entry;
   const int64_t cpu_millis = entry.resources[kCpu];
   const FreeIndex& free = state_.free();
-  const FreeIndex::Marks mark = look->prepared.fixed.mark();
+  const FreeIndex::Marks mark = look->fixed->mark();
   std::optional<FreeIndex::Key> last;
   const auto devices = static_cast<int>(entry.DevicesFor(1));
   free.ForEachFromTop(devices, cpu_millis, [&](NodeId id) {
+    if (IsBeyond(*look, id)) return false;
     Consider(look, id, 1);
     if (mark != 0 && look->in_vain >= kTries) last = free.KeyOf(id);
     return !look->Done() && !last.has_value();
@@ -285,6 +336,7 @@ void NodeSearch::WalkDown(Look* look) {
     editor_->SyncMarks();
     look->marked = true;
     free.ForEachMarkedFromTop(mark, *last, devices, cpu_millis, [&](NodeId id) {
+      if (IsBeyond(*look, id)) return false;
       Consider(look, id, 1);
       return !look->Done();
     });
@@ -300,9 +352,10 @@ void NodeSearch::WalkUp(Look* look, int64_t tasks) {
   const auto devices = static_cast<int>(entry.DevicesFor(tasks));
   const int64_t cpu_millis = entry.resources[kCpu] * tasks;
   const FreeIndex& free = state_.free();
-  const FreeIndex::Marks mark = look->prepared.fixed.mark();
+  const FreeIndex::Marks mark = look->fixed->mark();
   std::optional<FreeIndex::Key> last;
   free.ForEach(devices, cpu_millis, [&](NodeId id, const Resources&) {
+    if (IsBeyond(*look, id)) return false;
     Consider(look, id, tasks);
     if (mark != 0 && look->in_vain >= kTries) last = free.KeyOf(id);
     return !look->Done() && !last.has_value();
@@ -311,6 +364,7 @@ void NodeSearch::WalkUp(Look* look, int64_t tasks) {
     editor_->SyncMarks();
     look->marked = true;
     free.ForEachMarked(mark, *last, cpu_millis, [&](NodeId id, const Resources&) {
+      if (IsBeyond(*look, id)) return false;
       Consider(look, id, tasks);
       return !look->Done();
     });
@@ -322,7 +376,7 @@ void NodeSearch::WalkUp(Look* look, int64_t tasks) {
 void NodeSearch::NoteFailures(Look* look) {
   const int64_t in_vain = std::exchange(look->in_vain, 0);
   if (in_vain == 0 || editor_ == nullptr) return;
-  marks_.FailedVisits(*editor_, state_, look->prepared.fixed, in_vain);
+  marks_.FailedVisits(*editor_, state_, *look->fixed, in_vain);
 }
 
 // A node that already has tasks of the job. While tasks are placed one after the other, a node that
@@ -344,8 +398,8 @@ bool NodeSearch::BesideOwn(Look* look) {
 }
 
 // The tightest of the nodes where most of the rest fits. A node with room for k tasks has room for
-// fewer, so binary search finds the most.
-void NodeSearch::WalkToColocate(Look* look) {
+// fewer, so binary search finds the most. Returns how many.
+int64_t NodeSearch::WalkToColocate(Look* look) {
   const ShapeEntry& entry = look->prepared.entry;
   const auto search = [&](int64_t tasks) {
     if (entry.DevicesFor(tasks) > static_cast<int64_t>(kMaxDevicesPerNode)) return;
@@ -353,9 +407,10 @@ void NodeSearch::WalkToColocate(Look* look) {
   };
   const int64_t rest = std::max(look->seeker->rest, 1);
   search(rest);  // usually all of them fit on one
-  if (look->best.has_value()) return;
+  if (look->best.has_value()) return rest;
   std::optional<NodeId> best;
   DeviceUse used;
+  int64_t most = 0;
   for (int64_t fits = 0, fits_not = rest; fits_not - fits > 1;) {
     const int64_t tasks = fits + (fits_not - fits) / 2;
     look->best.reset();
@@ -364,9 +419,39 @@ void NodeSearch::WalkToColocate(Look* look) {
     if (!look->best.has_value()) continue;
     best = look->best;
     used = look->used;
+    most = tasks;
   }
   look->best = best;
   look->used = used;
+  return most;
+}
+
+// The best node that holds the image, if it is preferred to the best of all nodes. Where the
+// sharing policy chooses, a place must cost the same.
+void NodeSearch::PreferHolder(Look* look, Strategy strategy, int64_t tasks) {
+  if (!look->best.has_value()) return;
+  const ImagePreference& preference = *look->scores->preference;
+  const NodeId first = *look->best;
+  const Node& node = state_.nodes().At(first);
+  if (HoldsImage(node, preference.image)) return;
+  const DeviceUse used = look->used;
+  const int64_t left = look->left;
+  const std::optional<int64_t> cost = look->cost;
+  look->fixed = look->scores->holders;
+  look->to_beat = preference.LevelOf(node, state_.free().KeyOf(first).room);
+  look->best.reset();
+  if (cost.has_value()) {
+    SearchBoard(look);
+    if (look->best.has_value() && look->cost != cost) look->best.reset();
+  } else if (strategy == Strategy::kSpread) {
+    WalkDown(look);
+  } else {
+    WalkUp(look, tasks);
+  }
+  if (look->best.has_value()) return;
+  look->best = first;
+  look->used = used;
+  look->left = left;
 }
 
 std::optional<Found> NodeSearch::Take(const Look& look) {
@@ -382,18 +467,23 @@ std::optional<Found> NodeSearch::Take(const Look& look) {
 
 std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
   Look look = LookFor(seeker);
+  const bool prefers = look.scores->preference_only;
+  if (prefers) look.ranked = false;
   const Strategy strategy = StrategyFor(seeker);
   if (strategy != Strategy::kColocate) {
     Walk(&look, strategy);
+    if (prefers) PreferHolder(&look, strategy, 1);
   } else if (!BesideOwn(&look)) {
-    WalkToColocate(&look);
+    const int64_t tasks = WalkToColocate(&look);
+    if (prefers) PreferHolder(&look, strategy, tasks);
   }
   *work += look.work;
   return Take(look);
 }
 
 std::optional<Found> NodeSearch::Best(ShapeId shape, uint64_t* work) {
-  Look look{.prepared = Prepare(shape), .ranks = RanksFor(shape, 1)};
+  const Scores& scores = ScoresOf(shape, {});
+  Look look{.prepared = Prepare(shape), .scores = &scores, .ranked = !scores.ranks.empty()};
   Walk(&look, Strategy::kBinpack);
   *work += look.work;
   return Take(look);
@@ -453,7 +543,7 @@ bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
 }
 
 void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {
-  Look look{.prepared = Prepare(shape), .ranks = RanksFor(shape, 1)};
+  Look look{.prepared = Prepare(shape)};
   const ShapeEntry& entry = look.prepared.entry;
   const FreeIndex::Marks mark = look.prepared.fixed.mark();
   const auto consider = [&](NodeId id, const Resources& free) {
@@ -474,11 +564,11 @@ void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> 
 }
 
 void NodeSearch::ForEachOnceReleased(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {
-  Look look{.prepared = Prepare(shape), .ranks = RanksFor(shape, 1)};
+  Look look{.prepared = Prepare(shape)};
   const ShapeEntry& entry = look.prepared.entry;
   const auto devices = static_cast<int>(entry.DevicesFor(1));
   state_.free().ForEachSoon(devices, entry.resources[kCpu], [&](NodeId id) {
-    const bool suits = look.prepared.PassesFixed(state_, state_.nodes().At(id));
+    const bool suits = PassesFixed(state_, look.prepared.fixed, state_.nodes().At(id));
     if (!suits) ++look.in_vain;
     return !suits || visit(id);
   });

@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "core/engine/policies.h"
 #include "core/engine/search/device_board.h"
 #include "core/engine/search/device_choice.h"
@@ -79,6 +80,9 @@ class NodeSearch {
   // end; `colocate` first tries nodes with tasks of the job, then those where most of the rest
   // fits. If some devices of the cluster may be shared, the sharing policy chooses for packed tasks
   // instead (core/engine/search/device_board.h).
+  //
+  // If nodes that hold the group's image are preferred (ImagePreference), a second search visits
+  // only these, up to the last one that would be better than the first search's node.
   std::optional<Found> Best(const Seeker& seeker, uint64_t* work);
   // The same for any task of the shape, ignoring reservations.
   std::optional<Found> Best(ShapeId shape, uint64_t* work);
@@ -88,8 +92,18 @@ class NodeSearch {
 
   // The best of these nodes, independent of their order; ignores the strategy.
   std::optional<Found> BestOf(const Seeker& seeker, absl::Span<const NodeId> nodes, uint64_t* work);
-  // Scores other than the order of FreeIndex apply to the group.
-  bool Scored(const Group& group) { return !RanksFor(group.shape, group.replicas).empty(); }
+  // Scores that need a look at every node apply to the seeker's group.
+  bool Scored(const Seeker& seeker) {
+    const Scores& scores = ScoresFor(seeker);
+    return !scores.ranks.empty() && !scores.preference_only;
+  }
+  // That nodes which hold the image of the seeker's group are preferred.
+  std::optional<ImagePreference> PreferenceFor(const Seeker& seeker) {
+    return ScoresFor(seeker).preference;
+  }
+  // By domain of the tree: how many of its nodes hold the image. Empty if none is preferred.
+  // O(nodes) once per cycle.
+  absl::Span<const int32_t> HoldersIn(const TopologyTree& tree, const Seeker& seeker);
   // How the seeker's tasks are distributed over nodes.
   Strategy StrategyFor(const Seeker& seeker) const;
 
@@ -144,25 +158,41 @@ class NodeSearch {
   void DropAffinity() { held_.reset(); }
 
  private:
+  // What scores may depend on, besides the shape and the node.
+  struct ScoreKey {
+    int32_t tasks = 1;  // of the group
+    ImageId image = {};
+    bool downward = false;  // with an image
+    bool operator==(const ScoreKey&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const ScoreKey& key) {
+      return H::combine(std::move(h), key.tasks, key.image, key.downward);
+    }
+  };
+  struct Scores {
+    std::vector<NodeRank> ranks;
+    std::optional<ImagePreference> preference = {};  // one of them
+    bool preference_only = false;                    // there is no other
+    FixedTest* holders = nullptr;                    // then: of nodes that hold the image
+  };
   struct Prepared {
     Prepared(const Policies& policies, const ShapeRequest& request, FixedTest& test);
     bool Passes(const Offer& offer) const { return fixed.Passes(offer.node) && PassesNow(offer); }
-    bool PassesFixed(const ClusterState& state, const Node& node) const;
     bool PassesNow(const Offer& offer) const;  // the tests that are not part of `fixed`
 
     const ShapeEntry& entry;
     FixedTest& fixed;
     std::vector<NodeTest> tests;
     DeviceChoice devices;
-    absl::flat_hash_map<int32_t, std::unique_ptr<std::vector<NodeRank>>> ranks;  // by tasks
+    absl::flat_hash_map<ScoreKey, std::unique_ptr<Scores>> scores;
   };
   // The parameters of one search, and the best node so far: among equal ranks the first one
   // visited.
   struct Look;
   using NodeRanks = std::function<void(const Offer&)>;
   Prepared& Prepare(ShapeId shape);
-  // For a group of that many tasks.
-  const std::vector<NodeRank>& RanksFor(ShapeId shape, int32_t tasks);
+  const Scores& ScoresOf(ShapeId shape, const ScoreKey& key);
+  const Scores& ScoresFor(const Seeker& seeker);
   Look LookFor(const Seeker& seeker);
   std::unique_ptr<JobAffinity> AffinityOf(const Job& job, uint64_t* work);
   void AddGroupAffinity(Look* look);
@@ -176,7 +206,9 @@ class NodeSearch {
   void WalkUp(Look* look, int64_t tasks);
   void WalkDown(Look* look);
   void NoteFailures(Look* look);
-  void WalkToColocate(Look* look);
+  int64_t WalkToColocate(Look* look);
+  void PreferHolder(Look* look, Strategy strategy, int64_t tasks);
+  bool IsBeyond(const Look& look, NodeId id) const;
   bool GoesByBoard(const Look& look, Strategy strategy) const;
   bool SpreadsOverDevices(const Look& look) const;
   void SearchBoard(Look* look);
@@ -203,6 +235,7 @@ class NodeSearch {
   std::optional<Held> held_;
   absl::flat_hash_map<ShapeId, std::unique_ptr<Prepared>> prepared_;
   std::map<std::pair<ShapeId, int32_t>, std::unique_ptr<SpreadPlaces>> places_;  // by tier
+  absl::flat_hash_map<std::pair<const TopologyTree*, ImageId>, std::vector<int32_t>> holders_;
 };
 
 }  // namespace berth

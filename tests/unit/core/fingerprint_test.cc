@@ -22,6 +22,7 @@ struct Facts {
   uint64_t domain_revision = 1;
   NodeSpec node;
   NodeStatus node_status;
+  std::vector<ImageId> node_images;
   uint64_t node_revision = 1;
 };
 struct FactsOfJob {
@@ -89,6 +90,7 @@ absl::Status Load(const Facts& facts, StateEditor& editor) {
   status.Update(editor.LoadRun(RunId{1}, facts.run));
   status.Update(editor.LoadHyperNode(HyperNodeId{1}, facts.domain, facts.domain_revision));
   status.Update(editor.LoadNode(NodeId{1}, facts.node, facts.node_status, facts.node_revision));
+  status.Update(editor.LoadNodeImages(NodeId{1}, facts.node_images));
   status.Update(editor.LoadNode(NodeId{2}, NodeWith("m", 2), {}, 1));
   return status;
 }

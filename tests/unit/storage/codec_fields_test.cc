@@ -86,7 +86,8 @@ TEST_CASE("every field of every record is stored") {
     return DecodeQueueRecord(QueueKey(queue.id), EncodeQueueRecord(queue), nullptr);
   });
   CheckEveryField<StoredNode>([](const StoredNode& node) {
-    const std::string value = EncodeNodeRecord(node.spec, node.status, node.domains, node.revision);
+    const std::string value =
+        EncodeNodeRecord(node.spec, node.status, node.domains, node.images, node.revision);
     return DecodeNodeRecord(NodeKey(node.id), value, nullptr);
   });
   CheckEveryField<StoredHyperNode>([](const StoredHyperNode& domain) {
@@ -162,7 +163,7 @@ TEST_CASE("every field of every event is stored") {
 TEST_CASE("links between no devices are stored") {
   NodeSpec spec;
   spec.topology.links.push_back({.link = LinkClass::kNvlink});
-  const std::string value = EncodeNodeRecord(spec, {}, {}, 1);
+  const std::string value = EncodeNodeRecord(spec, {}, {}, {}, 1);
   const auto back = DecodeNodeRecord(NodeKey(NodeId{1}), value, nullptr);
   REQUIRE(back.ok());
   CHECK(back->spec == spec);

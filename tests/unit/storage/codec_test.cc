@@ -73,15 +73,18 @@ TEST_CASE("node records round-trip") {
     const NodeStatus status = random.AnyNodeStatus();
     const std::vector<HyperNodeId> domains =
         random.List([&] { return HyperNodeId{random.Uint32()}; });
-    const std::string value = EncodeNodeRecord(spec, status, domains, 1ull << 60);
+    const std::vector<ImageId> images = random.ImageIds();
+    const std::string value = EncodeNodeRecord(spec, status, domains, images, 1ull << 60);
     const auto back = DecodeNodeRecord(NodeKey(NodeId{3}), value, nullptr);
     REQUIRE(back.ok());
     CHECK(back->id == NodeId{3});
     CHECK(back->spec == spec);
     CHECK(back->status == status);
     CHECK(back->domains == domains);
+    CHECK(back->images == images);
     CHECK(back->revision == 1ull << 60);
-    CHECK(EncodeNodeRecord(back->spec, back->status, back->domains, back->revision) == value);
+    CHECK(EncodeNodeRecord(back->spec, back->status, back->domains, back->images, back->revision) ==
+          value);
   }
 }
 
@@ -269,6 +272,11 @@ TEST_CASE("events keep their values") {
     CHECK(std::get<PriorityClassesChanged>(round_trip(classes)).change == classes.change);
     CHECK(DecodePriorityClasses(EncodePriorityClasses(classes.change), nullptr).value() ==
           classes.change);
+    const auto images = std::get<NodeImagesChanged>(random.AnyBody(36));
+    const auto images_back = std::get<NodeImagesChanged>(round_trip(images));
+    CHECK(images_back.id == images.id);
+    CHECK(images_back.gained == images.gained);
+    CHECK(images_back.lost == images.lost);
     const AccessChange rules = random.AnyAccessChange();
     CHECK(DecodeAccessRecord(EncodeAccessRecord(rules), nullptr).value() == rules);
     const auto recorded = std::get<JobRunRecorded>(random.AnyBody(30));
@@ -388,7 +396,7 @@ TEST_CASE("fields of a newer version survive a rewrite by this one") {
   REQUIRE(node.ok());
   CHECK_FALSE(unknown.empty());
   const std::string rewritten =
-      EncodeNodeRecord(node->spec, node->status, node->domains, 9) + unknown;
+      EncodeNodeRecord(node->spec, node->status, node->domains, node->images, 9) + unknown;
 
   pb::NodeRecord again;
   REQUIRE(again.ParseFromString(rewritten));

@@ -475,8 +475,8 @@ TEST_CASE("inconsistent records are refused by name") {
   SECTION("a node in a HyperNode that does not exist") {
     NodeSpec spec;
     spec.name = "n";
-    batch.records.push_back(
-        {RecordKind::kNode, NodeKey(NodeId{2}), EncodeNodeRecord(spec, {}, {HyperNodeId{7}}, 1)});
+    batch.records.push_back({RecordKind::kNode, NodeKey(NodeId{2}),
+                             EncodeNodeRecord(spec, {}, {HyperNodeId{7}}, {}, 1)});
     reason = "node 2: node 2: no HyperNode 7";
   }
   REQUIRE(store.Append({&batch}).ok());

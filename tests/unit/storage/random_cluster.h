@@ -294,6 +294,13 @@ class RandomCluster {
     return event;
   }
 
+  // Of a few images, one that the node does not hold, or one that it does.
+  EventBody SomeImages(const Node& node) {
+    const ImageId image{1 + random_.Below(4)};
+    if (HoldsImage(node, image)) return NodeImagesChanged{node.id, {}, {image}};
+    return NodeImagesChanged{node.id, {image}, {}};
+  }
+
   EventBody NewNode() {
     return NodeRegistered{state_.next_node_id(),
                           SomeNode(absl::StrCat("n", state_.next_node_id().value)),
@@ -305,7 +312,9 @@ class RandomCluster {
 
   EventBody NodeEvent() {
     const Node* node = Pick(state_.nodes());
-    switch (random_.Below(9)) {
+    switch (random_.Below(10)) {
+      case 9:
+        return SomeImages(*node);
       case 0:
         return NewNode();
       case 1:
@@ -355,6 +364,7 @@ class RandomCluster {
       group.affinity_tier = random_.Count(3);
       group.communication = random_.Count(100);
       group.has_image = random_.Coin();
+      if (group.has_image) group.image = ImageId{1 + random_.Below(4)};
       group.topology = SomeTopology();
       if (group.partition_size > 0) group.partition_topology = SomeTopology();
       if (random_.Below(4) == 0) group.min_available = 0;

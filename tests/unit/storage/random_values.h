@@ -215,6 +215,10 @@ class RandomValues {
     return List([this] { return NodeId{Uint32()}; });
   }
 
+  std::vector<ImageId> ImageIds() {
+    return List([this] { return ImageId{Uint64()}; });
+  }
+
   TopologyConstraint AnyTopology() {
     if (Coin()) return {};
     return {.mode = Any(TopologyMode::kSoft),
@@ -275,6 +279,7 @@ class RandomValues {
             .partition_topology = AnyTopology(),
             .communication = Int32(),
             .has_image = Coin(),
+            .image = ImageId{Uint64()},
             .preemptible = Coin(),
             .device_strategy = Any(Strategy::kSpread),
             .spread = {.tier = Int32(), .max_skew = Int32()},
@@ -540,6 +545,8 @@ class RandomValues {
         return TaskHung{{job, Uint32()}, Uint32(), AnyDuration(), Int32(), Coin()};
       case 35:
         return PriorityClassesChanged{AnyPriorityClasses()};
+      case 36:
+        return NodeImagesChanged{node, ImageIds(), ImageIds()};
       default:
         return AccessChanged{AnyAccessChange()};
     }

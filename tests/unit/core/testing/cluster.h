@@ -28,6 +28,7 @@
 #include "core/engine/policies.h"
 #include "core/model/apply.h"
 #include "core/model/cluster_state.h"
+#include "core/model/image_id.h"
 
 // Designated initialisers are used; omitted fields are meant to be empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -88,6 +89,7 @@ struct GroupShape {
   GangMembership membership = GangMembership::kDefault;
   bool coordinator = false;
   int spare_of = -1;  // a group
+  std::string image = "";
 };
 
 struct JobShape {
@@ -176,6 +178,8 @@ inline GroupSpec MakeGroup(const GroupShape& shape) {
   group.apart_from = shape.apart_from;
   group.membership = shape.membership;
   group.coordinator = shape.coordinator;
+  group.has_image = !shape.image.empty();
+  group.image = ImageIdOf(shape.image);
   if (shape.spare_of >= 0) {
     group.spare_of = static_cast<uint32_t>(shape.spare_of);
     group.min_available = 0;
@@ -262,6 +266,13 @@ class TestCluster {
     const JobId id = state_.next_job_id();
     Must(JobSubmitted{.id = id, .spec = MakeJob(name, leaf, shape)});
     return id;
+  }
+
+  // These nodes hold the image, besides those that did.
+  void Hold(const std::string& image, const std::vector<std::string>& nodes) {
+    for (const std::string& node : nodes) {
+      Must(NodeImagesChanged{.id = node_id(node), .gained = {ImageIdOf(image)}, .lost = {}});
+    }
   }
 
   // Applies the event now; the test fails if it is rejected.
