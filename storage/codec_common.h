@@ -53,7 +53,15 @@ QueueSpec GetQueueSpec(const pb::QueueSpec& message, class Reader& reader);
 Strategy GetStrategy(pb::Strategy strategy, class Reader& reader);
 void SetPlacements(const std::vector<Placement>& placements,
                    google::protobuf::RepeatedPtrField<pb::Placement>* out);
-std::vector<ImageId> GetImageIds(const google::protobuf::RepeatedField<uint64_t>& ids);
+template <class SomeId, class Number>
+std::vector<SomeId> GetIds(const google::protobuf::RepeatedField<Number>& numbers) {
+  std::vector<SomeId> ids;
+  ids.reserve(static_cast<size_t>(numbers.size()));
+  for (Number number : numbers) ids.push_back(SomeId{number});
+  return ids;
+}
+void SetNodeImages(const NodeImagesChanged& event, pb::NodeImagesChanged* out);
+NodeImagesChanged GetNodeImages(const pb::NodeImagesChanged& message);
 std::vector<Placement> GetPlacements(
     const google::protobuf::RepeatedPtrField<pb::Placement>& messages, class Reader& reader);
 void SetReservation(const Reservation& reservation, pb::Reservation* out);

@@ -250,10 +250,7 @@ struct Setter {
     SetPriorityClasses(event.change, out->mutable_priority_classes_changed());
   }
   void operator()(const NodeImagesChanged& event) const {
-    pb::NodeImagesChanged* m = out->mutable_node_images_changed();
-    m->set_id(event.id.value);
-    for (ImageId image : event.gained) m->add_gained(image.value);
-    for (ImageId image : event.lost) m->add_lost(image.value);
+    SetNodeImages(event, out->mutable_node_images_changed());
   }
   void operator()(const TaskReady& event) const {
     pb::TaskReady* m = out->mutable_task_ready();
@@ -280,13 +277,6 @@ struct Setter {
     m->set_over(event.over);
   }
 };
-
-std::vector<NodeId> GetNodeIds(const google::protobuf::RepeatedField<uint32_t>& ids) {
-  std::vector<NodeId> nodes;
-  nodes.reserve(static_cast<size_t>(ids.size()));
-  for (uint32_t id : ids) nodes.push_back(NodeId{id});
-  return nodes;
-}
 
 EventBody GetNodeRegistered(const pb::NodeRegistered& m, Reader& reader) {
   return NodeRegistered{.id = NodeId{m.id()},
@@ -395,18 +385,16 @@ EventBody GetTopologyEvent(const pb::LogEvent& m, Reader& reader) {
       return HyperNodeDeleted{.id = HyperNodeId{m.hyper_node_deleted().id()}};
     case pb::LogEvent::kNodesJoined:
       return NodesJoined{.domain = HyperNodeId{m.nodes_joined().domain()},
-                         .nodes = GetNodeIds(m.nodes_joined().nodes())};
+                         .nodes = GetIds<NodeId>(m.nodes_joined().nodes())};
     case pb::LogEvent::kNodeImagesChanged:
-      return NodeImagesChanged{.id = NodeId{m.node_images_changed().id()},
-                               .gained = GetImageIds(m.node_images_changed().gained()),
-                               .lost = GetImageIds(m.node_images_changed().lost())};
+      return GetNodeImages(m.node_images_changed());
     case pb::LogEvent::kRequestMixChanged:
       return RequestMixChanged{GetRequestMix(m.request_mix_changed())};
     case pb::LogEvent::kJobRunRecorded:
       return JobRunRecorded{JobId{m.job_run_recorded().job()}};
     case pb::LogEvent::kNodesLeft:
       return NodesLeft{.domain = HyperNodeId{m.nodes_left().domain()},
-                       .nodes = GetNodeIds(m.nodes_left().nodes())};
+                       .nodes = GetIds<NodeId>(m.nodes_left().nodes())};
     default:
       return GetQueueOrNodeEvent(m, reader);
   }

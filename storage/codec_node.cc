@@ -180,11 +180,16 @@ NodeStatus GetNodeStatus(const pb::NodeStatus& message, Reader& reader) {
 
 }  // namespace
 
-std::vector<ImageId> GetImageIds(const google::protobuf::RepeatedField<uint64_t>& ids) {
-  std::vector<ImageId> images;
-  images.reserve(static_cast<size_t>(ids.size()));
-  for (uint64_t id : ids) images.push_back(ImageId{id});
-  return images;
+void SetNodeImages(const NodeImagesChanged& event, pb::NodeImagesChanged* out) {
+  out->set_id(event.id.value);
+  for (ImageId image : event.gained) out->add_gained(image.value);
+  for (ImageId image : event.lost) out->add_lost(image.value);
+}
+
+NodeImagesChanged GetNodeImages(const pb::NodeImagesChanged& message) {
+  return {.id = NodeId{message.id()},
+          .gained = GetIds<ImageId>(message.gained()),
+          .lost = GetIds<ImageId>(message.lost())};
 }
 
 void SetDrain(const Drain& drain, pb::Drain* out) {
@@ -305,7 +310,7 @@ absl::StatusOr<StoredNode> DecodeNodeRecord(absl::string_view key, absl::string_
                   .spec = codec::GetNodeSpec(message.spec(), reader),
                   .status = codec::GetNodeStatus(message.status(), reader),
                   .domains = {},
-                  .images = codec::GetImageIds(message.images()),
+                  .images = codec::GetIds<ImageId>(message.images()),
                   .revision = message.revision()};
   for (uint32_t domain : message.domains()) node.domains.push_back(HyperNodeId{domain});
   status = codec::Verdict(reader, RecordKind::kNode, key);

@@ -127,6 +127,10 @@ std::string GroupText(const v1::GroupConstraints& group, const Session& session)
   if (group.largest_block() > 0) {
     parts.push_back(absl::StrCat("the most free devices on one node: ", group.largest_block()));
   }
+  if (group.has_image_nodes()) {
+    parts.push_back(absl::StrCat(Count(group.image_nodes(), "node"),
+                                 group.image_nodes() == 1 ? " holds" : " hold", " its image"));
+  }
   if (!parts.empty()) absl::StrAppend(&text, absl::StrJoin(parts, "; "), "\n");
   return text;
 }

@@ -156,7 +156,7 @@ absl::Status RegisterAgain(ClusterState& state, const NodeRegistered& event, Tim
 }
 
 // Ascending, and all of them held, or none.
-absl::Status CheckImages(const Node& node, const std::vector<ImageId>& images, bool held) {
+absl::Status CheckImageChange(const Node& node, const std::vector<ImageId>& images, bool held) {
   const bool ordered = std::adjacent_find(images.begin(), images.end(),
                                           std::greater_equal<ImageId>()) == images.end();
   if (!ordered || (!images.empty() && images.front() == ImageId{})) {
@@ -269,8 +269,8 @@ absl::Status ApplyBody(ClusterState& state, const NodeImagesChanged& event, Time
   if (auto status = CheckKnown(state, event.id); !status.ok()) return status;
   const Node& node = state.nodes().At(event.id);
   if (event.gained.empty() && event.lost.empty()) return Invalid("no images were gained or lost");
-  if (auto status = CheckImages(node, event.gained, false); !status.ok()) return status;
-  if (auto status = CheckImages(node, event.lost, true); !status.ok()) return status;
+  if (auto status = CheckImageChange(node, event.gained, false); !status.ok()) return status;
+  if (auto status = CheckImageChange(node, event.lost, true); !status.ok()) return status;
   std::vector<ImageId> images = ImagesAfter(node.images, event.gained, event.lost);
   if (images.size() > kMaxNodeImages) {
     return Invalid(NameOf(node), " holds ", images.size(), " images; at most ", kMaxNodeImages);

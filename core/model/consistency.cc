@@ -299,7 +299,7 @@ absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::
   return CheckFree(state, node);
 }
 
-absl::Status CheckImages(const ClusterState& state) {
+absl::Status CheckImageHolders(const ClusterState& state) {
   std::map<ImageId, int64_t> holders;
   state.nodes().ForEach([&](NodeId, const Node& node) {
     for (ImageId image : node.images) ++holders[image];
@@ -516,7 +516,7 @@ absl::Status CheckConsistency(const ClusterState& state) {
   if (!(capacity == state.capacity())) return Differs("capacity");
   if (shareable != state.shareable_nodes()) return Differs("number of shareable nodes");
   if (faulty != state.faulty_nodes()) return Differs("number of nodes that have failed");
-  if (auto images = CheckImages(state); !images.ok()) return images;
+  if (auto images = CheckImageHolders(state); !images.ok()) return images;
   for (size_t s = 0; s < kJobStates; ++s) {
     if (sums.jobs_by_state[s] != state.jobs_in(static_cast<JobState>(s))) {
       return Differs("number of jobs in state ", s);

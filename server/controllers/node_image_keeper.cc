@@ -11,7 +11,7 @@ namespace berth {
 namespace {
 
 // Of the images used last, if there are more names than a node may have.
-std::vector<ImageId> IdsOf(const v1::NodeImages& report) {
+std::vector<ImageId> ReportedIdsOf(const v1::NodeImages& report) {
   std::vector<ImageId> ids;
   for (const v1::NodeImage& image : report.images()) {
     const std::vector<ImageId> some = ImageIdsOf(image.image(), report.default_registry());
@@ -23,8 +23,8 @@ std::vector<ImageId> IdsOf(const v1::NodeImages& report) {
   return ids;
 }
 
-std::vector<ImageId> Without(const std::vector<ImageId>& images,
-                             const std::vector<ImageId>& others) {
+std::vector<ImageId> ImagesWithout(const std::vector<ImageId>& images,
+                                   const std::vector<ImageId>& others) {
   std::vector<ImageId> rest;
   std::set_difference(images.begin(), images.end(), others.begin(), others.end(),
                       std::back_inserter(rest));
@@ -34,7 +34,7 @@ std::vector<ImageId> Without(const std::vector<ImageId>& images,
 }  // namespace
 
 void NodeImageKeeper::Note(NodeId node, uint64_t epoch, const v1::NodeImages& images) {
-  std::vector<ImageId> ids = IdsOf(images);
+  std::vector<ImageId> ids = ReportedIdsOf(images);
   absl::MutexLock lock(&mutex_);
   Report& report = reports_[node];
   if (epoch < report.epoch) return;
@@ -71,8 +71,9 @@ void NodeImageKeeper::Record(Turn& turn, NodeId id, absl::Duration now) {
   if (!report.waits || report.next > now || node->status.epoch != report.epoch) return;
   report.waits = false;
   const std::vector<ImageId> images = std::exchange(report.images, {});
-  NodeImagesChanged event{
-      .id = id, .gained = Without(images, node->images), .lost = Without(node->images, images)};
+  NodeImagesChanged event{.id = id,
+                          .gained = ImagesWithout(images, node->images),
+                          .lost = ImagesWithout(node->images, images)};
   if (event.gained.empty() && event.lost.empty()) return;
   report.next = now + kInterval;
   const absl::Status status = turn.Emit(std::move(event));

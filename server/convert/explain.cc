@@ -35,7 +35,8 @@ void RenderPlannedEviction(const ClusterState& state, const TasksReleased& relea
   out->set_detail(released.detail);
 }
 
-void RenderConstraints(const Job& job, const GroupConstraints& group, v1::GroupConstraints* out) {
+void RenderConstraints(const ClusterState& state, const Job& job, const GroupConstraints& group,
+                       v1::GroupConstraints* out) {
   out->set_group(job.groups[group.group].name);
   out->set_needed_tasks(group.needed_tasks);
   out->set_nodes(group.nodes);
@@ -52,6 +53,8 @@ void RenderConstraints(const Job& job, const GroupConstraints& group, v1::GroupC
   out->set_tasks_left(group.tasks_left);
   out->set_largest_block(group.largest_block);
   for (const std::string& name : group.blocking) out->add_blocking(name);
+  const ImageId image = job.groups[group.group].image;
+  if (image != ImageId{}) out->set_image_nodes(state.HoldersOf(image));
 }
 
 void RenderHolder(const ClusterState& state, const Holder& holder, const std::string& resource,
@@ -311,7 +314,7 @@ void RenderExplanation(const ClusterState& state, const Job& job, const Explanat
   out->set_position(explanation.position);
   out->set_queue_jobs(explanation.queue_jobs);
   for (const GroupConstraints& group : explanation.groups) {
-    RenderConstraints(job, group, out->add_groups());
+    RenderConstraints(state, job, group, out->add_groups());
   }
   for (const ScopeFit& scope : explanation.topology) {
     RenderScope(state, job, scope, out->add_topology());

@@ -122,7 +122,8 @@ Agent::Agent(AgentSetup setup, Scheduler* scheduler, Network* network, Processes
                 scheduler_->After(notice, actor_,
                                   [this, event = std::move(event)] { OnTaskEvent(event); });
               }),
-      link_(network, setup_.node, actor_, this) {}
+      link_(network, setup_.node, actor_, this),
+      images_(setup_.seed + setup_.node) {}
 
 Agent::~Agent() = default;
 
@@ -152,6 +153,7 @@ absl::Status Agent::Init(Disk* disk) {
                           .keep_ended = setup_.keep_ended},
       link_, *journal_, runner_, logs_, dice_.random());
   logic_->SetNoticeSource(processes_);
+  logic_->SetImages(&images_);
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "clients/agent/grpc_link.h"
 #include "clients/agent/journal.h"
 #include "clients/agent/logic.h"
@@ -65,6 +66,28 @@ class Runner final : public TaskRunner {
   int next_port_ = 0;
 };
 
+// Images that come and go, whatever the tasks are.
+class SomeImages final : public NodeImageSource {
+ public:
+  static constexpr uint64_t kImages = 3;
+  static std::string Name(uint64_t image) { return absl::StrCat("registry.example/team/image:", image); }
+
+  explicit SomeImages(uint64_t seed) : dice_(seed, 0x696d6773) {}
+  v1::NodeImages Images() override {
+    if (dice_.Chance(0.01)) held_ ^= uint64_t{1} << dice_.Below(kImages);
+    v1::NodeImages images;
+    for (uint64_t image = 0; image < kImages; ++image) {
+      if ((held_ >> image & 1) != 0) images.add_images()->set_image(Name(image));
+    }
+    return images;
+  }
+  void Prefetch(const v1::Prefetch&) override {}
+
+ private:
+  Dice dice_;
+  uint64_t held_ = 1;
+};
+
 // The same for all agents of a machine.
 struct AgentSetup {
   size_t node = 0;
@@ -117,6 +140,7 @@ class Agent final : public LinkEvents {
   Runner runner_;
   Network::Link link_;
   NoLogs logs_;
+  SomeImages images_;
   std::unique_ptr<FileJournal> journal_;
   bool rebooted_ = false;
   std::unique_ptr<AgentLogic> logic_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/commands/node_steering.h"
 #include "server/reads/read_view.h"
+#include "tests/simulation/agent.h"
 #include "tests/simulation/collectives.h"
 #include "tests/simulation/processes.h"
 
@@ -75,7 +76,8 @@ Clients::Clients(Workload workload, Scheduler* scheduler, Trace* trace, Network*
       safety_(safety),
       fail_(std::move(fail)),
       dice_(seed, 0x636c69),
-      watch_dice_(seed, 0x7761746368) {}
+      watch_dice_(seed, 0x7761746368),
+      image_dice_(seed, 0x696d616765) {}
 
 void Clients::Begin() {
   scheduler_->After(dice_.Around(workload_.between), actor_, [this] { SubmitNext(); });
@@ -148,6 +150,10 @@ v1::Job Clients::MakeJob() {
   if (watch_dice_.Chance(0.2)) {
     v1::TaskGroup& group = *spec.mutable_groups(0);
     group.set_spares(static_cast<int>(watch_dice_.Between(1, std::min(2, group.replicas()))));
+  }
+  if (image_dice_.Chance(0.3)) {
+    spec.mutable_groups(0)->set_image(SomeImages::Name(image_dice_.Below(SomeImages::kImages)));
+    Set(absl::Minutes(1), spec.mutable_prepare_timeout());  // as without an image
   }
   return job;
 }

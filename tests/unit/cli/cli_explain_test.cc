@@ -31,6 +31,7 @@ void FillGroup(v1::GroupConstraints* group) {
   group->set_nodes_left(3);
   group->set_tasks_left(3);
   group->set_largest_block(4);
+  group->set_image_nodes(3);
   group->add_blocking("node_selector");
   group->add_blocking("free");
 }
@@ -97,7 +98,7 @@ Group worker (8 pending tasks, room now for 3):
   node_selector      4       12         3
   free               6        4         3
   left               -        -         3
-  blocked by node_selector and free together; the most free devices on one node: 4
+  blocked by node_selector and free together; the most free devices on one node: 4; 3 nodes hold its image
 gpu is held by:
   JOB    QUEUE     AMOUNT  ENDS
   llama  vision        32  2026-11-18 12:31:40 (in 25m)

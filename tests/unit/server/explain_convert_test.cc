@@ -278,6 +278,7 @@ TEST_CASE("explain: an explanation keeps every number") {
   CHECK(shown.tasks_left() == 9);
   CHECK(shown.largest_block() == 4);
   CHECK(shown.blocking_size() == 2);
+  CHECK_FALSE(shown.has_image_nodes());  // its group has no image
   REQUIRE(out.holders_size() == 2);
   CHECK(out.holders(0).job() == "running");
   CHECK(out.holders(0).queue() == "main");

@@ -73,7 +73,7 @@ TEST_CASE("node records round-trip") {
     const NodeStatus status = random.AnyNodeStatus();
     const std::vector<HyperNodeId> domains =
         random.List([&] { return HyperNodeId{random.Uint32()}; });
-    const std::vector<ImageId> images = random.ImageIds();
+    const std::vector<ImageId> images = random.Ids<ImageId>();
     const std::string value = EncodeNodeRecord(spec, status, domains, images, 1ull << 60);
     const auto back = DecodeNodeRecord(NodeKey(NodeId{3}), value, nullptr);
     REQUIRE(back.ok());

@@ -211,12 +211,9 @@ class RandomValues {
             .health_reason = Text(),
             .source = Text()};
   }
-  std::vector<NodeId> NodeIds() {
-    return List([this] { return NodeId{Uint32()}; });
-  }
-
-  std::vector<ImageId> ImageIds() {
-    return List([this] { return ImageId{Uint64()}; });
+  template <class SomeId>
+  std::vector<SomeId> Ids() {
+    return List([this] { return SomeId{static_cast<SomeId::Value>(Uint64())}; });
   }
 
   TopologyConstraint AnyTopology() {
@@ -526,9 +523,9 @@ class RandomValues {
       case 26:
         return HyperNodeDeleted{HyperNodeId{Uint32()}};
       case 27:
-        return NodesJoined{HyperNodeId{Uint32()}, NodeIds()};
+        return NodesJoined{HyperNodeId{Uint32()}, Ids<NodeId>()};
       case 28:
-        return NodesLeft{HyperNodeId{Uint32()}, NodeIds()};
+        return NodesLeft{HyperNodeId{Uint32()}, Ids<NodeId>()};
       case 29:
         return RequestMixChanged{AnyMix()};
       case 30:
@@ -546,14 +543,13 @@ class RandomValues {
       case 35:
         return PriorityClassesChanged{AnyPriorityClasses()};
       case 36:
-        return NodeImagesChanged{node, ImageIds(), ImageIds()};
+        return NodeImagesChanged{node, Ids<ImageId>(), Ids<ImageId>()};
       default:
         return AccessChanged{AnyAccessChange()};
     }
   }
 
-  // Not one that rules would accept.
-  AccessChange AnyAccessChange() { return RandomAccessChange(*this); }
+  AccessChange AnyAccessChange() { return RandomAccessChange(*this); }  // rules may refuse it
 
   PriorityClassChange AnyPriorityClasses() {
     return {.remove = Texts(), .set = List([this] {
