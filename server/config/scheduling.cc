@@ -199,8 +199,9 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
   const FieldPath reliable(path, "reliable_first");
   CheckRange({reliable, "min_tasks"}, scheduling.reliable_first().min_tasks(), 1, kMaxTasksPerJob,
              findings);
-  CheckRange({FieldPath(path, "image_locality"), "devices"}, scheduling.image_locality().devices(),
-             0, static_cast<int64_t>(kMaxDevicesPerNode), findings);
+  const FieldPath images(path, "image_locality");
+  CheckRange({images, "devices"}, scheduling.image_locality().devices(), 0,
+             static_cast<int64_t>(kMaxDevicesPerNode), findings);
   CheckDuration({path, "restart_hold"}, scheduling.restart_hold(), absl::ZeroDuration(),
                 absl::Hours(24), findings);
   const FieldPath topology(path, "topology");

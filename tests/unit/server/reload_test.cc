@@ -32,6 +32,7 @@ scheduling:
   actions: []
   scores: [best_fit]
   reliableFirst: {minTasks: 9}
+  imageLocality: {devices: 5}
   fairShare: {halfLife: 1h, usageWeight: 3}
   backfill: {mode: CONSERVATIVE, reservationsPerQueue: 2, reservations: 3, conservativeDepth: 4,
     refresh: 7s}
@@ -63,6 +64,7 @@ TEST_CASE("reload: the scheduling section becomes the planner's configuration") 
   CHECK(policies.eviction.gang_grace == absl::Minutes(6));
   CHECK(policies.lifecycle.cordon_after_refusals == 8);
   CHECK(policies.reliable_first.min_tasks == 9);
+  CHECK(policies.image_locality.devices == 5);
   CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).preemptible_below_priority == 7);
   CHECK_FALSE(JobDefaultsFrom(ConfigOf("").value()).preemptible_below_priority.has_value());
   CHECK(JobDefaultsFrom(ConfigOf(kLiveYaml).value()).gangs.highest_tier == 2);
