@@ -131,10 +131,15 @@ class ClusterState {
   int64_t shareable_nodes() const { return shareable_nodes_; }
   // Nodes that have failed (NodeStatus::faults), however long ago.
   int64_t faulty_nodes() const { return faulty_nodes_; }
-  // Nodes that hold the image (Node::images).
-  int64_t HoldersOf(ImageId image) const {
+  // Nodes that hold the image (Node::images); null: none.
+  const absl::btree_set<NodeId>* FindHolders(ImageId image) const {
     const auto found = image_holders_.find(image);
-    return found == image_holders_.end() ? 0 : found->second;
+    return found == image_holders_.end() ? nullptr : &found->second;
+  }
+  // How many.
+  int64_t HoldersOf(ImageId image) const {
+    const absl::btree_set<NodeId>* holders = FindHolders(image);
+    return holders == nullptr ? 0 : static_cast<int64_t>(holders->size());
   }
   // Different images that nodes hold.
   size_t held_images() const { return image_holders_.size(); }
@@ -230,7 +235,7 @@ class ClusterState {
   Resources capacity_;
   int64_t shareable_nodes_ = 0;
   int64_t faulty_nodes_ = 0;
-  absl::flat_hash_map<ImageId, int64_t> image_holders_;  // never iterated; no count is 0
+  absl::flat_hash_map<ImageId, absl::btree_set<NodeId>> image_holders_;  // never iterated
   std::vector<QueueId> changed_queues_;
   std::unique_ptr<PlanningCache> planning_cache_;
   FreeIndex free_;

@@ -300,14 +300,15 @@ absl::Status CheckNode(const ClusterState& state, const Node& node, const Sums::
 }
 
 absl::Status CheckImageHolders(const ClusterState& state) {
-  std::map<ImageId, int64_t> holders;
-  state.nodes().ForEach([&](NodeId, const Node& node) {
-    for (ImageId image : node.images) ++holders[image];
+  std::map<ImageId, absl::btree_set<NodeId>> holders;
+  state.nodes().ForEach([&](NodeId id, const Node& node) {
+    for (ImageId image : node.images) holders[image].insert(id);
   });
   if (holders.size() != state.held_images()) return Differs("number of images that nodes hold");
   for (const auto& [image, nodes] : holders) {
-    if (state.HoldersOf(image) == nodes) continue;
-    return Differs("number of nodes that hold image ", image.value);
+    const absl::btree_set<NodeId>* listed = state.FindHolders(image);
+    if (listed != nullptr && *listed == nodes) continue;
+    return Differs("nodes that hold image ", image.value);
   }
   return absl::OkStatus();
 }

@@ -278,7 +278,8 @@ class StateEditor {
   void DeriveNode(Node& node);
   void DeriveAgain(Node& node);
   void ListDrainEnd(const Node& node);
-  void CountImages(const Node& node, int64_t by);
+  void ListImages(const Node& node);
+  void UnlistImages(const Node& node);
   void ListExpelling(const Node& node);
   void DrainChanged(const Node& node, const NodeStatus& old);
   void DeriveQueue(Queue& queue);

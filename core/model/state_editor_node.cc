@@ -134,19 +134,23 @@ void StateEditor::SetNodeStatus(NodeId id, NodeStatus status) {
 
 void StateEditor::SetNodeImages(NodeId id, std::vector<ImageId> images) {
   Node& node = state_.nodes_.At(id);
-  CountImages(node, -1);
+  UnlistImages(node);
   node.images = std::move(images);
-  CountImages(node, 1);
+  ListImages(node);
   state_.free_.SetMarks(id, 0);
   state_.new_nodes_.push_back(id);
   if (facts()) state_.dirty_.nodes.push_back(id);
 }
 
-void StateEditor::CountImages(const Node& node, int64_t by) {
+void StateEditor::ListImages(const Node& node) {
+  for (ImageId image : node.images) state_.image_holders_[image].insert(node.id);
+}
+
+void StateEditor::UnlistImages(const Node& node) {
   for (ImageId image : node.images) {
-    const auto count = state_.image_holders_.try_emplace(image, 0).first;
-    count->second += by;
-    if (count->second == 0) state_.image_holders_.erase(count);
+    const auto holders = state_.image_holders_.find(image);
+    holders->second.erase(node.id);
+    if (holders->second.empty()) state_.image_holders_.erase(holders);
   }
 }
 
@@ -189,7 +193,7 @@ void StateEditor::EraseNode(NodeId id) {
   state_.node_names_.erase(node.spec.name);
   state_.shareable_nodes_ -= node.shareable ? 1 : 0;
   state_.faulty_nodes_ -= IsFaulty(node.status) ? 1 : 0;
-  CountImages(node, -1);
+  UnlistImages(node);
   state_.interner_.ReleaseLayout(node.layout);
   state_.nodes_.Erase(id);
   if (facts()) state_.dirty_.nodes.push_back(id);

@@ -1,6 +1,7 @@
 #include "core/engine/search/node_search.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -33,8 +34,6 @@ bool PassesFixed(const ClusterState& state, const FixedTest& fixed, const Node& 
   const FreeIndex::Marks mark = fixed.mark();
   return mark != 0 ? (state.free().MarksOf(node.id) & mark) != 0 : fixed.Passes(node);
 }
-
-Offer OfferEmpty(const Node& node) { return {.node = node, .free = node.capacity, .used = {}}; }
 
 }  // namespace
 
@@ -246,6 +245,8 @@ void NodeSearch::SearchBoard(Look* look) {
   board_.Follow(editor_, state_, policies_.sharing().policy);
   look->work += state_.nodes().size() / kScannedForALook;
   const auto may_have = [&](NodeId id) {
+    const bool any = !look->to_beat.has_value();
+    if (!any && !HoldsImage(state_.nodes().At(id), look->scores->preference->image)) return false;
     return state_.free().Has(id) && UsedIfSuits(look, id, 1, nullptr).has_value();
   };
   const auto place = board_.Best(look->prepared.entry.shape, may_have);
@@ -374,6 +375,32 @@ int64_t NodeSearch::WalkToColocate(Look* look) {
   return most;
 }
 
+// The nodes that hold the image, in the order in which WalkUp and WalkDown would visit them.
+void NodeSearch::WalkFew(Look* look, Strategy strategy, int64_t tasks) {
+  const ShapeEntry& entry = look->prepared.entry;
+  const int64_t devices = entry.DevicesFor(tasks), cpu_millis = entry.resources[kCpu] * tasks;
+  absl::InlinedVector<FreeIndex::Key, 16> order;
+  for (NodeId id : *look->scores->few) {
+    if (!state_.free().Has(id) || IsBeyond(*look, id)) continue;
+    const FreeIndex::Key key = state_.free().KeyOf(id);
+    const bool enough =
+        FreeIndex::Devices(key.room) >= devices && FreeIndex::CpuMillis(key.room) >= cpu_millis;
+    if (enough) order.push_back(key);
+  }
+  const auto rank = [&](const FreeIndex::Key& key) {
+    const int free = FreeIndex::Devices(key.room);
+    const int64_t cpu = FreeIndex::CpuMillis(key.room);
+    if (strategy != Strategy::kSpread) return std::tuple(free, cpu, key.node);
+    return std::tuple(devices > 0 ? -free : free, -cpu, key.node);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  for (size_t i = 0; i < order.size() && !look->best.has_value(); ++i) {
+    Consider(look, order[i].node, tasks);
+  }
+  NoteFailures(look);
+}
+
 // The best node that holds the image, if it is preferred to the best of all nodes. Where the
 // sharing policy chooses, a place must cost the same.
 void NodeSearch::PreferHolder(Look* look, Strategy strategy, int64_t tasks) {
@@ -385,16 +412,16 @@ void NodeSearch::PreferHolder(Look* look, Strategy strategy, int64_t tasks) {
   const DeviceUse used = look->used;
   const int64_t left = look->left;
   const std::optional<int64_t> cost = look->cost;
-  look->fixed = look->scores->holders;
   look->to_beat = preference.LevelOf(node, state_.free().KeyOf(first).room);
   look->best.reset();
   if (cost.has_value()) {
     SearchBoard(look);
     if (look->best.has_value() && look->cost != cost) look->best.reset();
-  } else if (strategy == Strategy::kSpread) {
-    WalkDown(look);
+  } else if (look->scores->few != nullptr) {
+    WalkFew(look, strategy, tasks);
   } else {
-    WalkUp(look, tasks);
+    look->fixed = look->scores->holders;
+    strategy == Strategy::kSpread ? WalkDown(look) : WalkUp(look, tasks);
   }
   if (look->best.has_value()) return;
   look->best = first;
@@ -477,11 +504,6 @@ int64_t NodeSearch::FitsFree(ShapeId shape, NodeId id, int64_t bound) {
   return FitsIn(shape, offer, std::min(bound, TaskRoom(node)));
 }
 
-int64_t NodeSearch::FitsEmpty(ShapeId shape, NodeId id, int64_t bound) {
-  const Node& node = state_.nodes().At(id);
-  return FitsIn(shape, OfferEmpty(node), std::min(bound, TaskRoomIfEmpty(node)));
-}
-
 bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
   const Prepared& prepared = Prepare(shape);
   const Resources& free = state_.free().FreeOf(id);
@@ -550,36 +572,6 @@ int32_t NodeSearch::FullNodes(ShapeId shape, uint64_t* work) {
     if (TakesTasks(node.status) && FitsIn(shape, offer, 1) > 0) ++nodes;
   }
   return nodes;
-}
-
-EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work) {
-  const Prepared& prepared = Prepare(shape);
-  const int64_t most = one_per_node ? 1 : bound;
-  EmptyFit fit;
-  for (auto id = state_.nodes().NextFrom(NodeId{0}); id.has_value() && fit.tasks < bound;
-       id = state_.nodes().NextFrom(NodeId{id->value + 1})) {
-    ++*work;
-    const Offer offer = OfferEmpty(state_.nodes().At(*id));
-    if (!prepared.entry.least.FitsIn(offer.free) || !prepared.Passes(offer)) continue;
-    fit.any_node = true;
-    const int64_t room = std::min(most, TaskRoomIfEmpty(offer.node));
-    fit.tasks += prepared.devices.SetsIn(offer, TimesIn(prepared.entry.least, offer.free, room));
-  }
-  return fit;
-}
-
-Resources NodeSearch::EmptyCapacity(const std::vector<ShapeId>& shapes, uint64_t* work) {
-  Resources sum;
-  state_.nodes().ForEach([&](NodeId, const Node& node) {
-    ++*work;
-    const Offer offer = OfferEmpty(node);
-    const bool takes_any = std::any_of(shapes.begin(), shapes.end(), [&](ShapeId shape) {
-      const Prepared& prepared = Prepare(shape);
-      return prepared.entry.least.FitsIn(offer.free) && prepared.Passes(offer);
-    });
-    if (takes_any) sum += node.capacity;
-  });
-  return sum;
 }
 
 }  // namespace berth

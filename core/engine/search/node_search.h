@@ -158,6 +158,8 @@ class NodeSearch {
   void DropAffinity() { held_.reset(); }
 
  private:
+  // So many nodes that hold an image are looked at one by one: no mark is used for it.
+  static constexpr size_t kFewHolders = 256;
   // What scores may depend on, besides the shape and the node.
   struct ScoreKey {
     int32_t tasks = 1;  // of the group
@@ -173,7 +175,9 @@ class NodeSearch {
     std::vector<NodeRank> ranks;
     std::optional<ImagePreference> preference = {};  // one of them
     bool preference_only = false;                    // there is no other
-    FixedTest* holders = nullptr;                    // then: of nodes that hold the image
+    // Then the nodes that hold the image: if there are few, all of them, else their test.
+    const absl::btree_set<NodeId>* few = nullptr;
+    FixedTest* holders = nullptr;  // then: of nodes that hold the image
   };
   struct Prepared {
     Prepared(const Policies& policies, const ShapeRequest& request, FixedTest& test);
@@ -207,6 +211,7 @@ class NodeSearch {
   void WalkDown(Look* look);
   void NoteFailures(Look* look);
   int64_t WalkToColocate(Look* look);
+  void WalkFew(Look* look, Strategy strategy, int64_t tasks);
   void PreferHolder(Look* look, Strategy strategy, int64_t tasks);
   bool IsBeyond(const Look& look, NodeId id) const;
   bool GoesByBoard(const Look& look, Strategy strategy) const;

@@ -26,7 +26,11 @@ const NodeSearch::Scores& NodeSearch::ScoresOf(ShapeId shape, const ScoreKey& ke
   }
   slot->preference_only = slot->preference.has_value() && slot->ranks.size() == 1;
   if (slot->preference_only) {
-    slot->holders = &marks_.TestOf(policies_, entry.shape, interner, slot->preference->image);
+    const ImageId image = slot->preference->image;
+    const absl::btree_set<NodeId>* nodes = state_.FindHolders(image);
+    const bool few = nodes->size() <= kFewHolders;
+    if (few) slot->few = nodes;
+    if (!few) slot->holders = &marks_.TestOf(policies_, entry.shape, interner, image);
   }
   return *slot;
 }
