@@ -38,6 +38,7 @@ class Loading {
     for (NodeId id : Shuffled(from_.nodes(), numbers_)) {
       const Node& node = from_.nodes().At(id);
       status_.Update(editor_.LoadNode(id, node.spec, node.status, node.revision));
+      status_.Update(editor_.LoadNodeImages(id, node.images));
     }
     for (HyperNodeId id : Shuffled(from_.hyper_nodes(), numbers_)) {
       const HyperNode& domain = from_.hyper_nodes().At(id);

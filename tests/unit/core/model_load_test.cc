@@ -54,6 +54,9 @@ TEST_CASE("records that contradict each other are rejected", "[model]") {
         "node 2 (n): its id or name already exists");
   CHECK(message(editor.LoadNode(NodeId{2}, NodeWith("m", 129), {}, 1)) ==
         "node 2: too many devices");
+  const std::string disordered = "node 1: its images are too many, or out of order";
+  CHECK(message(editor.LoadNodeImages(NodeId{1}, {ImageId{2}, ImageId{1}})) == disordered);
+  CHECK(message(editor.LoadNodeImages(NodeId{1}, {ImageId{2}, ImageId{2}})) == disordered);
 
   REQUIRE(editor.LoadJob(JobId{1}, job, At(1), 1).ok());
   CHECK(message(editor.LoadJob(JobId{2}, job, At(1), 1)) ==

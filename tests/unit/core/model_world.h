@@ -125,6 +125,7 @@ inline ClusterState Reload(const ClusterState& state) {
       [&](RunId id, const FinishedRun& run) { status.Update(editor.LoadRun(id, run)); });
   state.nodes().ForEach([&](NodeId id, const Node& node) {
     status.Update(editor.LoadNode(id, node.spec, node.status, node.revision));
+    status.Update(editor.LoadNodeImages(id, node.images));
   });
   state.hyper_nodes().ForEach([&](HyperNodeId id, const HyperNode& domain) {
     status.Update(editor.LoadHyperNode(id, domain.spec, domain.revision));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "berth/v1/job.pb.h"
+#include "core/model/image_id.h"
 #include "server/convert/cold.h"
 #include "server/convert/values.h"
 #include "server/loop/load.h"
@@ -130,6 +131,7 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   spec.saves_before_drain = options.saves_before_drain;
   spec.suspends_idle = options.suspends_idle;
   spec.dump_wait = kDefaultDumpWait;
+  spec.groups.back().image = ImageIdOf(options.image);
   return spec;
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "berth/store/v1/store.pb.h"
+#include "core/model/image_id.h"
 #include "core/model/state_editor.h"
 #include "storage/codec.h"
 #include "tests/unit/server/checked_submission.h"
@@ -217,6 +218,34 @@ TEST_CASE("submission: a request id belongs to the user who used it first") {
           "request_id \"mine\" was used by another user; choose a new id");
     CHECK(refused->response.jobs().empty());
   }
+}
+
+// Of the group of the only job, submitted while the store had that format.
+ImageId ImageInFormat(uint32_t format, const std::string& image) {
+  World world;
+  RequestTable requests;
+  v1::SubmitJobsRequest request = Request({"one"});
+  request.mutable_jobs(0)->mutable_spec()->mutable_groups(0)->set_image(image);
+  ReadView view(*world.loop);
+  const auto checked = CheckSubmission(view, request, DefaultLimits(), format);
+  REQUIRE(checked.ok());
+  REQUIRE(world.loop
+              ->Post([&](Turn& turn) {
+                v1::SubmitJobsResponse response;
+                Submission submission(*checked, DefaultLimits(), {}, "");
+                REQUIRE(submission.Commit(turn, requests, JobId{1}, response).ok());
+              })
+              .ok());
+  world.Run();
+  const Group& group = world.state().FindJob("one")->groups[0];
+  CHECK(group.has_image == !image.empty());
+  return group.image;
+}
+
+TEST_CASE("submission: what the image is, is known in stores that can hold it") {
+  CHECK(ImageInFormat(10, "r.example/a:1") == ImageIdOf("r.example/a:1"));
+  CHECK(ImageInFormat(10, "") == ImageId{});
+  CHECK(ImageInFormat(9, "r.example/a:1") == ImageId{});
 }
 
 }  // namespace
