@@ -83,18 +83,27 @@ void DomainRoom::NoMoreUnits(DomainIndex d) {
   Change(d, 0);
 }
 
+// By rank, then by holders, then by id.
+template <class Rank>
+bool DomainRoom::Before(const Rank& rank, DomainIndex a, DomainIndex b) const {
+  const auto of_a = rank(a), of_b = rank(b);
+  if (of_a != of_b) return of_a < of_b;
+  if (Holders(a) != Holders(b)) return Holders(a) > Holders(b);
+  return tree_.At(a).id < tree_.At(b).id;
+}
+
 std::optional<DomainIndex> DomainRoom::LowestHolding(DomainIndex top, int64_t units) const {
   std::optional<DomainIndex> best;
   const auto rank = [&](DomainIndex d) {
     const Domain& domain = tree_.At(d);
-    return std::tuple(domain.tier, domain.degraded, Units(d), -Holders(d), domain.id);
+    return std::tuple(domain.tier, domain.degraded, Units(d));
   };
   for (DomainIndex d = top + 1; d < tree_.At(top).end;) {
     if (Units(d) < units) {  // nor do its descendants
       d = tree_.At(d).end;
       continue;
     }
-    if (!best.has_value() || rank(d) < rank(*best)) best = d;
+    if (!best.has_value() || Before(rank, d, *best)) best = d;
     ++d;
   }
   return best;
@@ -102,11 +111,9 @@ std::optional<DomainIndex> DomainRoom::LowestHolding(DomainIndex top, int64_t un
 
 std::optional<DomainIndex> DomainRoom::Roomiest(DomainIndex top) const {
   std::optional<DomainIndex> best;
-  const auto rank = [&](DomainIndex d) {
-    return std::tuple(tree_.At(d).degraded, -Units(d), -Holders(d), tree_.At(d).id);
-  };
+  const auto rank = [&](DomainIndex d) { return std::tuple(tree_.At(d).degraded, -Units(d)); };
   for (DomainIndex d = top + 1; d < tree_.At(top).end; d = tree_.At(d).end) {
-    if (Units(d) > 0 && (!best.has_value() || rank(d) < rank(*best))) best = d;
+    if (Units(d) > 0 && (!best.has_value() || Before(rank, d, *best))) best = d;
   }
   return best;
 }

@@ -68,6 +68,8 @@ class DomainRoom {
   void CountUnits();
   void Change(DomainIndex lowest, int64_t more);
   int64_t UnitsIn(DomainIndex d) const;
+  template <class Rank>
+  bool Before(const Rank& rank, DomainIndex a, DomainIndex b) const;
 
   const TopologyTree& tree_;
   const UnitSize unit_;

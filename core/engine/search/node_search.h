@@ -102,7 +102,7 @@ class NodeSearch {
     return ScoresFor(seeker).preference;
   }
   // By domain of the tree: how many of its nodes hold the image. Empty if none is preferred.
-  // O(nodes) once per cycle.
+  // O(nodes that hold it + domains) once per cycle.
   absl::Span<const int32_t> HoldersIn(const TopologyTree& tree, const Seeker& seeker);
   // How the seeker's tasks are distributed over nodes.
   Strategy StrategyFor(const Seeker& seeker) const;

@@ -54,9 +54,7 @@ absl::Span<const int32_t> NodeSearch::HoldersIn(const TopologyTree& tree, const 
   std::vector<int32_t>& holders = holders_[{&tree, image}];
   if (!holders.empty()) return holders;
   holders.assign(tree.domains().size(), 0);
-  for (NodeId node : tree.nodes()) {
-    if (HoldsImage(state_.nodes().At(node), image)) ++holders[tree.LowestOf(node)];
-  }
+  for (NodeId node : *state_.FindHolders(image)) ++holders[tree.LowestOf(node)];
   for (size_t d = holders.size(); d-- > 1;) holders[tree.domains()[d].parent] += holders[d];
   return holders;
 }
