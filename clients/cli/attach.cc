@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "clients/cli/exec_call.h"
+#include "clients/cli/resource_names.h"
 #include "clients/cli/terminal_io.h"
 #include "support/visible.h"
 
@@ -17,10 +18,6 @@ constexpr absl::Duration kReattachFor = absl::Minutes(10);
 constexpr absl::Duration kFirstWait = absl::Milliseconds(200);
 constexpr absl::Duration kLongestWait = absl::Seconds(3);
 constexpr uint32_t kRows = 24, kColumns = 80;
-
-std::string NameOfTask(const v1::Task& task) {
-  return absl::StrCat(task.group(), "-", task.index());
-}
 
 // The connection is lost, not the task.
 bool IsLost(const absl::Status& status) {

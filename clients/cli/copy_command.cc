@@ -42,7 +42,7 @@ class CopyProgress {
   void Add(size_t bytes) {
     bytes_ += static_cast<int64_t>(bytes);
     const absl::Duration now = session_.io().environment.clock->Steady();
-    if (!session_.io().out_is_terminal || now < next_) return;
+    if (!session_.io().err_is_terminal || now < next_) return;
     next_ = now + kProgressEvery;
     shown_ = true;
     session_.err() << "\r\033[K" << HumanBytes(bytes_) << std::flush;

@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
                         berth::SystemEnvironment(),
                         &std::cin,
                         isatty(STDIN_FILENO) == 1,
-                        TerminalWidth()};
+                        TerminalWidth(),
+                        isatty(STDERR_FILENO) == 1};
   return berth::RunBerth(std::vector<std::string>(argv + 1, argv + argc), io);
 }

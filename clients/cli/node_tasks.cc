@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "clients/cli/by_name.h"
 #include "clients/cli/human.h"
+#include "clients/cli/resource_names.h"
 
 namespace berth {
 namespace {
@@ -67,7 +68,7 @@ Table NodeTaskTable(const v1::ListTasksResponse& tasks, size_t most, const Sessi
   for (size_t i = 0; i < shown; ++i) {
     const v1::Task& task = tasks.tasks(static_cast<int>(i));
     table.AddRow({{task.job()},
-                  {absl::StrCat(task.group(), "-", task.index())},
+                  {NameOfTask(task)},
                   TaskStateWord(task.state()),
                   {task.node()},
                   {absl::StrCat(task.attempt())},

@@ -284,7 +284,7 @@ ExitCode PortForward(Session& session, const ForwardArguments& given) {
   }
   const absl::StatusOr<v1::Task> found = FindTask(session, arguments.job, task);
   if (!found.ok()) return session.Finish(found.status());
-  const std::string name = absl::StrCat(found->group(), "-", found->index());
+  const std::string name = NameOfTask(*found);
   if (found->state() != v1::TASK_RUNNING) {
     return session.Finish(absl::FailedPreconditionError(
         absl::StrCat("task ", name, " of job \"", arguments.job, "\" is not running")));

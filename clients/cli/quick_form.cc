@@ -301,7 +301,7 @@ Strings StrategyNames(const std::map<std::string, v1::Strategy>& map) {
   return keys;
 }
 
-// Nodes, image, volumes, user, start time and array.
+// Nodes, image, volumes, user and start time.
 void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
   add.List("--node-selector", "only on nodes with this label; may be repeated", &a->node_labels)
       ->check(kIsKeyValue);
@@ -327,6 +327,9 @@ void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
              [a](bool v) { a->job.mutable_spec()->set_preemptible(v); });
   add.Text("--begin", "earliest start: +10m, now+1hour, 16:00, tomorrow, 2026-12-01T10:00",
            [a](const std::string& v) { a->begin = v; });
+}
+
+void AddArrayOption(QuickOptions& add, QuickForm* a) {
   add.Text("--array",
            "a job NAME.INDEX for each index, such as 0-9 or 1,3,5, with BERTH_ARRAY_INDEX in its "
            "environment; 0-99%10: at most 10 of them at a time",
@@ -374,6 +377,7 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form,
   add.Flag("--hold", "submit it suspended, until berth job resume",
            [a] { a->job.mutable_spec()->set_suspended(true); });
   AddPlaceOptions(add, a);
+  if (!runs) AddArrayOption(add, a);
 }
 
 absl::StatusOr<std::vector<Manifest>> QuickJobs(const QuickForm& form, const Strings& command,

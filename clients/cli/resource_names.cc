@@ -86,4 +86,8 @@ void SplitTask(std::string* job, std::string* task) {
   job->resize(slash);
 }
 
+std::string NameOfTask(const v1::Task& task) {
+  return absl::StrCat(task.group(), "-", task.index());
+}
+
 }  // namespace berth

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "berth/v1/job.pb.h"
 
 namespace berth {
 
@@ -23,6 +24,9 @@ CLI::Validator TaskName();
 // After JobOrTaskName: splits "x/worker-0" into a job and a task. An explicit task takes
 // precedence.
 void SplitTask(std::string* job, std::string* task);
+
+// "worker-0".
+std::string NameOfTask(const v1::Task& task);
 
 }  // namespace berth
 

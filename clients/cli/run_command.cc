@@ -38,7 +38,6 @@ std::string WrongRun(const Session& session, const RunArguments& arguments,
                      const Strings& command) {
   if (command.empty() && arguments.quick->group.image().empty())
     return "give a command after --, or an image";
-  if (!arguments.quick->array.empty()) return "--array is for berth submit: run runs one job";
   if (arguments.input && !arguments.terminal)
     return "-i needs -t: only a terminal gives a task input";
   if (arguments.terminal && !arguments.detach && !session.io().in_is_terminal)

@@ -11,6 +11,7 @@
 #include "clients/cli/explain_view.h"
 #include "clients/cli/human.h"
 #include "clients/cli/job_view.h"
+#include "clients/cli/resource_names.h"
 #include "clients/cli/terminal_io.h"
 
 namespace berth {
@@ -76,7 +77,7 @@ class RunWaiter {
     if (!task.ok() || task->attempt() <= after_) return false;
     const bool runs = task->state() == v1::TASK_RUNNING;
     if (!runs && !TaskExitCode(*task).has_value()) return false;
-    result->task = absl::StrCat(task->group(), "-", task->index());
+    result->task = NameOfTask(*task);
     result->attempt = task->attempt();
     return true;
   }
@@ -84,7 +85,7 @@ class RunWaiter {
   void Show(const v1::Job& job) {
     const v1::JobState state = job.status().state();
     std::string text = absl::StrCat("job/", job_, " ", JobStateWord(state).text);
-    if (session_.io().out_is_terminal) {
+    if (session_.io().err_is_terminal) {
       if (state == v1::JOB_PENDING || state == v1::JOB_HELD)
         text += Explained();
       else if (!job.status().progress().status().empty())
@@ -122,7 +123,7 @@ class RunWaiter {
     if (width > 1) text = ShortenTo(text, width - 1);
     if (text == shown_) return;
     shown_ = text;
-    if (session_.io().out_is_terminal)
+    if (session_.io().err_is_terminal)
       session_.err() << "\r\033[K" << text << std::flush;
     else
       session_.err() << "berth: " << text << "\n" << std::flush;
@@ -139,7 +140,7 @@ class RunWaiter {
   }
 
   void ClearLine() {
-    if (!std::exchange(shown_, "").empty() && session_.io().out_is_terminal)
+    if (!std::exchange(shown_, "").empty() && session_.io().err_is_terminal)
       session_.err() << "\r\033[K" << std::flush;
   }
 

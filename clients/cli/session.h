@@ -32,6 +32,7 @@ struct CliIo {
   std::istream* in = nullptr;  // answers to questions; only a terminal is asked
   bool in_is_terminal = false;
   size_t width = 0;  // columns of the terminal `out`; 0: no terminal, or unknown
+  bool err_is_terminal = false;
 };
 
 struct GlobalOptions {
