@@ -21,6 +21,7 @@
 #include "clients/agent/disk.h"
 #include "clients/agent/supervisor/enter.h"
 #include "clients/agent/supervisor/terminal.h"
+#include "clients/agent/task_containers.h"
 
 namespace berth {
 namespace {
@@ -52,6 +53,8 @@ constexpr uint32_t kMaxExecPort = 65'535;
 absl::Status CheckOpen(const v1::OpenExec& request) {
   size_t bytes = 0;
   const bool other = request.attach() || request.port() != 0;
+  if (other && !request.container().empty())
+    return absl::InvalidArgumentError("a container has no terminal and no port of its own");
   if (other && (!request.command().empty() || (request.attach() && request.port() != 0)))
     return absl::InvalidArgumentError("a command, the task's terminal, or a port: one of them");
   if (request.port() > kMaxExecPort) return absl::InvalidArgumentError("no such port");
@@ -213,6 +216,11 @@ void ExecHost::TakeConnection(uint64_t request, Session& session) {
 }
 
 absl::Status ExecHost::Spawn(const v1::OpenExec& request, Session* session) {
+  const auto directory = NamedDirectory(
+      absl::StrCat(tasks_directory_, "/", ToString(session->task)), request.container());
+  if (!directory.ok()) return directory.status();
+  if (!request.container().empty() && access(directory->c_str(), F_OK) != 0)
+    return absl::NotFoundError(absl::StrCat("the task has no container ", request.container()));
   Ends ends;
   bool made = false;
   if (session->kind == Kind::kOnTerminal) {
@@ -236,8 +244,7 @@ absl::Status ExecHost::Spawn(const v1::OpenExec& request, Session* session) {
   }
   if (!made) return ErrnoStatus(errno, "pipe or terminal");
   std::vector<std::string> arguments = {
-      supervisor_, session->kind == Kind::kOnTerminal ? "--exec-tty" : "--exec",
-      absl::StrCat(tasks_directory_, "/", ToString(session->task))};
+      supervisor_, session->kind == Kind::kOnTerminal ? "--exec-tty" : "--exec", *directory};
   arguments.insert(arguments.end(), request.command().begin(), request.command().end());
   const int error = SpawnHelper(supervisor_, arguments, ends, &session->pid);
   if (error != 0) return ErrnoStatus(error, absl::StrCat("spawn ", supervisor_));

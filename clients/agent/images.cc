@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "berth/agent/v1/image.pb.h"
 #include "clients/agent/fault.h"
+#include "clients/agent/supervisor/id_swap.h"
 #include "clients/agent/supervisor/spec.h"
 
 namespace berth {
@@ -64,12 +65,32 @@ std::string Mounts(const ContainerSpec& spec) {
   return absl::StrCat("[", out, "]");
 }
 
-std::string Gids(const TaskUser& user) {
+// As seen inside: a group whose number the user's own has there is one of the map's two.
+std::string Gids(const ContainerSpec& spec) {
   std::string out;
-  for (const gid_t gid : user.groups) {
-    if (gid != user.gid) absl::StrAppend(&out, out.empty() ? "" : ",", gid);
+  for (const gid_t gid : spec.user.groups) {
+    if (gid == spec.user.gid) continue;
+    const bool taken = spec.seen_uid != 0 && gid == spec.seen_gid;
+    absl::StrAppend(&out, out.empty() ? "" : ",", taken ? spec.user.gid : gid);
   }
   return absl::StrCat("[", out, "]");
+}
+
+std::string IdMap(const std::vector<IdRange>& ranges) {
+  std::string out;
+  for (const IdRange& range : ranges) {
+    absl::StrAppend(&out, out.empty() ? "" : ",", "{\"containerID\":", range.inside,
+                    ",\"hostID\":", range.outside, ",\"size\":", range.count, "}");
+  }
+  return absl::StrCat("[", out, "]");
+}
+
+std::string Namespaces(const ContainerSpec& spec) {
+  const std::string own = "\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"}";
+  if (spec.seen_uid == 0) return absl::StrCat(own, "]");
+  return absl::StrCat(
+      own, ",{\"type\":\"user\"}],\"uidMappings\":", IdMap(SwapIds(spec.seen_uid, spec.user.uid)),
+      ",\"gidMappings\":", IdMap(SwapIds(spec.seen_gid, spec.user.gid)));
 }
 
 bool IsDirectory(const std::string& path) {
@@ -153,6 +174,10 @@ absl::StatusOr<TaskImage> LinkedImage(const std::string& cache, const std::strin
       .rootfs = entry + "/rootfs", .env = {}, .working_directory = record.working_directory()};
   image.entry_point.assign(record.entry_point().begin(), record.entry_point().end());
   image.command.assign(record.command().begin(), record.command().end());
+  image.user = record.user();
+  image.home = record.home();
+  image.uid = record.uid();
+  image.gid = record.gid();
   for (const std::string& variable : record.env()) {
     const size_t equals = variable.find('=');
     image.env[variable.substr(0, equals)] = variable.substr(equals + 1);
@@ -178,12 +203,14 @@ std::string ContainerConfig(const ContainerSpec& spec) {
   return absl::StrCat(
       "{\"ociVersion\":\"1.0.0\",\"process\":{\"terminal\":",
       spec.terminal ? "true,\"consoleSize\":{\"height\":24,\"width\":80}" : "false",
-      ",\"user\":{\"uid\":", spec.user.uid, ",\"gid\":", spec.user.gid,
-      ",\"additionalGids\":", Gids(spec.user), "},\"args\":", QuoteAll(spec.argv),
+      ",\"user\":{\"uid\":", spec.seen_uid == 0 ? spec.user.uid : spec.seen_uid,
+      ",\"gid\":", spec.seen_uid == 0 ? spec.user.gid : spec.seen_gid,
+      ",\"additionalGids\":", Gids(spec), "},\"args\":", QuoteAll(spec.argv),
       ",\"env\":", QuoteAll(spec.env), ",\"cwd\":", Quote(spec.working_directory),
       ",\"capabilities\":{},\"noNewPrivileges\":true},\"root\":{\"path\":", Quote(spec.rootfs),
       ",\"readonly\":", spec.writable ? "false" : "true", "},\"mounts\":", Mounts(spec),
-      ",\"linux\":{\"namespaces\":[{\"type\":\"mount\"},{\"type\":\"pid\"}],\"maskedPaths\":"
+      ",\"linux\":{", Namespaces(spec),
+      ",\"maskedPaths\":"
       "[\"/proc/kcore\",\"/proc/keys\",\"/proc/timer_list\",\"/sys/firmware\"],"
       "\"readonlyPaths\":[\"/proc/sys\",\"/proc/sysrq-trigger\",\"/proc/irq\",\"/proc/bus\"]}}\n");
 }

@@ -41,6 +41,10 @@ struct TaskImage {
   Environment env;                // of the image itself
   std::string working_directory;  // of the image itself; empty: none
   std::vector<std::string> entry_point = {}, command = {};
+  // The user that it names, other than root; empty: it names none.
+  std::string user = {}, home = {};
+  uid_t uid = 0;
+  gid_t gid = 0;
 };
 // The image's own command with these arguments instead of its own. The job is to blame if it has
 // none.
@@ -63,6 +67,9 @@ struct ContainerSpec {
   std::vector<Bind> binds;
   std::string shm = "/dev/shm";  // the source of its /dev/shm
   bool writable = false;         // its root
+  // In a user namespace, in which `user` is this one; 0: in none.
+  uid_t seen_uid = 0;
+  gid_t seen_gid = 0;
 };
 // config.json of the OCI runtime specification.
 std::string ContainerConfig(const ContainerSpec& spec);

@@ -73,6 +73,7 @@ struct TaskEvent {
   Kind kind = Kind::kPrepared;
   int port = 0;                   // kPrepared, if one was requested
   std::string image_digest = {};  // kPrepared: of what the image's name means; empty: not known
+  std::vector<v1::ImageDigest> container_images = {};  // kPrepared: the same for its containers
   int exit_code = 0;
   int exit_signal = 0;
   v1::TaskReport::Cause cause = v1::TaskReport::CAUSE_UNSPECIFIED;

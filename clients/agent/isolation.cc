@@ -24,6 +24,7 @@
 #include "clients/agent/supervisor/project_quota.h"
 #include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/shared_things.h"
+#include "clients/agent/task_containers.h"
 #include "clients/agent/task_files.h"
 #include "clients/agent/volumes.h"
 
@@ -60,12 +61,6 @@ absl::Status MakePassage(const std::string& path, mode_t mode) {
 
 bool IsBelow(const std::string& path, absl::string_view directory) {
   return path == directory || absl::StartsWith(path, absl::StrCat(directory, "/"));
-}
-
-absl::Status MakeOwned(const std::string& path, const TaskUser& user) {
-  if (mkdir(path.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("create ", path));
-  if (geteuid() != 0 || lchown(path.c_str(), user.uid, user.gid) == 0) return absl::OkStatus();
-  return ErrnoStatus(errno, absl::StrCat("chown ", path));
 }
 
 // 0: no limit. Small requests get more than their share: small tasks also have many files.
@@ -205,7 +200,7 @@ std::string Isolation::description() const {
 }
 
 std::string Isolation::Scratch(const TaskId& id, const std::string& directory) const {
-  if (config_.scratch_directory().empty()) return directory + "/scratch";
+  if (config_.scratch_directory().empty()) return TaskDirectoryOf(directory) + "/scratch";
   return absl::StrCat(config_.scratch_directory(), "/", config_.node_name(), "-", ToString(id));
 }
 
@@ -214,6 +209,10 @@ absl::StatusOr<TaskUser> Isolation::Check(const v1::TaskLaunch& launch) const {
   if (!user.ok()) return user;
   if (!launch.image().empty() && geteuid() != 0)
     return BlameJob(absl::FailedPreconditionError("images require an agent that runs as root"));
+  if (!launch.host_names().empty() && !has_namespaces_) {
+    return BlameJob(absl::FailedPreconditionError(
+        "hostNames require an agent that runs as root and may create namespaces"));
+  }
   if (absl::Status status = CheckVolumesOf(launch, *user); !status.ok()) return status;
   return user;
 }
@@ -237,9 +236,21 @@ absl::Status Isolation::MakeDirectories(const TaskId& id, const v1::TaskLaunch& 
   if (HasLayer(launch)) {
     if (absl::Status status = MakePassage(directory + kLayer, 0700); !status.ok()) return status;
   }
+  for (const v1::Container& container : launch.containers()) {
+    absl::Status status = MakeContainerPlace(LaunchOf(launch, container),
+                                             ContainerDirectory(directory, container.name()));
+    if (!status.ok()) return status;
+  }
   if (absl::Status status = kept_->Make(id, launch, *user); !status.ok()) return status;
   if (absl::Status status = SetQuotas(id, launch, directory); !status.ok()) return status;
-  return MakeMounts(id, launch, directory, *user);  // after the quotas, which apply to what is new
+  // After the quotas, which apply to what is new.
+  absl::Status status = MakeMounts(id, launch, directory, *user);
+  for (const v1::Container& container : launch.containers()) {
+    if (!status.ok()) break;
+    status = MakeMounts(id, LaunchOf(launch, container),
+                        ContainerDirectory(directory, container.name()), *user);
+  }
+  return status;
 }
 
 // A task that sees mounts of its own gets the socket by one of them, as its NOTIFY_SOCKET. It is
@@ -283,6 +294,8 @@ std::vector<DiskArea> Isolation::DiskAreas(const TaskId& id, const v1::TaskLaunc
   const std::string scratch = Scratch(id, directory);
   if (!apart) own.directories.push_back(scratch);
   if (HasLayer(launch)) own.directories.push_back(directory + kLayer);
+  for (const v1::Container& container : launch.containers())
+    AddContainerDirectories(container, directory, &own.directories);
   std::vector<DiskArea> areas = {std::move(own)};
   if (apart) {
     areas.push_back({.directories = {scratch},
@@ -354,7 +367,8 @@ absl::Status Isolation::Fill(const TaskId& id, const v1::TaskLaunch& launch,
   FillNotify(launch, directory, *user, spec);
   spec->remove = {directory + "/tmp", directory + "/var-tmp", directory + "/volumes",
                   Scratch(id, directory), directory + kLayer};
-  if (!launch.image().empty()) spec->remove.push_back(ImageCache() + "/used/" + ImageLink(id));
+  if (!launch.image().empty())
+    spec->remove.push_back(ImageCache() + "/used/" + ImageLink(id, directory));
   FillHooks(hook_environment, spec);
   if (!launch.image().empty()) {
     absl::Status status = FillContainer(id, launch, directory, *user, spec);
@@ -371,7 +385,8 @@ bool Isolation::HasOwnSharedMemory(const v1::TaskLaunch& launch) const {
 
 // As the supervisor decides (EnterMounts).
 bool Isolation::HasOwnMounts(const v1::TaskLaunch& launch) const {
-  return private_tmp_ || private_pids_ || HasOwnSharedMemory(launch) || !launch.volumes().empty();
+  return private_tmp_ || private_pids_ || HasOwnSharedMemory(launch) || !launch.volumes().empty() ||
+         !launch.host_names().empty();
 }
 
 // CUDA imports a handle from another process only if its PID differs, so tasks of one job number
@@ -385,6 +400,7 @@ void Isolation::FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch,
     spec->var_tmp = directory + "/var-tmp";
   }
   spec->own_pids = private_pids_ && !image;  // crun makes its own
+  if (launch.host_names_size() > 0) spec->hosts = TaskDirectoryOf(directory) + kHostsFile;
   spec->first_pid = kPidSpacing * (launch.local_rank() % kPidRanges);
   if (HasOwnSharedMemory(launch)) {
     const int64_t otherwise = config_.max_shared_memory_bytes() > 0
@@ -461,19 +477,21 @@ void Isolation::FillHooks(const Environment& environment, SupervisorSpec* spec) 
 absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& launch,
                                     const std::string& directory, const TaskUser& user,
                                     const SupervisorSpec& spec) const {
-  const auto image = Image(id, launch);
+  const auto image = Image(id, launch, directory);
   if (!image.ok()) return image.status();
-  ContainerSpec container{.rootfs = image->rootfs,
-                          .argv = ExpandCommand(spec.argv, spec.env),  // only root can read it
-                          .env = spec.env,
-                          .working_directory = spec.directory,
-                          .terminal = spec.terminal,
-                          .user = user,
-                          .binds = {{directory + "/work", kImageWork, true},
-                                    {Scratch(id, directory), kImageScratch, true},
-                                    {directory + "/hostfile", kImageHostfile, false},
-                                    {directory + "/tmp", "/tmp", true}}};
+  ContainerSpec container{
+      .rootfs = image->rootfs,
+      .argv = ExpandCommand(spec.argv, spec.env),  // only root can read it
+      .env = spec.env,
+      .working_directory = spec.directory,
+      .terminal = spec.terminal,
+      .user = user,
+      .binds = {{directory + "/work", kImageWork, true},
+                {Scratch(id, directory), kImageScratch, true},
+                {TaskDirectoryOf(directory) + "/hostfile", kImageHostfile, false},
+                {directory + "/tmp", "/tmp", true}}};
   if (launch.keep_disk()) container.binds.push_back({kept_->Disk(id), kImageKeep, true});
+  if (!spec.hosts.empty()) container.binds.push_back({spec.hosts, "/etc/hosts", false});
   if (!spec.notify.empty()) container.binds.push_back({spec.notify, kImageNotify, true});
   if (!spec.door.empty()) container.binds.push_back({spec.door, kImageDoor, false});
   if (!spec.shm.empty()) container.shm = SharedMemory(spec.shm).files();
@@ -485,6 +503,10 @@ absl::Status Isolation::WriteBundle(const TaskId& id, const v1::TaskLaunch& laun
   for (const Bind& bind : container.binds) mounted.push_back(bind.destination);
   absl::Status status = CheckImagePoints(launch, image->rootfs, mounted);
   if (!status.ok()) return status;
+  if (MapsUser(*image, user)) {
+    container.seen_uid = image->uid;
+    container.seen_gid = image->gid;
+  }
   container.writable = !spec.root.empty();
   if (container.writable) container.rootfs = spec.root;
   for (Bind& bind : VolumeBinds(launch, directory)) container.binds.push_back(std::move(bind));
@@ -505,13 +527,19 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
   if (status.ok()) status = WriteBundle(id, launch, directory, user, *spec);
   if (!status.ok()) return status;
   const std::string crun = config_.images().crun().empty() ? kDefaultCrun : config_.images().crun();
-  const std::string name = absl::StrCat("berth-", config_.node_name(), "-", ToString(id));
+  const auto image = Image(id, launch, directory);
+  if (!image.ok()) return image.status();
+  const bool maps = MapsUser(*image, user);
+  const std::string part = ContainerNameOf(directory);
+  const std::string name =
+      absl::StrCat("berth-", config_.node_name(), "-", ToString(id), part.empty() ? "" : "-", part);
   const std::vector<std::string> common = {crun, absl::StrCat("--root=", directory, "/crun"),
                                            "--cgroup-manager=disabled"};
   spec->exec_argv = common;
-  spec->exec_argv.insert(spec->exec_argv.end(),
-                         {"exec", "--no-new-privs", absl::StrCat("--cwd=", spec->directory),
-                          absl::StrCat("--user=", user.uid, ":", user.gid)});
+  spec->exec_argv.insert(
+      spec->exec_argv.end(),
+      {"exec", "--no-new-privs", absl::StrCat("--cwd=", spec->directory),
+       absl::StrCat("--user=", maps ? image->uid : user.uid, ":", maps ? image->gid : user.gid)});
   spec->exec_tty_argv = spec->exec_argv;
   spec->exec_tty_argv.push_back("--tty");
   spec->exec_argv.push_back(name);
@@ -519,7 +547,7 @@ absl::Status Isolation::FillContainer(const TaskId& id, const v1::TaskLaunch& la
   spec->argv = common;
   spec->argv.insert(spec->argv.end(),
                     {"run", absl::StrCat("--bundle=", directory, "/bundle"), name});
-  spec->env = {kRuntimePath, TaskMarker(directory)};
+  spec->env = {kRuntimePath, TaskMarker(TaskDirectoryOf(directory))};
   spec->container = true;
   spec->container_user = spec->user.empty() ? "root" : spec->user;  // the agent is root
   spec->user.clear();
@@ -534,7 +562,7 @@ void Isolation::Remove(const TaskId& id) const {
     RemoveTree(Scratch(id, ""));
     ClearProjectQuota(config_.scratch_directory(), project);
   }
-  unlink((ImageCache() + "/used/" + ImageLink(id)).c_str());
+  RemoveImageLinks(id);
 }
 
 }  // namespace berth

@@ -5,6 +5,7 @@
 //              bundle/config.json layer/ root/    of a task in an image
 //              volumes/ mounts/               of a task with volumes (volumes.h)
 //              berth/ or door/in/             of the task's socket; the agent's
+//              containers/NAME/               of its containers (task_containers.h)
 #ifndef BERTH_CLIENTS_AGENT_ISOLATION_H_
 #define BERTH_CLIENTS_AGENT_ISOLATION_H_
 
@@ -32,6 +33,7 @@ namespace berth {
 
 // In the task's directory: what a task in an image changes in it.
 inline constexpr char kLayer[] = "/layer";
+inline constexpr char kHostsFile[] = "/hosts";  // what it sees as /etc/hosts
 
 class Isolation {
  public:
@@ -55,7 +57,8 @@ class Isolation {
   // The request to clean up the image cache; nothing without images.
   std::optional<agent::v1::ImageRequest> CleanupRequest() const;
   // The starting point of a task in an image.
-  absl::StatusOr<TaskImage> Image(const TaskId& id, const v1::TaskLaunch& launch) const;
+  absl::StatusOr<TaskImage> Image(const TaskId& id, const v1::TaskLaunch& launch,
+                                  const std::string& directory) const;
   // Releases the images of all other tasks, for leftovers of an earlier agent.
   void ReleaseImagesExcept(const std::set<TaskId>& tasks) const;
   // Creates the directories of a task in `directory`, which exists.
@@ -65,9 +68,20 @@ class Isolation {
   absl::Status FillContext(const TaskId& id, const v1::TaskLaunch& launch,
                            EnvironmentContext* context) const;
   // Completes `spec`, which has argv, env and directory, with user, group, mounts, hooks and, for
-  // an image, the container. Creates the control group.
+  // an image, the container. Creates the control group. FillAsContainer follows for containers.
   absl::Status Fill(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
                     const Environment& hook_environment, SupervisorSpec* spec) const;
+  // The same for a container with this launch and directory; `task`: the complete specification of
+  // its task.
+  absl::Status FillAsContainer(const TaskId& id, const v1::TaskLaunch& launch,
+                               const std::string& directory, const SupervisorSpec& task,
+                               SupervisorSpec* spec) const;
+  // The environment's user and home in this image.
+  void AdaptContext(const TaskImage& image, const TaskUser& user,
+                    EnvironmentContext* context) const;
+  // Adapts the context of a task's environment to one of its containers.
+  void AdaptContext(const v1::TaskLaunch& launch, const std::string& directory,
+                    EnvironmentContext* context) const;
   // The directory of the task's socket, for the agent; empty: its path would be too long. And how
   // the task names the server behind it.
   std::string Door(const v1::TaskLaunch& launch, const std::string& directory) const;
@@ -101,6 +115,7 @@ class Isolation {
   absl::Status InitNamespaces();
   void InitDisk();
   void InitLayers();
+  void InitUserMaps();
   absl::Status SetQuotas(const TaskId& id, const v1::TaskLaunch& launch,
                          const std::string& directory) const;
   void FillNamespaces(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
@@ -114,12 +129,17 @@ class Isolation {
   absl::Status MakeMounts(const TaskId& id, const v1::TaskLaunch& launch,
                           const std::string& directory, const TaskUser& user) const;
   bool HasLayer(const v1::TaskLaunch& launch) const;
+  bool MapsUser(const TaskImage& image, const TaskUser& user) const;
   absl::Status FillLayer(const TaskId& id, const v1::TaskLaunch& launch,
                          const std::string& directory, const TaskUser& user,
                          SupervisorSpec* spec) const;
   std::string Scratch(const TaskId& id, const std::string& directory) const;
   void WarnOfLongPaths();
-  std::string ImageLink(const TaskId& id) const;
+  std::string ImageLink(const TaskId& id, const std::string& directory) const;
+  void RemoveImageLinks(const TaskId& id) const;
+  absl::Status MakeContainerPlace(const v1::TaskLaunch& launch, const std::string& directory) const;
+  void AddContainerDirectories(const v1::Container& container, const std::string& task_directory,
+                               std::vector<std::string>* directories) const;
   agent::v1::ImageRequest ImageDefaults() const;
   absl::Status FillGroup(const TaskId& id, const v1::TaskLaunch& launch,
                          SupervisorSpec* spec) const;
@@ -139,6 +159,7 @@ class Isolation {
   bool private_shm_ = false;
   bool has_namespaces_ = false;  // tasks can have mounts of their own
   bool layers_ = false;          // tasks can write into their images
+  bool user_maps_ = false;       // tasks see themselves as the users that their images name
   bool quotas_ = false;          // the kernel limits usage of the state directory's disk
   bool scratch_quotas_ = false;  // and of the scratch directory's
   const std::unique_ptr<KeptDirectories> kept_;

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "clients/agent/fault.h"
 #include "clients/agent/image_registries.h"
 #include "clients/agent/isolation.h"
+#include "clients/agent/task_containers.h"
 #include "support/proto_time.h"
 
 namespace berth {
@@ -30,8 +32,20 @@ std::string Isolation::ImageCache() const {
 }
 
 // The same machine may have several agents.
-std::string Isolation::ImageLink(const TaskId& id) const {
-  return absl::StrCat(config_.node_name(), "-", ToString(id));
+std::string Isolation::ImageLink(const TaskId& id, const std::string& directory) const {
+  const std::string container = ContainerNameOf(directory);
+  return absl::StrCat(config_.node_name(), "-", ToString(id), container.empty() ? "" : "+",
+                      container);
+}
+
+// Of the task and its containers.
+void Isolation::RemoveImageLinks(const TaskId& id) const {
+  const std::string own = ImageLink(id, "");
+  std::error_code ignored;
+  for (const auto& link : std::filesystem::directory_iterator(ImageCache() + "/used", ignored)) {
+    const std::string name = link.path().filename();
+    if (name == own || absl::StartsWith(name, own + "+")) unlink(link.path().c_str());
+  }
 }
 
 // Twice the drain threshold: images must not cause a drain.
@@ -57,7 +71,7 @@ absl::StatusOr<std::optional<agent::v1::ImageRequest>> Isolation::UnpackRequest(
     const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory) const {
   if (launch.image().empty()) return std::nullopt;
   agent::v1::ImageRequest request = ImageDefaults();
-  request.set_link(ImageLink(id));
+  request.set_link(ImageLink(id, directory));
   const auto image = FindImage(config_.images().directory(), launch.image());
   if (!image.ok() && config_.images().registries().empty()) return image.status();
   if (!image.ok()) {
@@ -81,8 +95,9 @@ std::optional<agent::v1::ImageRequest> Isolation::CleanupRequest() const {
   return ImageDefaults();
 }
 
-absl::StatusOr<TaskImage> Isolation::Image(const TaskId& id, const v1::TaskLaunch& launch) const {
-  auto linked = LinkedImage(ImageCache(), ImageLink(id));
+absl::StatusOr<TaskImage> Isolation::Image(const TaskId& id, const v1::TaskLaunch& launch,
+                                           const std::string& directory) const {
+  auto linked = LinkedImage(ImageCache(), ImageLink(id, directory));
   if (!absl::IsNotFound(linked.status())) return linked;
   const auto image = FindImage(config_.images().directory(), launch.image());
   if (!image.ok()) return image.status();
@@ -92,11 +107,12 @@ absl::StatusOr<TaskImage> Isolation::Image(const TaskId& id, const v1::TaskLaunc
 
 void Isolation::ReleaseImagesExcept(const std::set<TaskId>& tasks) const {
   std::set<std::string> kept;
-  for (const TaskId& id : tasks) kept.insert(ImageLink(id));
+  for (const TaskId& id : tasks) kept.insert(ImageLink(id, ""));
   std::error_code ignored;
   for (const auto& link : std::filesystem::directory_iterator(ImageCache() + "/used", ignored)) {
-    const std::string name = link.path().filename();
-    absl::string_view id = name;  // "12-0-1", if it is a task of this node
+    std::string name = link.path().filename();
+    name.resize(std::min(name.size(), name.find('+')));  // of a container
+    absl::string_view id = name;                         // "12-0-1", if it is a task of this node
     const bool ours = absl::ConsumePrefix(&id, config_.node_name() + "-") &&
                       std::count(id.begin(), id.end(), '-') == 2;
     if (ours && !kept.contains(name)) unlink(link.path().c_str());

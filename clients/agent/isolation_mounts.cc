@@ -22,6 +22,10 @@ constexpr char kWork[] = "/work";
 constexpr char kImage[] = "/image";  // the image, as the layer's lower directory
 constexpr char kRoot[] = "/root";
 
+uint32_t Swapped(uint32_t id, uint32_t one, uint32_t other) {
+  return id == one ? other : id == other ? one : id;
+}
+
 absl::Status MakeForRoot(const std::string& path, mode_t mode) {
   if (mkdir(path.c_str(), mode) != 0) return ErrnoStatus(errno, absl::StrCat("create ", path));
   if (chmod(path.c_str(), mode) != 0) return ErrnoStatus(errno, absl::StrCat("chmod ", path));
@@ -44,10 +48,33 @@ void Isolation::InitLayers() {
   const int error = made.ok() ? TryWritableLayer(trial, trial + kImage) : 0;
   RemoveTree(trial);
   layers_ = made.ok() && error == 0;
+  InitUserMaps();
   if (layers_) return;
   warnings_.push_back(absl::StrCat("tasks cannot write into their images: overlayfs on ",
                                    state_directory_, ": ",
                                    made.ok() ? std::strerror(error) : made.message()));
+}
+
+void Isolation::InitUserMaps() {
+  if (!config_.images().map_users()) return;
+  const int error = TryUserNamespaces();
+  user_maps_ = layers_ && error == 0;
+  if (user_maps_) return;
+  warnings_.push_back(absl::StrCat(
+      "tasks do not see themselves as the users that their images name (images.mapUsers): ",
+      error != 0 ? std::strerror(error) : "it needs images that tasks can write into"));
+}
+
+// On the node the task remains `user`, which is not root.
+bool Isolation::MapsUser(const TaskImage& image, const TaskUser& user) const {
+  return user_maps_ && image.uid != 0 && user.uid != 0;
+}
+
+void Isolation::AdaptContext(const TaskImage& image, const TaskUser& user,
+                             EnvironmentContext* context) const {
+  if (!MapsUser(image, user)) return;
+  context->user = image.user;
+  context->home = image.home;
 }
 
 bool Isolation::HasLayer(const v1::TaskLaunch& launch) const {
@@ -80,7 +107,7 @@ absl::Status Isolation::MakeMounts(const TaskId& id, const v1::TaskLaunch& launc
 absl::Status Isolation::FillLayer(const TaskId& id, const v1::TaskLaunch& launch,
                                   const std::string& directory, const TaskUser& user,
                                   SupervisorSpec* spec) const {
-  const auto image = Image(id, launch);
+  const auto image = Image(id, launch, directory);
   if (!image.ok()) return image.status();
   spec->root_lower = image->rootfs;
   struct stat made;
@@ -88,11 +115,15 @@ absl::Status Isolation::FillLayer(const TaskId& id, const v1::TaskLaunch& launch
   spec->root = directory + kRoot;
   spec->root_layer = directory + kLayer;
   spec->owner = user.account;
+  if (MapsUser(*image, user)) {
+    spec->image_uid = image->uid;
+    spec->image_gid = image->gid;
+  }
   struct stat root;
   const std::string upper = spec->root_layer + kUpper;
   if (stat(image->rootfs.c_str(), &root) != 0 ||
-      chown(upper.c_str(), root.st_uid == 0 ? user.uid : root.st_uid,
-            root.st_gid == 0 ? user.gid : root.st_gid) != 0 ||
+      chown(upper.c_str(), Swapped(root.st_uid, static_cast<uid_t>(spec->image_uid), user.uid),
+            Swapped(root.st_gid, static_cast<gid_t>(spec->image_gid), user.gid)) != 0 ||
       chmod(upper.c_str(), root.st_mode & 07777) != 0)
     return ErrnoStatus(errno, absl::StrCat("take the permissions of ", image->rootfs));
   return absl::OkStatus();

@@ -32,16 +32,26 @@ bool IsOutput(const std::string& file) {
   return false;
 }
 
+void AddOutputIn(const std::string& directory, Output* output) {
+  std::error_code ignored;
+  struct stat info;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    if (!IsOutput(entry.path().filename()) || lstat(entry.path().c_str(), &info) != 0) continue;
+    output->files.push_back(entry.path());
+    output->bytes += int64_t{info.st_blocks} * kOutputBlockBytes;
+  }
+}
+
+// Also of its containers.
 Output OutputOf(const std::string& directory) {
   Output output;
   output.directory = directory;
   struct stat info;
   if (stat((directory + "/status").c_str(), &info) == 0) output.ended = info.st_mtim;
+  AddOutputIn(directory, &output);
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    if (!IsOutput(entry.path().filename()) || lstat(entry.path().c_str(), &info) != 0) continue;
-    output.files.push_back(entry.path());
-    output.bytes += int64_t{info.st_blocks} * kOutputBlockBytes;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + kContainers, ignored)) {
+    AddOutputIn(entry.path(), &output);
   }
   return output;
 }

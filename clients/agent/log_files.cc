@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "clients/agent/supervisor/log_writer.h"
+#include "clients/agent/task_containers.h"
 #include "clients/agent/task_files.h"
 
 namespace berth {
@@ -312,9 +313,16 @@ bool WasTrimmed(const std::string& directory) {
 LogFiles::LogFiles(std::string tasks_directory) : tasks_directory_(std::move(tasks_directory)) {}
 
 absl::StatusOr<std::unique_ptr<LogCursor>> LogFiles::Open(const v1::ReadLog& request) {
-  const std::string directory =
-      absl::StrCat(tasks_directory_, "/", ToString(ToTaskId(request.key())));
+  const auto named = NamedDirectory(
+      absl::StrCat(tasks_directory_, "/", ToString(ToTaskId(request.key()))), request.container());
+  if (!named.ok()) return named.status();
+  const std::string& directory = *named;
   struct stat info;
+  if (!request.container().empty() && lstat(TaskDirectoryOf(directory).c_str(), &info) == 0 &&
+      lstat(directory.c_str(), &info) != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("the task has no container \"", request.container(), "\""));
+  }
   if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || WasTrimmed(directory)) {
     return absl::NotFoundError("this node has no output of the task (it may have been removed)");
   }

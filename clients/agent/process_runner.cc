@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "clients/agent/disk.h"
 #include "clients/agent/fault.h"
+#include "clients/agent/host_names.h"
 #include "clients/agent/leftovers.h"
 #include "clients/agent/read_as.h"
 #include "clients/agent/supervisor/control_group.h"
@@ -182,29 +183,12 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   const absl::StatusOr<TaskUser> user = options_.isolation->Check(launch);
   if (!user.ok()) return user.status();
   SupervisorSpec spec;
-  spec.directory = launch.working_dir();
-  std::vector<std::string> argv(launch.command().begin(), launch.command().end());
-  argv.insert(argv.end(), launch.args().begin(), launch.args().end());
-  if (!launch.image().empty()) {
-    auto image = options_.isolation->Image(id, launch);
-    if (!image.ok()) return image.status();
-    if (launch.command().empty()) {
-      auto own = ArgvOf(*image, std::move(argv));
-      if (!own.ok()) return own.status();
-      argv = *std::move(own);
-    }
-    if (spec.directory.empty()) spec.directory = image->working_directory;
-    context.image = std::move(image->env);
-  }
   const std::string directory = Directory(id);
   if (OpenDoor(id, options_.isolation->Door(launch, directory), user->uid)) {
     context.server = options_.isolation->ServerInside(launch, directory);
   }
-  const absl::StatusOr<v1::TaskLaunch> complete = WithFileValues(*user, launch);
-  if (!complete.ok()) return complete.status();
-  const Environment environment = BuildEnvironment(id, *complete, start, context);
-  spec.argv = std::move(argv);  // expanded just before exec
-  for (const auto& [name, value] : environment) spec.env.push_back(absl::StrCat(name, "=", value));
+  status = FillCommand(id, launch, start, directory, *user, std::move(context), &spec);
+  if (!status.ok()) return status;
   spec.terminal = launch.terminal();
   spec.log_file_bytes = options_.log_file_bytes;
   spec.log_files = options_.log_files;
@@ -214,8 +198,11 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
     spec.lapse_signal = StopSignal(launch);
   }
   spec.marks_beginning = true;
-  status = options_.isolation->Fill(id, launch, Directory(id), HookEnvironment(id, launch, start),
-                                    &spec);
+  spec.stop_signal = StopSignal(launch);
+  spec.grace_ms = absl::ToInt64Milliseconds(StopGrace(launch));
+  status =
+      options_.isolation->Fill(id, launch, directory, HookEnvironment(id, launch, start), &spec);
+  if (status.ok()) status = FillContainers(id, launch, start, &spec);
   if (!status.ok()) return status;
   return spec;
 }
@@ -246,6 +233,10 @@ Environment ProcessRunner::HookEnvironment(const TaskId& id, const v1::TaskLaunc
 void ProcessRunner::Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) {
   absl::Status status =
       WriteTextFile(Directory(id) + "/hostfile", HostfileText(start, options_.context), 0644);
+  if (status.ok() && !launch.host_names().empty()) {
+    status = WriteTextFile(Directory(id) + kHostsFile,
+                           HostsText(id, launch, start, options_.context), 0644);
+  }
   if (!status.ok()) return Refuse(id, status);
   const absl::StatusOr<SupervisorSpec> spec = MakeSpec(id, launch, start);
   if (!spec.ok()) return Refuse(id, spec.status());

@@ -109,6 +109,13 @@ class ProcessRunner final : public TaskRunner {
   absl::Status Spawn(const TaskId& id, const SupervisorSpec& spec, Live* live);
   absl::StatusOr<SupervisorSpec> MakeSpec(const TaskId& id, const v1::TaskLaunch& launch,
                                           const v1::Start& start) const;
+  // argv, env and directory of the task's command, or of a container in its place.
+  absl::Status FillCommand(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start,
+                           const std::string& directory, const TaskUser& user,
+                           EnvironmentContext context, SupervisorSpec* spec) const;
+  // Writes the specifications of the task's containers, and adds their names to the task's.
+  absl::Status FillContainers(const TaskId& id, const v1::TaskLaunch& launch,
+                              const v1::Start& start, SupervisorSpec* task) const;
   Environment HookEnvironment(const TaskId& id, const v1::TaskLaunch& launch,
                               const v1::Start& start) const;
   void RemoveAll(const TaskId& id);
@@ -122,7 +129,16 @@ class ProcessRunner final : public TaskRunner {
   void Unpin(Live& live);
   void Finish(const TaskId& id, TaskEvent event);
   void Refuse(const TaskId& id, const absl::Status& status);
+  // Gets the images of a task one after the other: its own, and those of its containers.
+  struct Unpacking {
+    TaskEvent prepared;  // sent once all are ready
+    v1::TaskLaunch launch;
+    int image = 0;  // 0: its own; N: that of container N - 1
+  };
   absl::Status MakeReady(const TaskId& id, const v1::TaskLaunch& launch, TaskEvent prepared);
+  absl::Status GetNextImage(const TaskId& id, Unpacking& unpacking);
+  std::string ImageDirectory(const TaskId& id, const Unpacking& unpacking) const;
+  void OnImage(const ImageUnpacker::Result& result, Unpacking& unpacking);
   void PollImages();
   void Write(const TaskId& id, const std::string& line);
   void Command(const TaskId& id, int signal, absl::Duration grace, v1::TaskReport::Cause cause,
@@ -143,8 +159,8 @@ class ProcessRunner final : public TaskRunner {
   std::map<int, TaskId> by_watch_;
   std::map<int, TaskId> by_pid_fd_;
   std::unique_ptr<ImageUnpacker> images_;
-  std::map<TaskId, TaskEvent> unpacking_;  // kPrepared of each, sent once its image is ready
-  std::set<TaskId> recheck_;               // without a descriptor: checked every second
+  std::map<TaskId, Unpacking> unpacking_;
+  std::set<TaskId> recheck_;  // without a descriptor: checked every second
   std::vector<TaskEvent> events_;
   int disk_fd_ = -1;                 // readable when the watch has found culprits
   std::unique_ptr<DiskWatch> disk_;  // last, because its thread uses the other members

@@ -6,38 +6,73 @@
 #include "absl/strings/str_cat.h"
 #include "clients/agent/image_registries.h"
 #include "clients/agent/process_runner.h"
+#include "clients/agent/task_containers.h"
 
 namespace berth {
 
 absl::Status ProcessRunner::MakeReady(const TaskId& id, const v1::TaskLaunch& launch,
                                       TaskEvent prepared) {
-  auto image = options_.isolation->UnpackRequest(id, launch, Directory(id));
-  if (!image.ok()) return image.status();
-  if (image->has_value()) {
-    unpacking_[id] = std::move(prepared);
-    images_->Begin(id, launch.image(), **std::move(image));
-    PollImages();  // it may have failed at once
-  } else {
-    events_.push_back(std::move(prepared));
+  Unpacking& unpacking = unpacking_[id];
+  unpacking = {.prepared = std::move(prepared), .launch = launch, .image = 0};
+  if (absl::Status status = GetNextImage(id, unpacking); !status.ok()) {
+    unpacking_.erase(id);
+    return status;
   }
+  PollImages();  // it may have failed at once
   return absl::OkStatus();
 }
 
-void ProcessRunner::PollImages() {
-  for (const ImageUnpacker::Result& result : images_->Poll()) {
-    const auto found = unpacking_.find(result.id);
-    if (found == unpacking_.end()) {
-      options_.isolation->Remove(result.id);  // discarded in the meantime: release its image
-      continue;
+std::string ProcessRunner::ImageDirectory(const TaskId& id, const Unpacking& unpacking) const {
+  if (unpacking.image == 0) return Directory(id);
+  return ContainerDirectory(Directory(id), unpacking.launch.containers(unpacking.image - 1).name());
+}
+
+// From `image` on. The task is prepared once there is none left.
+absl::Status ProcessRunner::GetNextImage(const TaskId& id, Unpacking& unpacking) {
+  const v1::TaskLaunch& task = unpacking.launch;
+  for (; unpacking.image <= task.containers_size(); ++unpacking.image) {
+    const v1::TaskLaunch launch =
+        unpacking.image == 0 ? task : LaunchOf(task, task.containers(unpacking.image - 1));
+    auto request = options_.isolation->UnpackRequest(id, launch, ImageDirectory(id, unpacking));
+    if (!request.ok()) return request.status();
+    if (request->has_value())
+      return images_->Begin(id, launch.image(), **std::move(request)), absl::OkStatus();
+  }
+  events_.push_back(std::move(unpacking.prepared));
+  unpacking_.erase(id);
+  return absl::OkStatus();
+}
+
+void ProcessRunner::OnImage(const ImageUnpacker::Result& result, Unpacking& unpacking) {
+  const TaskId id = result.id;
+  unlink((ImageDirectory(id, unpacking) + kRegistryAuth).c_str());
+  absl::Status status = result.status;
+  if (status.ok()) {
+    TaskEvent& prepared = unpacking.prepared;
+    if (unpacking.image == 0) {
+      prepared.image_digest = result.digest;
+    } else if (!result.digest.empty()) {
+      v1::ImageDigest& image = prepared.container_images.emplace_back();
+      image.set_image(unpacking.launch.containers(unpacking.image - 1).image());
+      image.set_digest(result.digest);
     }
-    TaskEvent prepared = std::move(found->second);
-    prepared.image_digest = result.digest;
-    unpacking_.erase(found);
-    unlink((Directory(result.id) + kRegistryAuth).c_str());
-    if (result.status.ok())
-      events_.push_back(std::move(prepared));
-    else
-      Refuse(result.id, result.status);
+    ++unpacking.image;
+    status = GetNextImage(id, unpacking);
+  }
+  if (status.ok()) return;
+  unpacking_.erase(id);
+  Refuse(id, status);
+}
+
+void ProcessRunner::PollImages() {
+  for (auto results = images_->Poll(); !results.empty(); results = images_->Poll()) {
+    for (const ImageUnpacker::Result& result : results) {
+      const auto found = unpacking_.find(result.id);
+      if (found != unpacking_.end())
+        OnImage(result, found->second);
+      else
+        options_.isolation->Remove(result.id);  // discarded in the meantime: release its image
+    }
   }
   for (const ImageUnpacker::Progress& progress : images_->TakeProgress()) {
     if (!unpacking_.contains(progress.id)) continue;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clients/agent/task_containers.h"
 #include "clients/agent/task_signals.h"
 #include "support/proto_time.h"
 
@@ -313,6 +314,8 @@ void TaskBook::OnPrepared(Instant now, const TaskEvent& event, Entry& entry) {
     entry.record.mutable_report()->set_image_digest(event.image_digest);
     entry.record.mutable_report()->set_image(entry.record.launch().image());
   }
+  entry.record.mutable_report()->mutable_container_images()->Assign(event.container_images.begin(),
+                                                                    event.container_images.end());
   if (entry.start_at_once || entry.start_wanted) return DoStart(now, event.id, entry);
   entry.record.set_phase(TaskRecord::PREPARED);
   TaskReport report = MakeReport(TaskReport::PREPARED);
@@ -327,6 +330,7 @@ void TaskBook::DoStart(Instant now, const TaskId& id, Entry& entry) {
   entry.record.mutable_launch()->clear_command();
   entry.record.mutable_launch()->clear_env();
   entry.record.mutable_launch()->clear_volumes();
+  ShortenContainers(entry.record.mutable_launch());
   entry.record.set_phase(TaskRecord::STARTING);
   const absl::Status saved = Save(entry);
   if (!saved.ok()) {
@@ -466,6 +470,7 @@ void TaskBook::Report(Instant now, const TaskId& id, Entry& entry, TaskReport re
   *report.mutable_key() = entry.record.key();
   report.set_image_digest(entry.record.report().image_digest());
   report.set_image(entry.record.report().image());
+  *report.mutable_container_images() = entry.record.report().container_images();
   report.set_report_id(++last_report_id_);
   ToProto(now.wall, report.mutable_time());
   *entry.record.mutable_report() = std::move(report);
@@ -519,6 +524,7 @@ std::vector<TaskReport> TaskBook::HelloReports() const {
       report = MakeReport(TaskReport::PREPARED);
       report.set_image_digest(known.image_digest());
       report.set_image(known.image());
+      *report.mutable_container_images() = known.container_images();
       *report.mutable_key() = record.key();
       report.set_reserved_port(record.port());
     }

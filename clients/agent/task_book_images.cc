@@ -11,8 +11,15 @@ using agent::v1::TaskRecord;
 // The tag moved between the pulls of two members: this one is to have what the others have.
 bool TaskBook::WantsOtherImage(const Entry& entry, const v1::Prepare& message) const {
   const std::string& wanted = message.launch().image_digest();
-  return entry.record.phase() == TaskRecord::PREPARED && !entry.foreign && !entry.silent &&
-         !wanted.empty() && wanted != entry.record.report().image_digest();
+  const v1::TaskReport& has = entry.record.report();
+  if (entry.record.phase() != TaskRecord::PREPARED || entry.foreign || entry.silent) return false;
+  if (!wanted.empty() && wanted != has.image_digest()) return true;
+  for (const v1::ImageDigest& image : message.launch().container_images()) {
+    for (const v1::ImageDigest& own : has.container_images()) {
+      if (own.image() == image.image() && own.digest() != image.digest()) return true;
+    }
+  }
+  return false;
 }
 
 // Until it is prepared, the journal does not know the task, as for any Prepare.
@@ -35,6 +42,7 @@ void TaskBook::PrepareAgain(Instant now, const TaskId& id, const v1::Prepare& me
   entry.record.set_acked(false);
   entry.record.set_phase(TaskRecord::PHASE_UNSPECIFIED);
   entry.record.mutable_launch()->set_image_digest(message.launch().image_digest());
+  *entry.record.mutable_launch()->mutable_container_images() = message.launch().container_images();
   if (entry.record.port() != 0) entry.port = entry.record.port();
   TryPrepare(now, id, entry);
 }

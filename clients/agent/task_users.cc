@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "clients/agent/disk.h"
 #include "clients/agent/fault.h"
 
 namespace berth {
@@ -93,6 +95,12 @@ absl::StatusOr<TaskUser> TaskUsers::Look(const std::string& run_as) const {
         absl::StrCat("only an agent that runs as root can run tasks as ", user.name));
   }
   return user;
+}
+
+absl::Status MakeOwned(const std::string& path, const TaskUser& user) {
+  if (mkdir(path.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("create ", path));
+  if (geteuid() != 0 || lchown(path.c_str(), user.uid, user.gid) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat("chown ", path));
 }
 
 }  // namespace berth

@@ -22,6 +22,9 @@ struct TaskUser {
   std::string home;
 };
 
+// Creates a directory that only this user may enter. It must not exist.
+absl::Status MakeOwned(const std::string& path, const TaskUser& user);
+
 class TaskUsers {
  public:
   TaskUsers(std::string default_account, std::map<std::string, std::string> accounts,

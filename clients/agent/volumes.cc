@@ -17,6 +17,7 @@
 #include "clients/agent/fault.h"
 #include "clients/agent/supervisor/mounts.h"
 #include "clients/agent/supervisor/privileges.h"
+#include "clients/agent/task_containers.h"
 #include "clients/agent/task_files.h"
 
 namespace berth {
@@ -199,7 +200,14 @@ absl::Status WriteVolumeFiles(const v1::FilesVolume& volume, const std::string& 
   return status;
 }
 
-std::string ScratchOf(int index) { return absl::StrCat("volume-", index); }
+// In the task's scratch directory, which its containers share. Names of containers and volumes have
+// no '.'.
+std::string ScratchOf(const v1::Volume& volume, int index, const std::string& directory) {
+  if (!volume.scratch().name().empty()) return absl::StrCat("named.", volume.scratch().name());
+  const std::string container = ContainerNameOf(directory);
+  if (container.empty()) return absl::StrCat("volume-", index);
+  return absl::StrCat("of.", container, ".", index);
+}
 
 // Never more than the memory that the task has, by its limit or because the node has no more.
 int64_t TmpfsBytes(const config::v1::Agent& config, const v1::TaskLaunch& launch, int64_t wanted) {
@@ -227,7 +235,7 @@ VolumeMount MountOf(const config::v1::Agent& config, const v1::TaskLaunch& launc
       break;
     case v1::Volume::kScratch:
       mount.root = scratch;
-      mount.below = ScratchOf(index);
+      mount.below = ScratchOf(volume, index, directory);
       break;
     default:
       mount.root = directory + kVolumes;
@@ -266,7 +274,7 @@ absl::Status MakeVolumes(const v1::TaskLaunch& launch, const TaskUser& user,
     const v1::Volume& volume = launch.volumes(i);
     absl::Status status;
     if (volume.has_scratch()) {
-      status = MakeDirectoryOf(user, scratch, ScratchOf(i));
+      status = MakeDirectoryOf(user, scratch, ScratchOf(volume, i, directory));
     } else if (volume.has_files()) {
       status = WriteVolumeFiles(volume.files(), absl::StrCat(directory, kVolumes, "/", i), user);
     }

@@ -3,7 +3,8 @@
 //
 //   TASK_DIR/volumes/N/      the files of volume N; only the agent's user can enter volumes/
 //   TASK_DIR/mounts/N        of a task in an image: where volume N is mounted, for the runtime
-//   SCRATCH/volume-N/        scratch of volume N; the task user's
+//   SCRATCH/volume-N/        scratch of volume N; the task user's. Named: SCRATCH/named.NAME/; of a
+//                            container: SCRATCH/of.CONTAINER.N/
 #ifndef BERTH_CLIENTS_AGENT_VOLUMES_H_
 #define BERTH_CLIENTS_AGENT_VOLUMES_H_
 

@@ -12,6 +12,7 @@ namespace {
 struct ExecArguments {
   std::string job;
   std::string task;
+  std::string container;
   bool terminal = false;
   bool no_input = false;
 };
@@ -27,6 +28,7 @@ ExitCode Exec(Session& session, const ExecArguments& arguments,
   call.no_input = arguments.no_input;
   call.open.set_job(arguments.job);
   call.open.set_task(arguments.task);
+  call.open.set_container(arguments.container);
   for (const std::string& word : command) call.open.add_command(word);
   const bool has_terminal = session.io().in_is_terminal;
   if (arguments.terminal && (!has_terminal || !WindowSize(call.open.mutable_terminal()))) {
@@ -56,6 +58,8 @@ void AddExecCommand(CLI::App& app, Session& session, const std::vector<std::stri
       ->transform(JobOrTaskName());
   exec->add_option("--task", arguments->task, "GROUP-INDEX; default: rank 0")
       ->transform(TaskName());
+  exec->add_option("--container,-c", arguments->container,
+                   "container of the task; default: where its command runs");
   exec->add_flag("--terminal,-t", arguments->terminal, "give the command a terminal");
   exec->add_flag("--no-input,-n", arguments->no_input, "give the command no standard input");
 }

@@ -16,7 +16,8 @@ std::string SourceText(const v1::Volume& volume) {
                  ? absl::StrCat("tmpfs of ", HumanBytes(volume.tmpfs().size_bytes()))
                  : "tmpfs";
     case v1::Volume::kScratch:
-      return "scratch";
+      return volume.scratch().name().empty() ? "scratch"
+                                             : absl::StrCat("scratch ", volume.scratch().name());
     case v1::Volume::kFiles:
       return volume.files().files_size() == 1 ? "1 file"
                                               : absl::StrCat(volume.files().files_size(), " files");
@@ -25,16 +26,39 @@ std::string SourceText(const v1::Volume& volume) {
   }
 }
 
+const char* KindText(v1::Container::Kind kind) {
+  return kind == v1::Container::INIT ? "init" : kind == v1::Container::PEER ? "peer" : "sidecar";
+}
+
+void AddFiles(const std::string& owner, const std::string& image,
+              const google::protobuf::RepeatedPtrField<v1::Volume>& volumes, std::string* text) {
+  if (!image.empty()) absl::StrAppend(text, owner, ": image ", image, "\n");
+  for (const v1::Volume& volume : volumes) {
+    absl::StrAppend(text, owner, ": ", volume.path(), " is ", SourceText(volume),
+                    volume.read_only() ? ", read-only" : "", "\n");
+  }
+}
+
 }  // namespace
 
 std::string FilesText(const v1::JobSpec& spec) {
   std::string text;
   for (const v1::TaskGroup& group : spec.groups()) {
-    if (!group.image().empty())
-      absl::StrAppend(&text, group.name(), ": image ", group.image(), "\n");
-    for (const v1::Volume& volume : group.volumes()) {
-      absl::StrAppend(&text, group.name(), ": ", volume.path(), " is ", SourceText(volume),
-                      volume.read_only() ? ", read-only" : "", "\n");
+    AddFiles(group.name(), group.image(), group.volumes(), &text);
+    for (const v1::Container& container : group.containers()) {
+      AddFiles(absl::StrCat(group.name(), "/", container.name()), container.image(),
+               container.volumes(), &text);
+    }
+  }
+  return text;
+}
+
+std::string ContainersText(const v1::JobSpec& spec) {
+  std::string text;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    for (const v1::Container& container : group.containers()) {
+      absl::StrAppend(&text, group.name(), "/", container.name(), ": ", KindText(container.kind()),
+                      "\n");
     }
   }
   return text;

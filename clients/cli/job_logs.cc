@@ -54,7 +54,7 @@ absl::StatusOr<Chosen> Choose(Session& session, const LogArguments& arguments) {
   const absl::Status status = (*client)->List<JobStub, v1::ListTasksRequest, v1::ListTasksResponse>(
       &JobStub::ListTasks, request, [&](const v1::ListTasksResponse& page) {
         for (const v1::Task& task : page.tasks()) {
-          const std::string name = absl::StrCat(task.group(), "-", task.index());
+          const std::string name = NameOfTask(task);
           if (!wanted(name)) continue;
           if (task.attempt() == 0) ++chosen.not_started;
           if (task.attempt() > 0) chosen.names.push_back(name);
@@ -193,6 +193,9 @@ void AddJobLogs(CLI::App& noun, Session& session) {
           "--attempt", [request](uint32_t attempt) { request->set_attempt(attempt); },
           "attempt of the task; default: the latest")
       ->check(WholeNumber<uint32_t>(1));
+  logs->add_option_function<std::string>(
+      "--container,-c", [request](const std::string& name) { request->set_container(name); },
+      "container of the tasks; default: their commands");
   logs->add_option("--stream", arguments->stream, "stdout or stderr; default: both")
       ->check(CLI::IsMember({"stdout", "stderr"}));
   logs->add_flag("--prefix", arguments->prefix,

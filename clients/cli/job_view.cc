@@ -12,6 +12,7 @@
 #include "clients/cli/job_progress.h"
 #include "clients/cli/manifest.h"
 #include "clients/cli/page.h"
+#include "clients/cli/resource_names.h"
 #include "clients/cli/series_view.h"
 
 namespace berth {
@@ -328,7 +329,7 @@ Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {
                {"DEVICES", Column::kWide},
                {"MESSAGE"}});
   for (const v1::Task& task : tasks) {
-    table.AddRow({{absl::StrCat(task.group(), "-", task.index())},
+    table.AddRow({{NameOfTask(task)},
                   {task.rank() < 0 ? "" : absl::StrCat(task.rank())},
                   TaskStateWord(task.state()),
                   {task.next_node().empty() ? task.node()
@@ -374,6 +375,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   page.AddSection("Conditions", ConditionsText(job.status()));
   page.AddSection("Reasons", Reasons(job, session));
   page.AddSection("Groups", GroupTable(job).Render(style));
+  page.AddSection("Containers", ContainersText(job.spec()));
   page.AddSection("Files", FilesText(job.spec()));
   const std::vector<v1::Task> shown = MostInteresting(tasks);
   page.AddSection("Tasks", TaskTable(shown, session).Render(style));

@@ -95,7 +95,6 @@ constexpr Habit kGroupHabits[] = {
     {"parallelism", "write replicas: $0"},
     {"completions", "write replicas: $0"},
     {"container", "write image: NAME"},
-    {"containers", "a group is one process: write command: and image: here"},
     {"template", "a group is one process: write command: and image: here"},
     {"constraint", "write nodeSelector: {matchLabels: {KEY: value}}"},
     {"nodeLabels", "write nodeSelector: {matchLabels: {KEY: value}}"},
@@ -291,7 +290,7 @@ void CheckContainerCommands(const YamlNode& node, YamlErrors* errors) {
   for (size_t i = 0; i < node.items.size(); ++i) {
     const YamlNode& value = node.items[i];
     const bool in_map = node.is_map();
-    if (in_map && node.keys[i].text == "containers") {
+    if (in_map && (node.keys[i].text == "containers" || node.keys[i].text == "initContainers")) {
       for (const YamlNode& container : value.items) CheckWords(container, errors);
     } else if (in_map && node.keys[i].text == "trainer") {
       CheckWords(value, errors);

@@ -6,11 +6,20 @@
 #include "absl/strings/str_cat.h"
 #include "server/controllers/agent_gateway.h"
 #include "server/convert/cold.h"
+#include "server/validation/containers.h"
 #include "storage/codec.h"
 #include "storage/keys.h"
 #include "support/log.h"
 
 namespace berth {
+namespace {
+
+// A start needs nothing of the cold part but host names.
+bool MayHaveHostNames(const LaunchJob& job) {
+  return job.task_count > 1 && job.task_count <= size_t{kMaxNamedTasks};
+}
+
+}  // namespace
 
 Dispatcher::Dispatcher(const Store* store, Executor* executor, Clock* clock)
     : store_(store), executor_(executor), clock_(clock), cache_(kColdCacheBytes) {}
@@ -38,7 +47,7 @@ void Dispatcher::Send(std::vector<LaunchOrder> orders) {
 void Dispatcher::SendNow(const LaunchOrder& order) {
   static const v1::JobSpec kNone;
   const v1::JobSpec* cold = &kNone;
-  if (order.kind != OrderKind::kStart) {
+  if (order.kind != OrderKind::kStart || MayHaveHostNames(*order.job)) {
     absl::StatusOr<const v1::JobSpec*> parsed = ParsedCold(order.job->cold_of);
     if (parsed.ok() && (*parsed)->groups_size() != std::ssize(order.job->group_names)) {
       parsed = absl::DataLossError("the stored command belongs to another job");

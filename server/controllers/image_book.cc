@@ -1,5 +1,6 @@
 #include "server/controllers/image_book.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,10 +13,22 @@ constexpr size_t kDigestBytes = 7 + 64;
 constexpr int kSweptJobs = 2;  // for each report
 constexpr absl::Duration kRetry = absl::Seconds(1);
 
-bool IsKnown(const v1::TaskReport& report) {
-  return report.image_digest().size() == kDigestBytes &&
-         absl::StartsWith(report.image_digest(), "sha256:") && !report.image().empty() &&
-         report.image().size() <= kMaxImageName;
+constexpr int kMaxContainerImages = 16;
+
+bool IsKnown(const v1::ImageDigest& image) {
+  return image.digest().size() == kDigestBytes && absl::StartsWith(image.digest(), "sha256:") &&
+         !image.image().empty() && image.image().size() <= kMaxImageName;
+}
+
+// Of the task and its containers.
+std::vector<v1::ImageDigest> ImagesOf(const v1::TaskReport& report) {
+  std::vector<v1::ImageDigest> images(1);
+  images[0].set_image(report.image());
+  images[0].set_digest(report.image_digest());
+  for (int i = 0; i < std::min(report.container_images_size(), kMaxContainerImages); ++i)
+    images.push_back(report.container_images(i));
+  std::erase_if(images, [](const v1::ImageDigest& image) { return !IsKnown(image); });
+  return images;
 }
 
 // Its digest was compared with the others'.
@@ -46,13 +59,23 @@ bool ImageBook::KnowsOthers(const Job& job, uint32_t task) const {
 ImageBook::Verdict ImageBook::Note(const ClusterState& state, const v1::TaskReport& report) {
   ForgetSome(state);
   const TaskKey key{JobId{report.key().job_uid()}, report.key().task()};
-  if (!IsKnown(report) || !Lives(state, key, report.key().attempt())) return Verdict::kCounts;
+  Verdict verdict = Verdict::kCounts;
+  for (const v1::ImageDigest& image : ImagesOf(report)) {
+    if (!Lives(state, key, report.key().attempt())) break;
+    const Verdict one = NoteOne(state, key, report.key().attempt(), image);
+    if (verdict == Verdict::kCounts) verdict = one;
+  }
+  return verdict;
+}
+
+ImageBook::Verdict ImageBook::NoteOne(const ClusterState& state, TaskKey key, uint32_t attempt,
+                                      const v1::ImageDigest& image) {
   const Job& job = state.jobs().At(key.job);
   const bool counted = Counted(job.tasks[key.task].state);
-  Pin* pin = Find(key.job, report.image());
-  if (pin != nullptr && pin->digest != report.image_digest()) {
+  Pin* pin = Find(key.job, image.image());
+  if (pin != nullptr && pin->digest != image.digest()) {
     Forget(state, key.job);  // maybe those with the other digest are over
-    pin = Find(key.job, report.image());
+    pin = Find(key.job, image.image());
     if (pin != nullptr) return counted ? Verdict::kCounts : Verdict::kOther;
   }
   if (pin == nullptr) {
@@ -61,10 +84,10 @@ ImageBook::Verdict ImageBook::Note(const ClusterState& state, const v1::TaskRepo
       holds_ = true;
       return Verdict::kEarly;
     }
-    pin = &jobs_[key.job][report.image()];
-    pin->digest = report.image_digest();
+    pin = &jobs_[key.job][image.image()];
+    pin->digest = image.digest();
   }
-  pin->tasks[key.task] = report.key().attempt();
+  pin->tasks[key.task] = attempt;
   return Verdict::kCounts;
 }
 

@@ -59,6 +59,8 @@ class ImageBook {
   };
   using Pins = std::map<std::string, Pin>;  // by image
 
+  Verdict NoteOne(const ClusterState& state, TaskKey key, uint32_t attempt,
+                  const v1::ImageDigest& image);
   static bool Lives(const ClusterState& state, TaskKey task, uint32_t attempt);
   bool KnowsOthers(const Job& job, uint32_t task) const;
   Pin* Find(JobId job, const std::string& image);

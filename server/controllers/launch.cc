@@ -59,6 +59,17 @@ void SetImage(const LaunchJob& job, const v1::TaskGroup& group, v1::TaskLaunch* 
   if (digest != job.images.end()) launch->set_image_digest(digest->second);
 }
 
+void SetContainers(const LaunchJob& job, const v1::TaskGroup& group, v1::TaskLaunch* launch) {
+  *launch->mutable_containers() = group.containers();
+  for (const v1::Container& container : group.containers()) {
+    const auto digest = job.images.find(container.image());
+    if (digest == job.images.end()) continue;
+    v1::ImageDigest& image = *launch->add_container_images();
+    image.set_image(digest->first);
+    image.set_digest(digest->second);
+  }
+}
+
 void SetPrefetch(const LaunchOrder& order, const v1::JobSpec& cold, v1::Prefetch* prefetch) {
   prefetch->set_job_uid(order.job->id.value);
   v1::TaskLaunch* launch = prefetch->mutable_launch();
@@ -72,6 +83,40 @@ void SetInteractive(const v1::Interactive& cold, v1::Interactive* interactive) {
   *interactive = cold;
   if (cold.action() == v1::Interactive::ACTION_UNSPECIFIED)
     interactive->set_action(v1::Interactive::END);
+}
+
+void SetHostNames(const LaunchJob& job, const v1::JobSpec& cold, v1::TaskLaunch* launch) {
+  uint32_t first_task = 0;
+  for (int g = 0; g < cold.groups_size(); ++g) {
+    if (!cold.groups(g).host_names().empty()) {
+      v1::HostNames& names = *launch->add_host_names();
+      names.set_first_task(first_task);
+      *names.mutable_names() = cold.groups(g).host_names();
+    }
+    first_task += static_cast<uint32_t>(job.group_sizes[static_cast<size_t>(g)]);
+  }
+}
+
+// Where the members are; a coordinator, who is none, has the place behind all others.
+void SetTaskNodes(const LaunchJob& job, v1::Start* start) {
+  uint32_t coordinator = UINT32_MAX;
+  if (job.coordinator.has_value()) {
+    coordinator = 0;
+    for (uint32_t g = 0; g < *job.coordinator; ++g)
+      coordinator += static_cast<uint32_t>(job.group_sizes[g]);
+  }
+  for (uint32_t i = 0; i < job.ranks.tasks.size(); ++i) {
+    const TaskRank& rank = job.ranks.tasks[i];
+    uint32_t place = rank.rank < 0 ? 0 : static_cast<uint32_t>(rank.node_rank) + 1;
+    if (i == coordinator && !job.master_address.empty())
+      place = static_cast<uint32_t>(job.node_names.size()) + 1;
+    start->add_task_nodes(place);
+  }
+}
+
+bool HaveHostNames(const v1::JobSpec& cold) {
+  return std::any_of(cold.groups().begin(), cold.groups().end(),
+                     [](const v1::TaskGroup& group) { return !group.host_names().empty(); });
 }
 
 void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first_task,
@@ -107,6 +152,8 @@ void SetLaunch(const LaunchOrder& order, const v1::JobSpec& cold, uint32_t first
   launch->set_working_dir(group.working_dir());
   *launch->mutable_args() = group.args();
   SetImage(job, group, launch);
+  SetContainers(job, group, launch);
+  SetHostNames(job, cold, launch);
   *launch->mutable_volumes() = group.volumes();
   launch->set_terminal(group.terminal());
   launch->set_run_as(cold.run_as());
@@ -140,7 +187,7 @@ void SetPrepare(const LaunchOrder& order, const v1::JobSpec& cold, absl::Duratio
   if (hosts) prepare->set_preferred_port(order.preferred_port);
 }
 
-void SetStart(const LaunchOrder& order, v1::Start* start) {
+void SetStart(const LaunchOrder& order, const v1::JobSpec& cold, v1::Start* start) {
   const LaunchJob& job = *order.job;
   SetKey(order, start->mutable_key());
   start->set_master_address(job.master_address);
@@ -148,6 +195,7 @@ void SetStart(const LaunchOrder& order, v1::Start* start) {
   start->set_epoch(order.gang_epoch);
   start->mutable_nodes()->Assign(job.node_names.begin(), job.node_names.end());
   start->mutable_node_addresses()->Assign(job.node_addresses.begin(), job.node_addresses.end());
+  if (HaveHostNames(cold)) SetTaskNodes(job, start);
 }
 
 // What tells the members of a series apart.
@@ -480,7 +528,7 @@ v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
       SetPrepare(order, cold, greatest_grace, message.mutable_prepare());
       break;
     case OrderKind::kStart:
-      SetStart(order, message.mutable_start());
+      SetStart(order, cold, message.mutable_start());
       break;
     case OrderKind::kKill:
       SetKill(order, cold, greatest_grace, message.mutable_kill());

@@ -22,6 +22,7 @@ v1::ServerMessage ReadMessage(LogRelay::RequestId id, const LogRequest& request)
   *read.mutable_from() = request.from;
   read.set_follow(request.follow);
   read.set_times(request.times);
+  read.set_container(request.container);
   return message;
 }
 

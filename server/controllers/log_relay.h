@@ -26,6 +26,7 @@ struct LogRequest {
   v1::LogPosition from = {};                          // output after this position
   bool follow = false;
   bool times = false;
+  std::string container = {};  // empty: the task's command
 };
 
 // The reader's end: gets chunks in order, the first without data, then OnEnd once. Calls come one

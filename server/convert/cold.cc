@@ -15,6 +15,8 @@ void CopyColdFields(const v1::TaskGroup& from, v1::TaskGroup* to) {
   to->set_registry_auth(from.registry_auth());
   *to->mutable_volumes() = from.volumes();
   to->set_terminal(from.terminal());
+  *to->mutable_containers() = from.containers();
+  *to->mutable_host_names() = from.host_names();
   *to->mutable_communication() = from.communication();  // besides its weight, which is hot
 }
 

@@ -50,6 +50,9 @@ absl::Status ValidateOpen(const v1::ExecRequest::Open& open) {
   const FieldPath path(root, "open");
   size_t bytes = 0;
   const bool other = open.attach() || open.port() != 0;
+  if (!open.container().empty()) CheckDnsLabel({path, "container"}, open.container(), findings);
+  if (other && !open.container().empty())
+    findings.Invalid({path, "container"}, "not together with attach or port");
   if (!other && (open.command().empty() || open.command(0).empty()))
     findings.Invalid({path, "command"}, "required: the program and its arguments");
   if (other) CheckConnection(path, open, findings);
@@ -109,6 +112,7 @@ absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
   if (open.has_terminal()) *target.open.mutable_terminal() = open.terminal();
   target.open.set_attach(open.attach());
   target.open.set_port(open.port());
+  target.open.set_container(open.container());
   return target;
 }
 

@@ -139,6 +139,8 @@ absl::Status ValidateReadLogs(const v1::ReadLogsRequest& request) {
   const FieldPath root;
   CheckRange({root, "tail_lines"}, request.tail_lines(), 0, INT64_MAX, findings);
   CheckEnum({root, "stream"}, request.stream(), findings);
+  if (!request.container().empty())
+    CheckDnsLabel({root, "container"}, request.container(), findings);
   if (!request.has_from()) return findings.ToStatus();
   const FieldPath from(root, "from");
   CheckRange({from, "stdout_bytes"}, request.from().stdout_bytes(), 0, INT64_MAX, findings);
@@ -217,7 +219,8 @@ absl::StatusOr<LogRequest> FindLog(const ClusterState& state, const v1::ReadLogs
                     .tail_lines = request.tail_lines(),
                     .from = request.from(),
                     .follow = request.follow(),
-                    .times = request.times()};
+                    .times = request.times(),
+                    .container = request.container()};
 }
 
 LogReactor* StartLogStream(const ServiceContext& context, LogRelay* relay, const Call& call,

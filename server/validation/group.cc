@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
+#include "server/validation/containers.h"
 #include "server/validation/graph.h"
 #include "server/validation/job.h"
 #include "server/validation/lifecycle.h"
@@ -278,6 +279,15 @@ void CheckDeviceStrategy(const FieldPath& path, v1::Strategy strategy, Findings&
   findings.Invalid(path, "must be BINPACK or SPREAD: COLOCATE applies only to nodes");
 }
 
+void CheckProcess(const FieldPath& path, const v1::TaskGroup& group, Findings& findings) {
+  CheckCommand(path, group, findings);
+  CheckEnv(path, group, findings);
+  CheckWorkingDir({path, "working_dir"}, group.working_dir(), findings);
+  CheckImage({path, "image"}, group.image(), findings);
+  CheckPull(path, group, findings);
+  CheckVolumes(path, group, findings);
+}
+
 void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
                 const config::v1::Limits& limits, ResourceTotals& totals, Findings& findings) {
   CheckDnsLabel({path, "name"}, group.name(), findings);
@@ -289,9 +299,8 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
         absl::StrCat("must be 0..", replicas, " (replicas), is ", group.min_available()));
   }
   CheckRequest({path, "resources"}, group.resources(), replicas, totals, findings);
-  CheckCommand(path, group, findings);
-  CheckEnv(path, group, findings);
-  CheckWorkingDir({path, "working_dir"}, group.working_dir(), findings);
+  CheckProcess(path, group, findings);
+  CheckContainers(path, group, findings);
   CheckPolicies(path, group.policies(), spec.has_watchdog(), findings);
   CheckNodeSelector({path, "node_selector"}, group.node_selector(), findings);
   CheckTolerations(path, group, findings);
@@ -306,9 +315,6 @@ void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGr
   if (group.has_topology()) CheckTopology({path, "topology"}, group.topology(), findings);
   CheckCommunication(path, group, findings);
   if (group.has_affinity()) CheckAffinityTier({path, "affinity"}, group.affinity(), findings);
-  CheckImage({path, "image"}, group.image(), findings);
-  CheckPull(path, group, findings);
-  CheckVolumes(path, group, findings);
 }
 
 void CheckGroupGraph(const FieldPath& job_spec, const v1::JobSpec& spec, Findings& findings) {

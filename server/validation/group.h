@@ -14,6 +14,10 @@ namespace berth {
 void CheckGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::TaskGroup& group,
                 const config::v1::Limits& limits, ResourceTotals& totals, Findings& findings);
 
+// What the group's command and each of its containers have: command, args, env, working_dir, image
+// and what belongs to it, volumes.
+void CheckProcess(const FieldPath& path, const v1::TaskGroup& group, Findings& findings);
+
 // BINPACK, SPREAD or nothing.
 void CheckDeviceStrategy(const FieldPath& path, v1::Strategy strategy, Findings& findings);
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
+#include "server/validation/containers.h"
 #include "server/validation/group.h"
 #include "server/validation/lifecycle.h"
 #include "server/validation/resources.h"
@@ -146,6 +147,7 @@ void CheckGroups(const FieldPath& path, const v1::JobSpec& spec, const config::v
   CheckCoordinator(path, spec, findings);
   CheckSpareGroups(path, spec, findings);
   CheckGroupGraph(path, spec, findings);
+  CheckHostNames(path, spec, findings);
 }
 
 // Whether the spares can be added to the job's groups.

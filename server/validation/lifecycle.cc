@@ -283,6 +283,8 @@ void CheckSeriesFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t 
     const FieldPath group(path, "groups", g);
     if (spec.groups(g).volumes_size() > 0) refuse(group, "volumes");
     if (spec.groups(g).terminal()) refuse(group, "terminal");
+    if (spec.groups(g).containers_size() > 0) refuse(group, "containers");
+    if (spec.groups(g).host_names_size() > 0) refuse(group, "host_names");
   }
 }
 

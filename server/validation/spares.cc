@@ -19,6 +19,14 @@ std::string PreparationOf(const v1::TaskGroup& group) {
   same.set_image_pull_policy(group.image_pull_policy());
   same.set_registry_auth(group.registry_auth());
   *same.mutable_volumes() = group.volumes();
+  for (const v1::Container& container : group.containers()) {
+    v1::Container& prepared = *same.add_containers();
+    prepared.set_name(container.name());
+    prepared.set_image(container.image());
+    prepared.set_image_pull_policy(container.image_pull_policy());
+    prepared.set_registry_auth(container.registry_auth());
+    *prepared.mutable_volumes() = container.volumes();
+  }
   return same.ShortDebugString();  // maps in the order of their keys
 }
 
@@ -65,7 +73,7 @@ void CheckSpareGroup(const FieldPath& path, const v1::JobSpec& spec, const v1::T
     findings.Invalid({path, "membership"}, "spares have none");
   if (PreparationOf(spare) != PreparationOf(*group)) {
     findings.Invalid(path, absl::StrCat("must have the resources, node_selector, tolerations, "
-                                        "volumes and image of group ",
+                                        "volumes, image and containers of group ",
                                         group->name()));
   }
   if (spare.has_partition() || spare.has_spread() || spare.has_affinity() || spare.has_topology())

@@ -129,7 +129,8 @@ void CheckFiles(const FieldPath& path, const v1::FilesVolume& volume, Findings& 
 void CheckVolume(const FieldPath& path, const v1::TaskGroup& group, int index, Findings& findings) {
   const v1::Volume& volume = group.volumes(index);
   CheckMountPoint({path, "path"}, group, index, findings);
-  if (volume.read_only() && (volume.has_tmpfs() || volume.has_scratch())) {
+  const bool own = volume.has_tmpfs() || (volume.has_scratch() && volume.scratch().name().empty());
+  if (volume.read_only() && own) {
     findings.Invalid({path, "read_only"}, "nobody could write into this empty volume");
   }
   switch (volume.source_case()) {
@@ -140,8 +141,11 @@ void CheckVolume(const FieldPath& path, const v1::TaskGroup& group, int index, F
       const FieldPath tmpfs(path, "tmpfs");
       return CheckRange({tmpfs, "size"}, volume.tmpfs().size_bytes(), 0, kMaxTmpfsBytes, findings);
     }
-    case v1::Volume::kScratch:
-      return;
+    case v1::Volume::kScratch: {
+      const FieldPath scratch(path, "scratch");
+      if (volume.scratch().name().empty()) return;
+      return CheckDnsLabel({scratch, "name"}, volume.scratch().name(), findings);
+    }
     case v1::Volume::kFiles:
       return CheckFiles({path, "files"}, volume.files(), findings);
     default:

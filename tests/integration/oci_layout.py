@@ -36,8 +36,9 @@ class Layout:
             archive.addfile(entry, io.BytesIO(data))
         return out.getvalue()
 
-    def add(self, tag, config, busybox, more_layers=(), links=None, **files):
-        """`more_layers`: the contents of one file each, in a layer of its own. `links`: by their paths."""
+    def add(self, tag, config, busybox, more_layers=(), links=None, owned=None, **files):
+        """`more_layers`: the contents of one file each, in a layer of its own. `links`: by their paths. `owned`: text, uid
+        and mode by path."""
         tar = io.BytesIO()
         with tarfile.open(fileobj=tar, mode="w") as archive:
             archive.add(busybox, "bin/busybox")
@@ -49,6 +50,10 @@ class Layout:
                 link = tarfile.TarInfo(name)
                 link.type, link.linkname = tarfile.SYMTYPE, target
                 archive.addfile(link)
+            for name, (text, uid, mode) in (owned or {}).items():
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode, entry.uid = len(text), mode, uid
+                archive.addfile(entry, io.BytesIO(text.encode()))
             for name, text in files.items():
                 entry = tarfile.TarInfo(f"data/{name}")
                 entry.size, entry.mode = len(text), 0o644

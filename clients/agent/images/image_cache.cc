@@ -25,6 +25,7 @@
 #include "absl/time/clock.h"
 #include "clients/agent/images/blob.h"
 #include "clients/agent/images/file_tree.h"
+#include "clients/agent/images/image_user.h"
 #include "clients/agent/images/registry_pull.h"
 #include "clients/agent/images/umoci.h"
 
@@ -166,6 +167,7 @@ absl::Status SetConfig(const OciImage& image, const std::string& rootfs, Unpacke
     return absl::FailedPreconditionError(absl::StrCat("the image's command and environment have ",
                                                       bytes, " bytes; at most ", kMaxEnvBytes));
   }
+  SetImageUser(image.config.config().user(), rootfs, record);
   std::string directory = image.config.config().working_directory();
   if (directory.empty() || directory.find('\0') != std::string::npos) return absl::OkStatus();
   if (directory[0] != '/') directory.insert(0, "/");

@@ -159,7 +159,8 @@ ChildResult Explain(const Plan& plan, const Failure& failure) {
       result.message = "cannot set up the task's shared memory: " + why;
       return result;
     case kFiles:
-      result.message = "cannot mount the task's /tmp, /dev/shm, /proc or NOTIFY_SOCKET: " + why;
+      result.message =
+          "cannot mount the task's /tmp, /dev/shm, /proc, /etc/hosts or NOTIFY_SOCKET: " + why;
       return result;
     case kVolumes:
       result.own_fault = IsJobsMountError(failure.mount);
@@ -249,7 +250,9 @@ ChildResult Start(const SupervisorSpec& spec, int stdout_fd, int stderr_fd, bool
                    std::strerror(pids->error()));
   }
   const Plan plan = {spec, spec.argv, spec.env, user, false, terminal};
-  return Spawn(plan, stdout_fd, stderr_fd);
+  ChildResult result = Spawn(plan, stdout_fd, stderr_fd);
+  if (pids) result.init_pid = pids->init();
+  return result;
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace berth {
 
 struct ChildResult {
-  pid_t pid = -1;  // > 0: the command runs, as leader of its own process group
+  pid_t pid = -1;      // > 0: the command runs, as leader of its own process group
+  pid_t init_pid = 0;  // > 0: the first process of its PID namespace; kills all others if it ends
   // Otherwise: false = the command exists but could not run (exit_code 126 or 127); true = an
   // earlier step failed, by the node's fault or the job's.
   bool refused = false;

@@ -117,11 +117,19 @@ void ControlGroup::Kill() const {
 }
 
 // Each hierarchy has the same processes.
-void ControlGroup::Signal(int signal, pid_t but_of) const {
+std::string PidNamespaceOf(pid_t pid) {
+  char name[64];
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/pid";
+  const ssize_t n = readlink(path.c_str(), name, sizeof name);
+  return n > 0 ? std::string(name, static_cast<size_t>(n)) : "";
+}
+
+void ControlGroup::Signal(int signal, pid_t but_of, const std::string& pids) const {
   if (directories_.empty()) return;
   Freeze(directories_, true);
   ForEachProcess(directories_.front(), 0, [&](pid_t pid) {
-    if (getpgid(pid) != but_of) kill(pid, signal);
+    const bool meant = pids.empty() || PidNamespaceOf(pid) == pids;
+    if (meant && getpgid(pid) != but_of) kill(pid, signal);
   });
   Freeze(directories_, false);
 }

@@ -26,8 +26,9 @@ class ControlGroup {
   const std::vector<std::string>& directories() const { return directories_; }
   // Moves the calling process into the group. Returns an errno, 0 = done.
   int Enter() const;
-  // Signals every process in the group and its subgroups that is not in that process group.
-  void Signal(int signal, pid_t but_of) const;
+  // Signals every process in the group and its subgroups that is not in that process group, and is
+  // in that PID namespace (PidNamespaceOf; empty: in any).
+  void Signal(int signal, pid_t but_of, const std::string& pids = "") const;
   // Sends SIGKILL to every process in the group and its subgroups. Call again until Empty.
   void Kill() const;
   bool Empty() const;
@@ -42,6 +43,9 @@ class ControlGroup {
  private:
   std::vector<std::string> directories_;
 };
+
+// Names the PID namespace of a process; empty if there is no such process.
+std::string PidNamespaceOf(pid_t pid);
 
 // The task's message after so many OomKills. `memory_bytes`: its request, 0 = none.
 std::string OutOfMemoryText(int64_t kills, int64_t memory_bytes);

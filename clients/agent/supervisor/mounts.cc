@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "clients/agent/supervisor/id_swap.h"
 #include "clients/agent/supervisor/privileges.h"
 
 namespace berth {
@@ -98,16 +99,21 @@ std::string Escaped(const std::string& path) {
   return text;
 }
 
-// "0 1000 1\n1 1 999\n1000 0 1\n...": root's files become those of `id`, and the other way round.
-std::string SwapWithRoot(uint32_t id) {
-  const auto line = [](uint64_t from, uint64_t to, uint64_t count) {
-    return count == 0 ? ""
-                      : std::to_string(from) + " " + std::to_string(to) + " " +
-                            std::to_string(count) + "\n";
-  };
-  const uint64_t last = UINT32_MAX - 1;
-  return line(0, id, 1) + line(1, 1, id - 1) + line(id, 0, 1) + line(id + 1, id + 1, last - id);
+std::string MapText(const std::vector<IdRange>& ranges) {
+  std::string text;
+  for (const IdRange& range : ranges) {
+    text += std::to_string(range.inside) + " " + std::to_string(range.outside) + " " +
+            std::to_string(range.count) + "\n";
+  }
+  return text;
 }
+
+// What is the image's becomes that of the task's user, and the other way round.
+struct OwnerSwap {
+  uid_t image_uid = 0, owner_uid = 0;
+  gid_t image_gid = 0, owner_gid = 0;
+  bool Changes() const { return image_uid != owner_uid || image_gid != owner_gid; }
+};
 
 int WriteMap(pid_t pid, const char* name, const std::string& map) {
   const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
@@ -130,14 +136,12 @@ pid_t CloneIntoUserNamespace() {
 }
 
 // A user namespace for an id-mapped mount. A negative errno, or a descriptor.
-int NewIdMap(const passwd* owner) {
+int NewIdMap(const OwnerSwap& swap) {
   const pid_t pid = CloneIntoUserNamespace();
   if (pid < 0) return Error();
-  const std::string all = "0 0 4294967295\n";
-  int result = -WriteMap(pid, "uid_map", SwapWithRoot(owner->pw_uid));
-  if (result == 0) {
-    result = -WriteMap(pid, "gid_map", owner->pw_gid == 0 ? all : SwapWithRoot(owner->pw_gid));
-  }
+  int result = -WriteMap(pid, "uid_map", MapText(SwapIds(swap.image_uid, swap.owner_uid)));
+  if (result == 0)
+    result = -WriteMap(pid, "gid_map", MapText(SwapIds(swap.image_gid, swap.owner_gid)));
   if (result == 0) {
     result = open(("/proc/" + std::to_string(pid) + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC);
     if (result < 0) result = Error();
@@ -148,9 +152,9 @@ int NewIdMap(const passwd* owner) {
   return result;
 }
 
-// Mounts the image at `at`, with root's files as those of `owner`. Returns an errno.
-int MountOwned(const std::string& lower, const passwd* owner, const std::string& at) {
-  const int map = NewIdMap(owner);
+// Mounts the image at `at`, with other owners. Returns an errno.
+int MountOwned(const std::string& lower, const OwnerSwap& swap, const std::string& at) {
+  const int map = NewIdMap(swap);
   if (map < 0) return -map;
   struct mount_attr flags {};
   flags.attr_set = MOUNT_ATTR_IDMAP;
@@ -166,11 +170,11 @@ int MountOwned(const std::string& lower, const passwd* owner, const std::string&
 
 // Nothing in the layer outlives the task, so nothing in it is ever synced. Kernels before 5.19, and
 // some file systems, cannot change the owners: there, files keep those that they have.
-int MountLayer(const std::string& image, const passwd* owner, const std::string& layer,
+int MountLayer(const std::string& image, const OwnerSwap& swap, const std::string& layer,
                const std::string& at) {
-  const bool changes = owner != nullptr && owner->pw_uid != 0;
+  const bool changes = swap.Changes();
   const std::string owned = layer + "/image";
-  const std::string& lower = changes && MountOwned(image, owner, owned) == 0 ? owned : image;
+  const std::string& lower = changes && MountOwned(image, swap, owned) == 0 ? owned : image;
   const auto mount_over = [&](const std::string& below) {
     const std::string options = "lowerdir=" + Escaped(below) +
                                 ",upperdir=" + Escaped(layer + "/upper") +
@@ -341,7 +345,14 @@ MountError EnterContainerMounts(const SupervisorSpec& spec) {
   if (failed.error != 0) return failed;
   if (const int error = LeaveMachinesMounts(); error != 0) return {-1, MountError::kMount, error};
   if (!spec.root.empty()) {
-    const int error = MountLayer(spec.root_lower, user, spec.root_layer, spec.root);
+    OwnerSwap swap;
+    if (user != nullptr && user->pw_uid != 0) {
+      swap = {.image_uid = static_cast<uid_t>(spec.image_uid),
+              .owner_uid = user->pw_uid,
+              .image_gid = static_cast<gid_t>(spec.image_gid),
+              .owner_gid = user->pw_gid};
+    }
+    const int error = MountLayer(spec.root_lower, swap, spec.root_layer, spec.root);
     if (error != 0) return {-1, MountError::kMount, error};
   }
   const MountError points = volumes.MakePoints();
@@ -406,12 +417,19 @@ int TryWritableLayer(const std::string& directory, const std::string& lower) {
   if (pid < 0) return errno;
   if (pid == 0) {
     if (const int error = LeaveMachinesMounts(); error != 0) _exit(error);
-    _exit(MountLayer(lower, nullptr, directory, directory + "/root"));
+    _exit(MountLayer(lower, OwnerSwap(), directory, directory + "/root"));
   }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
+int TryUserNamespaces() {
+  const int map = NewIdMap({.image_uid = 1, .owner_uid = 2, .image_gid = 1, .owner_gid = 2});
+  if (map < 0) return -map;
+  close(map);
+  return 0;
 }
 
 }  // namespace berth

@@ -79,6 +79,9 @@ MountError EnterContainerMounts(const SupervisorSpec& spec);
 // `lower`; tried in a child. Returns an errno.
 int TryWritableLayer(const std::string& directory, const std::string& lower);
 
+// Whether this process may create user namespaces with maps of their own. Returns an errno.
+int TryUserNamespaces();
+
 }  // namespace berth
 
 #endif  // BERTH_CLIENTS_AGENT_SUPERVISOR_MOUNTS_H_

@@ -114,6 +114,7 @@ NewPidNamespace::NewPidNamespace(int64_t first_pid) {
     while (n < 0 && errno == EINTR);
   }
   if (pid > 0 && n != 1) error_ = ECHILD;
+  if (pid > 0 && error_ == 0) init_ = pid;
   close(ready[0]);
 }
 
@@ -125,7 +126,8 @@ NewPidNamespace::~NewPidNamespace() {
 
 bool HasOwnMounts(const SupervisorSpec& spec) {
   if (spec.container) return false;  // those of the runtime
-  return !spec.tmp.empty() || !spec.shm.empty() || spec.own_pids || !spec.volumes.empty();
+  return !spec.tmp.empty() || !spec.shm.empty() || spec.own_pids || !spec.volumes.empty() ||
+         !spec.hosts.empty();
 }
 
 int EnterMounts(const SupervisorSpec& spec) {
@@ -137,6 +139,9 @@ int EnterMounts(const SupervisorSpec& spec) {
   }
   if (!spec.door_at.empty()) {
     if (const int error = BindOver(spec.door, spec.door_at.c_str()); error != 0) return error;
+  }
+  if (!spec.hosts.empty()) {
+    if (const int error = BindOver(spec.hosts, "/etc/hosts"); error != 0) return error;
   }
   // Files below /tmp are bound elsewhere before /tmp is replaced.
   if (!spec.shm.empty()) {

@@ -29,10 +29,12 @@ class NewPidNamespace {
   NewPidNamespace& operator=(const NewPidNamespace&) = delete;
 
   int error() const { return error_; }  // an errno, 0 = it exists
+  pid_t init() const { return init_; }  // 0 if it does not exist
 
  private:
   int own_ = -1;  // this process's own namespace
   int error_ = 0;
+  pid_t init_ = 0;
 };
 
 // Whether a task without a container has a mount namespace.

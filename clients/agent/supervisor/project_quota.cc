@@ -139,6 +139,17 @@ int ClearProjectQuota(const std::string& file_system, uint32_t project) {
   return project == 0 ? 0 : SetLimit(directory.fd(), project, 0, 0);
 }
 
+std::string ReachedQuotaText(const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories) {
+    const ProjectUse use = ReadProjectUse(directory);
+    if (use.limit_files > 0 && use.used_files >= use.limit_files)
+      return "reached its limit of files: " + std::to_string(use.limit_files);
+    if (use.limit_bytes <= 0 || use.used_bytes < use.limit_bytes / 100 * 99) continue;
+    return "used all of its " + SizeText(use.limit_bytes) + " of scratch";
+  }
+  return "";
+}
+
 std::string SizeText(int64_t bytes) {
   struct Unit {
     int64_t bytes;

@@ -33,6 +33,9 @@ ProjectUse ReadProjectUse(const std::string& directory);
 // gone.
 int ClearProjectQuota(const std::string& file_system, uint32_t project);
 
+// Which limit of its project the first of these directories has reached, for messages; empty: none.
+std::string ReachedQuotaText(const std::vector<std::string>& directories);
+
 // "512 MiB", "1.2 GiB"; for messages.
 std::string SizeText(int64_t bytes);
 

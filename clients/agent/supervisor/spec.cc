@@ -26,13 +26,14 @@ std::vector<std::string>* ListOf(std::string_view key, SupervisorSpec* spec) {
   if (key == "hook_env") return &spec->hook_env;
   if (key == "exec") return &spec->exec_argv;
   if (key == "exec_tty") return &spec->exec_tty_argv;
+  if (key == "container_name") return &spec->container_names;
   return nullptr;
 }
 
 void PutLists(const SupervisorSpec& spec, std::string* out) {
   SupervisorSpec copy = spec;
   for (const char* key : {"arg", "env", "group", "remove", "volume", "prolog", "epilog", "hook_env",
-                          "exec", "exec_tty"}) {
+                          "exec", "exec_tty", "container_name"}) {
     for (const std::string& entry : *ListOf(key, &copy)) PutField(out, key, entry);
   }
 }
@@ -42,16 +43,26 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
     std::string_view key;
     std::string* field;
   };
-  for (const Text& text :
-       {Text{"user", &spec->user}, Text{"directory", &spec->directory},
-        Text{"lease_file", &spec->lease_file}, Text{"cpus", &spec->cpus},
-        Text{"memory_nodes", &spec->memory_nodes}, Text{"tmp", &spec->tmp},
-        Text{"var_tmp", &spec->var_tmp}, Text{"shm", &spec->shm},
-        Text{"sweep_record", &spec->sweep_record}, Text{"notify", &spec->notify},
-        Text{"notify_at", &spec->notify_at}, Text{"door", &spec->door},
-        Text{"door_at", &spec->door_at}, Text{"container_user", &spec->container_user},
-        Text{"owner", &spec->owner}, Text{"root", &spec->root},
-        Text{"root_lower", &spec->root_lower}, Text{"root_layer", &spec->root_layer}}) {
+  for (const Text& text : {Text{"user", &spec->user},
+                           Text{"directory", &spec->directory},
+                           Text{"lease_file", &spec->lease_file},
+                           Text{"cpus", &spec->cpus},
+                           Text{"memory_nodes", &spec->memory_nodes},
+                           Text{"tmp", &spec->tmp},
+                           Text{"var_tmp", &spec->var_tmp},
+                           Text{"shm", &spec->shm},
+                           Text{"sweep_record", &spec->sweep_record},
+                           Text{"notify", &spec->notify},
+                           Text{"notify_at", &spec->notify_at},
+                           Text{"door", &spec->door},
+                           Text{"door_at", &spec->door_at},
+                           Text{"container_user", &spec->container_user},
+                           Text{"owner", &spec->owner},
+                           Text{"root", &spec->root},
+                           Text{"root_lower", &spec->root_lower},
+                           Text{"root_layer", &spec->root_layer},
+                           Text{"name", &spec->name},
+                           Text{"hosts", &spec->hosts}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
@@ -65,7 +76,10 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
         Count{"data_limit_bytes", &spec->data_limit_bytes}, Count{"prolog_ms", &spec->prolog_ms},
         Count{"epilog_ms", &spec->epilog_ms}, Count{"first_pid", &spec->first_pid},
         Count{"shm_bytes", &spec->shm_bytes}, Count{"sweep_uid", &spec->sweep_uid},
-        Count{"shm_most_bytes", &spec->shm_most_bytes}, Count{"notify_uid", &spec->notify_uid}}) {
+        Count{"shm_most_bytes", &spec->shm_most_bytes}, Count{"notify_uid", &spec->notify_uid},
+        Count{"stop_signal", &spec->stop_signal}, Count{"grace_ms", &spec->grace_ms},
+        Count{"kind", &spec->kind}, Count{"timeout_ms", &spec->timeout_ms},
+        Count{"image_uid", &spec->image_uid}, Count{"image_gid", &spec->image_gid}}) {
     if (count.key == key) return *count.field = FieldNumber(value), true;
   }
   if (key == "allow_root") return spec->allow_root = value == "1", true;
@@ -135,6 +149,14 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   PutField(&out, "container_user", spec.container_user);
   PutField(&out, "terminal", spec.terminal ? 1 : 0);
   PutField(&out, "marks_beginning", spec.marks_beginning ? 1 : 0);
+  PutField(&out, "stop_signal", spec.stop_signal);
+  PutField(&out, "grace_ms", spec.grace_ms);
+  PutField(&out, "kind", spec.kind);
+  PutField(&out, "name", spec.name);
+  PutField(&out, "timeout_ms", spec.timeout_ms);
+  PutField(&out, "hosts", spec.hosts);
+  PutField(&out, "image_uid", spec.image_uid);
+  PutField(&out, "image_gid", spec.image_gid);
   return out;
 }
 

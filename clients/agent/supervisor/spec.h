@@ -13,10 +13,12 @@
 //                      it does not wake an agent that watches TASK_DIR
 //     socket           the NOTIFY_SOCKET of a task that has mounts of its own
 //     notices          what the task has reported (notify.h), replaced atomically
+//   TASK_DIR/hosts     of a job whose tasks have host names: hosts.h
 //   TASK_DIR/terminal  the socket of the task's terminal (terminal.h)
 //   TASK_DIR/berth/    the task's socket, or where door/in is bound in its mounts
 //   TASK_DIR/door/     only the agent's user can enter it; of a task that has mounts of its own
 //     in/socket        the task's socket, at which the agent listens
+//   TASK_DIR/containers/NAME/  of a container: spec, status and output, as here (containers.h)
 //   TASK_DIR/stdout.OFFSET, stderr.OFFSET, order.RECORD   see log_writer.h
 #ifndef BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
 #define BERTH_CLIENTS_AGENT_SUPERVISOR_SPEC_H_
@@ -31,6 +33,7 @@ inline constexpr int kSupervisorLockFd = 3;
 inline constexpr int64_t kSignalOnly = -1;  // as GRACE_MS in `control`
 inline constexpr char kLongerLeaseSuffix[] = ".longer";
 // In the task's directory.
+inline constexpr char kContainers[] = "/containers/";  // NAME/spec, status and output of each
 inline constexpr char kNotifyFile[] = "/notify";
 inline constexpr char kProgressDirectory[] = "/progress";
 inline constexpr char kNotifySocket[] = "/progress/socket";
@@ -41,6 +44,8 @@ inline constexpr char kDoorSocket[] = "/socket";   // in either
 inline constexpr char kNoticesFile[] = "notices";  // in kProgressDirectory
 
 struct SupervisorSpec {
+  // What it specifies: a task, or one of its containers.
+  enum Kind : int64_t { kTask = 0, kSidecar = 1, kInit = 2, kPeer = 3 };
   std::string user;  // empty: the agent's own user
   bool allow_root = false;
   std::string directory;          // the command's working directory
@@ -89,6 +94,11 @@ struct SupervisorSpec {
   // A container's image is in `root_lower`. With a writable layer, its root is mounted at `root`,
   // from there and from `root_layer`/upper and `root_layer`/work; empty: there is none.
   std::string root, root_lower, root_layer;
+  // Whose files in the image become those of `owner`: root's, or those of the user that the image
+  // names, if the task sees itself as that one.
+  int64_t image_uid = 0, image_gid = 0;
+  // The file that the task sees as /etc/hosts (hosts.h); empty: that of the node or image.
+  std::string hosts;
   // Removed recursively when no process of the task remains.
   std::vector<std::string> remove;
   // The node's hooks, run as the supervisor's user in hook_env; empty: none.
@@ -104,6 +114,14 @@ struct SupervisorSpec {
   // The supervisor records kBeginning before it starts the command: without a status, no part of
   // the command ran.
   bool marks_beginning = false;
+  // Of a task: its containers, in order; the signal and the grace with which they end it.
+  std::vector<std::string> container_names;
+  int64_t stop_signal = 0;
+  int64_t grace_ms = 0;
+  // Of a container.
+  int64_t kind = kTask;
+  std::string name;
+  int64_t timeout_ms = 0;  // kInit; 0: none
 };
 
 struct SupervisorStatus {

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "clients/agent/supervisor/child.h"
+#include "clients/agent/supervisor/hosts.h"
 #include "clients/agent/supervisor/project_quota.h"
 
 namespace berth {
@@ -29,9 +30,8 @@ namespace {
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kSweepIntervalNs = 50 * kNsPerMs;  // between attempts to kill remaining processes
 constexpr int64_t kLeaseLookNs = 250 * kNsPerMs;     // less than half of the shortest lease
+constexpr int64_t kResolveNs = 30'000 * kNsPerMs;    // for all host names of a job's tasks
 constexpr int64_t kLeaseLapsed = 2;                  // berth.v1.TaskReport.LEASE_LAPSED
-constexpr size_t kReadBytes = 65536;
-constexpr int kReadsPerTurn = 16;  // of one stream before the others get a turn
 constexpr size_t kMaxControlLine = 1024;
 
 int64_t UnixMs() {
@@ -68,7 +68,7 @@ int Supervisor::Run() {
   status_.takes_reasons = true;
   group_ = ControlGroup(spec_.groups);
   log_.emplace(directory_, spec_.log_file_bytes, spec_.log_files);
-  if (!OpenFiles() || !MakePipes()) {
+  if (!OpenFiles()) {
     status_.phase = SupervisorStatus::kRefused;
     status_.message = std::string("supervisor: ") + std::strerror(errno);
     group_.Remove();
@@ -96,6 +96,9 @@ bool Supervisor::OpenFiles() {
   // Read and write, so that no end of file is read while no agent has it open.
   control_fd_ = open((directory_ + "/control").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (signal_fd_ < 0 || timer_fd_ < 0 || control_fd_ < 0) return false;
+  errno = pipes_.Open();
+  if (errno == 0) errno = containers_.Open(directory_, spec_);
+  if (errno != 0) return false;
   if (spec_.lease_file.empty()) return true;
   lease_fd_ = open(spec_.lease_file.c_str(), O_RDONLY | O_CLOEXEC);
   if (lease_fd_ < 0) return false;
@@ -103,19 +106,6 @@ bool Supervisor::OpenFiles() {
   longer_fd_ = open((spec_.lease_file + kLongerLeaseSuffix).c_str(), O_RDONLY | O_CLOEXEC);
   ReadLease();
   return true;
-}
-
-// The write ends stay open for processes that start later; the end of output follows from the end
-// of all processes, not of the pipes.
-bool Supervisor::MakePipes() {
-  int out[2];
-  int err[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return false;
-  stdout_fd_ = out[0];
-  stderr_fd_ = err[0];
-  output_ends_[0] = out[1];
-  output_ends_[1] = err[1];
-  return fcntl(stdout_fd_, F_SETFL, O_NONBLOCK) == 0 && fcntl(stderr_fd_, F_SETFL, O_NONBLOCK) == 0;
 }
 
 void Supervisor::Begin() {
@@ -127,7 +117,7 @@ void Supervisor::Begin() {
 }
 
 bool Supervisor::StartHook(const std::vector<std::string>& argv, int64_t timeout_ms, Phase phase) {
-  const ChildResult child = berth::StartHook(spec_, argv, output_ends_[1]);
+  const ChildResult child = berth::StartHook(spec_, argv, pipes_.err_end());
   if (child.pid <= 0) {
     Note((phase == Phase::kProlog ? "prolog: " : "epilog: ") + child.message);
     return false;
@@ -170,6 +160,18 @@ void Supervisor::ReleaseSharedMemory() {
   if (shared_things_) shared_things_->Release();
 }
 
+// May take long, so the lease is looked at again.
+bool Supervisor::MakeHosts() {
+  if (spec_.hosts.empty()) return true;
+  const int error = CompleteHosts(spec_.hosts, BoottimeNs() + kResolveNs);
+  if (error != 0) Note(std::string("cannot make the task's /etc/hosts: ") + std::strerror(error));
+  if (lease_end_ns_ == 0) return error == 0;
+  ReadLease();
+  const bool lapsed = BoottimeNs() >= lease_end_ns_;
+  if (lapsed) Note("the node's lease lapsed before the command began");
+  return error == 0 && !lapsed;
+}
+
 bool Supervisor::OpenNotify() {
   if (spec_.notify.empty()) return true;
   const int error = notify_.Open(spec_.notify, spec_.notify_uid, spec_.notify_at);
@@ -186,14 +188,20 @@ bool Supervisor::OpenTerminal() {
 }
 
 void Supervisor::StartTask() {
-  if (!HoldSharedMemory() || !OpenNotify() || !OpenTerminal()) {
+  if (!MakeHosts() || !HoldSharedMemory() || !OpenNotify() || !OpenTerminal()) {
     end_phase_ = SupervisorStatus::kRefused;
     return Clean(Phase::kCleaning);
   }
   if (!MarkBeginning()) return;
+  if (!containers_.Exist()) return StartCommand();
+  phase_ = Phase::kStarting;
+  AdvanceContainers();
+}
+
+void Supervisor::StartCommand() {
   const ChildResult child = terminal_.is_open()
                                 ? StartOnTerminal(spec_, terminal_.task_end())
-                                : StartChild(spec_, output_ends_[0], output_ends_[1]);
+                                : StartChild(spec_, pipes_.out_end(), pipes_.err_end());
   if (!child.message.empty()) Note(child.message);
   if (child.pid <= 0) {
     status_.exit_code = child.exit_code;
@@ -214,8 +222,7 @@ void Supervisor::Loop() {
   while (phase_ != Phase::kDone) {
     bool notified = false;
     Wait(&notified);
-    ReadOutput(&stdout_fd_, OutputStream::kStdout);
-    ReadOutput(&stderr_fd_, OutputStream::kStderr);
+    ReadOutput();
     terminal_.Work(BoottimeNs(), [this](std::string_view data) { PrintTerminal(data); });
     notify_.Work(BoottimeNs(), notified);
     ReadControl();
@@ -227,12 +234,15 @@ void Supervisor::Loop() {
 
 void Supervisor::Wait(bool* notified) {
   ArmTimer();
-  std::vector<pollfd> fds = {{signal_fd_, POLLIN, 0},  {timer_fd_, POLLIN, 0},
-                             {control_fd_, POLLIN, 0}, {stdout_fd_, POLLIN, 0},
-                             {stderr_fd_, POLLIN, 0},  {notify_.fd(), POLLIN, 0}};
+  std::vector<pollfd> fds = {{notify_.fd(), POLLIN, 0},
+                             {signal_fd_, POLLIN, 0},
+                             {timer_fd_, POLLIN, 0},
+                             {control_fd_, POLLIN, 0}};
+  pipes_.AddTo(&fds);
+  containers_.AddTo(&fds);
   terminal_.AddTo(&fds);
   if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) std::abort();
-  *notified = fds[5].revents != 0;
+  *notified = fds[0].revents != 0;
   uint64_t ignored[32];
   while (read(signal_fd_, ignored, 128) > 0) {
   }
@@ -251,6 +261,7 @@ void Supervisor::Note(const std::string& text) {
 void Supervisor::Finish() {
   terminal_.End(static_cast<int>(status_.exit_code));
   terminal_.Close();
+  containers_.Close(UnixMs());
   const int64_t kills = group_.OomKills();
   if (kills > 0) Note(OutOfMemoryText(kills, spec_.memory_bytes));
   if (log_->dropped_bytes() > 0)
@@ -277,8 +288,8 @@ int64_t Supervisor::NextDeadlineNs() const {
   int64_t next = INT64_MAX;
   const int64_t look_ns = lease_end_ns_ != 0 ? lease_look_ns_ : 0;
   const int64_t notify_ns = notify_.NextNs();
-  for (const int64_t at :
-       {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_, notify_ns, terminal_.NextNs()}) {
+  for (const int64_t at : {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_, notify_ns,
+                           terminal_.NextNs(), containers_.NextNs()}) {
     if (at != 0) next = std::min(next, at);
   }
   return next;
@@ -294,18 +305,9 @@ void Supervisor::ArmTimer() {
   timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &spec, nullptr);
 }
 
-void Supervisor::ReadOutput(int* fd, OutputStream stream) {
-  static char buffer[kReadBytes];
-  for (int i = 0; i < kReadsPerTurn && *fd >= 0; ++i) {
-    const ssize_t n = read(*fd, buffer, sizeof buffer);
-    if (n > 0) {
-      log_->Append(stream, std::string_view(buffer, static_cast<size_t>(n)), UnixMs());
-      continue;
-    }
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    close(*fd);  // every writer is gone; poll skips -1
-    *fd = -1;
-  }
+void Supervisor::ReadOutput() {
+  pipes_.Read(*log_, UnixMs());
+  containers_.ReadOutput(UnixMs());
 }
 
 void Supervisor::ReadControl() {
@@ -333,33 +335,42 @@ void Supervisor::Command(const std::string& line) {
   if (grace_ms < 0) return;
   const std::string reason = line.substr(std::min(static_cast<size_t>(used), line.size()));
   if (!reason.empty()) {
-    if (phase_ != Phase::kRunning || stop_cause_ != 0 || MainEnded()) return;
+    if (!IsUnderWay() || stop_cause_ != 0 || MainEnded()) return;
     failure_ = reason;
   }
   Stop(signal, grace_ms, cause);
 }
 
 bool Supervisor::MainEnded() const {
+  if (main_pid_ == 0) return !containers_.AnyRuns();
   siginfo_t info{};
   const int options = WEXITED | WNOHANG | WNOWAIT;
   return waitid(P_PID, static_cast<id_t>(main_pid_), &info, options) != 0 || info.si_pid != 0;
 }
 
-// Processes that left the process group also get it; in a container, its first process passes it
-// on. A shell gives each of its commands a group of its own.
+// To the command. Processes that left the process group also get it, but none of the containers';
+// in an image, its first process passes it on. A shell gives each of its commands a group of its
+// own.
 void Supervisor::SendSignal(int signal) {
+  if (main_pid_ == 0) return;
   kill(-main_pid_, signal);
   const pid_t foreground = terminal_.Foreground();
   if (!group_.exists() && foreground > 0 && foreground != main_pid_) kill(-foreground, signal);
-  if (phase_ == Phase::kRunning && !spec_.container) group_.Signal(signal, main_pid_);
+  if (phase_ != Phase::kRunning || spec_.container) return;
+  const bool apart = containers_.Exist();
+  if (apart && !spec_.own_pids) return;
+  group_.Signal(signal, main_pid_, apart ? PidNamespaceOf(main_pid_) : "");
 }
 
 // The first cause counts; a later call can only bring the end forward. An epilog is not stopped: it
 // has a separate time limit.
 void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
-  if (phase_ != Phase::kRunning && phase_ != Phase::kProlog) return;
-  if (stop_cause_ == 0 && failure_.empty()) stop_cause_ = cause;
+  if (!IsUnderWay() && phase_ != Phase::kProlog && phase_ != Phase::kEnding) return;
+  const bool first = stop_cause_ == 0 && failure_.empty();
+  if (first && phase_ != Phase::kEnding) stop_cause_ = cause;
   if (grace_ms > 0) SendSignal(signal);
+  if (grace_ms > 0 && phase_ == Phase::kStarting) containers_.Signal(SIGTERM);
+  if (grace_ms > 0 && phase_ == Phase::kRunning) containers_.SignalPeers(SIGTERM);
   // A command that was stopped at its terminal takes the signal only if it goes on.
   if (grace_ms > 0 && terminal_.is_open()) SendSignal(SIGCONT);
   const int64_t at = BoottimeNs() + std::min<int64_t>(grace_ms, int64_t{1} << 40) * kNsPerMs;
@@ -390,9 +401,11 @@ void Supervisor::CheckDeadlines() {
     }
   }
   if (kill_at_ns_ != 0 && now >= kill_at_ns_) {
-    kill(-main_pid_, SIGKILL);
-    if (phase_ == Phase::kRunning) group_.Kill();
+    KillNow();
     kill_at_ns_ = now + kSweepIntervalNs;  // until it is dead
+  }
+  if (containers_.Exist() && phase_ != Phase::kDone) {
+    if (const auto failure = containers_.CheckTime(now, !IsUnderWay())) FailBy(*failure);
   }
   if (hook_end_ns_ != 0 && now >= hook_end_ns_) {
     hook_timed_out_ = true;
@@ -400,6 +413,13 @@ void Supervisor::CheckDeadlines() {
     hook_end_ns_ = now + kSweepIntervalNs;
   }
   if (next_sweep_ns_ != 0 && now >= next_sweep_ns_) KillStragglers();
+}
+
+void Supervisor::KillNow() {
+  if (main_pid_ > 0) kill(-main_pid_, SIGKILL);
+  if (phase_ == Phase::kProlog) return;
+  containers_.Signal(SIGKILL);
+  group_.Kill();
 }
 
 // Children are examined before they are reaped: while the main process is a zombie, its process
@@ -410,10 +430,13 @@ void Supervisor::Reap() {
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
     if (info.si_pid == 0) return;  // there are children, but none has ended
     const bool main = info.si_pid == main_pid_;
-    if (main) kill(-info.si_pid, SIGKILL);
+    const bool container = containers_.Owns(info.si_pid);
+    if (main || container) kill(-info.si_pid, SIGKILL);
     int wait_status = 0;
     waitpid(info.si_pid, &wait_status, 0);
     if (main) OnMainExit(wait_status);
+    if (container) OnContainerExit(info.si_pid, wait_status);
+    containers_.Forget(info.si_pid);
   }
   if (phase_ != Phase::kDone && group_.Empty()) OnAllExited();
 }
@@ -421,17 +444,18 @@ void Supervisor::Reap() {
 void Supervisor::OnMainExit(int wait_status) {
   main_pid_ = 0;
   hook_end_ns_ = 0;
-  kill_at_ns_ = 0;
-  if (phase_ == Phase::kProlog) return OnPrologExit(wait_status);
-  if (phase_ == Phase::kRunning) return OnTaskExit(wait_status);
+  if (phase_ == Phase::kProlog) {
+    kill_at_ns_ = 0;
+    return OnPrologExit(wait_status);
+  }
+  if (phase_ == Phase::kRunning || phase_ == Phase::kEnding) return OnTaskExit(wait_status);
   OnEpilogExit(wait_status);
 }
 
 // No child remains, so nobody writes any more: the pipes contain the rest of the output.
 void Supervisor::OnAllExited() {
   terminal_.Drain([this](std::string_view data) { PrintTerminal(data); });
-  ReadOutput(&stdout_fd_, OutputStream::kStdout);
-  ReadOutput(&stderr_fd_, OutputStream::kStderr);
+  ReadOutput();
   notify_.Close(BoottimeNs());
   next_sweep_ns_ = 0;
   if (phase_ == Phase::kCleaning) return BeginEpilog();
@@ -473,21 +497,27 @@ void Supervisor::OnEpilogExit(int wait_status) {
   Clean(Phase::kCleaningEpilog);
 }
 
+// The command has ended. A task with containers goes on while one of its peers runs, unless it has
+// failed.
 void Supervisor::OnTaskExit(int wait_status) {
-  Clean(Phase::kCleaning);
+  const bool known = phase_ == Phase::kEnding;  // a container has ended the task before
+  const bool killed = WIFSIGNALED(wait_status);
+  if (!known && killed) RecordEnd(128 + WTERMSIG(wait_status), WTERMSIG(wait_status));
+  if (!known && !killed) RecordEnd(WEXITSTATUS(wait_status), 0);
+  EndTerminal();
+  if (!known && status_.exit_code == 0 && containers_.PeersRun()) return;
+  EndContainers();
+}
+
+void Supervisor::RecordEnd(int exit_code, int exit_signal) {
   status_.cause = stop_cause_;
-  if (WIFSIGNALED(wait_status)) {
-    status_.exit_signal = WTERMSIG(wait_status);
-    status_.exit_code = 128 + WTERMSIG(wait_status);
-  } else {
-    status_.exit_code = WEXITSTATUS(wait_status);
-  }
+  status_.exit_code = exit_code;
+  status_.exit_signal = exit_signal;
   if (!failure_.empty()) Note(failure_);
   if (!failure_.empty() && status_.exit_code == 0) {
     status_.exit_signal = SIGKILL;  // a clean exit after a stop for failure is still a failure
     status_.exit_code = 128 + SIGKILL;
   }
-  EndTerminal();
 }
 
 // Clients get the output that the command left, and how it ended.
@@ -496,18 +526,12 @@ void Supervisor::EndTerminal() {
   terminal_.End(static_cast<int>(status_.exit_code));
 }
 
-// For a task that reached its project quota.
 void Supervisor::NoteDisk() {
   if (status_.exit_code == 0 || !failure_.empty()) return;
   std::vector<std::string> places = spec_.remove;
   places.push_back(directory_);
-  for (const std::string& place : places) {
-    const ProjectUse use = ReadProjectUse(place);
-    if (use.limit_files > 0 && use.used_files >= use.limit_files)
-      return Note("reached its limit of files: " + std::to_string(use.limit_files));
-    if (use.limit_bytes <= 0 || use.used_bytes < use.limit_bytes / 100 * 99) continue;
-    return Note("used all of its " + SizeText(use.limit_bytes) + " of scratch");
-  }
+  const std::string text = ReachedQuotaText(places);
+  if (!text.empty()) Note(text);
 }
 
 // Kills descendants that left the process group: once orphaned, they (and later their children) are

@@ -4,6 +4,9 @@
 //
 //   prolog -> task -> (all its processes are killed) -> epilog -> status file
 //
+// With containers (containers.h), "task" is: their init steps, then the command beside the others,
+// then a grace for those that still run. A failure of any of them is the task's.
+//
 // One thread, one poll loop. This process reaps all descendants of the task (subreaper); with a
 // control group, everything in it belongs to the task. Both are empty before the exit status is
 // written. Prolog and epilog are the node's hooks, each with a timeout: if the prolog fails, the
@@ -20,9 +23,11 @@
 #include <string_view>
 #include <vector>
 
+#include "clients/agent/supervisor/containers.h"
 #include "clients/agent/supervisor/control_group.h"
 #include "clients/agent/supervisor/log_writer.h"
 #include "clients/agent/supervisor/notify_socket.h"
+#include "clients/agent/supervisor/output_pipes.h"
 #include "clients/agent/supervisor/shared_memory.h"
 #include "clients/agent/supervisor/shared_things.h"
 #include "clients/agent/supervisor/spec.h"
@@ -37,14 +42,31 @@ class Supervisor {
   int Run();
 
  private:
-  enum class Phase { kProlog, kRunning, kCleaning, kEpilog, kCleaningEpilog, kDone };
+  // kStarting: init steps run, the command does not yet. kEnding: how the task ends is known, and
+  // its other processes have a grace.
+  enum class Phase {
+    kProlog,
+    kStarting,
+    kRunning,
+    kEnding,
+    kCleaning,
+    kEpilog,
+    kCleaningEpilog,
+    kDone
+  };
 
   bool OpenFiles();
-  bool MakePipes();
   void Begin();
   bool MarkBeginning();
   void StartTask();
+  void AdvanceContainers();
+  void StartCommand();
+  bool IsUnderWay() const;
+  void FailBy(const ContainerFailure& failure);
+  void EndContainers();
+  void OnContainerExit(pid_t pid, int wait_status);
   bool HoldSharedMemory();
+  bool MakeHosts();
   bool OpenNotify();
   bool OpenTerminal();
   void ReleaseSharedMemory();
@@ -61,7 +83,7 @@ class Supervisor {
   void Wait(bool* notified);
   int64_t NextDeadlineNs() const;
   void ArmTimer();
-  void ReadOutput(int* fd, OutputStream stream);
+  void ReadOutput();
   void PrintTerminal(std::string_view data);
   void ReadControl();
   void Command(const std::string& line);
@@ -74,6 +96,8 @@ class Supervisor {
   void Reap();
   void OnMainExit(int wait_status);
   void OnTaskExit(int wait_status);
+  void RecordEnd(int exit_code, int exit_signal);
+  void KillNow();
   void EndTerminal();
   void KillStragglers();
   void WriteStatus();
@@ -82,13 +106,15 @@ class Supervisor {
   SupervisorSpec spec_;
   SupervisorStatus status_;
   std::optional<LogWriter> log_;
+  OutputPipes pipes_;  // of the command, prolog and epilog
+  TaskContainers containers_;
   ControlGroup group_;
   NotifySocket notify_;
   Terminal terminal_;  // closed: the task has none
   std::optional<SharedMemory> shared_memory_;
   std::optional<SharedThingsRecord> shared_things_;  // of its user, in the machine's shared memory
   Phase phase_ = Phase::kRunning;
-  pid_t main_pid_ = 0;  // prolog, task or epilog; leader of its process group
+  pid_t main_pid_ = 0;  // prolog, command or epilog; leader of its process group; 0: none runs
   int64_t end_phase_ = SupervisorStatus::kExited;  // the final phase in the status
   bool hook_timed_out_ = false;
   int signal_fd_ = -1;
@@ -96,14 +122,11 @@ class Supervisor {
   int control_fd_ = -1;
   int lease_fd_ = -1;
   int longer_fd_ = -1;
-  int stdout_fd_ = -1;
-  int stderr_fd_ = -1;
   std::string control_buffer_;
-  int output_ends_[2] = {-1, -1};  // the write ends, for processes that start
-  int64_t hook_end_ns_ = 0;        // 0 = no hook runs
-  int64_t kill_at_ns_ = 0;         // 0 = not stopping
-  int64_t lease_end_ns_ = 0;       // 0 = no lease to watch
-  int64_t lease_look_ns_ = 0;      // when to read it again, at its end or before
+  int64_t hook_end_ns_ = 0;    // 0 = no hook runs
+  int64_t kill_at_ns_ = 0;     // 0 = not stopping
+  int64_t lease_end_ns_ = 0;   // 0 = no lease to watch
+  int64_t lease_look_ns_ = 0;  // when to read it again, at its end or before
   int64_t next_sweep_ns_ = 0;
   int64_t stop_cause_ = 0;
   std::string failure_;  // why the agent ends the task, as the task's own failure
