@@ -90,7 +90,8 @@ void ReadVolcanoCronJob(const YamlNode& node, ForeignFile* file) {
   document.Read(&in);
   ForeignJob job(document);
   job.ConvertMetadata("metadata", MetadataOf(in.metadata(), in.spec().job_template().metadata()));
-  ConvertVolcanoJobSpec("spec.job_template.spec", in.spec().job_template().spec(), &job);
+  ConvertVolcanoJobSpec("spec.job_template.spec", in.spec().job_template().spec(),
+                        in.metadata().namespace_(), &job);
   ConvertSchedule(in.spec(), &job);
 }
 

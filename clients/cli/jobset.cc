@@ -8,6 +8,7 @@
 #include "clients/cli/foreign_kinds.h"
 #include "clients/cli/kubernetes_job.h"
 #include "clients/cli/kubernetes_pod.h"
+#include "clients/cli/pod_hosts.h"
 
 namespace berth {
 namespace {
@@ -21,6 +22,7 @@ class JobSetConverter {
   JobSetConverter(const kubernetes::v1::JobSet& in, ForeignJob& job)
       : in_(in.spec()), job_(job), document_(job.document()), spec_(job.spec()) {
     tier_ = TierOf("metadata.annotations", in.metadata().annotations());
+    space_ = in.metadata().namespace_();
   }
 
   void Convert(bool queued_by_kueue) {
@@ -29,11 +31,14 @@ class JobSetConverter {
       job_.ConvertTimeToLive("spec.ttl_seconds_after_finished", in_.ttl_seconds_after_finished());
     if (in_.replicated_jobs().empty()) document_.Missing("spec", "spec.replicatedJobs");
     job_.Place("spec.groups", "spec.replicated_jobs");
-    job_.WarnOfNoEffect("spec.network", "tasks have no names in DNS");
+    job_.WarnOfNoEffect("spec.network",
+                        "tasks have no names in DNS, but in hosts files, if the JobSet uses them");
     for (int i = 0; i < in_.replicated_jobs_size(); ++i) ConvertReplicatedJob(i);
     ConvertStartupPolicy();
     ConvertFailurePolicy();
     ConvertSuccessPolicy();
+    CheckIndexes();
+    GiveHostNames("spec.replicated_jobs", Pods(), space_, false, &job_);
   }
 
  private:
@@ -43,6 +48,22 @@ class JobSetConverter {
   static int32_t Pods(const ReplicatedJob& one) {
     const auto& spec = one.template_().spec();
     return spec.has_parallelism() ? spec.parallelism() : 1;
+  }
+
+  // "set-workers-0-[0-3].set"
+  std::vector<PodHosts> Pods() const {
+    const std::string& set = job_.manifest().job.name();
+    const std::string& subdomain = in_.network().subdomain();
+    std::vector<PodHosts> pods;
+    for (int i = 0; i < in_.replicated_jobs_size(); ++i) {
+      const ReplicatedJob& one = in_.replicated_jobs(i);
+      PodHosts& hosts = pods.emplace_back();
+      hosts.group = i;
+      hosts.names = PodNames(PodNames(absl::StrCat(set, "-", one.name(), "-"), Replicas(one)) + "-",
+                             Pods(one));
+      hosts.subdomain = subdomain.empty() ? set : subdomain;
+    }
+    return pods;
   }
 
   void ConvertReplicatedJob(int index) {
@@ -96,6 +117,16 @@ class JobSetConverter {
           "${BERTH_JOB}";
     }
     return known;
+  }
+
+  // Neither the index of a job nor that of a pod in it can be told where there are several of both.
+  void CheckIndexes() {
+    for (int i = 0; i < in_.replicated_jobs_size(); ++i) {
+      if (Replicas(in_.replicated_jobs(i)) <= 1 || Pods(in_.replicated_jobs(i)) <= 1) continue;
+      document_.Warn(absl::StrCat("spec.replicated_jobs[", i, "]"),
+                     "JOB_COMPLETION_INDEX is not set with several replicas of several pods: "
+                     "BERTH_GROUP_INDEX counts through all of them");
+    }
   }
 
   void CheckJob(const std::string& path, const ReplicatedJob& one) {
@@ -211,6 +242,7 @@ class JobSetConverter {
   ForeignJob& job_;
   ForeignDocument& document_;
   v1::JobSpec& spec_;
+  std::string space_;
   std::string tier_;  // of the set; "" = no constraint
   int32_t pod_retries_ = 0;
 };

@@ -95,4 +95,17 @@ void AddCompletion(v1::TaskGroup* group) {
   complete.set_action(v1::LifecyclePolicy::COMPLETE);
 }
 
+std::vector<PodHosts> ReplicaHosts(const std::string& subdomain, ForeignJob& job) {
+  std::vector<PodHosts> pods;
+  for (int i = 0; i < job.spec().groups_size(); ++i) {
+    const v1::TaskGroup& group = job.spec().groups(i);
+    PodHosts& one = pods.emplace_back();
+    one.group = i;
+    one.names =
+        PodNames(absl::StrCat(job.manifest().job.name(), "-", group.name(), "-"), group.replicas());
+    one.subdomain = subdomain;
+  }
+  return pods;
+}
+
 }  // namespace berth

@@ -7,6 +7,7 @@
 #include "berth/kubernetes/v1/kubeflow.pb.h"
 #include "clients/cli/foreign_document.h"
 #include "clients/cli/kubernetes_pod.h"
+#include "clients/cli/pod_hosts.h"
 
 namespace berth {
 
@@ -33,6 +34,9 @@ void CheckReplicaTypes(const std::string& path, const ReplicaSpecs& replicas,
 
 // The job succeeds when the group has.
 void AddCompletion(v1::TaskGroup* group);
+
+// The pods of all groups, in a domain ("": in none).
+std::vector<PodHosts> ReplicaHosts(const std::string& subdomain, ForeignJob& job);
 
 }  // namespace berth
 

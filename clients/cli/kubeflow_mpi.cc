@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "clients/cli/foreign_kinds.h"
 #include "clients/cli/kubeflow_job.h"
+#include "clients/cli/pod_hosts.h"
 
 namespace berth {
 namespace {
@@ -71,6 +72,8 @@ void ReadMpiJob(const YamlNode& node, ForeignFile* file) {
   if (v1::TaskGroup* worker = ConvertReplicas(source, "Worker", "Never", PodSurroundings(), &job)) {
     MakeWait(worker);
   }
+  const std::string& name = job.manifest().job.name();
+  GiveHostNames(kMpiReplicas, ReplicaHosts(name, job), in.metadata().namespace_(), false, &job);
   job.Finish();
 }
 

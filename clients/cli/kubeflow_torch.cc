@@ -5,6 +5,7 @@
 #include "clients/cli/foreign_kinds.h"
 #include "clients/cli/kubeflow_job.h"
 #include "clients/cli/kubernetes_job.h"
+#include "clients/cli/pod_hosts.h"
 
 namespace berth {
 namespace {
@@ -80,6 +81,7 @@ void ReadPyTorchJob(const YamlNode& node, ForeignFile* file) {
     document.Error("spec.elastic_policy", "elasticPolicy is of the workers, and there are none");
   }
   if (replicas.empty()) document.Missing("spec", "spec.pytorchReplicaSpecs");
+  GiveHostNames(kTorchReplicas, ReplicaHosts("", job), in.metadata().namespace_(), false, &job);
   job.Finish();
 }
 

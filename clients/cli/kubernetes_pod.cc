@@ -226,15 +226,7 @@ void ConvertPodTemplate(const std::string& path, const kubernetes::v1::PodTempla
                         v1::TaskGroup* group) {
   const std::string prefix = path.empty() ? "" : path + ".";
   const std::string spec = prefix + "spec";
-  const int containers = pod.spec().containers_size();
-  if (containers == 1) {
-    ConvertContainer(spec + ".containers[0]", pod.spec().containers(0), surroundings, to, job,
-                     group);
-  } else if (job->document().complete() || containers > 1) {
-    job->document().Error(
-        spec + ".containers",
-        absl::StrCat("a task is one process: expected 1 container, got ", containers));
-  }
+  ConvertContainers(spec, pod.spec(), surroundings, to, job, group);
   for (const Labels* labels : {&pod.metadata().labels(), &pod.metadata().annotations()}) {
     job->ConvertPreemptable(prefix + "metadata", *labels);
   }
@@ -242,7 +234,6 @@ void ConvertPodTemplate(const std::string& path, const kubernetes::v1::PodTempla
   job->WarnAboutAnnotations(annotations, pod.metadata().annotations());
   job->ConvertVolcanoQueue(annotations, pod.metadata().annotations());
   ConvertPodTopology(annotations, pod.metadata().annotations(), to, *job, group);
-  ConvertVolumes(spec, pod.spec(), to, job, group);
   PodConverter(*job, to, *group).Convert(spec, pod.spec());
 }
 

@@ -2,6 +2,8 @@
 #ifndef BERTH_CLIENTS_CLI_KUBERNETES_POD_H_
 #define BERTH_CLIENTS_CLI_KUBERNETES_POD_H_
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,9 +46,25 @@ std::vector<std::string> ConvertEnvironment(const std::string& path,
                                             const std::string& to, ForeignJob* job,
                                             v1::TaskGroup* group, Variables* known);
 
-// Mounts of the container, from the volumes of the pod.
+// All containers of a pod: the first becomes the command of `group`, the others and the init
+// containers its containers. `path`: the pod's specification.
+void ConvertContainers(const std::string& path, const kubernetes::v1::PodSpec& pod,
+                       const PodSurroundings& surroundings, const std::string& to, ForeignJob* job,
+                       v1::TaskGroup* group);
+
+// The next belongs to ConvertContainers.
+
+// The emptyDirs of a pod, for all of its containers.
+struct PodDirectories {
+  std::map<std::string, int> mounts;  // how often each is mounted
+  std::set<std::string> counted;      // whose size is in the task's scratch
+};
+// Mounts of a container, from the volumes of the pod, as volumes of `out`. Sizes are added to
+// `resources`. `container_path` is that of the container, `to` that of `out`.
 void ConvertVolumes(const std::string& path, const kubernetes::v1::PodSpec& pod,
-                    const std::string& to, ForeignJob* job, v1::TaskGroup* group);
+                    const std::string& container_path, const kubernetes::v1::Container& container,
+                    const std::string& to, PodDirectories* directories, ForeignJob* job,
+                    v1::ResourceRequest* resources, v1::TaskGroup* out);
 
 // Berth has one amount for each resource: the larger of request and limit, which the task may use.
 void ConvertResources(const std::string& path, const kubernetes::v1::Resources& in, ForeignJob* job,

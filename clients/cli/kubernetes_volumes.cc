@@ -1,5 +1,4 @@
 #include <charconv>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -20,14 +19,21 @@ constexpr int32_t kUsualMode = 0644;
 class VolumeConverter {
  public:
   VolumeConverter(const std::string& path, const kubernetes::v1::PodSpec& pod,
-                  const std::string& to, ForeignJob& job, v1::TaskGroup& group)
-      : path_(path), pod_(pod), to_(to), job_(job), document_(job.document()), group_(group) {}
+                  const std::string& to, PodDirectories& directories, ForeignJob& job,
+                  v1::ResourceRequest& resources, v1::TaskGroup& group)
+      : path_(path),
+        pod_(pod),
+        to_(to),
+        directories_(directories),
+        job_(job),
+        document_(job.document()),
+        resources_(resources),
+        group_(group) {}
 
-  void Convert() {
-    if (pod_.containers_size() != 1) return;
-    const auto& mounts = pod_.containers(0).volume_mounts();
+  void Convert(const std::string& container_path, const kubernetes::v1::Container& container) {
+    const auto& mounts = container.volume_mounts();
     for (int i = 0; i < mounts.size(); ++i) {
-      ConvertMount(absl::StrCat(path_, ".containers[0].volume_mounts[", i, "]"), mounts[i]);
+      ConvertMount(absl::StrCat(container_path, ".volume_mounts[", i, "]"), mounts[i]);
     }
   }
 
@@ -69,7 +75,7 @@ class VolumeConverter {
                      "the job reads it");
       return ConvertFiles(path, in.secret(), SecretContents(found->second), mount, out);
     }
-    return document_.complete() && ConvertEmpty(path, in, mount_path, out);
+    return document_.complete() && ConvertEmpty(path, in, mount_path, mount, out);
   }
 
   bool NotInFile(const std::string& path, const char* kind, const std::string& name,
@@ -92,41 +98,47 @@ class VolumeConverter {
     return contents;
   }
 
-  // A directory that is mounted twice would be two here.
+  int64_t SizeOf(const std::string& path, const kubernetes::v1::EmptyDir& empty) {
+    if (empty.size_limit().empty()) return 0;
+    const auto limit = ParseBytes(empty.size_limit());
+    if (limit.ok()) return *limit;
+    document_.Error(path, absl::StrCat("sizeLimit: ", limit.status().message()));
+    return 0;
+  }
+
+  // A directory that is mounted several times, in one container or in several, has a name.
   bool ConvertEmpty(const std::string& path, const kubernetes::v1::Volume& in,
-                    const std::string& mount_path, v1::Volume* out) {
-    if (!empty_.insert(in.name()).second) {
-      document_.Error(mount_path, absl::StrCat("emptyDir \"", in.name(),
-                                               "\" is mounted at a second path: each would be a "
-                                               "directory of its own"));
-      return false;
-    }
+                    const std::string& mount_path, const VolumeMount& mount, v1::Volume* out) {
     const auto& empty = in.empty_dir();
-    int64_t size = 0;
-    if (!empty.size_limit().empty()) {
-      const auto limit = ParseBytes(empty.size_limit());
-      if (!limit.ok())
-        document_.Error(path, absl::StrCat("sizeLimit: ", limit.status().message()));
-      else
-        size = *limit;
-    }
+    const bool shared = directories_.mounts[in.name()] > 1;
+    const int64_t size = SizeOf(path, empty);
     if (empty.medium() == "Memory" && out->path() == "/dev/shm") {
       document_.Warn(
           mount_path,
           "/dev/shm: the tasks of a job share one of their own, bounded by their memory");
       return false;
     }
-    if (empty.medium() == "Memory") {
+    if (empty.medium() == "Memory" && !shared) {
       out->mutable_tmpfs()->set_size_bytes(size);
       return true;
     }
-    if (!empty.medium().empty()) {
+    if (empty.medium() == "Memory") {
+      document_.Warn(mount_path, absl::StrCat("emptyDir \"", in.name(),
+                                              "\" is on disk: it is mounted several times, and "
+                                              "memory would be another directory each time"));
+    } else if (!empty.medium().empty()) {
       document_.Error(
           path, absl::StrCat("emptyDir.medium \"", empty.medium(), "\" is not empty or Memory"));
     }
     out->mutable_scratch();
-    auto& resources = *group_.mutable_resources();
-    resources.set_scratch_bytes(resources.scratch_bytes() + size);
+    if (shared) out->mutable_scratch()->set_name(in.name());
+    if (shared && !mount.sub_path().empty()) {
+      document_.Error(mount_path, absl::StrCat("subPath of emptyDir \"", in.name(),
+                                               "\", which is mounted several times: use an "
+                                               "emptyDir for each"));
+    }
+    if (directories_.counted.insert(in.name()).second)
+      resources_.set_scratch_bytes(resources_.scratch_bytes() + size);
     return true;
   }
 
@@ -204,17 +216,21 @@ class VolumeConverter {
   const std::string& path_;
   const kubernetes::v1::PodSpec& pod_;
   const std::string& to_;
+  PodDirectories& directories_;
   ForeignJob& job_;
   ForeignDocument& document_;
+  v1::ResourceRequest& resources_;
   v1::TaskGroup& group_;
-  std::set<std::string> empty_;  // names of emptyDirs that are mounted
 };
 
 }  // namespace
 
 void ConvertVolumes(const std::string& path, const kubernetes::v1::PodSpec& pod,
-                    const std::string& to, ForeignJob* job, v1::TaskGroup* group) {
-  VolumeConverter(path, pod, to, *job, *group).Convert();
+                    const std::string& container_path, const kubernetes::v1::Container& container,
+                    const std::string& to, PodDirectories* directories, ForeignJob* job,
+                    v1::ResourceRequest* resources, v1::TaskGroup* out) {
+  VolumeConverter(path, pod, to, *directories, *job, *resources, *out)
+      .Convert(container_path, container);
 }
 
 }  // namespace berth

@@ -52,8 +52,8 @@ constexpr const char* kHarmless[] = {
     "ports", "hostNetwork", "dnsPolicy", "dnsConfig", "enableServiceLinks",
     "automountServiceAccountToken", "serviceAccount", "serviceAccountName",
     "terminationMessagePath", "terminationMessagePolicy", "imagePullSecrets", "runtimeClassName",
-    "shareProcessNamespace", "readinessProbe", "startupProbe", "readinessGates", "stdin",
-    "stdinOnce", "tty", "mountPropagation", "recursiveReadOnly", "setHostnameAsFQDN",
+    "readinessProbe", "startupProbe", "readinessGates", "stdin", "stdinOnce", "tty",
+    "mountPropagation", "recursiveReadOnly", "setHostnameAsFQDN",
     "preferredDuringSchedulingIgnoredDuringExecution",
     // of securityContext
     "runAsUser", "runAsGroup", "runAsNonRoot", "fsGroup", "fsGroupChangePolicy",
@@ -65,13 +65,10 @@ constexpr const char* kHarmless[] = {
 // Keys that would change what a job does, and why Berth cannot honour them.
 const std::map<std::string, std::string>& RefusedKeys() {
   static const std::map<std::string, std::string> kRefused = {
-      {"tensorflow", "Berth sets no TF_CONFIG; remove it or pass --ignore tensorflow"},
-      {"ray", "Berth starts no Ray cluster; remove it or pass --ignore ray"},
       {"hcclrank", "Berth sets no rank table; remove it or pass --ignore hcclrank"},
-      {"initContainers", "a task is one process: run the preparation in the task's own command"},
-      {"ephemeralContainers", "a task is one process"},
+      {"ephemeralContainers", "use berth exec --container"},
       {"livenessProbe", "write a Berth manifest with watchdog:, or pass --ignore livenessProbe"},
-      {"lifecycle", "a task is one process: run it in the task's own command"},
+      {"lifecycle", "run it in the container's own command"},
       {"persistentVolumeClaim",
        "Berth mounts no claims: mount the file system on the nodes, and use hostPath"},
       {"volumes", "Berth mounts no claims: write volumes of the pods, such as hostPath"},
@@ -82,8 +79,7 @@ const std::map<std::string, std::string>& RefusedKeys() {
       {"downwardAPI", "a task has its name and place in BERTH_ variables, not in files"},
       {"subPathExpr", "write subPath"},
       {"volumeDevices", "tasks get no block devices"},
-      {"podAffinity", "write a Berth manifest with affinity:"},
-      {"podAntiAffinity", "write a Berth manifest with affinity:"},
+      {"requiredDuringSchedulingIgnoredDuringExecution", "write a Berth manifest with affinity:"},
       {"matchFields", "use matchExpressions on a label"},
       {"nodeName", "use nodeSelector: the scheduler chooses the node"},
       {"hostname", "a task has the host name of its node"},

@@ -26,6 +26,13 @@ class FlowConverter {
                       absl::StrCat("jobRetainPolicy \"", policy, "\" is not retain or delete"));
     }
     if (in_.spec().flows().empty()) document_.Missing("spec", "spec.flows");
+    if (!in_.metadata().labels().empty())
+      document_.Warn("metadata.labels",
+                     "labels of a JobFlow are left out: its jobs have their own");
+    if (!in_.metadata().annotations().empty()) {
+      document_.Warn("metadata.annotations",
+                     "annotations of a JobFlow are left out: its jobs have their own");
+    }
     for (int i = 0; i < in_.spec().flows_size(); ++i) ConvertFlow(i);
   }
 
@@ -50,7 +57,7 @@ class FlowConverter {
     kubernetes::v1::Metadata metadata = job_template.metadata();
     metadata.set_name(JobName(flow.name()));
     job.ConvertMetadata("metadata", metadata);
-    ConvertVolcanoJobSpec("spec", job_template.spec(), &job);
+    ConvertVolcanoJobSpec("spec", job_template.spec(), metadata.namespace_(), &job);
     job.SetDocument(document_);
     job.Place("name", path + ".name");
     ConvertTargets(path + ".depends_on", flow, &job);

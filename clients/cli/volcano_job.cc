@@ -15,10 +15,17 @@ constexpr int kVolcanoMaxRetry = 3;  // Volcano's default
 
 class VolcanoJobConverter {
  public:
-  VolcanoJobConverter(const std::string& path, const volcano::v1::JobSpec& in, ForeignJob& job)
-      : path_(path), in_(in), job_(job), document_(job.document()), spec_(job.spec()) {}
+  VolcanoJobConverter(const std::string& path, const volcano::v1::JobSpec& in,
+                      const std::string& space, ForeignJob& job)
+      : path_(path),
+        in_(in),
+        space_(space),
+        job_(job),
+        document_(job.document()),
+        spec_(job.spec()) {}
 
   void Convert() {
+    SetRayCommands(path_, job_.manifest().job.name(), &in_, &document_);
     ConvertSpec();
     ConvertVolcanoPolicies(path_ + ".policies", in_.policies(), &document_,
                            spec_.mutable_policies());
@@ -27,8 +34,7 @@ class VolcanoJobConverter {
     // The job's queue and class rather than those of a pod.
     spec_.set_queue(queue);
     job_.ConvertPriorityClass(path_ + ".priority_class_name", in_.priority_class_name());
-    WarnAboutPlugins(path_, in_, &document_);
-    CheckPluginUses(path_, in_, job_.manifest().job.name(), &document_);
+    ConvertPlugins(path_, in_, space_, &job_);
     if (in_.tasks_size() == 0) document_.Missing(path_, "spec.tasks");
   }
 
@@ -77,18 +83,23 @@ class VolcanoJobConverter {
     if (task.has_partition_policy())
       ConvertPartitions(from + ".partition_policy", to, task.partition_policy(), &group);
     ConvertDependsOn(from + ".depends_on", task.depends_on(), &group);
-    ConvertPodTemplate(from + ".template", task.template_(), Surroundings(), to, &job_, &group);
+    ConvertPodTemplate(from + ".template", task.template_(), Surroundings(index), to, &job_,
+                       &group);
     ConvertRestartPolicy(from + ".template.spec.restart_policy", task, &group);
   }
 
   // The plugin env sets the index of the task; without it, only commands may have it.
-  PodSurroundings Surroundings() {
+  PodSurroundings Surroundings(int task) {
     PodSurroundings known;
     const bool has_plugin = document_.Has(path_ + ".plugins.env");
     for (const char* name : {"VC_TASK_INDEX", "VK_TASK_INDEX"}) {
       known.in_commands[name] = "${BERTH_GROUP_INDEX}";
       if (has_plugin) known.variables[name] = "${BERTH_GROUP_INDEX}";
       if (!has_plugin) known.replaced[name] = "BERTH_GROUP_INDEX";
+    }
+    if (document_.Has(path_ + ".plugins.tensorflow")) {
+      const std::string config = TensorFlowConfig(in_, job_.manifest().job.name(), task);
+      if (!config.empty()) known.variables["TF_CONFIG"] = config;
     }
     for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
       known.in_commands[name] = absl::StrCat("${", name, "}");
@@ -149,7 +160,8 @@ class VolcanoJobConverter {
   }
 
   const std::string& path_;
-  const volcano::v1::JobSpec& in_;
+  volcano::v1::JobSpec in_;
+  const std::string& space_;
   ForeignJob& job_;
   ForeignDocument& document_;
   v1::JobSpec& spec_;
@@ -158,8 +170,8 @@ class VolcanoJobConverter {
 }  // namespace
 
 void ConvertVolcanoJobSpec(const std::string& path, const volcano::v1::JobSpec& spec,
-                           ForeignJob* job) {
-  VolcanoJobConverter(path, spec, *job).Convert();
+                           const std::string& space, ForeignJob* job) {
+  VolcanoJobConverter(path, spec, space, *job).Convert();
 }
 
 void ConvertVolcanoTopology(const std::string& path, const std::string& berth_path,
@@ -187,7 +199,7 @@ void ReadVolcanoJob(const YamlNode& node, ForeignFile* file) {
   document.Read(&in);
   ForeignJob job(document);
   job.ConvertMetadata("metadata", in.metadata());
-  ConvertVolcanoJobSpec("spec", in.spec(), &job);
+  ConvertVolcanoJobSpec("spec", in.spec(), in.metadata().namespace_(), &job);
   job.Finish();
 }
 

@@ -9,9 +9,10 @@
 
 namespace berth {
 
-// `path` is that of the specification, such as "spec". The job's metadata is converted before.
+// `path` is that of the specification, such as "spec"; `space` the namespace. The job's metadata is
+// converted before.
 void ConvertVolcanoJobSpec(const std::string& path, const volcano::v1::JobSpec& spec,
-                           ForeignJob* job);
+                           const std::string& space, ForeignJob* job);
 
 // Volcano's constraint at `path` as Berth's at `berth_path`.
 void ConvertVolcanoTopology(const std::string& path, const std::string& berth_path,

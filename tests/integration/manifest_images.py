@@ -12,7 +12,8 @@ import tarfile
 
 from oci_layout import ARCHITECTURE, Layout
 
-STAND_INS = ("python", "python3", "mpirun", "torchrun", "horovodrun", "perl", "spark-submit", "nginx", "pause", "image-command")
+STAND_INS = ("python", "python3", "mpirun", "torchrun", "horovodrun", "perl", "spark-submit", "nginx", "pause", "image-command",
+             "mpiexec", "ray", "curl")
 STAND_IN = b'#!/bin/sh\necho "stand-in: $0 $*"\n'
 BASH = b'#!/bin/sh\nexec sh "$@"\n'
 IMAGE = re.compile(r'\bimage:\s*"?([^\s",}\]]+)')
@@ -34,8 +35,9 @@ def layer(busybox):
             link = tarfile.TarInfo(f"bin/{name}")
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             archive.addfile(link)
-        for name, text in {"bash": BASH, **dict.fromkeys(STAND_INS, STAND_IN)}.items():
-            entry = tarfile.TarInfo(f"bin/{name}")
+        programs = {f"bin/{name}": STAND_IN for name in STAND_INS}
+        for name, text in {"bin/bash": BASH, "usr/sbin/sshd": STAND_IN, **programs}.items():
+            entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(text), 0o755
             archive.addfile(entry, io.BytesIO(text))
     return out.getvalue()

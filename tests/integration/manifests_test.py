@@ -34,14 +34,9 @@ REFUSED = {
     "volcano/contradicting-policies.yaml": ["a second policy on PodFailed", "contradicts the one on \"*\"",
                                             "an event or an exitCode, not both"],
     "volcano/job-flow-probe.yaml": ["only wait for the success of its targets"],
-    "volcano/mpi-svc-hosts.yaml": ["there is no /etc/volcano/"],
     "volcano/persistent-claim.yaml": ["mounts no claims", "\"persistentVolumeClaim\""],
     "volcano/pod-group-alone.yaml": ["no Pod of this file names the PodGroup"],
     "volcano/privileged.yaml": ["no rights beyond those of their user", "see only their own processes"],
-    "volcano/ray-plugin.yaml": ["starts no Ray cluster"],
-    "volcano/sidecar-and-init.yaml": ["expected 1 container, got 2", "initContainers"],
-    "volcano/tensorflow-plugin.yaml": ["sets no TF_CONFIG"],
-    "volcano/tensorflow-ps-worker.yaml": ["there is no /etc/volcano/"],
 }
 
 SCHEDULES = {"kubernetes/cron.yaml", "volcano/cron-job.yaml"}  # wait for their times

@@ -76,19 +76,16 @@ TEST_CASE("rules of podFailurePolicy by exit codes") {
 TEST_CASE("what a Kubernetes job may not have is refused at once, each with its place") {
   const std::string errors =
       Errors(JobOf("parallelism: 2, successPolicy: {}", "image: x, command: a b, lifecycle: {}",
-                   "restartPolicy: Always, hostname: h, initContainers: []"));
-  CHECK(
-      errors ==
-      "f.yaml:4:24: unsupported key \"successPolicy\": Berth counts successes (minSuccess), not "
-      "indexes\n"
-      "f.yaml:4:76: restartPolicy \"Always\" is not Never or OnFailure\n"
-      "f.yaml:4:84: unsupported key \"hostname\": a task has the host name of its node\n"
-      "f.yaml:4:97: unsupported key \"initContainers\": a task is one process: run the preparation "
-      "in the task's own command\n"
-      "f.yaml:4:159: command: one string with blanks; write a list, as in [PROGRAM, ARGUMENT] or "
-      "[sh, -c, \"...\"]\n"
-      "f.yaml:4:164: unsupported key \"lifecycle\": a task is one process: run it in the task's "
-      "own command");
+                   "restartPolicy: Always, hostname: h, hostIPC: true"));
+  CHECK(errors ==
+        "f.yaml:4:24: unsupported key \"successPolicy\": Berth counts successes (minSuccess), not "
+        "indexes\n"
+        "f.yaml:4:76: restartPolicy \"Always\" is not Never or OnFailure\n"
+        "f.yaml:4:84: unsupported key \"hostname\": a task has the host name of its node\n"
+        "f.yaml:4:97: unsupported key \"hostIPC\": tasks have their own System V objects\n"
+        "f.yaml:4:154: command: one string with blanks; write a list, as in [PROGRAM, ARGUMENT] or "
+        "[sh, -c, \"...\"]\n"
+        "f.yaml:4:159: unsupported key \"lifecycle\": run it in the container's own command");
   CHECK(Errors(JobOf("", kSleep, "nodeSelector: {}")) ==
         "f.yaml:4:19: \"restartPolicy\" is missing");
 }
