@@ -122,6 +122,11 @@ void ReadTrainJob(const YamlNode& node, ForeignFile* file) {
   SetProcesses("spec.trainer.num_proc_per_node", trainer.num_proc_per_node(), job, &group);
   job.spec().set_max_retries(kUsualBackoffLimit);
   ForeignJob::AddRestart(v1::LifecyclePolicy::RESTART_TASK, group.mutable_policies());
+  const std::string& name = job.manifest().job.name();
+  PodHosts pods;  // of the JobSet that Kubeflow makes of it
+  pods.names = PodNames(absl::StrCat(name, "-node-0-"), group.replicas());
+  pods.subdomain = name;
+  GiveHostNames("spec.trainer", {pods}, in.metadata().namespace_(), false, &job);
   job.Finish();
 }
 

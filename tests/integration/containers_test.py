@@ -140,6 +140,24 @@ class Containers(unittest.TestCase):
         self.assertEqual(self.logs("exec", "side"), "end\n", "the sidecar ends by SIGTERM, too")
         wait_until(lambda: not self.leftovers("sleep 914"), 30, "nothing is left")
 
+    def test_host_names_of_tasks(self):
+        """With and without an image, in the command and in a container; others than the job's tasks do not see them."""
+        look = "busybox grep -h named- /etc/hosts | busybox wc -l; busybox grep -c 127.0.0.1.*named-b-1.job /etc/hosts"
+        for name, image in (("with", "image: 'small:1', "), ("without", "")):
+            self.submit(name, f"""  {image.strip(", ") or "env: []"}
+  hostNames: [named-a]
+  command: [sh, -c, "{look}; sleep 0.5"]
+  containers: [{{name: side, {image}command: [sh, -c, "{look}; sleep 100"]}}]
+- name: b
+  replicas: 2
+  hostNames: ["named-b-[0-1]", "named-b-[0-1].job"]
+  command: [sleep, '3']
+""")
+            self.cluster.wait_job(name, "SUCCEEDED")
+            self.assertEqual(self.cluster.berth("job", "logs", name, "--task", "w-0"), "3\n1\n")
+            self.assertEqual(self.cluster.berth("job", "logs", name, "--task", "w-0", "-c", "side"), "3\n1\n")
+        self.assertNotIn("named-", pathlib.Path("/etc/hosts").read_text())
+
     def test_an_agent_that_restarts_keeps_the_containers(self):
         self.submit("adopt", """  command: [sleep, '9150']
   containers:

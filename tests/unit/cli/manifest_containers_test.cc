@@ -182,6 +182,19 @@ spec:
                                  "t-master-0.default.svc.cluster.local"});
 }
 
+TEST_CASE("host names of the pods of a TrainJob") {
+  const ConvertedJob train = ReadOneJob(R"(apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: t}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {image: i, numNodes: 2, command: [run, --host, t-node-0-0.t]}
+)");
+  INFO(train.error);
+  REQUIRE(train.error.empty());
+  CHECK(train.spec.groups(0).host_names(1) == "t-node-0-[0-1].t");
+}
+
 TEST_CASE("Volcano's plugins tensorflow, mpi and ray") {
   const ConvertedJob tensor =
       PluginJob("tensorflow: [--ps=master, --worker=ps-worker, --port=5000]", "python, train.py");

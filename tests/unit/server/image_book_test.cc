@@ -32,12 +32,19 @@ struct Gang {
     return agent.link->Of(Message::kPrepare);
   }
   static v1::Prepare Latest(const Agent& agent) { return Prepares(agent).back().prepare(); }
-  v1::TaskReport Prepared(Agent& agent, const std::string& digest) {
+  // `container`: the digest of the image of one of its containers; "": it has none.
+  v1::TaskReport Prepared(Agent& agent, const std::string& digest,
+                          const std::string& container = "") {
     const v1::TaskKey key = Latest(agent).key();
     v1::TaskReport report =
         agent.ReportFor(job, key.task(), key.attempt(), v1::TaskReport::PREPARED);
     report.set_image(kImage);
     report.set_image_digest(digest);
+    if (!container.empty()) {
+      v1::ImageDigest& image = *report.add_container_images();
+      image.set_image("r.example/tools:1");
+      image.set_digest(container);
+    }
     agent.journal[{key.job_uid(), key.task(), key.attempt()}] = report;
     agent.Report(report);
     world.Run();
@@ -63,6 +70,17 @@ TEST_CASE("members with one digest start, and no Prepare names it") {
   CHECK(f.one.link->Of(Message::kStart).size() == 1);
   CHECK(f.two.link->Of(Message::kStart).size() == 1);
   CHECK(f.Prepares(f.two).size() == 1);
+}
+
+TEST_CASE("the digest of a container's image counts, too") {
+  Gang f;
+  f.Prepared(f.one, kOld, kOld);
+  f.Prepared(f.two, kOld, kNew);
+  CHECK(f.StateOn(f.two) == TaskState::kBound);
+  CHECK(f.one.link->Of(Message::kStart).empty());
+  REQUIRE(f.Prepares(f.two).size() == 2);
+  f.Prepared(f.two, kOld, kOld);
+  CHECK(f.one.link->Of(Message::kStart).size() == 1);
 }
 
 TEST_CASE("a member with another digest is prepared again with the first one") {

@@ -153,6 +153,13 @@ TEST_CASE("an agent gets containers, names of hosts, and where the tasks are") {
   worker.mutable_containers(0)->set_image("tools:1");
   v1::JobSpec read;
   REQUIRE(ParseCold(EncodeCold(spec), &read).ok());
+  v1::JobSpec shown;
+  for (int g = 0; g < 2; ++g) shown.add_groups();
+  REQUIRE(MergeCold(EncodeCold(spec), &shown).ok());
+  CHECK(shown.groups(1).SerializeAsString() == read.groups(1).SerializeAsString());
+  CHECK(shown.groups(1).containers(0).SerializeAsString() ==
+        spec.groups(1).containers(0).SerializeAsString());
+  CHECK(shown.groups(1).host_names(0) == "worker-[0-1]");
   auto job = std::make_shared<LaunchJob>();
   job->group_names = {"ps", "worker"};
   job->group_sizes = {1, 2};
