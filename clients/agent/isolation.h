@@ -72,9 +72,9 @@ class Isolation {
   absl::Status Fill(const TaskId& id, const v1::TaskLaunch& launch, const std::string& directory,
                     const Environment& hook_environment, SupervisorSpec* spec) const;
   // The same for a container with this launch and directory; `task`: the complete specification of
-  // its task.
+  // its task, which removes the container's directories in the end.
   absl::Status FillAsContainer(const TaskId& id, const v1::TaskLaunch& launch,
-                               const std::string& directory, const SupervisorSpec& task,
+                               const std::string& directory, SupervisorSpec* task,
                                SupervisorSpec* spec) const;
   // The environment's user and home in this image.
   void AdaptContext(const TaskImage& image, const TaskUser& user,

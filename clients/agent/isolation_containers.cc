@@ -52,12 +52,12 @@ void Isolation::AdaptContext(const v1::TaskLaunch& launch, const std::string& di
 }
 
 absl::Status Isolation::FillAsContainer(const TaskId& id, const v1::TaskLaunch& launch,
-                                        const std::string& directory, const SupervisorSpec& task,
+                                        const std::string& directory, SupervisorSpec* task,
                                         SupervisorSpec* spec) const {
   const absl::StatusOr<TaskUser> user = Check(launch);
   if (!user.ok()) return user.status();
   spec->user = user->account;
-  spec->allow_root = task.allow_root;
+  spec->allow_root = task->allow_root;
   if (spec->directory.empty())
     spec->directory = launch.image().empty() ? directory + "/work" : kImageWork;
   FillNamespaces(id, launch, directory, *user, spec);
@@ -68,11 +68,15 @@ absl::Status Isolation::FillAsContainer(const TaskId& id, const v1::TaskLaunch& 
     absl::Status status = FillContainer(id, launch, directory, *user, spec);
     if (!status.ok()) return status;
   }
-  spec->groups = task.groups;
-  spec->memory_bytes = task.memory_bytes;
-  spec->memory_nodes = task.memory_nodes;
-  spec->data_limit_bytes = task.data_limit_bytes;
-  spec->cpus = task.cpus;
+  spec->groups = task->groups;
+  spec->memory_bytes = task->memory_bytes;
+  spec->memory_nodes = task->memory_nodes;
+  spec->data_limit_bytes = task->data_limit_bytes;
+  spec->cpus = task->cpus;
+  for (const char* own : {"/tmp", "/var-tmp", "/volumes", kLayer})
+    task->remove.push_back(directory + own);
+  if (!launch.image().empty())
+    task->remove.push_back(ImageCache() + "/used/" + ImageLink(id, directory));
   return absl::OkStatus();
 }
 

@@ -55,7 +55,7 @@ absl::Status ProcessRunner::FillContainers(const TaskId& id, const v1::TaskLaunc
     spec.name = container.name();
     spec.timeout_ms = TimeoutMsOf(container);
     status = FillCommand(id, own, start, directory, *user, std::move(context), &spec);
-    if (status.ok()) status = options_.isolation->FillAsContainer(id, own, directory, *task, &spec);
+    if (status.ok()) status = options_.isolation->FillAsContainer(id, own, directory, task, &spec);
     if (status.ok()) status = WriteTextFile(directory + "/spec", EncodeSpec(spec), 0600);
     if (!status.ok()) {
       return absl::Status(status.code(),

@@ -139,6 +139,11 @@ class Containers(unittest.TestCase):
         self.cluster.wait_job("exec", "CANCELLED")
         self.assertEqual(self.logs("exec", "side"), "end\n", "the sidecar ends by SIGTERM, too")
         wait_until(lambda: not self.leftovers("sleep 914"), 30, "nothing is left")
+        tasks = list((self.state / "tasks").glob("*/containers/side"))
+        self.assertEqual(len(tasks), 1)
+        for name in ("tmp", "var-tmp", "layer"):
+            self.assertFalse((tasks[0] / name).exists(), f"{name} goes with the task")
+        self.assertEqual(list((self.state / "images" / "used").iterdir()), [], "no image is in use")
 
     def test_host_names_of_tasks(self):
         """With and without an image, in the command and in a container; others than the job's tasks do not see them."""

@@ -269,7 +269,11 @@ void Supervisor::Finish() {
   group_.Remove();
   ReleaseSharedMemory();
   NoteDisk();
-  if (!failure_.empty()) spec_.remove.push_back(directory_ + "/work");  // it filled the disk
+  if (!failure_.empty()) {  // it filled the disk
+    spec_.remove.push_back(directory_ + "/work");
+    for (const std::string& name : spec_.container_names)
+      spec_.remove.push_back(directory_ + kContainers + name + "/work");
+  }
   RemoveDirectories();
   status_.phase = end_phase_;
   status_.has_output = log_->written();
