@@ -88,6 +88,16 @@ PriorityClassChange GetPriorityClasses(const pb::PriorityClassChange& message);
 void SetActor(const Actor& actor, pb::Actor* out);
 Actor GetActor(const pb::Actor& message, class Reader& reader);
 CheckpointPlace GetCheckpointPlace(pb::CheckpointPlace place, class Reader& reader);
+
+// Hangs and pauses (codec_marks.cc).
+void SetTaskHung(const TaskHung& event, pb::TaskHung* out);
+TaskHung GetTaskHung(const pb::TaskHung& message, class Reader& reader);
+void SetPause(const Pause& pause, pb::Pause* out);
+Pause GetPause(const pb::Pause& message, class Reader& reader);
+void SetTasksPaused(const TasksPaused& event, pb::TasksPaused* out);
+TasksPaused GetTasksPaused(const pb::TasksPaused& message, class Reader& reader);
+void SetTasksResumed(const TasksResumed& event, pb::TasksResumed* out);
+TasksResumed GetTasksResumed(const pb::TasksResumed& message);
 PolicyAction GetAction(pb::PolicyAction action, class Reader& reader);
 JobStatus GetJobStatus(const pb::JobStatus& message, class Reader& reader);
 ReleaseReason GetReleaseReason(pb::ReleaseReason reason, class Reader& reader);

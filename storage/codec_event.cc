@@ -15,6 +15,7 @@ namespace {
 static_assert(static_cast<int>(ReportState::kRefused) == pb::REPORT_REFUSED);
 static_assert(static_cast<int>(ReportState::kRunning) == pb::REPORT_RUNNING);
 static_assert(static_cast<int>(ReportState::kExited) == pb::REPORT_EXITED);
+static_assert(static_cast<int>(ReportState::kPaused) == pb::REPORT_PAUSED);
 static_assert(static_cast<int>(ExitCause::kKilled) == pb::CAUSE_KILLED);
 static_assert(static_cast<int>(ExitCause::kLeaseLapsed) == pb::CAUSE_LEASE_LAPSED);
 static_assert(static_cast<int>(ExitCause::kReboot) == pb::CAUSE_REBOOT);
@@ -36,7 +37,7 @@ static_assert(kFields<NodeDeleted> == 1);
 static_assert(kFields<JobSubmitted> == 3);
 static_assert(kFields<JobUpdated> == 4);
 static_assert(kFields<JobCancelled> == 3);
-static_assert(kFields<JobSuspended> == 3);
+static_assert(kFields<JobSuspended> == 4);
 static_assert(kFields<JobDeleted> == 1);
 static_assert(kFields<TaskReported> == 11);
 static_assert(kFields<TasksBound> == 4);
@@ -56,7 +57,6 @@ static_assert(kFields<RequestMixChanged> == 1);
 static_assert(kFields<JobRunRecorded> == 1);
 static_assert(kFields<TaskReady> == 2);
 static_assert(kFields<CheckpointRecorded> == 5);
-static_assert(kFields<TaskHung> == 5);
 static_assert(kFields<AccessChanged> == 1);
 static_assert(kFields<PriorityClassesChanged> == 1);
 static_assert(kFields<NodeImagesChanged> == 3);
@@ -146,6 +146,7 @@ struct Setter {
     out->mutable_job_suspended()->set_id(event.id.value);
     out->mutable_job_suspended()->set_suspended(event.suspended);
     out->mutable_job_suspended()->set_why(event.why);
+    out->mutable_job_suspended()->set_freeze(event.freeze);
   }
   void operator()(const JobDeleted& event) const {
     out->mutable_job_deleted()->set_id(event.id.value);
@@ -252,6 +253,12 @@ struct Setter {
   void operator()(const NodeImagesChanged& event) const {
     SetNodeImages(event, out->mutable_node_images_changed());
   }
+  void operator()(const TasksPaused& event) const {
+    SetTasksPaused(event, out->mutable_tasks_paused());
+  }
+  void operator()(const TasksResumed& event) const {
+    SetTasksResumed(event, out->mutable_tasks_resumed());
+  }
   void operator()(const TaskReady& event) const {
     pb::TaskReady* m = out->mutable_task_ready();
     m->set_job(event.task.job.value);
@@ -267,15 +274,7 @@ struct Setter {
     m->set_bytes(event.bytes);
     m->set_place(static_cast<pb::CheckpointPlace>(event.place));
   }
-  void operator()(const TaskHung& event) const {
-    pb::TaskHung* m = out->mutable_task_hung();
-    m->set_job(event.task.job.value);
-    m->set_task(event.task.task);
-    m->set_attempt(event.attempt);
-    SetDuration(event.still, m->mutable_still());
-    m->set_step(event.step);
-    m->set_over(event.over);
-  }
+  void operator()(const TaskHung& event) const { SetTaskHung(event, out->mutable_task_hung()); }
 };
 
 EventBody GetNodeRegistered(const pb::NodeRegistered& m, Reader& reader) {
@@ -413,15 +412,8 @@ EventBody GetProgressEvent(const pb::LogEvent& m, Reader& reader) {
                                 .bytes = recorded.bytes(),
                                 .place = GetCheckpointPlace(recorded.place(), reader)};
     }
-    case pb::LogEvent::kTaskHung: {
-      const pb::TaskHung& hung = m.task_hung();
-      return TaskHung{.task = {.job = JobId{hung.job()}, .task = hung.task()},
-                      .attempt = hung.attempt(),
-                      .still = reader.GetDuration(hung.has_still(), hung.still(),
-                                                  absl::ZeroDuration(), "still"),
-                      .step = hung.step(),
-                      .over = hung.over()};
-    }
+    case pb::LogEvent::kTaskHung:
+      return GetTaskHung(m.task_hung(), reader);
     case pb::LogEvent::kAccessChanged:
       return AccessChanged{GetAccessChange(m.access_changed(), reader)};
     case pb::LogEvent::kPriorityClassesChanged:
@@ -433,6 +425,10 @@ EventBody GetProgressEvent(const pb::LogEvent& m, Reader& reader) {
 
 EventBody GetPlanEvent(const pb::LogEvent& m, Reader& reader) {
   switch (m.body_case()) {
+    case pb::LogEvent::kTasksPaused:
+      return GetTasksPaused(m.tasks_paused(), reader);
+    case pb::LogEvent::kTasksResumed:
+      return GetTasksResumed(m.tasks_resumed());
     case pb::LogEvent::kTasksNominated:
       return TasksNominated{.job = JobId{m.tasks_nominated().job()},
                             .placements = GetPlacements(m.tasks_nominated().placements(), reader),
@@ -475,7 +471,8 @@ EventBody GetBody(const pb::LogEvent& m, Reader& reader) {
     case pb::LogEvent::kJobSuspended:
       return JobSuspended{.id = JobId{m.job_suspended().id()},
                           .suspended = m.job_suspended().suspended(),
-                          .why = m.job_suspended().why()};
+                          .why = m.job_suspended().why(),
+                          .freeze = m.job_suspended().freeze()};
     case pb::LogEvent::kJobDeleted:
       return JobDeleted{.id = JobId{m.job_deleted().id()}};
     case pb::LogEvent::kTaskReported:

@@ -34,6 +34,9 @@ static_assert(static_cast<int>(EndCause::kRefused) == pb::END_REFUSED);
 static_assert(static_cast<int>(EndCause::kNodeLost) == pb::END_NODE_LOST);
 static_assert(static_cast<int>(EndCause::kDevice) == pb::END_DEVICE);
 
+static_assert(static_cast<int>(PauseState::kPausing) == pb::PAUSE_PAUSING);
+static_assert(static_cast<int>(PauseState::kPaused) == pb::PAUSE_PAUSED);
+static_assert(static_cast<int>(PauseState::kResuming) == pb::PAUSE_RESUMING);
 static_assert(static_cast<int>(CheckpointPlace::kLocal) == pb::PLACE_LOCAL);
 static_assert(static_cast<int>(CheckpointPlace::kPeer) == pb::PLACE_PEER);
 static_assert(static_cast<int>(CheckpointPlace::kShared) == pb::PLACE_SHARED);
@@ -51,7 +54,7 @@ static_assert(static_cast<int>(ReleaseReason::kConsolidated) == pb::RELEASE_CONS
 static_assert(static_cast<int>(ReleaseReason::kGangExpired) == pb::RELEASE_GANG_EXPIRED);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobStatus> == 28);
+static_assert(kFields<JobStatus> == 29);
 static_assert(kFields<AvoidedNode> == 2);
 static_assert(kFields<Checkpoint> == 4);
 static_assert(kFields<Hang> == 5);
@@ -61,7 +64,7 @@ static_assert(kFields<DelayedAction> == 5);
 static_assert(kFields<Reservation> == 4);
 static_assert(kFields<Placement> == 3);
 static_assert(kFields<StoredJobStatus> == 7);
-static_assert(kFields<Task> == 24);
+static_assert(kFields<Task> == 25);
 static_assert(kFields<StoredTask> == 3);
 
 void SetEviction(const Eviction& eviction, pb::Eviction* out) {
@@ -218,6 +221,7 @@ void SetJobStatus(const JobStatus& status, pb::JobStatus* out) {
     SetTime(status.first_start, out->mutable_first_start());
   }
   if (status.series) SetSeriesStatus(*status.series, out->mutable_series());
+  if (!(status.pause == Pause{})) SetPause(status.pause, out->mutable_pause());
   for (const DelayedAction& action : status.delayed) {
     pb::DelayedAction* message = out->add_delayed();
     message->set_action(static_cast<pb::PolicyAction>(action.action));
@@ -263,6 +267,7 @@ JobStatus GetJobStatus(const pb::JobStatus& m, Reader& reader) {
   if (m.has_hang()) status.hang = GetHang(m.hang(), reader);
   status.first_start = reader.GetTime(m.has_first_start(), m.first_start(), never, "first_start");
   if (m.has_series()) status.series = GetSeriesStatus(m.series(), reader);
+  if (m.has_pause()) status.pause = GetPause(m.pause(), reader);
   if (status.attained < absl::ZeroDuration()) reader.Refuse("attained below 0");
   for (const pb::DelayedAction& action : m.delayed()) {
     status.delayed.push_back(
@@ -390,6 +395,7 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
                         task.released != ReleaseReason::kCancelled || task.ready ||
                         task.saved != absl::InfinitePast();
   if (recorded) codec::SetLaunch(task, message.mutable_launch());
+  message.set_pause(static_cast<pb::PauseState>(task.pause));
   return message.SerializeAsString();
 }
 
@@ -425,6 +431,7 @@ absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_
   task.next_node = NodeId{m.next().node()};
   task.next_devices = reader.GetDevices(m.next().devices(), "next devices");
   if (m.has_launch()) codec::GetLaunch(m.launch(), reader, task);
+  task.pause = reader.Enum<PauseState>(m.pause(), pb::PauseState_IsValid(m.pause()), "pause");
   status = codec::Verdict(reader, RecordKind::kTask, key);
   if (!status.ok()) return status;
   return StoredTask{.key = *id, .task = task, .message = m.message()};

@@ -103,6 +103,8 @@ struct Labeler {
   void operator()(const TasksStarted& event) { LabelTasks(event.job, event.tasks); }
   void operator()(const TasksReleased& event) { LabelTasks(event.job, event.tasks); }
   void operator()(const TasksRequeued& event) { LabelTasks(event.job, event.tasks); }
+  void operator()(const TasksPaused& event) { LabelTasks(event.job, event.tasks); }
+  void operator()(const TasksResumed& event) { LabelTasks(event.job, event.tasks); }
   void operator()(const TasksNominated& event) {
     const Job& job = NameJob(event.job);
     for (const Placement& placement : event.placements) LabelTask(job, placement.task);

@@ -157,6 +157,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor, const AgentChannels&
                                std::hash<std::string>()(journal_->state().identity.agent_id()));
   link_ = std::make_unique<GrpcLink>(channels.own, *this);
   inventory_ = MakeInventory(config_);
+  inventory_.set_freezes(isolation_->HasGroups());
   *inventory_.mutable_topology() = devices_.found.topology;
   known_ = devices_.found.known;
   lines_.insert(devices_.found.lines.begin(), devices_.found.lines.end());

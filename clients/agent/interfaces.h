@@ -67,7 +67,9 @@ struct TaskEvent {
     kRefused,  // could not prepare or exec it (`fault` says who is to blame): the command never
                // began, and nothing remains of it
     kRunning,
-    kExited,  // no process of it remains
+    kExited,   // no process of it remains
+    kPaused,   // it runs, and all its processes are frozen
+    kResumed,  // they are not any more
   };
   TaskId id;
   Kind kind = Kind::kPrepared;
@@ -81,9 +83,11 @@ struct TaskEvent {
   v1::TaskReport::Fault fault = v1::TaskReport::NODE;  // kRefused
   bool has_output = false;   // kRefused: a prolog wrote output; keep the directory
   std::string node_problem;  // kRefused, kExited: a problem of the node (the epilog failed)
-  // kRunning: when the command started, on the steady clock; absent: now.
+  // kRunning: when the command started, on the steady clock; absent: now. kResumed: when it went
+  // on.
   std::optional<absl::Duration> began;
-  bool mute = false;  // kRunning: its supervisor is of a version without NOTIFY_SOCKET
+  int64_t freeze_request = 0;  // kPaused
+  bool mute = false;           // kRunning: its supervisor is of a version without NOTIFY_SOCKET
 };
 
 // Runs tasks. Events follow every Prepare, Start and Adopt, in order, ending with kRefused or
@@ -104,8 +108,13 @@ class TaskRunner {
                     v1::TaskReport::Cause cause) = 0;
   // Sends a signal to all processes of a task that runs; it goes on.
   virtual void Signal(const TaskId& id, const std::string& signal) = 0;
+  // Freezes all processes of a task that runs; or, with request 0, lets them go on. kPaused with
+  // that request, or kResumed, follows. Without effect for a task that is being killed, which thaws
+  // it.
+  virtual void Freeze(const TaskId& id, int64_t request) = 0;
   // Takes over a task from an earlier agent process: a prepared task (no event), or a started one
-  // (kRunning if it runs, and kExited in any case, now or later).
+  // (kRunning if it runs, then kPaused or kResumed if it was frozen, and kExited in any case, now
+  // or later).
   virtual void Adopt(const agent::v1::TaskRecord& record) = 0;
   // Removes the leftovers of an ended task, including logs.
   virtual void Remove(const TaskId& id) = 0;

@@ -108,6 +108,9 @@ class Isolation {
   const std::vector<std::string>& warnings() const { return warnings_; }
   std::string description() const;
 
+  // Tasks have control groups, and can be frozen.
+  bool HasGroups() const { return groups_ != nullptr; }
+
  private:
   Isolation(const config::v1::Agent& config, std::string state_directory);
   absl::Status Init();

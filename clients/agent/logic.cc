@@ -128,6 +128,9 @@ void AgentLogic::OnTaskMessage(Instant now, const v1::ServerMessage& message) {
     case v1::ServerMessage::kSignalTask:
       if (IsOurs(message.signal_task().key())) book_.Signal(message.signal_task());
       return;
+    case v1::ServerMessage::kFreezeTask:
+      if (IsOurs(message.freeze_task().key())) book_.Freeze(message.freeze_task());
+      return;
     case v1::ServerMessage::kReadLog:
       if (IsOurs(message.read_log().key())) return pump_.Open(now.steady, message.read_log());
       return RefuseLog(message.read_log());
@@ -401,6 +404,9 @@ void AgentLogic::OnTaskEvent(Instant now, const TaskEvent& event) {
   if (over && execs_ != nullptr) execs_->EndTask(event.id);
   if (over) progress_.Remove(now, event.id, SendsProgress());
   if (over) kept_files_at_ = std::min(kept_files_at_, now.steady + kKeptFilesSoon);
+  if (event.kind == TaskEvent::Kind::kPaused || event.kind == TaskEvent::Kind::kResumed) {
+    progress_.SetPaused(now, event);
+  }
   book_.OnEvent(now, event);
   if (event.kind != TaskEvent::Kind::kRunning) return;
   if (const v1::TaskLaunch* launch = book_.ReportedLaunch(event.id); launch != nullptr)

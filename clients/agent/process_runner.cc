@@ -364,6 +364,10 @@ void ProcessRunner::Signal(const TaskId& id, const std::string& signal) {
   if (number != 0) Write(id, absl::StrCat(number, " ", kSignalOnly, " 0\n"));
 }
 
+void ProcessRunner::Freeze(const TaskId& id, int64_t request) {
+  Write(id, absl::StrCat(SIGCONT, " ", kFreezeOnly, " ", request, "\n"));
+}
+
 void ProcessRunner::Write(const TaskId& id, const std::string& line) {
   const auto found = live_.find(id);
   if (found == live_.end() || found->second.control_fd < 0) return;
@@ -446,8 +450,21 @@ void ProcessRunner::CheckStatus(const TaskId& id) {
     else
       recheck_.insert(id);
   }
-  if (status.phase != SupervisorStatus::kRunning || live.running) return;
-  ReportRunning(id, status, live);
+  if (status.phase != SupervisorStatus::kRunning) return;
+  if (!live.running) ReportRunning(id, status, live);
+  ReportFrozen(id, status, live);
+}
+
+// Of a task that was never frozen, nothing.
+void ProcessRunner::ReportFrozen(const TaskId& id, const SupervisorStatus& status, Live& live) {
+  if (live.frozen == status.frozen || (status.frozen == 0 && status.thawed_ns == 0)) return;
+  live.frozen = status.frozen;
+  TaskEvent event;
+  event.id = id;
+  event.kind = status.frozen != 0 ? TaskEvent::Kind::kPaused : TaskEvent::Kind::kResumed;
+  event.freeze_request = status.frozen;
+  if (status.frozen == 0) event.began = absl::Nanoseconds(status.thawed_ns);
+  events_.push_back(std::move(event));
 }
 
 void ProcessRunner::ReportRunning(const TaskId& id, const SupervisorStatus& status, Live& live) {

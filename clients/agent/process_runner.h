@@ -65,6 +65,7 @@ class ProcessRunner final : public TaskRunner {
   void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
             v1::TaskReport::Cause cause) override;
   void Signal(const TaskId& id, const std::string& signal) override;
+  void Freeze(const TaskId& id, int64_t request) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
   // Call after adopting everything that an earlier agent left: releases images of all other tasks,
@@ -95,8 +96,9 @@ class ProcessRunner final : public TaskRunner {
     int pid_fd = -1;
     int control_fd = -1;
     int watch = -1;
-    bool running = false;  // kRunning was reported
-    bool begun = false;    // the command is known to have begun
+    bool running = false;                // kRunning was reported
+    bool begun = false;                  // the command is known to have begun
+    std::optional<int64_t> frozen = {};  // as SupervisorStatus; absent: nothing was reported
     int stop_signal = 0;
     absl::Duration stop_grace;
     std::string blame;  // the reason for ending it
@@ -126,6 +128,7 @@ class ProcessRunner final : public TaskRunner {
   void OnSupervisorLost(const TaskId& id, Live& live);
   bool NeverBegan(const TaskId& id, const Live& live) const;
   void ReportRunning(const TaskId& id, const SupervisorStatus& status, Live& live);
+  void ReportFrozen(const TaskId& id, const SupervisorStatus& status, Live& live);
   void Unpin(Live& live);
   void Finish(const TaskId& id, TaskEvent event);
   void Refuse(const TaskId& id, const absl::Status& status);

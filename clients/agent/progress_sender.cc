@@ -61,10 +61,20 @@ void ProgressSender::Add(Instant now, const TaskEvent& running, const v1::TaskLa
   entry.watch = {.timeout = timeout, .start = std::max(start, timeout)};
 }
 
+void ProgressSender::SetPaused(Instant now, const TaskEvent& event) {
+  const auto found = entries_.find(event.id);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.paused = event.kind == TaskEvent::Kind::kPaused;
+  if (!entry.paused) entry.resumed = event.began.value_or(now.steady);
+  if (entry.idle) entry.idle->since.reset();
+  if (entry.unused) entry.unused->since.reset();
+}
+
 void ProgressSender::SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent) {
   for (auto& [id, entry] : entries_) {
     if (entry.unused) entry.unused->gpus_idle = AreIdle(entry.unused->gpus, percent, kIdlePercent);
-    if (!entry.idle) continue;
+    if (!entry.idle || entry.paused) continue;
     Idle& idle = *entry.idle;
     if (!AreIdle(idle.gpus, percent, idle.most_percent))
       idle.since.reset();
@@ -82,14 +92,14 @@ std::optional<absl::Duration> ProgressSender::IdleTime(Instant now, const Entry&
 std::vector<TaskId> ProgressSender::Interactive() const {
   std::vector<TaskId> tasks;
   for (const auto& [id, entry] : entries_) {
-    if (entry.unused) tasks.push_back(id);
+    if (entry.unused && !entry.paused) tasks.push_back(id);
   }
   return tasks;
 }
 
 void ProgressSender::SetUnused(Instant now, const std::set<TaskId>& unused) {
   for (auto& [id, entry] : entries_) {
-    if (!entry.unused) continue;
+    if (!entry.unused || entry.paused) continue;
     if (!unused.contains(id) || !entry.unused->gpus_idle)
       entry.unused->since.reset();
     else if (!entry.unused->since)
@@ -162,8 +172,8 @@ std::optional<v1::TaskProgress> ProgressSender::News(Instant now, const TaskId& 
   const TaskNotices notices = entry.notices.value_or(TaskNotices());
   v1::TaskProgress state = notices.told;
   *state.mutable_key() = ToKey(id);
-  const absl::Duration since = notices.progress.value_or(entry.began);
-  if (entry.watch) {
+  const absl::Duration since = std::max(notices.progress.value_or(entry.began), entry.resumed);
+  if (entry.watch && !entry.paused) {
     const absl::Duration limit = notices.progress ? entry.watch->timeout : entry.watch->start;
     state.set_hung(now.steady >= std::max(since + limit, notices.not_before));
   }
@@ -175,7 +185,7 @@ std::optional<v1::TaskProgress> ProgressSender::News(Instant now, const TaskId& 
   if (idle) ToProto(*idle, state.mutable_idle());
   if (unused) ToProto(*unused, state.mutable_unused());
   if (unused) state.set_unused_action(entry.unused->action);
-  if (entry.watch)
+  if (entry.watch && !entry.paused)
     ToProto(std::max(now.steady - since, absl::ZeroDuration()), state.mutable_still());
   return state;
 }

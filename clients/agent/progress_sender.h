@@ -37,10 +37,13 @@ class ProgressSender {
   void SetPreparing(const TaskId& id, const std::string& what);
   // A task runs (`running`: kRunning).
   void Add(Instant now, const TaskEvent& running, const v1::TaskLaunch& launch);
+  // A task is frozen (kPaused), or goes on (kResumed): in the meantime it neither hangs nor is idle
+  // or unused, and after that each of these begins anew.
+  void SetPaused(Instant now, const TaskEvent& event);
   // How busy each GPU is now, in percent, by UUID. GPUs that are not named are not idle.
   void SetDeviceUse(Instant now, const std::map<std::string, int64_t>& percent);
-  // The running tasks whose jobs are interactive, and which of these nobody and nothing uses, apart
-  // from their GPUs.
+  // The running tasks, not frozen, whose jobs are interactive, and which of these nobody and
+  // nothing uses, apart from their GPUs.
   std::vector<TaskId> Interactive() const;
   void SetUnused(Instant now, const std::set<TaskId>& unused);
   // A task has ended. Sends its last state first, if `send`.
@@ -74,6 +77,8 @@ class ProgressSender {
     std::optional<Idle> idle;
     std::optional<Unused> unused;
     absl::Duration began;  // on the steady clock
+    bool paused = false;
+    absl::Duration resumed;  // on the steady clock, the last time; 0: never
     NoticesVersion version;
     std::optional<TaskNotices> notices;
     std::string preparing;  // empty: it is prepared

@@ -85,6 +85,7 @@ absl::StatusOr<v1::NodeInventory> SimInventory(const std::string& name,
   *inventory.mutable_labels() = nodes.labels();
   inventory.set_address(name);
   inventory.set_os("simulated");
+  inventory.set_freezes(true);
   const std::map<std::string, int32_t> kinds(nodes.devices().begin(), nodes.devices().end());
   for (const auto& [kind, count] : kinds) {
     const auto model = nodes.models().find(kind);
@@ -144,11 +145,29 @@ void SimRunner::Kill(const TaskId& id, const std::string& signal, absl::Duration
                      v1::TaskReport::Cause cause) {
   const auto found = tasks_.find(id);
   if (found == tasks_.end()) return;
+  frozen_.erase(id);
   TaskEvent exited = Event(id, TaskEvent::Kind::kExited);
   exited.exit_signal = grace > absl::ZeroDuration() && signal != "SIGKILL" ? SIGTERM : SIGKILL;
   exited.exit_code = 128 + exited.exit_signal;
   exited.cause = cause;
   after_(absl::ZeroDuration(), std::move(exited));
+}
+
+void SimRunner::Freeze(const TaskId& id, int64_t request) {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end() || found->second != Phase::kRunning) return;
+  const bool freezes = request != 0;
+  if (!freezes && !frozen_.contains(id)) return;
+  TaskEvent event = Event(id, freezes ? TaskEvent::Kind::kPaused : TaskEvent::Kind::kResumed);
+  event.freeze_request = request;
+  after_(absl::ZeroDuration(), std::move(event));
+  if (freezes) {
+    frozen_.try_emplace(id, std::nullopt);
+    return;
+  }
+  std::optional<TaskEvent> end = std::move(frozen_.at(id));
+  frozen_.erase(id);
+  if (end.has_value()) after_(absl::ZeroDuration(), *std::move(end));
 }
 
 void SimRunner::Adopt(const agent::v1::TaskRecord&) {}  // there is no journal to adopt from
@@ -196,8 +215,15 @@ bool SimRunner::Accept(const TaskEvent& event) {
       ++counters_.running;
       ++counters_.started;
       return true;
+    case TaskEvent::Kind::kPaused:
+    case TaskEvent::Kind::kResumed:
+      return true;
     case TaskEvent::Kind::kRefused:
     case TaskEvent::Kind::kExited:
+      if (const auto frozen = frozen_.find(event.id); frozen != frozen_.end()) {
+        frozen->second = event;
+        return false;
+      }
       if (found->second == Phase::kRunning) --counters_.running;
       tasks_.erase(found);
       return true;

@@ -55,6 +55,8 @@ class SimRunner final : public TaskRunner, public NoticeSource {
   void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
             v1::TaskReport::Cause cause) override;
   void Signal(const TaskId&, const std::string&) override {}  // they have nothing to save
+  // The time of a frozen task goes on, but it does not end before it is thawed.
+  void Freeze(const TaskId& id, int64_t request) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
   bool SetLease(absl::Duration, absl::Duration) override { return true; }
@@ -77,6 +79,7 @@ class SimRunner final : public TaskRunner, public NoticeSource {
   SimCounters& counters_;
   After after_;
   std::map<TaskId, Phase> tasks_;
+  std::map<TaskId, std::optional<TaskEvent>> frozen_;  // with the end that waits, if there is one
   std::map<TaskId, absl::Duration> began_;  // with step_time: when tasks were asked first
   std::map<TaskId, SimNotices> notices_;    // of tasks that were not removed yet
   int next_port_ = 0;

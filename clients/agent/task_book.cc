@@ -304,6 +304,9 @@ void TaskBook::OnEvent(Instant now, const TaskEvent& event) {
       return;
     case TaskEvent::Kind::kExited:
       return End(now, event.id, entry, ExitReport(event));
+    case TaskEvent::Kind::kPaused:
+    case TaskEvent::Kind::kResumed:
+      return OnFrozen(now, event, entry);
   }
 }
 

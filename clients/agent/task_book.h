@@ -91,6 +91,7 @@ class TaskBook {
   void Start(Instant now, const v1::Start& message);
   void Kill(Instant now, const v1::Kill& message);
   void Signal(const v1::SignalTask& message);
+  void Freeze(const v1::FreezeTask& message);
   void Forget(Instant now, const TaskId& id);
   void OnEvent(Instant now, const TaskEvent& event);
   // The lease has lapsed: ends every strict task.
@@ -159,6 +160,7 @@ class TaskBook {
   void PrepareAgain(Instant now, const TaskId& id, const v1::Prepare& message);
   void OnPrepared(Instant now, const TaskEvent& event, Entry& entry);
   void DoStart(Instant now, const TaskId& id, Entry& entry);
+  void OnFrozen(Instant now, const TaskEvent& event, Entry& entry);
   void StopRunning(const TaskId& id, Entry& entry, const std::string& signal, absl::Duration grace,
                    v1::TaskReport::Cause cause);
   void AddEnded(Instant now, const TaskId& id, v1::TaskReport report);

@@ -115,6 +115,8 @@ std::string ReasonText(const v1::WaitReason& reason) {
       return "waiting for a better topology tier, which will be free soon";
     case v1::WaitReason::JOB_AFFINITY:
       return "no node satisfies its affinity";
+    case v1::WaitReason::PAUSE_ENDS:
+      return absl::StrCat("resumes once its CPU is free: ", Needs(reason));
     default:
       return "";
   }
@@ -210,6 +212,19 @@ Word JobStateWord(v1::JobState state) {
       {v1::JOB_CANCELLED, Color::kGray}};
   const auto color = kColors.find(state);
   return {EnumWord(state), color == kColors.end() ? Color::kNone : color->second};
+}
+
+Word JobStateWord(const v1::JobStatus& status) {
+  if (status.pause().state() == v1::JobPause::STATE_UNSPECIFIED ||
+      status.state() != v1::JOB_RUNNING)
+    return JobStateWord(status.state());
+  return {EnumWord(status.pause().state()), Color::kYellow};
+}
+
+Word TaskStateWord(const v1::Task& task) {
+  if (task.pause() == v1::JobPause::STATE_UNSPECIFIED || task.state() != v1::TASK_RUNNING)
+    return TaskStateWord(task.state());
+  return {EnumWord(task.pause()), Color::kYellow};
 }
 
 Word TaskStateWord(v1::TaskState state) {

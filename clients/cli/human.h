@@ -53,7 +53,9 @@ std::string HumanEnum(Enum value) {
 }
 
 Word JobStateWord(v1::JobState state);
+Word JobStateWord(const v1::JobStatus& status);  // with its pause
 Word TaskStateWord(v1::TaskState state);
+Word TaskStateWord(const v1::Task& task);
 Word QueueStateWord(v1::QueueState state);
 // With its flags: "Ready,Cordoned".
 Word NodeStateWord(const v1::NodeStatus& status);

@@ -175,13 +175,27 @@ ExitCode Cancel(Session& session, const Names& names, const CancelArguments& arg
   return code == ExitCode::kOk && ended != ExitCode::kJobFailed ? ended : code;
 }
 
-ExitCode Suspend(Session& session, const Names& names) {
+ExitCode Suspend(Session& session, const Names& names, const v1::SuspendJobRequest& request) {
   return ForEachName(session, names, [&](const std::string& name) {
-    const absl::StatusOr<v1::Job> job = CallByName(session, &JobStub::SuspendJob, name);
-    if (job.ok())
-      PrintChanged(session, *job, StopText(*job, "suspended", "suspending"), JobShape());
-    return job.status();
+    const absl::StatusOr<v1::Job> job = CallByName(session, &JobStub::SuspendJob, name, request);
+    if (!job.ok()) return job.status();
+    const std::string text = request.mode() == v1::SuspendJobRequest::FREEZE
+                                 ? "pausing: its tasks are being frozen"
+                                 : StopText(*job, "suspended", "suspending");
+    PrintChanged(session, *job, text, JobShape());
+    return absl::OkStatus();
   });
+}
+
+void AddSuspend(CLI::App& noun, Session& session) {
+  auto request = std::make_shared<v1::SuspendJobRequest>();
+  CLI::App* suspend = AddSelecting(
+      noun, session, {"suspend", Among::kActive, true},
+      "stop or freeze jobs until they are resumed",
+      [request](Session& s, const Names& names) { return Suspend(s, names, *request); });
+  suspend->add_flag_function(
+      "--freeze", [request](int64_t) { request->set_mode(v1::SuspendJobRequest::FREEZE); },
+      "freeze their tasks where they are: they keep everything but their CPU");
 }
 
 void AddCancel(CLI::App& noun, Session& session) {
@@ -201,8 +215,7 @@ void AddCancel(CLI::App& noun, Session& session) {
 
 void AddChanges(CLI::App& noun, Session& session) {
   AddCancel(noun, session);
-  AddSelecting(noun, session, {"suspend", Among::kActive, true}, "stop jobs until they are resumed",
-               Suspend);
+  AddSuspend(noun, session);
   AddSelecting(noun, session, {"resume", Among::kSuspended, true}, "resume suspended jobs",
                [](Session& s, const Names& names) {
                  return ChangeByName(s, names, &JobStub::ResumeJob, "resumed", JobShape());

@@ -61,7 +61,10 @@ std::string Shortened(const std::string& text, bool whole) {
 std::string RunTime(const v1::JobStatus& status, absl::Time now) {
   if (!status.has_start_time()) return "-";
   const absl::Time end = status.has_end_time() ? TimeFrom(status.end_time()) : now;
-  return HumanDuration(end - TimeFrom(status.start_time()));
+  // Without its pauses.
+  const absl::Time until = status.pause().has_since() ? TimeFrom(status.pause().since()) : end;
+  return HumanDuration(until - TimeFrom(status.start_time()) -
+                       DurationFrom(status.pause().total()));
 }
 
 Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
@@ -85,7 +88,7 @@ Table JobTable(const std::vector<v1::Job>& jobs, const Session& session) {
     const v1::JobStatus& status = job.status();
     table.AddRow({{job.name()},
                   {job.spec().queue()},
-                  JobStateWord(status.state()),
+                  JobStateWord(status),
                   {RunningOrSucceeded(job)},
                   {absl::StrCat(job.spec().priority())},
                   {job.spec().priority_class().empty() ? "-" : job.spec().priority_class()},
@@ -161,6 +164,25 @@ void AddTimes(const v1::Job& job, const Session& session, Page* page) {
     page->Add("Run limit", HumanDuration(DurationFrom(job.spec().run_limit())));
   if (job.spec().has_walltime())
     page->Add("Walltime", HumanDuration(DurationFrom(job.spec().walltime())));
+}
+
+// "since 12:00:03, until 13:00:03 at most; 2m before that"
+std::string PauseText(const v1::JobStatus& status, const Session& session) {
+  const v1::JobPause& pause = status.pause();
+  std::vector<std::string> parts;
+  if (pause.has_since()) {
+    parts.push_back(absl::StrCat(
+        "since ", HumanTime(true, pause.since(), session.io().time_zone),
+        pause.has_until() ? ", until " : "",
+        pause.has_until()
+            ? absl::StrCat(HumanTime(true, pause.until(), session.io().time_zone), " at most")
+            : ""));
+  }
+  if (pause.has_total()) {
+    parts.push_back(absl::StrCat(HumanDuration(DurationFrom(pause.total())),
+                                 pause.has_since() ? " before that" : " since it started"));
+  }
+  return absl::StrJoin(parts, "; ");
 }
 
 // "2; last 5m ago: preempted 4 tasks for job bert: higher priority"
@@ -257,6 +279,7 @@ void AddSharing(const v1::Job& job, const Session& session, Page* page) {
   if (job.status().has_reservation()) {
     page->Add("Reserved", ReservationText(job.status().reservation(), session));
   }
+  page->Add("Paused", PauseText(job.status(), session));
   page->Add("Evictions", EvictionsText(job.status(), session));
 }
 
@@ -331,7 +354,7 @@ Table TaskTable(const std::vector<v1::Task>& tasks, const Session& session) {
   for (const v1::Task& task : tasks) {
     table.AddRow({{NameOfTask(task)},
                   {task.rank() < 0 ? "" : absl::StrCat(task.rank())},
-                  TaskStateWord(task.state()),
+                  TaskStateWord(task),
                   {task.next_node().empty() ? task.node()
                                             : absl::StrCat(task.node(), " -> ", task.next_node())},
                   {absl::StrCat(task.attempt())},
@@ -350,7 +373,7 @@ std::string DescribeJob(const v1::Job& job, const std::vector<v1::Task>& tasks,
   page.Add("Name", job.name());
   page.Add("Uid", absl::StrCat(job.uid()));
   page.Add("Queue", spec.queue());
-  page.Add("State", Paint(JobStateWord(job.status().state()), session.colors()));
+  page.Add("State", Paint(JobStateWord(job.status()), session.colors()));
   page.Add("Message", job.status().message());
   page.Add("Cancelled", job.status().cancel_reason());
   const std::string& of_class = spec.priority_class();

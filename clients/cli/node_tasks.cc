@@ -69,7 +69,7 @@ Table NodeTaskTable(const v1::ListTasksResponse& tasks, size_t most, const Sessi
     const v1::Task& task = tasks.tasks(static_cast<int>(i));
     table.AddRow({{task.job()},
                   {NameOfTask(task)},
-                  TaskStateWord(task.state()),
+                  TaskStateWord(task),
                   {task.node()},
                   {absl::StrCat(task.attempt())},
                   {HumanAge(task.has_start_time(), task.start_time(), session.Now())},

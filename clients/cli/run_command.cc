@@ -52,6 +52,7 @@ void SetInteractive(const RunArguments& arguments, QuickForm* form) {
   v1::Interactive* interactive = form->job.mutable_spec()->mutable_interactive();
   ToProto(DurationFrom(arguments.idle), interactive->mutable_idle());
   interactive->set_action(arguments.idle_action == "suspend" ? v1::Interactive::SUSPEND
+                          : arguments.idle_action == "pause" ? v1::Interactive::PAUSE
                                                              : v1::Interactive::END);
 }
 
@@ -162,8 +163,8 @@ void AddRunCommand(CLI::App& app, Session& session, const Strings& command) {
   run->add_option("--idle", arguments->idle,
                   "end the job once nobody and nothing has used it for this time, such as 30m")
       ->check(kIsDuration);
-  run->add_option("--idle-action", arguments->idle_action, "end (default) or suspend")
-      ->check(CLI::IsMember({"end", "suspend"}));
+  run->add_option("--idle-action", arguments->idle_action, "end (default), suspend or pause")
+      ->check(CLI::IsMember({"end", "suspend", "pause"}));
   AddDetachKeys(*run, &arguments->detach_keys);
   AddQuickOptions(*run, arguments->quick, QuickCommand::kRun);
 }

@@ -49,8 +49,8 @@ bool MayMove(const Job& job) {
   const JobStatus& status = job.status;
   const GroupTally tally = TallyOf(job);
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
-  return placed && !status.suspended && !status.cancelled && tally.Nominated() == 0 &&
-         tally.In(TaskState::kLost) == 0;
+  return placed && !IsPaused(status) && !status.suspended && !status.cancelled &&
+         tally.Nominated() == 0 && tally.In(TaskState::kLost) == 0;
 }
 
 bool IsLeaving(const Job& job) { return TallyOf(job).In(TaskState::kReleasing) > 0; }

@@ -43,9 +43,10 @@ Time MayGiveWay(const Job& job, Time now) {
   const Duration interval = std::max(job.checkpoint_interval, absl::Seconds(1));
   const bool runs = job.status.state == JobState::kRunning && job.status.start < now;
   if (!runs) return now + interval;
-  const Duration ran = now - job.status.start;
+  if (IsPaused(job.status)) return absl::InfiniteFuture();
+  const Duration ran = RunTime(job.status, now);
   const Duration kept = absl::Floor(ran, interval);
-  return (ran - kept) * kMostLost <= ran ? now : job.status.start + kept + interval;
+  return (ran - kept) * kMostLost <= ran ? now : now + (kept + interval - ran);
 }
 
 struct Ranked {

@@ -19,6 +19,8 @@ struct LifecycleParameters {
   // How long a job that restarts keeps the places that it still has while it looks for the others;
   // 0 = it gives them back.
   Duration restart_hold = absl::Minutes(5);
+  // A job that is paused (core/engine/lifecycle/pause.cc) for so long is stopped.
+  Duration longest_pause = absl::Hours(1);
 };
 
 struct FairShareParameters {

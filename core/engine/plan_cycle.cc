@@ -8,6 +8,7 @@
 #include "core/engine/order/rank_stage.h"
 #include "core/engine/place/nomination_stage.h"
 #include "core/engine/place/reserve.h"
+#include "core/engine/place/resume_stage.h"
 #include "core/engine/plan.h"
 #include "core/engine/shares/usage_stage.h"
 #include "core/model/state_editor.h"
@@ -87,6 +88,8 @@ Plan RunCycle(ClusterState& state, const Policies& policies, Time now, uint64_t 
   if (policies.fair_share().half_life > absl::ZeroDuration()) {
     RunStage(cycle, "usage", &plan.stages, [&] { ChargeUsage(cycle); });
   }
+  // Before jobs that wait for places: those that are here wait for less.
+  RunStage(cycle, "resume", &plan.stages, [&] { RunResumes(cycle); });
   RunStage(cycle, "nominate", &plan.stages, [&] { RunNominations(cycle); });
   RunStage(cycle, "reserve", &plan.stages, [&] { KeepReservations(cycle); });
   for (size_t i = 0; i < policies.actions().size() && !cycle.cut(); ++i) {

@@ -198,6 +198,23 @@ void Transaction::Enact(const TasksStarted& decision) {
   }
 }
 
+void Transaction::Enact(const TasksPaused& decision) {
+  const Job& job = state_.jobs().At(decision.job);
+  for (uint32_t index : decision.tasks) {
+    SetTask({decision.job, index}, PausingTask(job.tasks[index]));
+  }
+  SetStatus(decision.job, StoppedClock(job.status, decision.until, now_));
+}
+
+void Transaction::Enact(const TasksResumed& decision) {
+  const Job& job = state_.jobs().At(decision.job);
+  for (uint32_t index : decision.tasks) {
+    const Task& task = job.tasks[index];
+    SetTask({decision.job, index}, decision.waits ? ResumingTask(task) : ResumedTask(task));
+  }
+  if (NonePaused(job)) SetStatus(decision.job, ResumedClock(job.status, now_));
+}
+
 void Transaction::Enact(const TasksReleased& decision) {
   for (uint32_t index : decision.tasks) {
     SetTask({decision.job, index}, AfterRelease(state_, decision, index, now_));

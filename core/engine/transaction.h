@@ -117,6 +117,8 @@ class Transaction {
   void SetNode(NodeId node, NodeStatus status);
   void UndoLast();
   void Enact(const TasksStarted& decision);
+  void Enact(const TasksPaused& decision);
+  void Enact(const TasksResumed& decision);
   void Enact(const TasksReleased& decision);
   void Enact(const TasksRequeued& decision);
   void Enact(const JobStatusChanged& decision);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/model/cluster_state.h"
@@ -55,6 +56,12 @@ absl::Status ApplyBody(ClusterState& state, const TaskHung& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const AccessChanged& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const PriorityClassesChanged& event, Time now);
 absl::Status ApplyBody(ClusterState& state, const NodeImagesChanged& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const TasksPaused& event, Time now);
+absl::Status ApplyBody(ClusterState& state, const TasksResumed& event, Time now);
+
+// The tasks exist in the job, without repeats, each in a state that `allowed` accepts.
+absl::Status CheckTasks(const ClusterState& state, JobId id, std::vector<uint32_t> tasks,
+                        const char* what, absl::FunctionRef<bool(TaskState)> allowed);
 
 // Builds a status from the pieces of a message.
 template <class... Parts>

@@ -235,11 +235,11 @@ absl::Status CheckWalltime(const Job& job, const JobUpdated& event, Time now) {
     return Refused(NameOf(job), " has ended: ", NameOf(job.status.state));
   }
   if (job.series || job.status.state != JobState::kRunning ||
-      job.status.start + *event.walltime > now) {
+      RunTime(job.status, now) < *event.walltime) {
     return absl::OkStatus();
   }
   return Refused(NameOf(job),
-                 " has run longer than that: ", absl::FormatDuration(now - job.status.start));
+                 " has run longer than that: ", absl::FormatDuration(RunTime(job.status, now)));
 }
 
 void EndLostTasks(StateEditor& editor, const Job& job, Time now) {
@@ -297,8 +297,11 @@ absl::Status ApplyBody(ClusterState& state, const JobCancelled& event, Time now)
 absl::Status ApplyBody(ClusterState& state, const JobSuspended& event, Time) {
   if (auto status = CheckActive(state, event.id); !status.ok()) return status;
   JobStatus status = state.jobs().At(event.id).status;
-  if (status.suspended == event.suspended) return absl::OkStatus();
+  // One that is frozen may still be stopped; one that is stopped cannot be frozen.
+  const bool stops = event.suspended && status.pause.wanted && !event.freeze;
+  if (status.suspended == event.suspended && !stops) return absl::OkStatus();
   status.suspended = event.suspended;
+  status.pause.wanted = event.suspended && event.freeze;
   if (!event.why.empty()) status.message = event.why;
   StateEditor(state).SetJobStatus(event.id, std::move(status));
   return absl::OkStatus();
@@ -326,7 +329,8 @@ absl::Status ApplyBody(ClusterState& state, const JobStatusChanged& event, Time)
   const Job& job = state.jobs().At(event.job);
   const JobStatus& value = event.status;
   if (value.starts != job.status.starts || value.suspended != job.status.suspended ||
-      value.cancelled != job.status.cancelled || value.forced != job.status.forced) {
+      value.cancelled != job.status.cancelled || value.forced != job.status.forced ||
+      value.pause.wanted != job.status.pause.wanted) {
     return Refused(NameOf(job), ": starts, suspended and cancelled have separate events");
   }
   if (Ended(value.state) && job.occupying > 0) {

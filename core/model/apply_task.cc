@@ -23,6 +23,8 @@ bool MayReport(TaskState state, ReportState report) {
              state == TaskState::kStarting || state == TaskState::kReleasing;
     case ReportState::kExited:
       return Occupies(state) && state != TaskState::kLost;
+    case ReportState::kPaused:
+      return state == TaskState::kRunning;
   }
   return false;
 }
@@ -37,6 +39,8 @@ const char* ReportName(ReportState report) {
       return "running";
     case ReportState::kExited:
       return "exited";
+    case ReportState::kPaused:
+      return "paused";
   }
   return "?";
 }
@@ -68,10 +72,10 @@ void ForgetRefusals(StateEditor& editor, const Node& node) {
   editor.SetNodeStatus(node.id, std::move(status));
 }
 
-// Checks that the tasks exist in the job, without repeats, each in a state that `allowed` accepts.
-template <class Allowed>
+}  // namespace
+
 absl::Status CheckTasks(const ClusterState& state, JobId id, std::vector<uint32_t> tasks,
-                        const char* what, Allowed allowed) {
+                        const char* what, absl::FunctionRef<bool(TaskState)> allowed) {
   const Job* job = state.jobs().Find(id);
   if (job == nullptr) return NotFound("no job ", id.value);
   if (tasks.empty()) return Invalid(NameOf(*job), ": no tasks to be ", what);
@@ -89,6 +93,8 @@ absl::Status CheckTasks(const ClusterState& state, JobId id, std::vector<uint32_
   }
   return absl::OkStatus();
 }
+
+namespace {
 
 // Checks that the places are on known nodes that take tasks, and that no other task waits for their
 // devices. Planning ensures that they become free.
@@ -185,6 +191,9 @@ absl::Status ApplyBody(ClusterState& state, const TaskReported& event, Time now)
   if (!MayReport(task.state, event.state)) {
     return Refused(TaskName(*job, index), " is ", NameOf(task.state), " and cannot be reported ",
                    ReportName(event.state));
+  }
+  if (event.state == ReportState::kPaused && task.pause != PauseState::kPausing) {
+    return Refused(TaskName(*job, index), " was not told to pause");
   }
   StateEditor editor(state);
   if (ShowsNodeWell(event)) ForgetRefusals(editor, state.nodes().At(task.node));

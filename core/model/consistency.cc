@@ -37,7 +37,7 @@ struct Sums {
   std::map<ClassId, std::set<OrderKey>> classes;
   std::set<std::pair<Time, JobId>> planned_ends;
   std::set<JobId> nominated_jobs;
-  std::set<TaskKey> releasing;
+  std::set<TaskKey> releasing, resuming;
   size_t pending_jobs = 0;
   std::map<ShapeId, std::set<const JobTemplate*>> shapes;
 };
@@ -83,6 +83,7 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
     there.devices_reserved += devices;
     there.nominated.push_back({job.id, index});
   }
+  if (!MayPause(task)) return Differs("job ", job.id.value, " task ", index, " is paused");
   if (!Occupies(task.state)) return absl::OkStatus();
   own.running_jobs = 1;
   Sums::OfNode& node = sums.nodes[task.node];
@@ -91,10 +92,15 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
     return Differs("job ", job.id.value, " task ", index, " shares a device of node ",
                    task.node.value);
   }
-  node.allocated += AmountsOf(shape, devices);
+  const Resources held = HeldBy(shape, devices, Frozen(task));
+  node.allocated += held;
   node.devices_used += devices;
+  if (task.pause == PauseState::kResuming) {
+    node.reserved[kCpu] += shape.resources[kCpu];
+    sums.resuming.insert({job.id, index});
+  }
   if (task.state == TaskState::kReleasing) {
-    node.leaving += AmountsOf(shape, devices);
+    node.leaving += held;
     node.devices_leaving += devices;
     ++node.leaving_tasks;
   }
@@ -368,6 +374,7 @@ absl::Status CheckLists(const ClusterState& state, const Sums& sums) {
   if (!same(state.planned_ends(), sums.planned_ends)) return Differs("planned ends");
   if (!same(state.nominated_jobs(), sums.nominated_jobs)) return Differs("nominated jobs");
   if (!same(state.releasing(), sums.releasing)) return Differs("releasing tasks");
+  if (!same(state.resuming(), sums.resuming)) return Differs("tasks that wait for their CPU");
   if (!state.affinity().Equals(state.jobs())) return Differs("affinity");
   return absl::OkStatus();
 }

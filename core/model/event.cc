@@ -53,5 +53,7 @@ template EventBody::EventBody(TaskHung);
 template EventBody::EventBody(AccessChanged);
 template EventBody::EventBody(PriorityClassesChanged);
 template EventBody::EventBody(NodeImagesChanged);
+template EventBody::EventBody(TasksPaused);
+template EventBody::EventBody(TasksResumed);
 
 }  // namespace berth

@@ -106,6 +106,7 @@ struct JobSuspended {
   JobId id;
   bool suspended = true;
   std::string why = {};  // for people; empty: somebody asked for it
+  bool freeze = false;   // with `suspended`: its tasks are frozen where they are, not stopped
 };
 struct JobDeleted {
   JobId id;
@@ -113,7 +114,7 @@ struct JobDeleted {
 
 // kRefused ends the attempt (kFailed, EndCause::kRefused). Planning reacts with NodeRefused, if it
 // is the node's fault, and with TasksRequeued or the job's end.
-enum class ReportState : uint8_t { kPrepared, kRefused, kRunning, kExited };
+enum class ReportState : uint8_t { kPrepared, kRefused, kRunning, kExited, kPaused };
 enum class ExitCause : uint8_t {
   kItself,
   kKilled,
@@ -230,6 +231,21 @@ struct TasksRequeued {  // ended tasks that will run again
   JobId job;
   std::vector<uint32_t> tasks;
 };
+// Freeze is sent to each; they keep their places, and their CPU until they are reported frozen.
+// Those that are frozen and wait for their CPU wait no longer. The job's clock stands still from
+// now on.
+struct TasksPaused {
+  JobId job;
+  std::vector<uint32_t> tasks;
+  Time until = absl::InfiniteFuture();  // then the job is stopped
+};
+// Tasks that are frozen, or were told to freeze, shall go on: with `waits` once their CPU is free,
+// which is reserved for them from now on; else at once: Thaw is sent to each.
+struct TasksResumed {
+  JobId job;
+  std::vector<uint32_t> tasks;
+  bool waits = false;
+};
 struct JobStatusChanged {  // the whole new status except evictions; revision and tasks unchanged
   JobId job;
   JobStatus status;
@@ -288,7 +304,8 @@ using AnyFact = std::variant<
     JobDeleted, TaskReported, TasksBound, TasksStarted, TasksReleased, TasksRequeued,
     JobStatusChanged, TasksNominated, TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged,
     HyperNodeDeleted, NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded, TaskReady,
-    CheckpointRecorded, TaskHung, AccessChanged, PriorityClassesChanged, NodeImagesChanged>;
+    CheckpointRecorded, TaskHung, AccessChanged, PriorityClassesChanged, NodeImagesChanged,
+    TasksPaused, TasksResumed>;
 
 // One of the facts. Copying, moving and destroying them is compiled once, in event.cc: otherwise it
 // would make up a third of the object code of every file that handles events.

@@ -148,7 +148,7 @@ uint64_t Fingerprint(const ClusterState& state) {
   h.Add(state.request_mix()).Add(state.usage_charged()).Add(state.capacity());
   h.Add(state.reservations());
   h.Add(state.planned_ends().size()).Add(state.nominated_jobs().size());
-  h.Add(state.releasing().size());
+  h.Add(state.releasing().size()).Add(state.resuming().size());
   for (size_t s = 0; s < kJobStates; ++s) h.Add(state.jobs_in(static_cast<JobState>(s)));
   for (size_t s = 0; s < kTaskStates; ++s) h.Add(state.tasks_in(static_cast<TaskState>(s)));
   h.Add(state.pending().job_count());

@@ -31,7 +31,7 @@ RunPrediction PredictionFor(const ClusterState& state, const JobSpec& spec) {
 Duration RunOf(const Job& job) {
   const JobStatus& status = job.status;
   const bool ran = status.start != absl::InfinitePast() && status.end > status.start;
-  return ran ? status.end - status.start : absl::ZeroDuration();
+  return ran ? RunTime(status, status.end) : absl::ZeroDuration();
 }
 
 FinishedRun FinishedRunOf(const ClusterState& state, const Job& job) {

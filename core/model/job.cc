@@ -47,8 +47,18 @@ int32_t LowestPriority(const Job& job) {
 
 Time PlannedEnd(const Job& job) {
   const Time from = std::max(job.status.start, job.status.bound);
-  if (from == absl::InfinitePast()) return absl::InfiniteFuture();
-  return from + job.walltime;
+  if (from == absl::InfinitePast() || IsPaused(job.status)) return absl::InfiniteFuture();
+  return from + job.walltime + job.status.pause.total;
+}
+
+Duration RunTime(const JobStatus& status, Time now) {
+  const Time until = IsPaused(status) ? std::min(status.pause.since, now) : now;
+  return std::max(until - status.start - status.pause.total, absl::ZeroDuration());
+}
+
+Time WalltimeEnd(const Job& job) {
+  if (IsPaused(job.status)) return absl::InfiniteFuture();
+  return job.status.start + job.walltime + job.status.pause.total;
 }
 
 // A walltime that was made longer since asks again.
@@ -71,7 +81,8 @@ bool HangsWith(const Job& job, uint32_t task) {
 
 Time CheckpointDue(const Job& job) {
   if (job.walltime_notice == absl::ZeroDuration()) return absl::InfiniteFuture();
-  const Time start = job.status.start;
+  if (IsPaused(job.status)) return absl::InfiniteFuture();
+  const Time start = job.status.start + job.status.pause.total;
   const Time due = std::max(start, start + job.walltime - job.walltime_notice);
   return job.status.checkpoint_asked < due ? due : absl::InfiniteFuture();
 }

@@ -19,6 +19,7 @@
 #include "core/model/device_topology.h"
 #include "core/model/hyper_node.h"
 #include "core/model/ids.h"
+#include "core/model/job_marks.h"
 #include "core/model/job_tasks.h"
 #include "core/model/refusals.h"
 #include "core/model/resources.h"
@@ -343,31 +344,11 @@ struct Eviction {
   bool operator==(const Eviction&) const = default;
 };
 
-enum class CheckpointPlace : uint8_t { kUnknown, kLocal, kPeer, kShared };
-
-// The latest checkpoint that a task of its gang reported.
-struct Checkpoint {
-  Time time = absl::InfinitePast();  // of the report; never: there is none
-  int64_t step = 0;
-  int64_t bytes = 0;  // 0 = unknown
-  CheckpointPlace place = CheckpointPlace::kUnknown;
-  bool operator==(const Checkpoint&) const = default;
-};
-
-// One of its tasks, or its gang, shows no progress (core/engine/lifecycle/hang.cc).
-struct Hang {
-  Time time = absl::InfinitePast();  // when it was found; never: it does not hang
-  uint32_t task = 0;                 // of a gang: the one that has come least far
-  uint32_t attempt = 0;              // of that task
-  Duration still = absl::ZeroDuration();
-  int64_t step = -1;  // its latest; -1 = it reports none
-  bool operator==(const Hang&) const = default;
-};
-
 // The part of a job that changes as a whole; plain data, written as one record. Apply itself
 // changes `epoch` (TasksBound), `starts` and `state` to Binding (of a gang), `suspended`,
 // `cancelled`, `message` (requests), `evictions` and `eviction` (TasksReleased), `checkpoint` and
-// `hang` (CheckpointRecorded, TaskHung). JobStatusChanged sets the rest.
+// `hang` (CheckpointRecorded, TaskHung), `pause` and `first_start` (TasksPaused, TasksResumed).
+// JobStatusChanged sets the rest.
 struct JobStatus {
   JobState state = JobState::kPending;
   JobState outcome = JobState::kPending;  // while kCompleting: the final state
@@ -401,6 +382,7 @@ struct JobStatus {
   Hang hang;
   Time first_start = absl::InfinitePast();
   Boxed<SeriesStatus> series;  // once a series has begun
+  Pause pause;
   bool operator==(const JobStatus&) const = default;
 };
 
@@ -558,9 +540,16 @@ int32_t LowestPriority(const Job& job);
 // True if some group's priority differs from the job's.
 inline bool HasGroupPriorities(const Job& job) { return LowestPriority(job) != job.priority; }
 
-// The latest end according to the walltime; InfiniteFuture without one. Counted from the gang's
-// start, or from its bind while the start is pending; infinite before the first bind. If it has
-// passed, the job is being stopped. For jobs that occupy.
+// It is frozen, or is about to be: its clock stands still.
+inline bool IsPaused(const JobStatus& status) { return status.pause.since != absl::InfinitePast(); }
+// For how long it has run until `now` since its latest start, without pauses.
+Duration RunTime(const JobStatus& status, Time now);
+// When its walltime is used up, if it runs; InfiniteFuture while it is paused.
+Time WalltimeEnd(const Job& job);
+
+// The latest end according to the walltime; InfiniteFuture without one, and while it is paused.
+// Counted from the gang's start, or from its bind while the start is pending; infinite before the
+// first bind. If it has passed, the job is being stopped. For jobs that occupy.
 Time PlannedEnd(const Job& job);
 
 // When the job is to be asked to save its work, before its walltime ends; InfiniteFuture if it is

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/model/pauses.h"
 #include "core/model/waiting.h"
 
 namespace berth {
@@ -75,7 +76,7 @@ Time NextDue(const Job& job, Time after, Time due_before) {
   if (WantsRoom(job)) earliest.Consider(NextLookForRoom(after));
   if (job.series && status.series) earliest.Consider(status.series->due);
   earliest.Consider(job.start_after);
-  if (status.first_start != absl::InfinitePast()) {
+  if (status.first_start != absl::InfinitePast() && !IsPaused(status)) {
     earliest.Consider(status.first_start + job.run_limit);
   }
   earliest.Consider(status.hold_until);
@@ -83,9 +84,13 @@ Time NextDue(const Job& job, Time after, Time due_before) {
   for (const AvoidedNode& avoided : status.avoided) earliest.Consider(avoided.until);
   if (status.state == JobState::kPending) earliest.Consider(status.places_until);
   if (status.state == JobState::kRunning) {
-    earliest.Consider(status.start + job.walltime);
+    earliest.Consider(WalltimeEnd(job));
     earliest.Consider(CheckpointDue(job));
     earliest.Consider(status.hang.time + job.dump_wait);
+  }
+  if (IsPaused(status)) {
+    earliest.Consider(status.pause.until);
+    earliest.Consider(status.pause.since + kFreezeTimeout);
   }
   if (job.series) return earliest.first();
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);

@@ -80,6 +80,12 @@ DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devi
   return use;
 }
 
+Resources HeldBy(const ShapeEntry& shape, const DeviceUse& use, bool frozen) {
+  Resources amounts = AmountsOf(shape, use);
+  if (frozen) amounts[kCpu] = 0;
+  return amounts;
+}
+
 Resources AmountsOf(const ShapeEntry& shape, const DeviceUse& use) {
   Resources amounts = shape.resources;
   if (!shape.share_varies) return amounts;

@@ -62,6 +62,7 @@ struct NodeSpec {
   std::string os, architecture;
   DeviceTopology topology = {};  // of `devices`
   bool divides_gpus = false;     // unused GPUs in MIG mode may be divided differently
+  bool freezes = false;          // its agent can freeze tasks
   int32_t max_tasks = 0;         // on the node, whatever they request; 0 = no limit
   bool operator==(const NodeSpec&) const = default;
 };
@@ -155,7 +156,7 @@ struct NodeSums {
   Resources allocated;  // of tasks that occupy
   DeviceUse devices_used;
   // Of tasks that are nominated here, or will be once they have left elsewhere (Task::moves). Not
-  // yet free while other tasks are being released.
+  // yet free while other tasks are being released. Also the CPU of frozen tasks that wait for it.
   Resources reserved;
   DeviceUse devices_reserved;
   // The part of allocated and devices_used that is being released.
@@ -217,6 +218,8 @@ DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devi
 // Everything that it takes of its node with that use of devices. Queues count
 // ShapeEntry::resources.
 Resources AmountsOf(const ShapeEntry& shape, const DeviceUse& use);
+// The same of a task on it: without its CPU while it is frozen.
+Resources HeldBy(const ShapeEntry& shape, const DeviceUse& use, bool frozen);
 
 // True if `more` fits besides `taken`: no device exceeds its capacity or the number of tasks that
 // may share it.

@@ -269,8 +269,11 @@ class StateEditor {
   void CountInLine(const Job& job, int sign);
   void ChangeUser(const Job& job, const Resources& request, int sign);
   void CountUsers(Queue& queue);
-  void Occupy(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
-  void Vacate(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
+  void Occupy(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices,
+              bool frozen);
+  void Vacate(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices,
+              bool frozen);
+  void ReserveCpu(NodeId id, const ShapeEntry& shape, int sign);
   void Reserve(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
   void Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
   void CountHolds(Node& node);

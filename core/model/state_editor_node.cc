@@ -19,12 +19,14 @@ DeviceSet Moved(const DeviceSet& devices, const std::vector<int>& moves) {
   return moved;
 }
 
-void AddHold(Resources& sum, DeviceUse& devices, const ShapeEntry& shape, const DeviceUse& use) {
-  sum += AmountsOf(shape, use);
+void AddHold(Resources& sum, DeviceUse& devices, const ShapeEntry& shape, const DeviceUse& use,
+             bool frozen = false) {
+  sum += HeldBy(shape, use, frozen);
   devices += use;
 }
-void DropHold(Resources& sum, DeviceUse& devices, const ShapeEntry& shape, const DeviceUse& use) {
-  sum -= AmountsOf(shape, use);
+void DropHold(Resources& sum, DeviceUse& devices, const ShapeEntry& shape, const DeviceUse& use,
+              bool frozen = false) {
+  sum -= HeldBy(shape, use, frozen);
   devices -= use;
 }
 
@@ -199,20 +201,20 @@ void StateEditor::EraseNode(NodeId id) {
   if (facts()) state_.dirty_.nodes.push_back(id);
 }
 
-void StateEditor::Occupy(NodeId id, TaskKey key, const ShapeEntry& shape,
-                         const DeviceSet& devices) {
+void StateEditor::Occupy(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices,
+                         bool frozen) {
   Node& node = state_.nodes_.At(id);
   const DeviceUse use = UseOf(node, shape, devices);
   BERTH_CHECK(!node.devices_used.Clashes(use));
-  AddHold(node.allocated, node.devices_used, shape, use);
+  AddHold(node.allocated, node.devices_used, shape, use, frozen);
   node.tasks.push_back(key);
   ReindexNode(node);
 }
 
-void StateEditor::Vacate(NodeId id, TaskKey key, const ShapeEntry& shape,
-                         const DeviceSet& devices) {
+void StateEditor::Vacate(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices,
+                         bool frozen) {
   Node& node = state_.nodes_.At(id);
-  DropHold(node.allocated, node.devices_used, shape, UseOf(node, shape, devices));
+  DropHold(node.allocated, node.devices_used, shape, UseOf(node, shape, devices), frozen);
   Drop(node.tasks, key);
   ReindexNode(node);
   WakeForNode(id);
@@ -237,13 +239,21 @@ void StateEditor::Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape,
   WakeForNode(id);
 }
 
+// For a frozen task that waits for its CPU there.
+void StateEditor::ReserveCpu(NodeId id, const ShapeEntry& shape, int sign) {
+  Node& node = state_.nodes_.At(id);
+  node.reserved[kCpu] += sign * shape.resources[kCpu];
+  ReindexNode(node);
+  if (sign < 0) WakeForNode(id);
+}
+
 // The task is, or was, being released: updates what its node will have without it. The task
 // occupies that; the caller updates the node's place in the index.
 void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign) {
   Node& node = state_.nodes_.At(task.node);
   node.leaving_tasks += sign;
   const auto count = sign > 0 ? AddHold : DropHold;
-  count(node.leaving, node.devices_leaving, shape, UseOf(node, shape, task.devices));
+  count(node.leaving, node.devices_leaving, shape, UseOf(node, shape, task.devices), Frozen(task));
 }
 
 // Recomputed: device positions changed, or shares take another part of them than before.
@@ -256,7 +266,9 @@ void StateEditor::CountHolds(Node& node) {
     const Job& job = state_.jobs_.At(key.job);
     const Task& task = job.tasks[key.task];
     const ShapeEntry& shape = shape_of(job, key);
-    AddHold(node.allocated, node.devices_used, shape, UseOf(node, shape, task.devices));
+    AddHold(node.allocated, node.devices_used, shape, UseOf(node, shape, task.devices),
+            Frozen(task));
+    if (task.pause == PauseState::kResuming) node.reserved[kCpu] += shape.resources[kCpu];
     if (task.state == TaskState::kReleasing) CountLeavingTask(task, shape, 1);
   }
   for (TaskKey key : node.nominated) {

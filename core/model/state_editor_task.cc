@@ -11,17 +11,21 @@ struct Hold {
   bool any = false;
   NodeId node;
   DeviceSet devices;
+  bool frozen = false;  // without its CPU
   bool operator==(const Hold&) const = default;
 };
 Hold OccupationOf(const Task& task) {
   if (!Occupies(task.state)) return {};
-  return {.any = true, .node = task.node, .devices = task.devices};
+  return {.any = true, .node = task.node, .devices = task.devices, .frozen = Frozen(task)};
 }
 Hold ReservationOf(const Task& task) {
   if (Reserves(task.state)) return {.any = true, .node = task.node, .devices = task.devices};
   if (!task.moves) return {};
   return {.any = true, .node = task.next_node, .devices = task.next_devices};
 }
+
+// True if it waits for its CPU, on the node that it occupies.
+bool WaitsForCpu(const Task& task) { return task.pause == PauseState::kResuming; }
 
 // True if the task is told to stop and its job loses the place for good.
 bool Leaves(const Task& task) { return task.state == TaskState::kReleasing && !task.moves; }
@@ -35,7 +39,8 @@ bool IsUse(TaskState state) { return Occupies(state) || Reserves(state); }
 bool SameHolds(const Task& a, const Task& b) {
   return IsUse(a.state) == IsUse(b.state) &&
          (a.state == TaskState::kPending) == (b.state == TaskState::kPending) &&
-         OccupationOf(a) == OccupationOf(b) && ReservationOf(a) == ReservationOf(b);
+         OccupationOf(a) == OccupationOf(b) && ReservationOf(a) == ReservationOf(b) &&
+         WaitsForCpu(a) == WaitsForCpu(b);
 }
 
 }  // namespace
@@ -69,6 +74,8 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   }
   if (JobLeaves(job) != left) CountLeavingJob(job, left);
   if (old.state != value.state) ListTask(job, key, old.state);
+  if (WaitsForCpu(old)) state_.resuming_.erase(key);
+  if (WaitsForCpu(value)) state_.resuming_.insert(key);
   AdoptTask(key);
   return old;
 }
@@ -80,7 +87,7 @@ void StateEditor::DetachTask(TaskKey key) {
   BERTH_CHECK(!facts() && Occupies(task.state));
   const ShapeEntry& entry = state_.interner_.Shape(shape);
   if (task.state == TaskState::kReleasing) CountLeavingTask(task, entry, -1);
-  Vacate(task.node, key, entry, task.devices);
+  Vacate(task.node, key, entry, task.devices, Frozen(task));
 }
 
 void StateEditor::ReattachTask(TaskKey key) {
@@ -88,7 +95,7 @@ void StateEditor::ReattachTask(TaskKey key) {
   const Task& task = job.tasks[key.task];
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
   const ShapeEntry& entry = state_.interner_.Shape(shape);
-  Occupy(task.node, key, entry, task.devices);
+  Occupy(task.node, key, entry, task.devices, Frozen(task));
   if (task.state != TaskState::kReleasing) return;
   CountLeavingTask(task, entry, 1);
   ReindexNode(state_.nodes_.At(task.node));
@@ -153,8 +160,14 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, cons
   const bool held_any = job.occupying > 0;
   if (reserved.any && !(reserved == reserves))
     Unreserve(reserved.node, key, shape, reserved.devices);
-  if (occupied.any && !(occupied == occupies)) Vacate(occupied.node, key, shape, occupied.devices);
-  if (occupies.any && !(occupied == occupies)) Occupy(occupies.node, key, shape, occupies.devices);
+  if (WaitsForCpu(old)) ReserveCpu(old.node, shape, -1);
+  if (occupied.any && !(occupied == occupies)) {
+    Vacate(occupied.node, key, shape, occupied.devices, occupied.frozen);
+  }
+  if (occupies.any && !(occupied == occupies)) {
+    Occupy(occupies.node, key, shape, occupies.devices, occupies.frozen);
+  }
+  if (WaitsForCpu(task)) ReserveCpu(task.node, shape, 1);
   if (reserves.any && !(reserved == reserves)) Reserve(reserves.node, key, shape, reserves.devices);
   job.occupying += (occupies.any ? 1 : 0) - (occupied.any ? 1 : 0);
 

@@ -69,6 +69,7 @@ absl::Status CheckTask(const ClusterState& state, const ShapeEntry& shape, const
   if (task.moves && !(Releasing(task) && task.requeue)) {
     return absl::InvalidArgumentError("it moves but is not released to run again");
   }
+  if (!MayPause(task)) return absl::InvalidArgumentError("it is paused and does not run");
   const bool holds = Occupies(task.state) || Reserves(task.state);
   if (task.claimed && (!holds || (Releasing(task) && !task.moves))) {
     return absl::InvalidArgumentError("it claims a place but holds none");

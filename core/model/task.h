@@ -33,6 +33,15 @@ constexpr bool Ended(TaskState state) { return state >= TaskState::kSucceeded; }
 constexpr bool Waits(TaskState state) { return state <= TaskState::kNominated; }
 inline constexpr size_t kTaskStates = 10;
 
+// A task that runs may be frozen where it is (core/engine/lifecycle/pause.cc). While frozen it
+// keeps its place, but for its CPU, which others may use.
+enum class PauseState : uint8_t {
+  kRuns,
+  kPausing,   // told to freeze
+  kPaused,    // reported frozen
+  kResuming,  // the same, and waits for its CPU, which is reserved for it
+};
+
 // Why the latest attempt ended. Retries count only the job's own failures.
 enum class EndCause : uint8_t {
   kNone,      // it has not ended, or there is no attempt
@@ -91,6 +100,8 @@ struct Task {
   // While it holds a place and is not told to leave it for good: reclaim gave its job room to which
   // the queue is entitled, so others do not reclaim it back (core/engine/shares/queue_claim.h).
   bool claimed = false;
+  // Not kRuns: it runs, is lost while it ran, or was frozen when it was told to stop.
+  PauseState pause = PauseState::kRuns;
   DeviceSet devices;  // of that node, while it occupies or is nominated
   // kReleasing or kLost, with `requeue`: where it is nominated once it is gone (a task that is
   // moved). Reserved from the decision on.
@@ -102,6 +113,11 @@ struct Task {
   Time saved = absl::InfinitePast();  // when the latest attempt reported its latest checkpoint
   bool operator==(const Task&) const = default;
 };
+
+// Occupies its place without its CPU.
+inline bool Frozen(const Task& task) {
+  return task.pause == PauseState::kPaused || task.pause == PauseState::kResuming;
+}
 
 }  // namespace berth
 

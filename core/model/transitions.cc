@@ -1,5 +1,7 @@
 #include "core/model/transitions.h"
 
+#include <algorithm>
+
 namespace berth {
 namespace {
 
@@ -61,6 +63,7 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   task.end_cause = EndCause::kNone;
   task.ready = false;
   task.start = task.saved = absl::InfinitePast();
+  task.pause = PauseState::kRuns;
   return task;
 }
 
@@ -108,6 +111,8 @@ Task ReleasedTask(const Task& before, bool requeue, ReleaseReason reason, Time n
   task.moves = false;
   task.next_node = NodeId{};
   task.next_devices = DeviceSet{};
+  // It is thawed to end; its CPU may be somebody else's by now.
+  task.pause = Frozen(before) ? PauseState::kPaused : PauseState::kRuns;
   if (before.state == TaskState::kLost) {
     task.before_lost = TaskState::kReleasing;
   } else if (before.state != TaskState::kReleasing) {
@@ -115,6 +120,56 @@ Task ReleasedTask(const Task& before, bool requeue, ReleaseReason reason, Time n
     task.since = now;
   }
   return task;
+}
+
+Task PausingTask(const Task& before) {
+  Task task = before;
+  task.pause = Frozen(before) ? PauseState::kPaused : PauseState::kPausing;
+  return task;
+}
+
+Task ResumingTask(const Task& before) {
+  Task task = before;
+  task.pause = PauseState::kResuming;
+  return task;
+}
+
+Task ResumedTask(const Task& before) {
+  Task task = before;
+  task.pause = PauseState::kRuns;
+  return task;
+}
+
+JobStatus StoppedClock(const JobStatus& before, Time until, Time now) {
+  JobStatus status = before;
+  if (IsPaused(before)) return status;
+  status.pause.since = now;
+  status.pause.until = until;
+  return status;
+}
+
+JobStatus ResumedClock(const JobStatus& before, Time now) {
+  JobStatus status = before;
+  if (!IsPaused(before)) return status;
+  // Never 0: that it was paused matters (server/controllers/launch.cc).
+  const Duration paused = std::max(now - before.pause.since, absl::Nanoseconds(1));
+  status.pause.total += paused;
+  if (status.first_start != absl::InfinitePast()) status.first_start += paused;
+  status.pause.since = absl::InfinitePast();
+  status.pause.until = absl::InfiniteFuture();
+  return status;
+}
+
+bool MayPause(const Task& task) {
+  const bool lost = task.state == TaskState::kLost;
+  const TaskState state = lost ? task.before_lost : task.state;
+  if (task.pause == PauseState::kRuns || state == TaskState::kRunning) return true;
+  return task.pause == PauseState::kPaused && state == TaskState::kReleasing;
+}
+
+bool NonePaused(const Job& job) {
+  return std::all_of(job.tasks.begin(), job.tasks.end(),
+                     [](const Task& task) { return task.pause == PauseState::kRuns; });
 }
 
 Task RequeuedTask(const Task& before, Time now) {
@@ -181,6 +236,11 @@ Task ReportedTask(const Task& before, const TaskReported& report, bool saved, Ti
     }
     case ReportState::kExited:
       return ExitedTask(before, report, saved, now);
+    case ReportState::kPaused: {
+      Task task = before;
+      task.pause = PauseState::kPaused;
+      return task;
+    }
   }
   return before;
 }
@@ -191,6 +251,7 @@ Task GoneTask(const Task& before, EndCause cause, Time now) {
   Task task = InState(before, again ? TaskState::kPending : TaskState::kFailed, now);
   task.end_cause = released ? EndCause::kStopped : cause;
   task.requeue = false;
+  task.pause = PauseState::kRuns;
   task.before_lost = TaskState::kPending;
   task.devices = DeviceSet{};
   if (task.epoch == 0) task.port = 0;  // otherwise kept: a Start that is repeated names it

@@ -6,6 +6,8 @@
 //                      '---------'-------Released-----'----------'--> Releasing -> Pending | Failed
 //   Pending -Nominated-> Nominated -Bound-> Bound; Releasing with a move -> Nominated
 //   any of these that occupies -Lost-> Lost -Returned-> as before
+//   Running -Paused-> kPausing -reported-> kPaused -Resumed-> kResuming -Resumed-> kRuns
+//   (PauseState)
 #ifndef BERTH_CORE_MODEL_TRANSITIONS_H_
 #define BERTH_CORE_MODEL_TRANSITIONS_H_
 
@@ -39,6 +41,17 @@ Task StartedTask(const Task& before, Time now);
 // A lost task stays Lost, and becomes Releasing if its node returns.
 Task ReleasedTask(const Task& before, bool requeue, ReleaseReason reason, Time now);
 Task RequeuedTask(const Task& before, Time now);
+// It is told to freeze, or no longer waits for its CPU; waits for its CPU to go on; goes on.
+Task PausingTask(const Task& before);
+Task ResumingTask(const Task& before);
+Task ResumedTask(const Task& before);
+// The job's clock stands still from now on, if it does not yet; or goes on.
+JobStatus StoppedClock(const JobStatus& before, Time until, Time now);
+JobStatus ResumedClock(const JobStatus& before, Time now);
+// The state that Task::pause says is possible: CheckConsistency, and loading.
+bool MayPause(const Task& task);
+// No task of the job is frozen, or about to be.
+bool NonePaused(const Job& job);
 // Ties a pending task to a place, or unties it.
 Task NominatedTask(const Task& before, const Placement& placement, Time now);
 Task UnnominatedTask(const Task& before, Time now);

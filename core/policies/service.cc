@@ -17,7 +17,7 @@ int64_t SizeOf(const ClusterState& state, const Job& job) {
 Duration Served(const Job& job, Time now) {
   const JobStatus& status = job.status;
   const bool runs = status.state == JobState::kRunning && status.start < now;
-  return status.attained + (runs ? now - status.start : absl::ZeroDuration());
+  return status.attained + (runs ? RunTime(status, now) : absl::ZeroDuration());
 }
 
 std::optional<int64_t> RemainingSeconds(const Job& job, Time now) {

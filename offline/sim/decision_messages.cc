@@ -104,6 +104,17 @@ class DecisionConverter {
         absl::StrCat("reserve ", decision.job(), " at ", at, " ", NodesIn(decision.places())));
     return {decision};
   }
+  std::vector<Decision> Convert(const TasksPaused& event) {
+    Decision decision = Of(Decision::PAUSE, event.job);
+    AddWhere(event.job, event.tasks, decision.mutable_places());
+    return {decision};
+  }
+  std::vector<Decision> Convert(const TasksResumed& event) {
+    Decision decision = Of(Decision::RESUME, event.job);
+    AddWhere(event.job, event.tasks, decision.mutable_places());
+    if (event.waits) decision.set_reason("waits");
+    return {decision};
+  }
   std::vector<Decision> Convert(const TasksStarted& event) {
     Decision decision = Of(Decision::START, event.job);
     AddWhere(event.job, event.tasks, decision.mutable_places());

@@ -306,6 +306,10 @@ absl::Status ApplyStep(const Step& step, const std::string& path, SimCluster* cl
       return taking.ForJobs(step.suspend(), [&](const Job& job) {
         return cluster->Happen(JobSuspended{job.id, true});
       });
+    case Step::kPause:
+      return taking.ForJobs(step.pause(), [&](const Job& job) {
+        return cluster->Happen(JobSuspended{.id = job.id, .suspended = true, .freeze = true});
+      });
     case Step::kResume:
       return taking.ForJobs(step.resume(), [&](const Job& job) {
         return cluster->Happen(JobSuspended{job.id, false});

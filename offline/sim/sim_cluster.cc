@@ -84,6 +84,10 @@ void SimCluster::Note(const EventBody& body) {
     for (uint32_t task : started->tasks) NoteTask({started->job, task});
   } else if (const auto* released = std::get_if<TasksReleased>(&body)) {
     for (uint32_t task : released->tasks) NoteTask({released->job, task});
+  } else if (const auto* paused = std::get_if<TasksPaused>(&body)) {
+    for (uint32_t task : paused->tasks) NoteTask({paused->job, task});
+  } else if (const auto* resumed = std::get_if<TasksResumed>(&body)) {
+    for (uint32_t task : resumed->tasks) NoteTask({resumed->job, task});
   } else if (const auto* report = std::get_if<TaskReported>(&body)) {
     NoteTask(report->task);
   } else if (const auto* node = std::get_if<NodeRegistered>(&body)) {
@@ -100,13 +104,18 @@ void SimCluster::NoteTask(TaskKey key) {
     add(task.since, Duty::kPrepare);
   } else if (options_.auto_start && task.state == TaskState::kStarting) {
     add(task.since, Duty::kRun);
+  } else if (task.state == TaskState::kRunning && task.pause == PauseState::kPausing) {
+    add(now_, Duty::kFreeze);
   } else if (task.state == TaskState::kRunning) {
     const Time end = EndOf(task, key.job);
     if (end != absl::InfiniteFuture()) add(end, Duty::kEnd);
   }
 }
 
+// A frozen task does not end.
 Time SimCluster::EndOf(const Task& task, JobId job) const {
+  const JobStatus& status = state_.jobs().At(job).status;
+  if (task.pause != PauseState::kRuns) return absl::InfiniteFuture();
   const auto end = ends_.find(job);
   if (end != ends_.end()) return end->second;
   auto run_time = run_times_.find(job);
@@ -114,7 +123,8 @@ Time SimCluster::EndOf(const Task& task, JobId job) const {
   if (run_time == run_times_.end() && member != nullptr && member->member) {
     run_time = run_times_.find(member->member->series);
   }
-  return run_time == run_times_.end() ? absl::InfiniteFuture() : task.start + run_time->second;
+  return run_time == run_times_.end() ? absl::InfiniteFuture()
+                                      : task.start + run_time->second + status.pause.total;
 }
 
 void SimCluster::RunsUntil(JobId id, Time end) {
@@ -155,8 +165,10 @@ bool SimCluster::Valid(const Errand& errand) const {
       return task.state == TaskState::kStarting;
     case Duty::kStop:
       return task.state == TaskState::kReleasing;
-    case Duty::kEnd:
-      return task.state == TaskState::kRunning;
+    case Duty::kEnd:  // its end may have moved
+      return task.state == TaskState::kRunning && EndOf(task, job->id) <= errand.due;
+    case Duty::kFreeze:
+      return task.state == TaskState::kRunning && task.pause == PauseState::kPausing;
   }
   return false;
 }
@@ -171,6 +183,7 @@ absl::Status SimCluster::Answer() {
     ReportState what = ReportState::kExited;
     if (errand.duty == Duty::kPrepare) what = ReportState::kPrepared;
     if (errand.duty == Duty::kRun) what = ReportState::kRunning;
+    if (errand.duty == Duty::kFreeze) what = ReportState::kPaused;
     TaskReported report = ReportOf(errand.task, errand.attempt, what);
     if (errand.duty == Duty::kStop) {
       report.cause = ExitCause::kKilled;

@@ -92,7 +92,7 @@ class SimCluster {
   void ResumeAgent(NodeId node);
 
  private:
-  enum class Duty : uint8_t { kPrepare, kRun, kStop, kEnd };
+  enum class Duty : uint8_t { kPrepare, kRun, kStop, kEnd, kFreeze };
   struct Errand {
     Time due;
     TaskKey task;

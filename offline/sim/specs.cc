@@ -36,6 +36,7 @@ void Configure(const sim::v1::LifecycleParameters& from, LifecycleParameters* to
     to->refusal_backoff_max = DurationFrom(from.refusal_backoff_max());
   }
   if (from.has_restart_hold()) to->restart_hold = DurationFrom(from.restart_hold());
+  if (from.has_longest_pause()) to->longest_pause = DurationFrom(from.longest_pause());
 }
 
 void Configure(const sim::v1::FairShareParameters& from, FairShareParameters* to) {

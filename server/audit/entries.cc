@@ -22,6 +22,7 @@ const char* SuspensionWord(absl::string_view body) {
   store::v1::JobSuspended suspended;
   const bool parsed = suspended.ParseFromArray(body.data(), static_cast<int>(body.size()));
   if (!parsed) return "changed";
+  if (suspended.freeze()) return "paused";
   return suspended.suspended() ? "suspended" : "resumed";
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/pauses.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
+#include "server/validation/lifecycle.h"
 #include "server/validation/text.h"
 
 namespace berth {
@@ -44,7 +46,7 @@ MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::s
 absl::Status CheckWalltime(const Job& job, Duration walltime, Time now) {
   if (Ended(job.status.state)) return HasEnded(job);
   if (job.series || job.status.state != JobState::kRunning) return absl::OkStatus();
-  const Duration ran = now - job.status.start;
+  const Duration ran = RunTime(job.status, now);
   if (walltime > ran) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("job ", Quoted(job.name), " has run for ",
@@ -53,11 +55,51 @@ absl::Status CheckWalltime(const Job& job, Duration walltime, Time now) {
 }
 
 MaybeEvent SuspensionOf(const Job& job, bool suspended) {
-  if (job.status.suspended == suspended) return std::nullopt;
+  const bool stops = suspended && job.status.pause.wanted;
+  if (job.status.suspended == suspended && !stops) return std::nullopt;
   if (Ended(job.status.state) || job.status.state == JobState::kCompleting) {
     return absl::FailedPreconditionError(absl::StrCat("job ", Quoted(job.name), " has ended"));
   }
   return std::optional<EventBody>(JobSuspended{job.id, suspended});
+}
+
+namespace {
+
+absl::Status CanFreeze(const ClusterState& state, const Job& job) {
+  if (Ended(job.status.state) || job.status.state == JobState::kCompleting) return HasEnded(job);
+  if (job.series) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", Quoted(job.name), " is an array or a schedule: it has no tasks to freeze"));
+  }
+  if (job.status.state != JobState::kRunning) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", Quoted(job.name), " does not run: it is ",
+                     ShortName(v1::JobState_Name(JobStateToApi(job.status.state)), "JOB_"),
+                     "; only a running job can be frozen"));
+  }
+  if (const Node* node = NodeWithoutFreezer(state, job); node != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", node->spec.name, " cannot freeze the tasks of job ", Quoted(job.name),
+                     ": its agent uses no control groups, or is of an older version"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MaybeEvent FreezeOf(const ClusterState& state, const Job& job, uint32_t store_format) {
+  if (job.status.suspended && job.status.pause.wanted) return std::nullopt;
+  if (store_format < kFormatOfSeries) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a job can be frozen from store format ", kFormatOfSeries,
+                     " on, and the store has ", store_format, ": run `berth cluster finalize`"));
+  }
+  if (job.status.suspended) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", Quoted(job.name), " is suspended, and its tasks are being stopped"));
+  }
+  if (absl::Status status = CanFreeze(state, job); !status.ok()) return status;
+  return std::optional<EventBody>(JobSuspended{.id = job.id, .suspended = true, .freeze = true});
 }
 
 }  // namespace berth

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "berth/v1/job.pb.h"
+#include "core/model/cluster_state.h"
 #include "core/model/event.h"
 
 namespace berth {
@@ -23,6 +24,9 @@ MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::s
 absl::Status CheckWalltime(const Job& job, Duration walltime, Time now);
 // With `suspended` false: a resume. FAILED_PRECONDITION once its outcome is decided.
 MaybeEvent SuspensionOf(const Job& job, bool suspended);
+// A suspension that freezes its tasks. FAILED_PRECONDITION unless it runs, on nodes that can freeze
+// tasks, and in a store of an older format.
+MaybeEvent FreezeOf(const ClusterState& state, const Job& job, uint32_t store_format);
 
 }  // namespace berth
 

@@ -167,6 +167,9 @@ void FillScheduling(Scheduling& scheduling) {
   if (!scheduling.has_restart_hold()) {
     ToProto(defaults.lifecycle.restart_hold, scheduling.mutable_restart_hold());
   }
+  if (!scheduling.has_longest_pause()) {
+    ToProto(defaults.lifecycle.longest_pause, scheduling.mutable_longest_pause());
+  }
   config::v1::Topology& topology = *scheduling.mutable_topology();
   if (topology.degraded() == config::v1::Topology::DEGRADED_UNSPECIFIED) {
     topology.set_degraded(config::v1::Topology::AVOID);
@@ -204,6 +207,8 @@ void CheckScheduling(const FieldPath& path, const Scheduling& scheduling, Findin
              static_cast<int64_t>(kMaxDevicesPerNode), findings);
   CheckDuration({path, "restart_hold"}, scheduling.restart_hold(), absl::ZeroDuration(),
                 absl::Hours(24), findings);
+  CheckDuration({path, "longest_pause"}, scheduling.longest_pause(), absl::Minutes(1),
+                absl::Hours(24 * 30), findings);
   const FieldPath topology(path, "topology");
   CheckEnum({topology, "degraded"}, scheduling.topology().degraded(), findings);
   const FieldPath gangs(topology, "gangs");

@@ -333,7 +333,7 @@ void AgentGateway::ApplyReport(Turn& turn, const Session& session, const v1::Tas
   absl::StatusOr<TaskReported> report = ToTaskReported(message);
   absl::Status verdict = report.status();
   if (report.ok()) {
-    switch (JudgeReport(turn.state(), session.node, *report)) {
+    switch (JudgeReport(turn.state(), session.node, *report, message.freeze_request())) {
       case ReportVerdict::kNews:
         if (CountsImage(turn, *report, message)) verdict = turn.Emit(*report);
         break;
@@ -488,6 +488,8 @@ void AgentGateway::SetIncarnation(v1::ServerMessage* message) const {
       return message->mutable_kill()->mutable_key()->set_incarnation(incarnation);
     case v1::ServerMessage::kSignalTask:
       return message->mutable_signal_task()->mutable_key()->set_incarnation(incarnation);
+    case v1::ServerMessage::kFreezeTask:
+      return message->mutable_freeze_task()->mutable_key()->set_incarnation(incarnation);
     case v1::ServerMessage::kReadLog:
       return message->mutable_read_log()->mutable_key()->set_incarnation(incarnation);
     case v1::ServerMessage::kOpenExec:

@@ -47,7 +47,10 @@ void Dispatcher::Send(std::vector<LaunchOrder> orders) {
 void Dispatcher::SendNow(const LaunchOrder& order) {
   static const v1::JobSpec kNone;
   const v1::JobSpec* cold = &kNone;
-  if (order.kind != OrderKind::kStart || MayHaveHostNames(*order.job)) {
+  const bool needs_cold = order.kind == OrderKind::kStart ? MayHaveHostNames(*order.job)
+                                                          : order.kind != OrderKind::kFreeze &&
+                                                                order.kind != OrderKind::kThaw;
+  if (needs_cold) {
     absl::StatusOr<const v1::JobSpec*> parsed = ParsedCold(order.job->cold_of);
     if (parsed.ok() && (*parsed)->groups_size() != std::ssize(order.job->group_names)) {
       parsed = absl::DataLossError("the stored command belongs to another job");
@@ -95,6 +98,10 @@ void Dispatcher::Count(OrderKind kind) {
       break;
     case OrderKind::kPrefetch:
       ++counters_.prefetches;
+      break;
+    case OrderKind::kFreeze:
+    case OrderKind::kThaw:
+      ++counters_.freezes;
       break;
   }
 }

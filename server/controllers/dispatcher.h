@@ -35,7 +35,7 @@ inline constexpr size_t kColdCacheBytes = size_t{64} << 20;
 
 struct DispatchCounters {
   std::atomic<uint64_t> prepares{0}, starts{0}, kills{0}, checkpoints{0}, dumps{0}, store_reads{0},
-      unreadable{0}, prefetches{0};
+      unreadable{0}, prefetches{0}, freezes{0};
   Histogram seconds;  // from handover to sent, per Send
 };
 

@@ -73,6 +73,7 @@ std::optional<TaskHung> JudgeHang(const Job& job, ToldLookup told) {
   if (job.watchdog == absl::InfiniteDuration() || job.status.state != JobState::kRunning) {
     return std::nullopt;
   }
+  if (IsPaused(job.status)) return std::nullopt;  // what was told before says nothing
   if (Hangs(job)) {
     const uint32_t named = job.status.hang.task;
     if (!Moves(job, named, told)) return std::nullopt;

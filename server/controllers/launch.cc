@@ -275,6 +275,11 @@ void SetAskStacks(const LaunchOrder& order, const v1::JobSpec& cold, v1::SignalT
   ask->set_request(absl::ToUnixNanos(order.asked));
 }
 
+void SetFreeze(const LaunchOrder& order, v1::FreezeTask* freeze) {
+  SetKey(order, freeze->mutable_key());
+  if (order.kind == OrderKind::kFreeze) freeze->set_request(absl::ToUnixNanos(order.asked));
+}
+
 bool SavesNow(const Job& job, uint32_t task) { return AskedToSave(job, job.tasks[task]); }
 bool WritesStacks(const Job& job, uint32_t task) {
   return job.dump_wait > absl::ZeroDuration() && HangsWith(job, task);
@@ -283,7 +288,11 @@ bool WritesStacks(const Job& job, uint32_t task) {
 }  // namespace
 
 void LaunchCapture::Add(const Event& event) {
-  if (const auto* bound = std::get_if<TasksBound>(&event.body)) {
+  if (const auto* paused = std::get_if<TasksPaused>(&event.body)) {
+    AddTasks(OrderKind::kFreeze, paused->job, paused->tasks);
+  } else if (const auto* resumed = std::get_if<TasksResumed>(&event.body)) {
+    if (!resumed->waits) AddTasks(OrderKind::kThaw, resumed->job, resumed->tasks);
+  } else if (const auto* bound = std::get_if<TasksBound>(&event.body)) {
     const Job& job = state_.jobs().At(bound->job);
     for (const Placement& placement : bound->placements) {
       AddTask(OrderKind::kPrepare, job, placement.task, {});
@@ -305,6 +314,15 @@ void LaunchCapture::Add(const Event& event) {
     if (job != nullptr && !hung->over) AskRunning(OrderKind::kAskStacks, *job, WritesStacks);
   } else if (const auto* steered = std::get_if<NodeSteered>(&event.body)) {
     AskLeaving(steered->id);
+  }
+}
+
+// As they are at the end of the turn: one that was paused and resumed in it gets two orders.
+void LaunchCapture::AddTasks(OrderKind kind, JobId id, const std::vector<uint32_t>& tasks) {
+  const Job* job = state_.jobs().Find(id);
+  if (job == nullptr) return;
+  for (const uint32_t task : tasks) {
+    if (job->tasks[task].state == TaskState::kRunning) AddTask(kind, *job, task, {});
   }
 }
 
@@ -376,6 +394,11 @@ void LaunchCapture::AddByState(TaskKey key) {
                 by_drain ? ReleaseReason::kDrain : ReleaseReason::kTimeout);
       }
       if (WritesStacks(job, key.task)) AddTask(OrderKind::kAskStacks, job, key.task, {});
+      const bool runs = job.tasks[key.task].pause == PauseState::kRuns;
+      if (!runs) AddTask(OrderKind::kFreeze, job, key.task, {});
+      if (runs && job.status.pause.total > absl::ZeroDuration()) {
+        AddTask(OrderKind::kThaw, job, key.task, {});
+      }
       return;
     }
     default:
@@ -407,6 +430,7 @@ void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, Rele
                     .reason = reason};
   if (kind == OrderKind::kAskStacks) order.asked = job.status.hang.time;
   if (kind == OrderKind::kAskCheckpoint) order.asked = AskedToSaveAt(job, index);
+  if (kind == OrderKind::kFreeze) order.asked = job.status.pause.since;
   if (kind == OrderKind::kPrepare) FillPrepare(job, node, &order);
   if (kind == OrderKind::kKill && IsEviction(reason)) order.detail = EvictionDetail(job);
   orders_.push_back(std::move(order));
@@ -541,6 +565,10 @@ v1::ServerMessage ToMessage(const LaunchOrder& order, const v1::JobSpec& cold,
       break;
     case OrderKind::kPrefetch:
       SetPrefetch(order, cold, message.mutable_prefetch());
+      break;
+    case OrderKind::kFreeze:
+    case OrderKind::kThaw:
+      SetFreeze(order, message.mutable_freeze_task());
       break;
   }
   return message;

@@ -52,6 +52,8 @@ enum class OrderKind : uint8_t {
   kAskCheckpoint,
   kAskStacks,
   kPrefetch,
+  kFreeze,
+  kThaw,
 };
 
 struct LaunchOrder {
@@ -71,7 +73,7 @@ struct LaunchOrder {
   std::vector<int32_t> device_memory_shares = {};  // the same
   NearbyHost near = {};
   int32_t preferred_port = 0;
-  absl::Time asked = absl::InfinitePast();  // when a checkpoint, or stacks, were asked for
+  absl::Time asked = absl::InfinitePast();  // when a checkpoint, stacks, or a pause were asked for
   // Kill, and kAskCheckpoint: kDrain or kTimeout.
   ReleaseReason reason = ReleaseReason::kCancelled;
   std::string detail = {};  // of an eviction: for which job, and why
@@ -89,7 +91,7 @@ class LaunchCapture {
   void Add(const Event& event);
   // Adds what one task's agent should be doing now according to the state: Prepare for Bound, Start
   // for Starting, Kill for Releasing, the request of a checkpoint or of stacks for Running, if
-  // there was one.
+  // there was one; Freeze while it is to be frozen, Thaw if its job was paused before.
   void AddByState(TaskKey key);
 
   // Adds the order to get the image of a task's group, which may start on this node.
@@ -98,6 +100,7 @@ class LaunchCapture {
   std::vector<LaunchOrder> Take() { return std::move(orders_); }
 
  private:
+  void AddTasks(OrderKind kind, JobId job, const std::vector<uint32_t>& tasks);
   void AddForced(JobId id);
   // The node drains by checkpoint: asks those that must leave it, and their gangs.
   void AskLeaving(NodeId id);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/model/pauses.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
 #include "support/log.h"
@@ -197,7 +198,7 @@ void ProgressBook::SuspendIdle(Turn& turn, JobId id) {
     absl::MutexLock lock(&mutex_);
     time = IdleTime(job, jobs_[id]);
   }
-  if (!time.has_value() || job.status.suspended) return;
+  if (!time.has_value() || job.status.suspended || IsPaused(job.status)) return;
   const std::string why = absl::StrCat("suspended: its devices were idle for ",
                                        absl::FormatDuration(absl::Trunc(*time, absl::Seconds(1))));
   EmitFact(turn, JobSuspended{.id = id, .suspended = true, .why = why}, job);
@@ -226,13 +227,22 @@ void ProgressBook::EndUnused(Turn& turn, JobId id, v1::Interactive::Action actio
     absl::MutexLock lock(&mutex_);
     time = UnusedTime(job, jobs_[id]);
   }
-  if (!time.has_value() || job.status.suspended || job.status.cancelled) return;
-  const bool suspends = action == v1::Interactive::SUSPEND;
+  if (!time.has_value() || job.status.suspended || job.status.cancelled || IsPaused(job.status)) {
+    return;
+  }
+  const bool freezes =
+      action == v1::Interactive::PAUSE && NodeWithoutFreezer(turn.state(), job) == nullptr;
+  const bool suspends = action == v1::Interactive::SUSPEND || action == v1::Interactive::PAUSE;
   const std::string why =
-      absl::StrCat(suspends ? "suspended: " : "",
+      absl::StrCat(freezes    ? "paused: "
+                   : suspends ? "suspended: "
+                              : "",
                    "nobody has used this interactive job, and it has done nothing, for ",
                    absl::FormatDuration(absl::Trunc(*time, absl::Seconds(1))));
-  if (suspends) return EmitFact(turn, JobSuspended{.id = id, .suspended = true, .why = why}, job);
+  if (suspends) {
+    return EmitFact(turn, JobSuspended{.id = id, .suspended = true, .why = why, .freeze = freezes},
+                    job);
+  }
   EmitFact(turn, JobCancelled{.id = id, .reason = why}, job);
 }
 

@@ -15,13 +15,15 @@ namespace berth {
 namespace {
 
 // Whether the state has not yet gone past the report.
-bool IsNews(TaskState state, ReportState report) {
+bool IsNews(const Task& task, TaskState state, ReportState report) {
   switch (report) {
     case ReportState::kPrepared:
       return state == TaskState::kBound;
     case ReportState::kRunning:
       return state == TaskState::kBound || state == TaskState::kPrepared ||
              state == TaskState::kStarting;
+    case ReportState::kPaused:
+      return state == TaskState::kRunning && task.pause == PauseState::kPausing;
     case ReportState::kRefused:
     case ReportState::kExited:
       return true;
@@ -45,6 +47,7 @@ std::string Differences(const Node& known, const NodeSpec& spec, const v1::Hello
   note(known.spec.topology == spec.topology, "topology");
   note(known.spec.extended == spec.extended, "extended");
   note(known.spec.max_tasks == spec.max_tasks, "tasks");
+  note(known.spec.freezes == spec.freezes, "freezing");
   note(known.spec.labels == spec.labels, "labels");
   note(known.spec.taints == spec.taints, "taints");
   return absl::StrJoin(names, ", ");
@@ -156,7 +159,8 @@ class Registrar {
       const absl::StatusOr<TaskReported> report = ToTaskReported(message);
       const bool ours = message.key().incarnation() == store_.incarnation;
       if (ours && report.ok() &&
-          JudgeReport(turn_.state(), result_.node, *report) == ReportVerdict::kKnown)
+          JudgeReport(turn_.state(), result_.node, *report, message.freeze_request()) ==
+              ReportVerdict::kKnown)
         expected_.images->Note(turn_.state(), message);
     }
     expected_.images->NoteNode(result_.node);
@@ -171,7 +175,7 @@ class Registrar {
 
   // True if the agent should have the task.
   bool Read(const TaskReported& report, const v1::TaskReport& message) {
-    switch (JudgeReport(turn_.state(), result_.node, report)) {
+    switch (JudgeReport(turn_.state(), result_.node, report, message.freeze_request())) {
       case ReportVerdict::kKnown:
         return true;
       case ReportVerdict::kNews:
@@ -257,7 +261,8 @@ void ProcessMissing(Turn& turn, NodeId id, uint64_t epoch,
   }
 }
 
-ReportVerdict JudgeReport(const ClusterState& state, NodeId node, const TaskReported& report) {
+ReportVerdict JudgeReport(const ClusterState& state, NodeId node, const TaskReported& report,
+                          int64_t freeze_request) {
   const Job* job = state.jobs().Find(report.task.job);
   if (job == nullptr || report.task.task >= job->tasks.size()) return ReportVerdict::kUnknown;
   const Task& task = job->tasks[report.task.task];
@@ -265,9 +270,11 @@ ReportVerdict JudgeReport(const ClusterState& state, NodeId node, const TaskRepo
   if (report.attempt < task.attempt) return ReportVerdict::kSuperseded;
   if (task.node != node) return ReportVerdict::kUnknown;
   if (!Occupies(task.state)) return ReportVerdict::kSuperseded;
+  const bool of_pause = freeze_request == absl::ToUnixNanos(job->status.pause.since);
+  if (report.state == ReportState::kPaused && !of_pause) return ReportVerdict::kKnown;
   const bool lost = task.state == TaskState::kLost;
   const TaskState now = lost ? task.before_lost : task.state;
-  return IsNews(now, report.state) ? ReportVerdict::kNews : ReportVerdict::kKnown;
+  return IsNews(task, now, report.state) ? ReportVerdict::kNews : ReportVerdict::kKnown;
 }
 
 }  // namespace berth

@@ -83,7 +83,9 @@ enum class ReportVerdict : uint8_t {
   kSuperseded,  // of an attempt that is over: the agent may drop it
   kUnknown,     // the node never had this task or attempt
 };
-ReportVerdict JudgeReport(const ClusterState& state, NodeId node, const TaskReported& report);
+// `freeze_request`: of a report that the task is paused; counts only if it is of the job's pause.
+ReportVerdict JudgeReport(const ClusterState& state, NodeId node, const TaskReported& report,
+                          int64_t freeze_request = 0);
 
 }  // namespace berth
 

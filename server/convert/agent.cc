@@ -56,6 +56,8 @@ absl::StatusOr<ReportState> ToState(v1::TaskReport::State state) {
       return ReportState::kRunning;
     case v1::TaskReport::EXITED:
       return ReportState::kExited;
+    case v1::TaskReport::PAUSED:
+      return ReportState::kPaused;
     default:
       return absl::InvalidArgumentError("the state of the report is unknown");
   }
@@ -89,6 +91,7 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   spec.cpu_millis = inventory.cpu_millis();
   spec.memory_bytes = inventory.memory_bytes();
   spec.divides_gpus = inventory.divides_gpus();
+  spec.freezes = inventory.freezes();
   spec.max_tasks = inventory.max_tasks() > 0 ? inventory.max_tasks() : kTasksOfOlderAgents;
   spec.os = inventory.os();
   spec.architecture = inventory.architecture();

@@ -62,6 +62,10 @@ Meaning TaskMeaning(const LogEvent& event) {
       return {{}, event.tasks_nominated().job()};
     case LogEvent::kTasksUnnominated:
       return {{}, event.tasks_unnominated().job()};
+    case LogEvent::kTasksPaused:
+      return {ChangeEvent::JOB_CHANGED, event.tasks_paused().job()};
+    case LogEvent::kTasksResumed:
+      return {ChangeEvent::JOB_CHANGED, event.tasks_resumed().job()};
     case LogEvent::kTaskReady:
       return {{}, event.task_ready().job()};
     default:

@@ -291,6 +291,38 @@ void RenderHang(const Job& job, v1::Hang* out) {
   if (hang.step >= 0) out->set_step(hang.step);
 }
 
+v1::JobPause::State PauseStateToApi(PauseState state) {
+  switch (state) {
+    case PauseState::kRuns:
+      return v1::JobPause::STATE_UNSPECIFIED;
+    case PauseState::kPausing:
+      return v1::JobPause::PAUSING;
+    case PauseState::kPaused:
+      return v1::JobPause::PAUSED;
+    case PauseState::kResuming:
+      return v1::JobPause::RESUMING;
+  }
+  return v1::JobPause::STATE_UNSPECIFIED;
+}
+
+// Once it is resumed, it waits as a whole.
+v1::JobPause::State PauseOf(const Job& job) {
+  if (!IsPaused(job.status)) return v1::JobPause::STATE_UNSPECIFIED;
+  if (!job.status.suspended) return v1::JobPause::RESUMING;
+  const bool pausing = std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+    return task.state == TaskState::kRunning && !Frozen(task);
+  });
+  return pausing ? v1::JobPause::PAUSING : v1::JobPause::PAUSED;
+}
+
+void RenderPause(const Job& job, v1::JobPause* out) {
+  const Pause& pause = job.status.pause;
+  out->set_state(PauseOf(job));
+  if (pause.since != absl::InfinitePast()) ToProto(pause.since, out->mutable_since());
+  if (pause.until != absl::InfiniteFuture()) ToProto(pause.until, out->mutable_until());
+  if (pause.total != absl::ZeroDuration()) ToProto(pause.total, out->mutable_total());
+}
+
 void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobStatus* out) {
   const JobStatus& status = job.status;
   out->set_state(JobStateToApi(status.state));
@@ -312,6 +344,8 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
     RenderCheckpoint(status.checkpoint, out->mutable_checkpoint());
   }
   if (status.state == JobState::kRunning && Hangs(job)) RenderHang(job, out->mutable_hang());
+  const bool paused = IsPaused(status) || status.pause.total > absl::ZeroDuration();
+  if (paused) RenderPause(job, out->mutable_pause());
   ToProto(job.submit, out->mutable_submit_time());
   out->set_owner(job.owner);
   if (status.start != absl::InfinitePast()) ToProto(status.start, out->mutable_start_time());
@@ -369,6 +403,8 @@ v1::WaitReason::Code WaitCodeToApi(WaitCode code) {
       return v1::WaitReason::WAITS_FOR_BETTER_TIER;
     case WaitCode::kJobAffinity:
       return v1::WaitReason::JOB_AFFINITY;
+    case WaitCode::kPauseEnds:
+      return v1::WaitReason::PAUSE_ENDS;
     case WaitCode::kNodesBackingOff:
       return v1::WaitReason::NODES_BACKING_OFF;
   }
@@ -455,6 +491,7 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
   out->set_ready(task.ready);
   if (task.saved != absl::InfinitePast()) ToProto(task.saved, out->mutable_saved_time());
   out->set_world_size(task.world);
+  out->set_pause(PauseStateToApi(task.pause));
   out->set_state(TaskStateToApi(task.state));
   out->set_attempt(task.attempt);
   out->set_message(std::string(state.TaskMessage({job.id, index})));

@@ -74,6 +74,10 @@ PolicyConfig PolicyConfigFrom(const config::v1::Server& config) {
   policies.job_orders = NamesFrom(scheduling.job_orders());
   policies.lifecycle.cordon_after_refusals = config.cordon_after_refusals();
   policies.lifecycle.restart_hold = DurationFrom(scheduling.restart_hold());
+  // Logs of versions without pauses do not have it.
+  if (scheduling.has_longest_pause()) {
+    policies.lifecycle.longest_pause = DurationFrom(scheduling.longest_pause());
+  }
   policies.fair_share = {.half_life = DurationFrom(scheduling.fair_share().half_life()),
                          .usage_weight = scheduling.fair_share().usage_weight()};
   policies.backfill = BackfillFrom(scheduling.backfill());

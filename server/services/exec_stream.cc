@@ -100,6 +100,11 @@ absl::StatusOr<ExecTarget> FindTarget(const ClusterState& state,
                                                       " of job ", Quoted(job.name),
                                                       " is not running"));
   }
+  if (job.tasks[found->task.task].pause != PauseState::kRuns) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("task ", TaskNameOf(job, found->task.task), " of job ", Quoted(job.name),
+                     " is paused: run `berth job resume ", job.name, "` first"));
+  }
   ExecTarget target{.node = found->node,
                     .job = job.name,
                     .task = TaskNameOf(job, found->task.task),

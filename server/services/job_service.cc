@@ -331,12 +331,20 @@ grpc::ServerUnaryReactor* JobService::SuspendJob(grpc::CallbackServerContext* co
                                                  v1::Job* response) {
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
+  if (!v1::SuspendJobRequest::Mode_IsValid(request->mode())) {
+    reply.Finish(absl::InvalidArgumentError(
+        absl::StrCat("mode: unknown value ", static_cast<int>(request->mode()))));
+    return reactor;
+  }
   const Call call =
       context_.CallOf(Rpc::kJobServiceSuspendJob, *context, JobTarget(request->name()));
-  ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kEssential,
-            [by = TextOf(call)](Turn&, const Job& job) {
-              return LoggedChange("job suspended", job, by, SuspensionOf(job, true));
-            });
+  const bool freezes = request->mode() == v1::SuspendJobRequest::FREEZE;
+  ChangeJob(
+      context_, call, std::move(reply), request->name(), CommandClass::kEssential,
+      [by = TextOf(call), freezes, format = context_.store->Format()](Turn& turn, const Job& job) {
+        if (!freezes) return LoggedChange("job suspended", job, by, SuspensionOf(job, true));
+        return LoggedChange("job paused", job, by, FreezeOf(turn.state(), job, format));
+      });
   return reactor;
 }
 

@@ -29,6 +29,7 @@ class CountingRunner final : public TaskRunner {
     known.push_back(id);
   }
   void Signal(const TaskId&, const std::string&) override {}
+  void Freeze(const TaskId&, int64_t) override {}
   void Discard(const TaskId&) override {}
   void Start(const TaskId& id, const v1::TaskLaunch&, const v1::Start&) override {
     BERTH_CHECK(started.insert(id).second);

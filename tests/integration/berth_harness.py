@@ -11,6 +11,7 @@ including tasks and supervisors, has the directory's name in its arguments, envi
 finds it by that.
 """
 import fcntl
+import glob
 import json
 import os
 import pathlib
@@ -333,6 +334,7 @@ class Cluster:
                 self.remove_groups()
                 self.remove_mounts()
                 return
+            self.thaw_groups()
             for pid in pids:
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -340,6 +342,16 @@ class Cluster:
                     pass
             time.sleep(0.05)
 
+
+    def thaw_groups(self):
+        """Frozen tasks do not die before."""
+        for name, text in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
+            for pattern in (f"*/{self.home.name}/*/*/{name}", f"{self.home.name}/*/*/{name}"):
+                for file in glob.glob(f"/sys/fs/cgroup/{pattern}"):  # bears that a group goes away
+                    try:
+                        pathlib.Path(file).write_text(text)
+                    except OSError:
+                        pass
 
     def remove_mounts(self):
         """Removes the shared memory of tasks whose supervisors were killed."""

@@ -90,7 +90,7 @@ void CheckNoDoubleBooking(const ClusterState& state) {
       const Node& node = state.nodes().At(task.node);
       const std::vector<Device>& there = node.spec.devices;
       const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, i)].shape);
-      used[task.node] += AmountsOf(shape, UseOf(node, shape, task.devices));
+      used[task.node] += HeldBy(shape, UseOf(node, shape, task.devices), Frozen(task));
       for (size_t d = 0; d < there.size(); ++d) {
         if (!task.devices.Has(d)) continue;
         const int64_t takes =
@@ -451,7 +451,8 @@ class World {
     if (dice_.Chance(30)) {
       cluster_.Must(JobCancelled{.id = id});
     } else {
-      cluster_.Must(JobSuspended{.id = id, .suspended = dice_.Chance(50)});
+      const bool freezes = dice_.Chance(50);
+      cluster_.Must(JobSuspended{.id = id, .suspended = dice_.Chance(50), .freeze = freezes});
     }
   }
 
@@ -488,6 +489,9 @@ class World {
     const TaskKey key = tasks[static_cast<size_t>(dice_.Below(static_cast<int>(tasks.size())))];
     const bool fault = !calm_ && dice_.Chance(15);
     if (fault && dice_.Chance(50) && RefuseForItself(key)) return;
+    const PauseState pause = cluster_.job(key.job).tasks[key.task].pause;
+    if (pause == PauseState::kPausing)
+      return cluster_.Report(key.job, key.task, ReportState::kPaused);
     switch (cluster_.job(key.job).tasks[key.task].state) {
       case TaskState::kBound:
         return cluster_.Report(key.job, key.task,

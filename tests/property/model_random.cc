@@ -339,7 +339,7 @@ EventBody RandomEvents::JobEvent() {
     case 1:
       return JobCancelled{id, "because", Chance(3)};
     case 2:
-      return JobSuspended{id, Chance(2)};
+      return JobSuspended{.id = id, .suspended = Chance(2), .freeze = Chance(2)};
     case 3:
       return Chance(3) ? EventBody(JobRunRecorded{id}) : EventBody(JobDeleted{id});
     default: {
@@ -403,7 +403,7 @@ EventBody RandomEvents::ReportEvent() {
   if (job == nullptr) return event;
   event.task.task = static_cast<uint32_t>(random_.Below(job->tasks.size()));
   event.attempt = job->tasks[event.task.task].attempt + (Chance(20) ? 1 : 0);
-  event.state = Chance(3) ? ReportState::kPrepared : static_cast<ReportState>(Up(4));
+  event.state = Chance(3) ? ReportState::kPrepared : static_cast<ReportState>(Up(5));
   event.cause = Chance(2) ? ExitCause::kItself : static_cast<ExitCause>(Up(7));
   event.exit_code = Chance(2) ? 0 : Up(200);
   if (Chance(3)) event.message = "said";
@@ -428,6 +428,7 @@ EventBody RandomEvents::ProgressEvent() {
     if (job->tasks[t].state == TaskState::kRunning) task.task = t;
   }
   const uint32_t attempt = job->tasks[task.task].attempt + (Chance(20) ? 1 : 0);
+  if (Chance(2)) return PauseEvent(task, attempt);
   switch (Up(4)) {
     case 0:
       return TaskReady{task, attempt};
@@ -437,6 +438,17 @@ EventBody RandomEvents::ProgressEvent() {
     default:
       return TaskHung{task, attempt, absl::Seconds(Up(100)), Up(100) - 1, Chance(3)};
   }
+}
+
+// What may come next for the task, sometimes wrong.
+EventBody RandomEvents::PauseEvent(TaskKey task, uint32_t attempt) {
+  const PauseState pause = world_.state.jobs().At(task.job).tasks[task.task].pause;
+  const bool told = pause == PauseState::kPausing;
+  if (told && Chance(2)) return TaskReported{task, attempt, ReportState::kPaused};
+  const bool runs = pause == PauseState::kRuns || Chance(4);
+  if (runs) return TasksPaused{task.job, {task.task}, world_.now + absl::Seconds(Up(100))};
+  const bool waits = pause == PauseState::kPaused;
+  return TasksResumed{task.job, {task.task}, Chance(20) ? !waits : waits};
 }
 
 EventBody RandomEvents::TasksEvent() {

@@ -30,6 +30,7 @@ class RandomEvents {
   EventBody ReportEvent();
   EventBody TasksEvent();
   EventBody ProgressEvent();
+  EventBody PauseEvent(TaskKey task, uint32_t attempt);
   EventBody PlanEvent();
   EventBody ReleaseEvent(JobId id, std::vector<uint32_t> tasks);
   Placement PlaceFor(const Job& job, uint32_t task);

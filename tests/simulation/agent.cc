@@ -56,6 +56,10 @@ void Runner::Kill(const TaskId& id, const std::string& signal, absl::Duration gr
   processes_->Stop(id, signal == "SIGKILL" ? absl::ZeroDuration() : grace, cause);
 }
 
+void Runner::Freeze(const TaskId& id, int64_t request) {
+  if (live_.contains(id)) processes_->Freeze(id, request);
+}
+
 void Runner::Adopt(const agent::v1::TaskRecord& record) {
   const TaskId id = ToTaskId(record.key());
   if (record.phase() == agent::v1::TaskRecord::PREPARED) return;
@@ -72,6 +76,17 @@ void Runner::Changed(const TaskId& id) {
     running.began = status.began;
     after_(absl::ZeroDuration(), std::move(running));
   }
+  const auto told = frozen_.find(id);
+  const bool news = told == frozen_.end() ? status.frozen != 0 || status.thawed.has_value()
+                                          : told->second != status.frozen;
+  if (status.phase == Processes::Phase::kRunning && news) {
+    frozen_[id] = status.frozen;
+    TaskEvent event =
+        Event(id, status.frozen != 0 ? TaskEvent::Kind::kPaused : TaskEvent::Kind::kResumed);
+    event.freeze_request = status.frozen;
+    event.began = status.thawed;
+    after_(absl::ZeroDuration(), std::move(event));
+  }
   if (status.phase == Processes::Phase::kExited || status.phase == Processes::Phase::kLost) {
     Finish(id, status);
   }
@@ -79,6 +94,7 @@ void Runner::Changed(const TaskId& id) {
 
 void Runner::Finish(const TaskId& id, const Processes::Status& status) {
   live_.erase(id);
+  frozen_.erase(id);
   TaskEvent event = Event(id, TaskEvent::Kind::kExited);
   event.exit_code = status.exit_code;
   event.exit_signal = status.exit_signal;

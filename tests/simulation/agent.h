@@ -36,6 +36,7 @@ class Runner final : public TaskRunner {
   void Discard(const TaskId& id) override;
   void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override;
   void Signal(const TaskId&, const std::string&) override {}
+  void Freeze(const TaskId& id, int64_t request) override;
   void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
             v1::TaskReport::Cause cause) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
@@ -62,7 +63,8 @@ class Runner final : public TaskRunner {
   const double refusals_;
   const After after_;
   std::set<TaskId> preparing_;
-  std::map<TaskId, bool> live_;  // whether kRunning was reported
+  std::map<TaskId, bool> live_;       // whether kRunning was reported
+  std::map<TaskId, int64_t> frozen_;  // as Processes::Status; absent: nothing was reported
   int next_port_ = 0;
 };
 

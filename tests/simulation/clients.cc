@@ -8,6 +8,7 @@
 #include "server/commands/node_steering.h"
 #include "server/reads/read_view.h"
 #include "tests/simulation/agent.h"
+#include "storage/store.h"
 #include "tests/simulation/collectives.h"
 #include "tests/simulation/processes.h"
 
@@ -296,8 +297,13 @@ void Clients::CancelLater(const std::string& name) {
 // resumes it some time later: a late, repeated order may have suspended it again.
 void Clients::SuspendLater(const std::string& name) {
   scheduler_->After(dice_.Around(absl::Minutes(1)), actor_, [this, name] {
-    ChangeJob(
-        name, [](const Job& job) { return SuspensionOf(job, true); }, [](const absl::Status&) {});
+    const bool freezes = dice_.Chance(0.5);
+    ChangeState(
+        name,
+        [freezes](const ClusterState& state, const Job& job) {
+          return freezes ? FreezeOf(state, job, kStoreFormat) : SuspensionOf(job, true);
+        },
+        [](const absl::Status&) {});
   });
 }
 
@@ -308,6 +314,15 @@ void Clients::Resume(const std::string& name) {
 
 void Clients::ChangeJob(const std::string& name, std::function<MaybeEvent(const Job&)> change,
                         std::function<void(const absl::Status&)> done) {
+  ChangeState(
+      name,
+      [change = std::move(change)](const ClusterState&, const Job& job) { return change(job); },
+      std::move(done));
+}
+
+void Clients::ChangeState(const std::string& name,
+                          std::function<MaybeEvent(const ClusterState&, const Job&)> change,
+                          std::function<void(const absl::Status&)> done) {
   Send(std::make_shared<Call>(
       Call{.perform =
                [this, name, change = std::move(change)](std::function<void(absl::Status)> answer) {
@@ -316,7 +331,7 @@ void Clients::ChangeJob(const std::string& name, std::function<MaybeEvent(const 
                      [name, change](Turn& turn) -> absl::Status {
                        const Job* job = turn.state().FindJob(name);
                        if (job == nullptr) return absl::NotFoundError(name);
-                       MaybeEvent event = change(*job);
+                       MaybeEvent event = change(turn.state(), *job);
                        if (!event.ok()) return event.status();
                        return event->has_value() ? turn.Emit(**std::move(event)) : absl::OkStatus();
                      },

@@ -72,6 +72,9 @@ class Clients {
   void Resume(const std::string& name);
   void ChangeJob(const std::string& name, std::function<MaybeEvent(const Job&)> change,
                  std::function<void(const absl::Status&)> done);
+  void ChangeState(const std::string& name,
+                   std::function<MaybeEvent(const ClusterState&, const Job&)> change,
+                   std::function<void(const absl::Status&)> done);
   void Poll(const std::string& name);
   // Sends the call, and retries it.
   void Send(const CallPtr& call);

@@ -32,6 +32,9 @@ class Collectives final : public Observer {
   void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch,
                  const v1::Start& start) override;
   void OnEnded(size_t node, const TaskId& id, bool succeeded) override;
+  void OnTaskFrozen(size_t node, const TaskId& id, bool frozen) override {
+    next_->OnTaskFrozen(node, id, frozen);
+  }
   void OnFrozen(size_t node, bool frozen) override { next_->OnFrozen(node, frozen); }
 
  private:

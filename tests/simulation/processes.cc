@@ -75,8 +75,9 @@ void Processes::Exec(const TaskId& id) {
   if (process.will_hang) {
     scheduler_->After(process.run_time * hang_dice_.Unit(), machine, [this, id] { Hang(id); });
   } else {
-    scheduler_->After(process.run_time, machine,
-                      [this, id, code = process.own_exit] { Exit(id, code, 0); });
+    scheduler_->After(process.run_time, machine, [this, id, code = process.own_exit] {
+      ExitByItself(id, code, absl::ZeroDuration());
+    });
   }
   changed_(id);
   if (process.launch.fence()) WatchLease(id);
@@ -91,6 +92,9 @@ void Processes::MakeStep(const TaskId& id) {
   if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
   Process& process = found->second;
   if (process.hangs) return;
+  if (process.status.frozen != 0) {
+    return scheduler_->After(process.step, machine, [this, id] { MakeStep(id); });
+  }
   process.notices.Add(absl::StrCat("X_BERTH_STEP=", ++process.steps), local_());
   scheduler_->After(process.step, machine, [this, id] { MakeStep(id); });
 }
@@ -121,12 +125,45 @@ void Processes::WatchLease(const TaskId& id) {
   Stop(id, std::max(grace, absl::ZeroDuration()), v1::TaskReport::LEASE_LAPSED);
 }
 
+void Processes::Freeze(const TaskId& id, int64_t request) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
+  Process& process = found->second;
+  if (process.status.frozen == request || process.kill_at) return;
+  if (process.status.frozen == 0) process.frozen_at = local_();
+  const bool changes = (process.status.frozen != 0) != (request != 0);
+  if (request == 0) Thaw(process);
+  process.status.frozen = request;
+  if (changes) observer_->OnTaskFrozen(node_, id, request != 0);
+  changed_(id);
+}
+
+void Processes::Thaw(Process& process) {
+  process.frozen_for += local_() - process.frozen_at;
+  process.status.thawed = local_();
+  process.status.frozen = 0;
+}
+
+// Later by what it stood still since this was scheduled, when its pauses were `paused` long.
+void Processes::ExitByItself(const TaskId& id, int code, absl::Duration paused) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
+  const Process& process = found->second;
+  constexpr absl::Duration kLook = absl::Seconds(1);
+  const bool frozen = process.status.frozen != 0;
+  const absl::Duration late = frozen ? kLook : process.frozen_for - paused;
+  if (!frozen && late <= absl::ZeroDuration()) return Exit(id, code, 0);
+  const absl::Duration counted = frozen ? paused : process.frozen_for;
+  scheduler_->After(late, machine, [this, id, code, counted] { ExitByItself(id, code, counted); });
+}
+
 void Processes::Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause) {
   const auto found = processes_.find(id);
   if (found == processes_.end()) return;
   Process& process = found->second;
   if (process.status.phase != Phase::kSpawned && process.status.phase != Phase::kRunning) return;
   if (process.stop_cause == v1::TaskReport::CAUSE_UNSPECIFIED) process.stop_cause = cause;
+  if (process.status.frozen != 0) Thaw(process);  // to end; nobody is told
   const absl::Duration at = local_() + grace;
   process.kill_at = process.kill_at ? std::min(*process.kill_at, at) : at;
   if (process.status.phase == Phase::kSpawned) return;

@@ -41,13 +41,17 @@ class Processes final : public NoticeSource {
     int exit_code = 0, exit_signal = 0;
     v1::TaskReport::Cause cause = v1::TaskReport::CAUSE_UNSPECIFIED;
     bool ran = false;
-    absl::Duration began;  // on the machine's steady clock, if it ran
+    absl::Duration began;                       // on the machine's steady clock, if it ran
+    int64_t frozen = 0;                         // the request by which it is
+    std::optional<absl::Duration> thawed = {};  // likewise, the last time
   };
 
   // Returns false if the task already has a supervisor.
   bool Spawn(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start);
   // SIGKILL after the grace, which can only be shortened; the first cause is kept.
   void Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause);
+  // Its processes stand still, or go on (request 0); a stop thaws them.
+  void Freeze(const TaskId& id, int64_t request);
   // The process exits with 1 after the delay, unless it has ended by then.
   void FailLater(const TaskId& id, absl::Duration delay);
   // It runs and hangs.
@@ -78,10 +82,13 @@ class Processes final : public NoticeSource {
     absl::Duration step;  // how long each takes; 0 = it reports none
     int64_t steps = 0;
     bool will_hang = false, hangs = false;
+    absl::Duration frozen_at, frozen_for;  // on the machine's steady clock; of pauses that are over
     std::optional<absl::Duration> kill_at;
     v1::TaskReport::Cause stop_cause = v1::TaskReport::CAUSE_UNSPECIFIED;
   };
   void Exec(const TaskId& id);
+  void Thaw(Process& process);
+  void ExitByItself(const TaskId& id, int code, absl::Duration paused);
   void WatchLease(const TaskId& id);
   void MakeStep(const TaskId& id);
   void Hang(const TaskId& id);

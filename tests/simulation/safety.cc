@@ -276,6 +276,16 @@ void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
   MayEnd(*job);
 }
 
+// A task that goes on needs its CPU; one that is thawed to be stopped does not count.
+void Safety::OnTaskFrozen(size_t node, const TaskId& id, bool frozen) {
+  trace_->Say(scheduler_->now(), frozen ? "freezes" : "thaws",
+              absl::StrCat(ToString(id), " on n", node));
+  const auto found = running_.find(id);
+  if (found == running_.end()) return;
+  found->second.frozen = frozen;
+  CheckRoom(node);
+}
+
 // A frozen machine runs nothing; after it resumes it must stop tasks that were replaced.
 void Safety::OnFrozen(size_t node, bool frozen) {
   frozen_[node] = frozen;
@@ -433,7 +443,7 @@ void Safety::CheckRoom(size_t node) {
   std::map<std::string, int> devices, users;
   for (const TaskId& id : on_node_[node]) {
     const v1::TaskLaunch& launch = running_.at(id).launch;
-    cpu += launch.cpu_millis();
+    if (!running_.at(id).frozen) cpu += launch.cpu_millis();
     memory += launch.memory_bytes();
     for (int i = 0; i < launch.device_uuids_size(); ++i) {
       const bool shared =

@@ -81,6 +81,7 @@ void World::MakeMachines() {
     spec.inventory.set_cpu_millis(dice_.Between(8, 32) * 1000);
     spec.inventory.set_memory_bytes(int64_t{64} << 30);
     spec.inventory.set_address(spec.name);
+    spec.inventory.set_freezes(true);
     const int own = gpus == 0 ? 0 : static_cast<int>(dice_.Between(gpus, 8));
     for (int g = 0; g < own; ++g) {
       v1::Device& device = *spec.inventory.add_devices();

@@ -107,7 +107,7 @@ int ControlGroup::Enter() const {
 // while its processes are listed, so that none can fork, and thawed to die.
 void ControlGroup::Kill() const {
   for (const std::string& directory : directories_) {
-    if (WriteControl(directory + "/cgroup.kill", "1") == 0) return;
+    if (WriteControl(directory + "/cgroup.kill", "1") == 0) return Freeze(directories_, false);
   }
   Freeze(directories_, true);
   for (const std::string& directory : directories_) {
@@ -124,14 +124,34 @@ std::string PidNamespaceOf(pid_t pid) {
   return n > 0 ? std::string(name, static_cast<size_t>(n)) : "";
 }
 
-void ControlGroup::Signal(int signal, pid_t but_of, const std::string& pids) const {
+void ControlGroup::Signal(int signal, pid_t but_of, const std::string& pids,
+                          bool stays_frozen) const {
   if (directories_.empty()) return;
   Freeze(directories_, true);
   ForEachProcess(directories_.front(), 0, [&](pid_t pid) {
     const bool meant = pids.empty() || PidNamespaceOf(pid) == pids;
     if (meant && getpgid(pid) != but_of) kill(pid, signal);
   });
-  Freeze(directories_, false);
+  if (!stays_frozen) Freeze(directories_, false);
+}
+
+// One hierarchy suffices. Processes that version 1 has stopped never become frozen in version 2.
+void ControlGroup::SetFrozen(bool frozen) const {
+  if (!frozen) return Freeze(directories_, false);
+  for (const std::string& directory : directories_) {
+    if (WriteControl(directory + "/freezer.state", "FROZEN") == 0) return;
+  }
+  for (const std::string& directory : directories_) {
+    if (WriteControl(directory + "/cgroup.freeze", "1") == 0) return;
+  }
+}
+
+bool ControlGroup::IsFrozen() const {
+  return std::any_of(directories_.begin(), directories_.end(), [](const std::string& directory) {
+    std::string text;
+    if (ReadWholeFile(directory + "/freezer.state", &text) == 0) return text == "FROZEN\n";
+    return ReadCounter(directory + "/cgroup.events", "frozen") == 1;
+  });
 }
 
 bool ControlGroup::Empty() const {

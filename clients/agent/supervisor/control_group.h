@@ -27,8 +27,14 @@ class ControlGroup {
   // Moves the calling process into the group. Returns an errno, 0 = done.
   int Enter() const;
   // Signals every process in the group and its subgroups that is not in that process group, and is
-  // in that PID namespace (PidNamespaceOf; empty: in any).
-  void Signal(int signal, pid_t but_of, const std::string& pids = "") const;
+  // in that PID namespace (PidNamespaceOf; empty: in any). They take it once they are thawed: at
+  // once, unless the group is to stay frozen.
+  void Signal(int signal, pid_t but_of, const std::string& pids = "",
+              bool stays_frozen = false) const;
+  // Freezes the group and its subgroups, or lets them go on. The kernel takes a moment.
+  void SetFrozen(bool frozen) const;
+  // All its processes are frozen.
+  bool IsFrozen() const;
   // Sends SIGKILL to every process in the group and its subgroups. Call again until Empty.
   void Kill() const;
   bool Empty() const;

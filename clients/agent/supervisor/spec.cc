@@ -184,6 +184,8 @@ std::string EncodeStatus(const SupervisorStatus& status) {
   PutField(&out, "has_output", status.has_output ? 1 : 0);
   PutField(&out, "node_problem", status.node_problem);
   PutField(&out, "takes_reasons", status.takes_reasons ? 1 : 0);
+  PutField(&out, "frozen", status.frozen);
+  PutField(&out, "thawed_ns", status.thawed_ns);
   PutField(&out, "started_ns", status.started_ns);
   return out;
 }
@@ -213,6 +215,10 @@ bool DecodeStatus(const std::string& text, SupervisorStatus* status) {
       status->node_problem = value;
     else if (key == "takes_reasons")
       status->takes_reasons = value == "1";
+    else if (key == "frozen")
+      status->frozen = FieldNumber(value);
+    else if (key == "thawed_ns")
+      status->thawed_ns = FieldNumber(value);
     else if (key == "started_ns")
       status->started_ns = FieldNumber(value);
     return true;  // a newer supervisor may write more fields

@@ -5,7 +5,8 @@
 //   TASK_DIR/lock      flock held by the supervisor for life; taken by the agent, passed as fd 3
 //   TASK_DIR/control   FIFO: "SIGNAL GRACE_MS CAUSE\n" stops the task; with a text after that, the
 //                      end is the task's own failure, for that reason; GRACE_MS -1 only sends
-//                      the signal
+//                      the signal; -2 freezes the task, and CAUSE is the number of the
+//                      request, or thaws it if that is 0. A stop thaws it, too
 //   TASK_DIR/status    replaced atomically, synced: beginning, then running or refused, then exited
 //   TASK_DIR/status.spare   while the task lives: space to write its end on a full disk
 //   TASK_DIR/notify    the task's NOTIFY_SOCKET, or where progress/socket is bound in its mounts
@@ -30,7 +31,9 @@
 namespace berth {
 
 inline constexpr int kSupervisorLockFd = 3;
-inline constexpr int64_t kSignalOnly = -1;  // as GRACE_MS in `control`
+// As GRACE_MS in `control`.
+inline constexpr int64_t kSignalOnly = -1;
+inline constexpr int64_t kFreezeOnly = -2;  // without effect in supervisors of older versions
 inline constexpr char kLongerLeaseSuffix[] = ".longer";
 // In the task's directory.
 inline constexpr char kContainers[] = "/containers/";  // NAME/spec, status and output of each
@@ -139,6 +142,8 @@ struct SupervisorStatus {
   std::string node_problem;  // a problem of the node: the epilog failed
   // When the command started, on CLOCK_BOOTTIME; 0: not yet, or a supervisor without NOTIFY_SOCKET.
   int64_t started_ns = 0;
+  int64_t frozen = 0;          // the request by which all its processes are frozen; 0: they are not
+  int64_t thawed_ns = 0;       // when they went on last, on CLOCK_BOOTTIME; 0: never
   bool takes_reasons = false;  // supports orders with a text; older supervisors ignore the text
 };
 

@@ -32,6 +32,7 @@ constexpr int64_t kSweepIntervalNs = 50 * kNsPerMs;  // between attempts to kill
 constexpr int64_t kLeaseLookNs = 250 * kNsPerMs;     // less than half of the shortest lease
 constexpr int64_t kResolveNs = 30'000 * kNsPerMs;    // for all host names of a job's tasks
 constexpr int64_t kLeaseLapsed = 2;                  // berth.v1.TaskReport.LEASE_LAPSED
+constexpr int64_t kFreezeLookNs = 10 * kNsPerMs;     // until all processes are frozen
 constexpr size_t kMaxControlLine = 1024;
 
 int64_t UnixMs() {
@@ -293,7 +294,7 @@ int64_t Supervisor::NextDeadlineNs() const {
   const int64_t look_ns = lease_end_ns_ != 0 ? lease_look_ns_ : 0;
   const int64_t notify_ns = notify_.NextNs();
   for (const int64_t at : {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_, notify_ns,
-                           terminal_.NextNs(), containers_.NextNs()}) {
+                           terminal_.NextNs(), containers_.NextNs(), freeze_look_ns_}) {
     if (at != 0) next = std::min(next, at);
   }
   return next;
@@ -336,6 +337,7 @@ void Supervisor::Command(const std::string& line) {
   if (std::sscanf(line.c_str(), "%d %lld %lld %n", &signal, &grace_ms, &cause, &used) != 3) return;
   if (signal <= 0 || signal >= NSIG) return;
   if (grace_ms == kSignalOnly && kill_at_ns_ == 0 && phase_ == Phase::kRunning) SendSignal(signal);
+  if (grace_ms == kFreezeOnly) Freeze(std::max<int64_t>(cause, 0));
   if (grace_ms < 0) return;
   const std::string reason = line.substr(std::min(static_cast<size_t>(used), line.size()));
   if (!reason.empty()) {
@@ -343,6 +345,27 @@ void Supervisor::Command(const std::string& line) {
     failure_ = reason;
   }
   Stop(signal, grace_ms, cause);
+}
+
+void Supervisor::Freeze(int64_t request) {
+  if (phase_ != Phase::kRunning || kill_at_ns_ != 0 || !group_.exists()) return;
+  if (request == freeze_request_) return;
+  freeze_request_ = request;
+  group_.SetFrozen(request != 0);
+  freeze_look_ns_ = 1;  // at once
+}
+
+// The agent learns of it from the status. Without space for it, it is tried again.
+void Supervisor::CheckFrozen(int64_t now) {
+  if (freeze_request_ != 0 && !group_.IsFrozen()) {
+    group_.SetFrozen(true);  // a process was in the way
+    freeze_look_ns_ = now + kFreezeLookNs;
+    return;
+  }
+  if (freeze_request_ == 0) status_.thawed_ns = now;
+  status_.frozen = freeze_request_;
+  const bool written = ReplaceFile(directory_, "status", EncodeStatus(status_)) == 0;
+  freeze_look_ns_ = written ? 0 : now + kLeaseLookNs;
 }
 
 bool Supervisor::MainEnded() const {
@@ -363,7 +386,7 @@ void Supervisor::SendSignal(int signal) {
   if (phase_ != Phase::kRunning || spec_.container) return;
   const bool apart = containers_.Exist();
   if (apart && !spec_.own_pids) return;
-  group_.Signal(signal, main_pid_, apart ? PidNamespaceOf(main_pid_) : "");
+  group_.Signal(signal, main_pid_, apart ? PidNamespaceOf(main_pid_) : "", freeze_request_ != 0);
 }
 
 // The first cause counts; a later call can only bring the end forward. An epilog is not stopped: it
@@ -372,6 +395,7 @@ void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
   if (!IsUnderWay() && phase_ != Phase::kProlog && phase_ != Phase::kEnding) return;
   const bool first = stop_cause_ == 0 && failure_.empty();
   if (first && phase_ != Phase::kEnding) stop_cause_ = cause;
+  Freeze(0);  // it shall end by itself
   if (grace_ms > 0) SendSignal(signal);
   if (grace_ms > 0 && phase_ == Phase::kStarting) containers_.Signal(SIGTERM);
   if (grace_ms > 0 && phase_ == Phase::kRunning) containers_.SignalPeers(SIGTERM);
@@ -416,6 +440,7 @@ void Supervisor::CheckDeadlines() {
     kill(-main_pid_, SIGKILL);
     hook_end_ns_ = now + kSweepIntervalNs;
   }
+  if (freeze_look_ns_ != 0 && now >= freeze_look_ns_) CheckFrozen(now);
   if (next_sweep_ns_ != 0 && now >= next_sweep_ns_) KillStragglers();
 }
 
@@ -481,7 +506,9 @@ void Supervisor::OnPrologExit(int wait_status) {
 void Supervisor::Clean(Phase phase) {
   phase_ = phase;
   lease_end_ns_ = 0;
-  next_sweep_ns_ = 1;  // at once
+  freeze_look_ns_ = 0;
+  freeze_request_ = status_.frozen = 0;  // KillStragglers thaws what remains
+  next_sweep_ns_ = 1;                    // at once
 }
 
 void Supervisor::BeginEpilog() {

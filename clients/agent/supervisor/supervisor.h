@@ -89,6 +89,8 @@ class Supervisor {
   void Command(const std::string& line);
   void SendSignal(int signal);
   void Stop(int signal, int64_t grace_ms, int64_t cause);
+  void Freeze(int64_t request);
+  void CheckFrozen(int64_t now);
   bool MainEnded() const;
   void NoteDisk();
   void CheckDeadlines();
@@ -129,7 +131,9 @@ class Supervisor {
   int64_t lease_look_ns_ = 0;  // when to read it again, at its end or before
   int64_t next_sweep_ns_ = 0;
   int64_t stop_cause_ = 0;
-  std::string failure_;  // why the agent ends the task, as the task's own failure
+  int64_t freeze_request_ = 0;  // by which the task is frozen, or shall be; 0 = it is not
+  int64_t freeze_look_ns_ = 0;  // when to look whether it is; 0 = known
+  std::string failure_;         // why the agent ends the task, as the task's own failure
 };
 
 }  // namespace berth

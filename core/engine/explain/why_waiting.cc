@@ -6,6 +6,7 @@
 #include "core/engine/lifecycle/steps.h"
 #include "core/engine/plan.h"
 #include "core/engine/search/verdict.h"
+#include "core/model/pauses.h"
 #include "core/model/pending_index.h"
 #include "core/model/transitions.h"
 
@@ -195,6 +196,26 @@ std::vector<WaitReason> WhyPending(const ClusterState& state, const Job& job) {
   return reasons;
 }
 
+// While it is paused: the user's hold. Then the first node where its CPU is not free.
+std::vector<WaitReason> WhyPaused(const ClusterState& state, const Job& job) {
+  if (job.status.suspended) {
+    WaitReason reason = Reason(WaitCode::kUserHold);
+    reason.detail = "its tasks are paused";
+    return {std::move(reason)};
+  }
+  WaitReason reason = Reason(WaitCode::kPauseEnds);
+  reason.resource = "cpu";
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (job.tasks[i].pause != PauseState::kResuming) continue;
+    const Node& node = state.nodes().At(job.tasks[i].node);
+    reason.needed = CpuOf(state, job, i);
+    reason.free = std::max<int64_t>(UnusedCpu(node), 0);
+    reason.detail = absl::StrCat("node ", node.spec.name);
+    if (reason.free < reason.needed) break;
+  }
+  return {std::move(reason)};
+}
+
 // A schedule waits for its next time, an array for room for more of its jobs.
 std::vector<WaitReason> WhySeriesWaits(const ClusterState& state, const Job& job, Time now) {
   std::vector<WaitReason> reasons = WhyHeld(state, job, now);
@@ -231,6 +252,7 @@ std::vector<WaitReason> WhyWaiting(const ClusterState& state, const Job& job, Ti
     case JobState::kPending:
     case JobState::kBinding:
     case JobState::kRunning:
+      if (IsPaused(job.status)) return WhyPaused(state, job);
       return WhyPending(state, job);
     default:
       return {};

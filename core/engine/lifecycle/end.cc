@@ -70,7 +70,7 @@ Step Finish(const Look& look) {
 
 Step EndAtRunLimit(const Look& look) {
   const Job& job = look.job;
-  if (job.status.first_start == absl::InfinitePast()) return {};
+  if (job.status.first_start == absl::InfinitePast() || IsPaused(job.status)) return {};
   if (job.status.first_start + job.run_limit > look.now) return {};
   return Conclude(look, JobState::kFailed,
                   absl::StrCat("its run_limit of ", absl::FormatDuration(job.run_limit),

@@ -118,8 +118,7 @@ std::vector<Incident> Incidents(const Look& look) {
     incidents.push_back({PolicyEvent::kTaskCompleted, g, job.groups[g].first_task});
   }
   // A job whose last task ended at that very moment met its walltime.
-  const bool overdue =
-      job.status.state == JobState::kRunning && job.status.start + job.walltime <= look.now;
+  const bool overdue = job.status.state == JobState::kRunning && WalltimeEnd(job) <= look.now;
   const GroupTally tally = StartersOf(job);
   const bool timed_out = overdue && tally.Occupying() + tally.Waiting() > 0;
   if (timed_out || AllSaved(job, tally)) {

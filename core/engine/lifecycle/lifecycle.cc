@@ -119,9 +119,10 @@ Step NextStep(const Look& look) {
       return step;
     }
   }
-  if (status.suspended) return Suspend(look);
+  if (status.suspended && !StaysPaused(look)) return Suspend(look);
   if (placed) {
-    return FirstStep({LeaveDraining, LeaveTainted, UseSpares, StartPrepared, ReachRunning}, look);
+    return FirstStep(
+        {LeaveDraining, LeaveTainted, UseSpares, StartPrepared, ReachRunning, PauseOrResume}, look);
   }
   if (status.state == JobState::kRestarting) {
     return FirstStep({AvoidBadNodes, ApplyPolicies, GiveBackRetry, AwaitRestart}, look);

@@ -13,6 +13,7 @@
 //                           a failure with retries left, a lost or draining node, a refusal
 //   any -> Completing -> Succeeded | Failed | Cancelled
 //   any -> Suspended        once nothing occupies
+//   Running stays Running   while it is paused: its tasks are frozen where they are
 //
 // A series, which makes jobs, has no tasks and steps of its own (series.cc).
 #ifndef BERTH_CORE_ENGINE_LIFECYCLE_LIFECYCLE_H_

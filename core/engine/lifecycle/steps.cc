@@ -104,7 +104,8 @@ Step RestartJob(const Look& look, ReleaseReason reason, const std::string& messa
   Requeue(look, again, reason, &step);
   step.push_back(WithStatus(look, [&](JobStatus& status) {
     const bool ran = status.state == JobState::kRunning && status.start < look.now;
-    if (ran) status.attained += look.now - status.start;
+    if (ran) status.attained += RunTime(status, look.now);
+    status.pause = {.wanted = status.pause.wanted};
     status.state = JobState::kRestarting;
     status.hold_until = hold_until;
     status.retries = retries;

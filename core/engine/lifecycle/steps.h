@@ -113,9 +113,15 @@ Step LeaveTainted(const Look& look);      // nodes whose taints evict its tasks 
 Step UseSpares(const Look& look);         // tasks that wait take the places of spares     spares.cc
 Step StartPrepared(const Look& look);     //                                        gang.cc
 Step ReachRunning(const Look& look);
+Step PauseOrResume(const Look& look);  // frozen where it is                    pause.cc
 Step AskCheckpoint(const Look& look);  // before the walltime ends        checkpoint.cc
 Step ApplyPolicies(const Look& look);  // failures, lost nodes, completion, walltime   policy.cc
 Step GiveBackRetry(const Look& look);  // it restarts, and a node or device was at fault incident.cc
+
+// ---- Pauses (pause.cc)
+
+// On hold, and it keeps its places, where its tasks are frozen.
+bool StaysPaused(const Look& look);
 
 // ---- Series (series.cc)
 

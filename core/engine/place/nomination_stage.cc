@@ -53,7 +53,8 @@ Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
     const Job& other = state.jobs().At(key.job);
     if (!Releasing(other.tasks[key.task])) continue;
     const ShapeEntry& gone = state.interner().Shape(other.groups[GroupOf(other, key.task)].shape);
-    allocated -= gone.resources;
+    allocated -= HeldBy(gone, UseOf(*node, gone, other.tasks[key.task].devices),
+                        Frozen(other.tasks[key.task]));
     used -= UseOf(*node, gone, other.tasks[key.task].devices);
   }
   return fits(allocated, used) ? Outlook::kLater : Outlook::kNever;

@@ -16,7 +16,7 @@ PredictedTimes::PredictedTimes(ClusterState& state, RunLevel level, Time now)
   for (JobId id : running) {
     const Job& job = state.jobs().At(id);
     const Time from = std::max(job.status.start, job.status.bound);
-    if (from != absl::InfinitePast()) Set(job, now - from);
+    if (from != absl::InfinitePast()) Set(job, now - from - job.status.pause.total);
   }
   any_ = !before_.empty();
 }

@@ -22,10 +22,12 @@ bool MovesFirst(const VictimUnit& a, const VictimUnit& b) {
 }
 
 // A move must be able to place again all that runs again with it. Members that have succeeded would
-// run again too, if others that they belong to move, and have no place any more.
+// run again too, if others that they belong to move, and have no place any more. A paused job would
+// be on hold without its frozen tasks.
 void KeepMovable(const ClusterState& state, std::vector<VictimUnit>* units) {
   const auto stays = [&](const VictimUnit& unit) {
-    return unit.rest && !SucceededToRerun(state.jobs().At(unit.job)).empty();
+    const Job& job = state.jobs().At(unit.job);
+    return IsPaused(job.status) || (unit.rest && !SucceededToRerun(job).empty());
   };
   units->erase(std::remove_if(units->begin(), units->end(), stays), units->end());
 }

@@ -140,7 +140,8 @@ bool SurplusOnlyAbove(const ClusterState& state, QueueId queue) {
 bool MayGo(const Job& job) {
   const JobStatus& status = job.status;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
-  if (!placed || status.suspended || status.cancelled) return false;
+  const bool stops = status.suspended && !status.pause.wanted;
+  if (!placed || stops || status.cancelled) return false;
   const auto may = [&](const Group& group) { return Preemptible(job, group); };
   if (std::none_of(job.groups.begin(), job.groups.end(), may)) return false;
   const GroupTally tally = TallyOf(job);

@@ -302,6 +302,30 @@ TEST_CASE("progress: a watched task hangs without progress, and recovers") {
   CHECK(Hung(agent) == false);
 }
 
+void TellPaused(Agent& agent, bool paused) {
+  TaskEvent event;
+  event.id = Id(1);
+  event.kind = paused ? TaskEvent::Kind::kPaused : TaskEvent::Kind::kResumed;
+  agent.logic->OnTaskEvent(agent.Now(), event);
+}
+
+TEST_CASE("progress: a frozen task does not hang, and has its timeout again when it goes on") {
+  Reporting agent;
+  agent.Register();
+  agent.Run(1, 60, 60);
+  agent.Interval();
+  agent.Take();
+  agent.Intervals(9);
+  TellPaused(agent, true);
+  agent.Intervals(20);
+  CHECK(Hung(agent) == std::nullopt);
+  TellPaused(agent, false);
+  agent.Intervals(11);
+  CHECK(Hung(agent) == std::nullopt);
+  agent.Intervals(2);
+  CHECK(Hung(agent) == true);
+}
+
 TEST_CASE("progress: an extension defers the watchdog, and can be taken back") {
   Reporting agent;
   agent.Register();
@@ -474,6 +498,24 @@ TEST_CASE("unused: told once nobody has used an interactive task for as long as 
   unused(0, false);
   agent.Intervals(2);
   for (const v1::TaskProgress& state : agent.Take()) CHECK_FALSE(state.has_unused());
+}
+
+TEST_CASE("unused: the time stands still while a task is frozen, and then begins again") {
+  Reporting agent;
+  agent.Register();
+  RunInteractive(agent, /*gpu=*/false);
+  agent.logic->SetUnusedTasks(agent.Now(), {Id(1)});
+  agent.Intervals(8);
+  TellPaused(agent, true);
+  CHECK(agent.logic->InteractiveTasks().empty());
+  agent.logic->SetUnusedTasks(agent.Now(), {Id(1)});
+  agent.Intervals(30);
+  TellPaused(agent, false);
+  agent.logic->SetUnusedTasks(agent.Now(), {Id(1)});
+  agent.Intervals(11);
+  for (const v1::TaskProgress& state : agent.Take()) CHECK_FALSE(state.has_unused());
+  agent.Intervals(2);
+  CHECK(agent.Take().back().unused().seconds() >= 60);
 }
 
 TEST_CASE("unused: a task with a GPU about which nothing is known is used") {

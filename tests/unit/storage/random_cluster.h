@@ -418,7 +418,7 @@ class RandomCluster {
       case 1:
         return JobCancelled{job->id, random_.Text(), random_.Coin()};
       case 2:
-        return JobSuspended{job->id, random_.Coin()};
+        return JobSuspended{job->id, random_.Coin(), "", random_.Coin()};
       case 3:
       case 4:
         return JobDeleted{job->id};
@@ -435,6 +435,7 @@ class RandomCluster {
         status.starts = job->status.starts;
         status.suspended = job->status.suspended;
         status.cancelled = job->status.cancelled;
+        status.pause.wanted = job->status.pause.wanted;
         if (random_.Below(3) != 0) status.state = JobState::kRunning;
         return JobStatusChanged{job->id, status};
       }
@@ -520,13 +521,47 @@ class RandomCluster {
         {job->id, task}, job->tasks[task].attempt, absl::Seconds(random_.Count(99)), -1, over};
   }
 
+  // Of a task that runs, or is paused, if there is one.
+  EventBody SomePause() {
+    const auto [job, task] = TaskWhere([](const Task& one) {
+      return one.state == TaskState::kRunning && one.pause == PauseState::kRuns;
+    });
+    return TasksPaused{job, {task}, now_ + absl::Minutes(random_.Below(60))};
+  }
+  EventBody SomeResume() {
+    const auto [job, task] =
+        TaskWhere([](const Task& one) { return one.pause != PauseState::kRuns; });
+    const Task& found = state_.jobs().At(job).tasks[task];
+    if (found.pause == PauseState::kPausing && random_.Coin()) {
+      return TaskReported{{job, task}, found.attempt, ReportState::kPaused};
+    }
+    return TasksResumed{job, {task}, found.pause == PauseState::kPaused};
+  }
+  template <class Test>
+  std::pair<JobId, uint32_t> TaskWhere(Test test) {
+    const Job* job = Pick(state_.jobs());
+    for (int i = 0; i < 50; ++i) {
+      for (uint32_t task = 0; task < job->tasks.size(); ++task) {
+        if (test(job->tasks[task])) return {job->id, task};
+      }
+      job = Pick(state_.jobs());
+    }
+    return {job->id, 0};
+  }
+
   EventBody TaskEvent() {
     const Job* job = Pick(state_.jobs());
     for (int i = 0; i < 20 && job != nullptr && job->occupying == 0; ++i) job = Pick(state_.jobs());
     if (job == nullptr) return NewJob();
     const auto task = static_cast<uint32_t>(random_.Below(job->tasks.size()));
     const uint32_t attempt = job->tasks[task].attempt;
-    switch (random_.Below(11)) {
+    switch (random_.Below(14)) {
+      case 13:
+        return SomeHang();
+      case 11:
+        return SomePause();
+      case 12:
+        return SomeResume();
       case 8:
         return TaskReady{{job->id, task}, attempt};
       case 9:

@@ -11,6 +11,7 @@
 #include "core/model/event.h"
 #include "support/random.h"
 #include "tests/unit/storage/random_access.h"
+#include "tests/unit/storage/random_marks.h"
 
 namespace berth {
 
@@ -166,6 +167,7 @@ class RandomValues {
         .architecture = Text(),
         .topology = topology,
         .divides_gpus = Coin(),
+        .freezes = Coin(),
         .max_tasks = Count(1 << 30)};
   }
   NodeStatus AnyNodeStatus() {
@@ -371,8 +373,10 @@ class RandomValues {
             .checkpoint_asked = AnyTime(),
             .places_until = AnyTime(),
             .checkpoint = AnyCheckpoint(),
-            .hang = AnyHang()};
+            .hang = AnyHang(),
+            .pause = AnyPause()};
   }
+  Pause AnyPause() { return RandomPause(*this); }
   Checkpoint AnyCheckpoint() {
     if (Coin()) return {};
     return {.time = absl::FromUnixSeconds(Count(1 << 30)),
@@ -441,6 +445,7 @@ class RandomValues {
             .nobodys_fault = Coin(),
             .ready = Coin(),
             .claimed = Coin(),
+            .pause = Any(PauseState::kResuming),
             .devices = Devices(),
             .moves = moves,
             .next_node = NodeId{moves ? Uint32() : 0},
@@ -483,13 +488,13 @@ class RandomValues {
       case 12:
         return JobCancelled{job, Text(), Coin()};
       case 13:
-        return JobSuspended{job, Coin(), Text()};
+        return JobSuspended{job, Coin(), Text(), Coin()};
       case 14:
         return JobDeleted{job};
       case 15:
         return TaskReported{TaskKey{job, Uint32()},
                             Uint32(),
-                            Any(ReportState::kExited),
+                            Any(ReportState::kPaused),
                             Int32(),
                             static_cast<uint8_t>(Uint32()),
                             Any(ExitCause::kDevice),
@@ -544,6 +549,10 @@ class RandomValues {
         return PriorityClassesChanged{AnyPriorityClasses()};
       case 36:
         return NodeImagesChanged{node, Ids<ImageId>(), Ids<ImageId>()};
+      case 37:
+        return TasksPaused{job, Indexes(), AnyTime()};
+      case 38:
+        return TasksResumed{job, Indexes(), Coin()};
       default:
         return AccessChanged{AnyAccessChange()};
     }
@@ -551,15 +560,7 @@ class RandomValues {
 
   AccessChange AnyAccessChange() { return RandomAccessChange(*this); }  // rules may refuse it
 
-  PriorityClassChange AnyPriorityClasses() {
-    return {.remove = Texts(), .set = List([this] {
-                                 return PriorityClass{.name = Text(),
-                                                      .value = Int32(),
-                                                      .preempts = Coin(),
-                                                      .global_default = Coin(),
-                                                      .description = Text()};
-                               })};
-  }
+  PriorityClassChange AnyPriorityClasses() { return RandomPriorityClasses(*this); }
 
   RunPrediction AnyPrediction() {
     if (Coin()) return {};

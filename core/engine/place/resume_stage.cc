@@ -1,0 +1,61 @@
+#include "core/engine/place/resume_stage.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/model/pauses.h"
+
+namespace berth {
+namespace {
+
+struct Waiting {
+  OrderKey order;
+  std::vector<uint32_t> tasks;
+};
+
+std::vector<Waiting> InOrder(const ClusterState& state) {
+  std::vector<Waiting> jobs;
+  for (const TaskKey& key : state.resuming()) {  // by job
+    if (jobs.empty() || jobs.back().order.job != key.job) {
+      jobs.push_back({HolderKeyOf(state.jobs().At(key.job)), {}});
+    }
+    jobs.back().tasks.push_back(key.task);
+  }
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Waiting& a, const Waiting& b) { return a.order < b.order; });
+  return jobs;
+}
+
+// All its frozen tasks are on nodes that can be told.
+bool AllReachable(const Job& job) {
+  return std::none_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+    return task.state == TaskState::kLost && Frozen(task);
+  });
+}
+
+}  // namespace
+
+void RunResumes(Cycle& cycle) {
+  const ClusterState& state = cycle.state();
+  if (state.resuming().empty()) return;
+  std::map<NodeId, int64_t> left;  // of its CPU, after the jobs before
+  for (Waiting& waiting : InOrder(state)) {
+    const Job& job = state.jobs().At(waiting.order.job);
+    cycle.CountWork(waiting.tasks.size());
+    bool fits = AllReachable(job);
+    for (const uint32_t task : waiting.tasks) {
+      const NodeId id = job.tasks[task].node;
+      int64_t& cpu = left.try_emplace(id, UnusedCpu(state.nodes().At(id))).first->second;
+      const int64_t wanted = CpuOf(state, job, task);
+      cpu -= wanted;
+      fits = fits && (cpu >= 0 || wanted == 0);
+    }
+    if (!fits) continue;
+    cycle.transaction().Decide(TasksResumed{.job = job.id, .tasks = std::move(waiting.tasks)});
+  }
+  cycle.transaction().Sync();
+}
+
+}  // namespace berth

@@ -1,0 +1,30 @@
+// Whether frozen tasks can go on (core/engine/place/resume_stage.cc).
+#ifndef BERTH_CORE_MODEL_PAUSES_H_
+#define BERTH_CORE_MODEL_PAUSES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/model/cluster_state.h"
+
+namespace berth {
+
+// After a decision to freeze a task, its node has this long to report that it is frozen. Then the
+// pause is given up.
+inline constexpr Duration kFreezeTimeout = absl::Seconds(30);
+
+// A node of the job's tasks whose agent cannot freeze them; null: there is none.
+const Node* NodeWithoutFreezer(const ClusterState& state, const Job& job);
+
+// CPU of the node that nobody uses, whoever waits for it. Negative if its capacity has shrunk.
+int64_t UnusedCpu(const Node& node);
+// What the task of the job uses when it runs.
+int64_t CpuOf(const ClusterState& state, const Job& job, uint32_t task);
+
+// The task's node has the CPU for all frozen ones of these tasks of the job that are there.
+bool HasCpuToResume(const ClusterState& state, const Job& job, const std::vector<uint32_t>& tasks,
+                    uint32_t task);
+
+}  // namespace berth
+
+#endif  // BERTH_CORE_MODEL_PAUSES_H_
