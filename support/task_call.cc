@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kMostTaskCallBytes = 1024;
 constexpr absl::string_view kTaskMethods[] = {"JobService.GetJob", "JobService.ListTasks",
-                                              "JobService.ReadLogs", "JobService.Exec"};
+                                              "JobService.ReadLogs", "JobService.Exec",
+                                              "JobService.RequeueJob"};
 
 // SimpleAtoi alone would also take signs and spaces.
 template <class Number>

@@ -87,8 +87,8 @@ struct BuiltInRole {
 std::span<const BuiltInRole> BuiltInRoles();
 
 // What an owner may do with a job, wherever it is.
-inline constexpr VerbSet kOwnerVerbs = {Verb::kListJobs, Verb::kReadJob, Verb::kReadLogs,
-                                        Verb::kChangeJob, Verb::kExec};
+inline constexpr VerbSet kOwnerVerbs = {Verb::kListJobs,  Verb::kReadJob,    Verb::kReadLogs,
+                                        Verb::kChangeJob, Verb::kRequeueJob, Verb::kExec};
 
 // One change of the rules, as it is requested and as it is logged. Applied in the order of the
 // fields.

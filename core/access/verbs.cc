@@ -6,10 +6,10 @@ namespace berth {
 namespace {
 
 constexpr std::array<absl::string_view, kVerbs> kNames = {
-    "cluster.read",  "cluster.operate", "cluster.maintain", "node.manage",
-    "node.admit",    "audit.read",      "queue.read",       "queue.manage",
-    "job.list",      "job.read",        "job.logs",         "job.submit",
-    "job.submitFor", "job.change",      "job.exec",         "access.grant"};
+    "cluster.read", "cluster.operate", "cluster.maintain", "node.manage", "node.admit",
+    "audit.read",   "queue.read",      "queue.manage",     "job.list",    "job.read",
+    "job.logs",     "job.submit",      "job.submitFor",    "job.change",  "job.requeue",
+    "job.exec",     "access.grant"};
 static_assert(static_cast<size_t>(Verb::kGrant) + 1 == kVerbs);
 
 }  // namespace

@@ -31,10 +31,11 @@ enum class Verb : uint8_t {
   kSubmitJob,    // also dry runs, plans and estimates
   kSubmitFor,    // in the name of another user
   kChangeJob,    // update, cancel, suspend, resume, delete
+  kRequeueJob,   // stop it and start it again
   kExec,         // run commands in its tasks
   kGrant,        // grant and revoke roles, no more than one has oneself
 };
-inline constexpr size_t kVerbs = 16;
+inline constexpr size_t kVerbs = 17;
 
 // "job.read". Stable: rules are stored by these names.
 absl::string_view NameOf(Verb verb);

@@ -90,6 +90,7 @@ constexpr Row kRows[] = {
     {Rpc::kJobServiceCancelJob, {Verb::kChangeJob, Over::kJob, "cancel"}},
     {Rpc::kJobServiceSuspendJob, {Verb::kChangeJob, Over::kJob, "suspend"}},
     {Rpc::kJobServiceResumeJob, {Verb::kChangeJob, Over::kJob, "resume"}},
+    {Rpc::kJobServiceRequeueJob, {Verb::kRequeueJob, Over::kJob, "requeue"}},
     {Rpc::kJobServiceDeleteJob, {Verb::kChangeJob, Over::kJob, "delete"}},
     {Rpc::kJobServiceReadLogs, {Verb::kReadLogs, Over::kJob, "read the output of"}},
     {Rpc::kJobServiceExec, {Verb::kExec, Over::kJob, "run commands in"}},

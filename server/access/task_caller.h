@@ -14,7 +14,7 @@ namespace berth {
 
 // What a task may do with its own job.
 inline constexpr VerbSet kTaskVerbs = {Verb::kListJobs, Verb::kReadJob, Verb::kReadLogs,
-                                       Verb::kExec};
+                                       Verb::kRequeueJob, Verb::kExec};
 
 // Keys of registrations: an agent gets its key in Welcome, and so proves that it registered the
 // node, also without an identity in its certificate. Only this process knows how to make them, and

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/engine/lifecycle/requeue.h"
 #include "core/model/pauses.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
@@ -100,6 +101,20 @@ MaybeEvent FreezeOf(const ClusterState& state, const Job& job, uint32_t store_fo
   }
   if (absl::Status status = CanFreeze(state, job); !status.ok()) return status;
   return std::optional<EventBody>(JobSuspended{.id = job.id, .suspended = true, .freeze = true});
+}
+
+absl::StatusOr<std::vector<EventBody>> RequeueEventsOf(const Turn& turn, const Job& job,
+                                                       absl::string_view by) {
+  if (Ended(job.status.state) || job.status.state == JobState::kCompleting) return HasEnded(job);
+  if (job.status.cancelled) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", Quoted(job.name), " is cancelled"));
+  }
+  if (job.series) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", Quoted(job.name), " makes jobs: requeue those, by name"));
+  }
+  return RequeueOf(turn.state(), job, turn.policies().lifecycle(), turn.now(),
+                   absl::StrCat("requeued", by.empty() ? "" : " by ", by));
 }
 
 }  // namespace berth

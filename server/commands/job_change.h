@@ -5,12 +5,14 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "berth/v1/job.pb.h"
 #include "core/model/cluster_state.h"
 #include "core/model/event.h"
+#include "server/loop/turn.h"
 
 namespace berth {
 
@@ -27,6 +29,10 @@ MaybeEvent SuspensionOf(const Job& job, bool suspended);
 // A suspension that freezes its tasks. FAILED_PRECONDITION unless it runs, on nodes that can freeze
 // tasks, and in a store of an older format.
 MaybeEvent FreezeOf(const ClusterState& state, const Job& job, uint32_t store_format);
+// The job starts again from its queue: core/engine/lifecycle/requeue.h. `by`: the client, for the
+// job's message. FAILED_PRECONDITION once its outcome is decided, and for a series.
+absl::StatusOr<std::vector<EventBody>> RequeueEventsOf(const Turn& turn, const Job& job,
+                                                       absl::string_view by);
 
 }  // namespace berth
 

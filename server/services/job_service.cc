@@ -35,8 +35,20 @@ std::string JobTarget(const std::string& name) { return absl::StrCat("job/", nam
 
 std::string JobObject(const Job& job) { return absl::StrCat("job ", Quoted(job.name)); }
 
+// What a change of one job emits, in order; empty if there is nothing to change.
+using JobEvents = std::vector<EventBody>;
+
+absl::StatusOr<JobEvents> EventsOf(MaybeEvent event) {
+  if (!event.ok()) return event.status();
+  JobEvents events;
+  if (event->has_value()) events.push_back(**std::move(event));
+  return events;
+}
+
+absl::StatusOr<JobEvents> EventsOf(absl::StatusOr<JobEvents> events) { return events; }
+
 // A write to one job; the response is the job afterwards. change(turn, job) returns the event to
-// emit, or nullopt if there is nothing to change.
+// emit, or nullopt if there is nothing to change; or several events.
 template <class Change>
 void ChangeJob(const ServiceContext& context, const Call& call, Reply<v1::Job> reply,
                std::string name, CommandClass command_class, Change change) {
@@ -48,14 +60,14 @@ void ChangeJob(const ServiceContext& context, const Call& call, Reply<v1::Job> r
           absl::Status permitted = PermitOnJob(turn.state(), rights, rpc, *job);
           if (!permitted.ok()) return permitted;
           const JobId id = job->id;
-          absl::StatusOr<std::optional<EventBody>> event = change(turn, *job);
-          if (!event.ok()) return event.status();
-          const bool changed = event->has_value();
-          if (changed) {
-            absl::Status status = turn.Emit(**std::move(event));
+          absl::StatusOr<JobEvents> events = EventsOf(change(turn, *job));
+          if (!events.ok()) return events.status();
+          const bool changed = !events->empty();
+          for (EventBody& event : *events) {
+            absl::Status status = turn.Emit(std::move(event));
             if (!status.ok()) return status;
-            edits->Note(turn, JobObject(turn.state().jobs().At(id)));
           }
+          if (changed) edits->Note(turn, JobObject(turn.state().jobs().At(id)));
           const Job& now = turn.state().jobs().At(id);
           RenderJob(turn.state(), now, turn.now(), &response);
           Show(turn.state(), rights, now, &response);
@@ -226,7 +238,13 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   Reply<v1::Job> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const std::string waits = context_.hold_reason();
-  const Call call = context_.CallOf(Rpc::kJobServiceGetJob, *context, JobTarget(request->name()));
+  const bool by_uid = request->uid() != 0;
+  if (by_uid && !request->name().empty()) {
+    reply.Finish(absl::InvalidArgumentError("name the job, or give its uid, not both"));
+    return reactor;
+  }
+  const std::string name = by_uid ? absl::StrCat("uid ", request->uid()) : request->name();
+  const Call call = context_.CallOf(Rpc::kJobServiceGetJob, *context, JobTarget(name));
   if (!Enter(context_, call, reply)) return reactor;
   Rights rights(call.caller);
   ReadView view(*context_.loop);
@@ -235,9 +253,12 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
     const Time now = context_.clock->Now();
     absl::Status status = Admit(state, rights, call.rpc, now);
     if (!status.ok()) return status;
-    const Job* job = state.FindJob(request->name());
-    if (job == nullptr) return NoSuchJob(state, rights, request->name());
+    const Job* job =
+        by_uid ? state.jobs().Find(JobId{request->uid()}) : state.FindJob(request->name());
+    const absl::Status none = absl::NotFoundError(absl::StrCat("there is no job with ", name));
+    if (job == nullptr) return by_uid ? none : NoSuchJob(state, rights, name);
     status = PermitOnJob(state, rights, call.rpc, *job);
+    if (by_uid && absl::IsNotFound(status)) return none;  // says nothing of the job's name
     if (!status.ok()) return status;
     context_.Render(state, rights, *job, now, response);
     context_.AddHoldReason(waits, response);
@@ -358,6 +379,23 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
   ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kNewWork,
             [by = TextOf(call)](Turn&, const Job& job) {
               return LoggedChange("job resumed", job, by, SuspensionOf(job, false));
+            });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobService::RequeueJob(grpc::CallbackServerContext* context,
+                                                 const v1::RequeueJobRequest* request,
+                                                 v1::Job* response) {
+  Reply<v1::Job> reply(context, response);
+  grpc::ServerUnaryReactor* reactor = reply.reactor();
+  const Call call =
+      context_.CallOf(Rpc::kJobServiceRequeueJob, *context, JobTarget(request->name()));
+  ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kEssential,
+            [by = TextOf(call)](Turn& turn, const Job& job) -> absl::StatusOr<JobEvents> {
+              absl::StatusOr<JobEvents> events = RequeueEventsOf(turn, job, by);
+              if (events.ok() && !events->empty())
+                LogInfo("job requeued", {{"job", job.name}, {"uid", job.id.value}, {"by", by}});
+              return events;
             });
   return reactor;
 }

@@ -45,6 +45,9 @@ class JobService final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* ResumeJob(grpc::CallbackServerContext* context,
                                       const v1::ResumeJobRequest* request,
                                       v1::Job* response) override;
+  grpc::ServerUnaryReactor* RequeueJob(grpc::CallbackServerContext* context,
+                                       const v1::RequeueJobRequest* request,
+                                       v1::Job* response) override;
   grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
                                       const v1::DeleteJobRequest* request,
                                       v1::DeleteJobResponse* response) override;

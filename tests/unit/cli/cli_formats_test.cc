@@ -137,7 +137,8 @@ void Answers(Script& script) {
   script.Answer("ListJobs", Filled<v1::ListJobsResponse>());
   script.Answer("SubmitJobs", Filled<v1::SubmitJobsResponse>());
   script.Answer("PlanJob", Filled<v1::PlanJobResponse>());
-  for (const char* method : {"GetJob", "UpdateJob", "CancelJob", "SuspendJob", "ResumeJob"})
+  for (const char* method :
+       {"GetJob", "UpdateJob", "CancelJob", "SuspendJob", "ResumeJob", "RequeueJob"})
     script.Answer(method, Filled<v1::Job>());
   script.Answer("ListPriorityClasses", Filled<v1::ListPriorityClassesResponse>());
   script.Answer("GetPriorityClass", Filled<v1::PriorityClass>());

@@ -164,6 +164,7 @@ class FakeJobs : public v1::JobService::Service {
   BERTH_FAKE_UNARY(CancelJob, CancelJobRequest, Job);
   BERTH_FAKE_UNARY(SuspendJob, SuspendJobRequest, Job);
   BERTH_FAKE_UNARY(ResumeJob, ResumeJobRequest, Job);
+  BERTH_FAKE_UNARY(RequeueJob, RequeueJobRequest, Job);
   BERTH_FAKE_UNARY(DeleteJob, DeleteJobRequest, DeleteJobResponse);
   grpc::Status ReadLogs(grpc::ServerContext* context, const v1::ReadLogsRequest* request,
                         grpc::ServerWriter<v1::ReadLogsResponse>* writer) override {

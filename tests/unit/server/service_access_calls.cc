@@ -336,6 +336,8 @@ absl::Status Try(Door& d, Rpc rpc, const Place& at) {
       return SendNamed(d.jobs, &Jobs::SuspendJob, at.job);
     case Rpc::kJobServiceResumeJob:
       return SendNamed(d.jobs, &Jobs::ResumeJob, at.job);
+    case Rpc::kJobServiceRequeueJob:
+      return SendNamed(d.jobs, &Jobs::RequeueJob, at.job);
     case Rpc::kJobServiceDeleteJob:
       return SendNamed(d.jobs, &Jobs::DeleteJob, at.kept);
     case Rpc::kJobServiceReadLogs:

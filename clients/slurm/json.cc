@@ -1,0 +1,53 @@
+#include "clients/slurm/json.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace berth {
+namespace {
+
+std::string QuotedJson(absl::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      absl::StrAppend(&quoted, "\\", std::string(1, c));
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      absl::StrAppendFormat(&quoted, "\\u%04x", static_cast<unsigned char>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Json::Json(const char* value) : text(QuotedJson(value)) {}
+Json::Json(const std::string& value) : text(QuotedJson(value)) {}
+
+Json::Json(std::initializer_list<std::pair<absl::string_view, Json>> members) {
+  text = absl::StrCat("{",
+                      absl::StrJoin(members, ", ",
+                                    [](std::string* out, const auto& member) {
+                                      absl::StrAppend(out, QuotedJson(member.first), ": ",
+                                                      member.second.text);
+                                    }),
+                      "}");
+}
+
+Json Json::List(const std::vector<Json>& values) {
+  Json list(false);
+  list.text = absl::StrCat(
+      "[",
+      absl::StrJoin(values, ", ",
+                    [](std::string* out, const Json& value) { absl::StrAppend(out, value.text); }),
+      "]");
+  return list;
+}
+
+Json SetNumber(int64_t number) { return {{"set", true}, {"infinite", false}, {"number", number}}; }
+
+Json UnsetNumber(bool infinite) { return {{"set", false}, {"infinite", infinite}, {"number", 0}}; }
+
+}  // namespace berth

@@ -1,0 +1,133 @@
+#include "clients/slurm/slurm_config.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <iostream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "support/config_file.h"
+#include "support/visible.h"
+
+namespace berth {
+namespace {
+
+constexpr char kSlurmConfigFile[] = "/etc/berth/slurm.yaml";
+constexpr char kDefaultServer[] = "127.0.0.1:7070";
+
+std::string SettingOf(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+template <class Items>
+absl::Status CheckNames(const Items& items, absl::string_view field) {
+  std::set<std::string> names;
+  for (const auto& item : items) {
+    if (item.name().empty())
+      return absl::InvalidArgumentError(absl::StrCat(field, ": without a name"));
+    if (!names.insert(item.name()).second) {
+      return absl::InvalidArgumentError(absl::StrCat(field, ": ", item.name(), " is named twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckSlurmConfig(const config::v1::SlurmConfig& config) {
+  if (absl::Status status = CheckNames(config.partitions(), "partitions"); !status.ok())
+    return status;
+  if (absl::Status status = CheckNames(config.qos(), "qos"); !status.ok()) return status;
+  int defaults = 0;
+  for (const auto& partition : config.partitions()) defaults += partition.default_() ? 1 : 0;
+  if (defaults > 1)
+    return absl::InvalidArgumentError("partitions: only one may have default: true");
+  for (const auto& [feature, label] : config.features()) {
+    if (label.find('=') != std::string::npos && label[0] != '=') continue;
+    return absl::InvalidArgumentError(absl::StrCat("features: ", feature, ": expected KEY=VALUE"));
+  }
+  return CheckAbsolutePath(config.program());
+}
+
+absl::StatusOr<config::v1::SlurmConfig> LoadSlurmConfig() {
+  config::v1::SlurmConfig config;
+  std::string path = SettingOf("BERTH_SLURM_CONFIG");
+  if (path.empty() && access(kSlurmConfigFile, F_OK) == 0) path = kSlurmConfigFile;
+  ConfigPlaces places;
+  if (!path.empty()) {
+    if (absl::Status status = ReadConfigFile(path, &config, &places); !status.ok()) return status;
+    if (absl::Status status = CheckSlurmConfig(config); !status.ok())
+      return Located(status, places);
+  }
+  if (config.cluster_name().empty()) config.set_cluster_name("berth");
+  return config;
+}
+
+int SlurmContext::Fail(const absl::Status& status) {
+  if (status.ok()) return 0;
+  const std::vector<Violation> violations = ViolationsOf(status);
+  for (const Violation& violation : violations) {
+    err() << command << ": error: " << Visible(violation.field)
+          << (violation.field.empty() ? "" : ": ") << Visible(violation.description) << "\n";
+  }
+  if (violations.empty()) err() << command << ": error: " << VisibleLines(status.message()) << "\n";
+  if (absl::IsUnavailable(status))
+    err() << command << ": error: is berthd running at " << session->server() << "?\n";
+  return 1;
+}
+
+absl::StatusOr<SlurmContext> OpenSlurm(const std::string& command) {
+  absl::StatusOr<config::v1::SlurmConfig> config = LoadSlurmConfig();
+  if (!config.ok()) return config.status();
+  const CliIo io{.out = std::cout,
+                 .err = std::cerr,
+                 .time_zone = absl::LocalTimeZone(),
+                 .environment = SystemEnvironment()};
+  SlurmContext context{
+      .command = command, .config = *std::move(config), .session = std::make_unique<Session>(io)};
+  GlobalOptions& options = context.session->options;
+  options.client.server = SettingOf("BERTH_SERVER");
+  if (options.client.server.empty()) options.client.server = context.config.server();
+  if (options.client.server.empty()) options.client.server = kDefaultServer;
+  options.client.tls = {.certificate = SettingOf("BERTH_TLS_CERTIFICATE"),
+                        .key = SettingOf("BERTH_TLS_KEY"),
+                        .ca = SettingOf("BERTH_TLS_CA")};
+  options.auth_socket = SettingOf("BERTH_AUTH_SOCKET");
+  options.auth = SettingOf("BERTH_AUTH");
+  return context;
+}
+
+std::string SlurmProgram(const config::v1::SlurmConfig& config) {
+  if (!config.program().empty()) return config.program();
+  char path[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  return std::string(path, size > 0 ? static_cast<size_t>(size) : 0);
+}
+
+const config::v1::SlurmPartition* FindPartition(const config::v1::SlurmConfig& config,
+                                                const std::string& name) {
+  for (const auto& partition : config.partitions()) {
+    if (partition.name() == name) return &partition;
+  }
+  return nullptr;
+}
+
+const config::v1::SlurmPartition* DefaultPartition(const config::v1::SlurmConfig& config) {
+  for (const auto& partition : config.partitions()) {
+    if (partition.default_()) return &partition;
+  }
+  return config.partitions().empty() ? nullptr : &config.partitions(0);
+}
+
+const config::v1::SlurmQos* FindQos(const config::v1::SlurmConfig& config,
+                                    const std::string& name) {
+  for (const auto& qos : config.qos()) {
+    if (qos.name() == name) return &qos;
+  }
+  return nullptr;
+}
+
+}  // namespace berth
