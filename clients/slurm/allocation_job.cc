@@ -147,10 +147,11 @@ void ForbidRequeue(v1::JobSpec* spec) {
   }
 }
 
-absl::Status SetLabels(const AllocationRequest& request, v1::JobSpec* spec) {
+absl::Status SetLabels(const AllocationRequest& request, const std::string& partition,
+                       v1::JobSpec* spec) {
   const std::pair<const char*, std::string> labels[] = {{kNameLabel, request.name},
                                                         {kAccountLabel, request.account},
-                                                        {kPartitionLabel, request.partition},
+                                                        {kPartitionLabel, partition},
                                                         {kQosLabel, request.qos},
                                                         {kTasksLabel, absl::StrCat(request.tasks)}};
   for (const auto& [key, text] : labels) {
@@ -204,6 +205,7 @@ absl::StatusOr<v1::Job> JobOf(const AllocationRequest& request, const Allocation
     return absl::InvalidArgumentError(
         absl::StrCat("--partition: there is no \"", request.partition, "\"; see sinfo"));
   }
+  batch->set_partition(partition == nullptr ? request.partition : partition->name());
   v1::Job job;
   v1::JobSpec& spec = *job.mutable_spec();
   v1::TaskGroup& group = *spec.add_groups();
@@ -216,7 +218,7 @@ absl::StatusOr<v1::Job> JobOf(const AllocationRequest& request, const Allocation
   for (const absl::Status& status :
        {SetResources(request, &group, batch), SetNodeSelector(request, config, partition, &group),
         SetPlace(request, config, partition, &spec), SetTime(request, partition, &spec, batch),
-        SetLabels(request, &spec), SetDependencies(request, name_of, &spec)}) {
+        SetLabels(request, batch->partition(), &spec), SetDependencies(request, name_of, &spec)}) {
     if (!status.ok()) return status;
   }
   if (request.priority.has_value()) spec.set_priority(*request.priority);
@@ -234,7 +236,6 @@ absl::StatusOr<v1::Job> JobOf(const AllocationRequest& request, const Allocation
   DescribeSizes(request, batch);
   batch->set_user(user);
   batch->set_cluster(config.cluster_name());
-  batch->set_partition(partition == nullptr ? request.partition : partition->name());
   if (batch->partition().empty()) batch->set_partition("default");
   return job;
 }

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "clients/slurm/option_tables.h"
 #include "clients/slurm/step_daemon.h"
@@ -31,6 +32,10 @@ int PrintOptionTables() {
 }
 
 }  // namespace
+
+absl::Status UnknownOperand(absl::string_view word) {
+  return absl::InvalidArgumentError(absl::StrCat("\"", Visible(word), "\" is no option"));
+}
 
 BegunCommand BeginCommand(SlurmContext& context, const SlurmCommand& command, const Words& words) {
   BegunCommand begun;

@@ -34,6 +34,7 @@ struct BegunCommand {
   bool done = false;
   int exit_code = 0;
 };
+absl::Status UnknownOperand(absl::string_view word);
 BegunCommand BeginCommand(SlurmContext& context, const SlurmCommand& command, const Words& words);
 
 }  // namespace berth

@@ -1,5 +1,6 @@
 #include "clients/slurm/held_job.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ namespace {
 using HoldStream = grpc::ClientReaderWriterInterface<v1::ExecRequest, v1::ExecResponse>;
 constexpr absl::Duration kBetweenHolds = absl::Milliseconds(200);
 constexpr int kMostHolds = 50;
+constexpr int kLookMs = 20;
 
 absl::Status CancelHeld(SlurmContext& context, const std::string& name) {
   v1::CancelJobRequest request;
@@ -76,16 +78,9 @@ class Held final : public HeldJob {
   bool ended_ = false;
 };
 
-std::atomic<int> interrupted = 0;
-void NoteInterrupt(int signal) { interrupted = signal; }
-
 // Waits for the start in a thread, so that signals can cancel the job.
-absl::StatusOr<v1::JobState> AwaitStart(SlurmContext& context, const std::string& name) {
-  struct sigaction note {
-  }, old_int{}, old_term{};
-  note.sa_handler = NoteInterrupt;
-  sigaction(SIGINT, &note, &old_int);
-  sigaction(SIGTERM, &note, &old_term);
+absl::StatusOr<v1::JobState> AwaitStart(SlurmContext& context, const std::string& name,
+                                        SignalEvents& events) {
   absl::StatusOr<v1::JobState> state = absl::UnknownError("");
   std::atomic<bool> done = false;
   std::thread waiter([&] {
@@ -94,15 +89,16 @@ absl::StatusOr<v1::JobState> AwaitStart(SlurmContext& context, const std::string
   });
   bool cancelled = false;
   while (!done) {
-    if (interrupted != 0 && !std::exchange(cancelled, true)) {
+    pollfd fd{events.fd(), POLLIN, 0};
+    poll(&fd, 1, kLookMs);
+    for (int signal = events.Take(); signal != 0; signal = events.Take()) {
+      const bool ends = signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+      if (!ends || std::exchange(cancelled, true)) continue;
       auto other = OpenSlurm(context.command);  // a client is for one thread
       if (other.ok()) static_cast<void>(CancelHeld(*other, name));
     }
-    absl::SleepFor(absl::Milliseconds(20));
   }
   waiter.join();
-  sigaction(SIGINT, &old_int, nullptr);
-  sigaction(SIGTERM, &old_term, nullptr);
   if (cancelled) return absl::CancelledError("Job allocation has been revoked");
   return state;
 }
@@ -110,7 +106,7 @@ absl::StatusOr<v1::JobState> AwaitStart(SlurmContext& context, const std::string
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HeldJob>> HoldJob(SlurmContext& context, AllocationRequest* request,
-                                                 bool says) {
+                                                 bool says, SignalEvents& events) {
   cli::v1::SlurmBatch batch;
   auto job = PrepareJob(context, request, &batch);
   if (!job.ok()) return job.status();
@@ -120,7 +116,7 @@ absl::StatusOr<std::unique_ptr<HeldJob>> HoldJob(SlurmContext& context, Allocati
   if (says)
     context.err() << context.command << ": job " << submitted->uid()
                   << " queued and waiting for resources" << std::endl;
-  const auto state = AwaitStart(context, submitted->name());
+  const auto state = AwaitStart(context, submitted->name(), events);
   if (!state.ok()) return state.status();
   if (*state != v1::JOB_RUNNING)
     return absl::FailedPreconditionError(

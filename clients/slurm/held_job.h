@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "clients/slurm/allocation.h"
+#include "clients/slurm/child_process.h"
 #include "clients/slurm/slurm_config.h"
 
 namespace berth {
@@ -23,7 +24,7 @@ class HeldJob {
 // Submits it and waits until it runs. `says`: tells on standard error how it stands. While it
 // waits, SIGINT and SIGTERM cancel it: CANCELLED.
 absl::StatusOr<std::unique_ptr<HeldJob>> HoldJob(SlurmContext& context, AllocationRequest* request,
-                                                 bool says);
+                                                 bool says, SignalEvents& events);
 
 }  // namespace berth
 

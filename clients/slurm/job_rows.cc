@@ -84,8 +84,8 @@ bool IsSelected(const v1::Job& job, const JobQuery& query) {
 }
 
 void AddRow(v1::Job job, const JobQuery& query, std::vector<JobRow>* rows) {
-  if (!IsSelected(job, query)) return;
   if (!job.spec().has_array()) {
+    if (!IsSelected(job, query)) return;
     rows->push_back({.number = NumberOf(job)});
     rows->back().job = std::move(job);
     return;
@@ -93,8 +93,8 @@ void AddRow(v1::Job job, const JobQuery& query, std::vector<JobRow>* rows) {
   // Of an array only what has no job yet is a row.
   if (HasEnded(job.status().state())) return;
   const std::vector<IndexRange> unmade = UnmadeOf(job);
-  if (unmade.empty()) return;
   job.mutable_status()->set_state(v1::JOB_PENDING);
+  if (unmade.empty() || !IsSelected(job, query)) return;
   if (!query.split) {
     const int32_t most = job.spec().array().parallelism();
     const std::string text = absl::StrCat(TextOf(unmade), most > 0 ? absl::StrCat("%", most) : "");
@@ -171,7 +171,7 @@ absl::Status AddMatching(Client& client, const JobQuery& query, std::vector<JobR
 }
 
 absl::Status Complete(Client& client, const RowNeeds& needs, JobRow* row) {
-  const std::string& name = row->job.name();
+  const std::string name = row->job.name();
   if (needs.whole) {
     v1::GetJobRequest request;
     request.set_name(name);

@@ -26,17 +26,19 @@ std::string QuotedJson(absl::string_view text) {
 Json::Json(const char* value) : text(QuotedJson(value)) {}
 Json::Json(const std::string& value) : text(QuotedJson(value)) {}
 
-Json::Json(std::initializer_list<std::pair<absl::string_view, Json>> members) {
-  text = absl::StrCat("{",
-                      absl::StrJoin(members, ", ",
-                                    [](std::string* out, const auto& member) {
-                                      absl::StrAppend(out, QuotedJson(member.first), ": ",
-                                                      member.second.text);
-                                    }),
-                      "}");
+Json JsonObject(std::initializer_list<JsonMember> members) {
+  Json object(false);
+  object.text = absl::StrCat("{",
+                             absl::StrJoin(members, ", ",
+                                           [](std::string* out, const JsonMember& member) {
+                                             absl::StrAppend(out, QuotedJson(member.name), ": ",
+                                                             member.value.text);
+                                           }),
+                             "}");
+  return object;
 }
 
-Json Json::List(const std::vector<Json>& values) {
+Json JsonList(const std::vector<Json>& values) {
   Json list(false);
   list.text = absl::StrCat(
       "[",
@@ -46,8 +48,12 @@ Json Json::List(const std::vector<Json>& values) {
   return list;
 }
 
-Json SetNumber(int64_t number) { return {{"set", true}, {"infinite", false}, {"number", number}}; }
+Json SetNumber(int64_t number) {
+  return JsonObject({{"set", true}, {"infinite", false}, {"number", number}});
+}
 
-Json UnsetNumber(bool infinite) { return {{"set", false}, {"infinite", infinite}, {"number", 0}}; }
+Json UnsetNumber(bool infinite) {
+  return JsonObject({{"set", false}, {"infinite", infinite}, {"number", 0}});
+}
 
 }  // namespace berth

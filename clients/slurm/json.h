@@ -19,12 +19,17 @@ struct Json {
   Json(int value) : text(std::to_string(value)) {}
   Json(const char* value);
   Json(const std::string& value);
-  // An object, in the order of its members.
-  Json(std::initializer_list<std::pair<absl::string_view, Json>> members);
-  static Json List(const std::vector<Json>& values);
 
   std::string text;
 };
+
+struct JsonMember {
+  absl::string_view name;
+  Json value;
+};
+// In the order of its members.
+Json JsonObject(std::initializer_list<JsonMember> members);
+Json JsonList(const std::vector<Json>& values);
 
 // Slurm's numbers that may be absent or unlimited: {"set": true, "infinite": false, "number": 5}.
 Json SetNumber(int64_t number);

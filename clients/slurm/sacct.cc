@@ -102,6 +102,8 @@ int PrintScripts(SlurmContext& context, const std::vector<JobRow>& rows) {
 int RunSacct(SlurmContext& context, const Words& words) {
   BegunCommand begun = BeginCommand(context, SacctCommand(), words);
   if (begun.done) return begun.exit_code;
+  if (!begun.arguments.operands.empty())
+    return context.Fail(UnknownOperand(begun.arguments.operands.front()));
   const SlurmArguments& arguments = begun.arguments;
   if (arguments.Has("helpformat")) return PrintFieldNames(context.out());
   const auto query = AccountQuery(context, arguments);

@@ -18,8 +18,6 @@ namespace {
 
 // The command here; it has the terminal, and so its signals.
 int RunHere(SlurmContext& context, const Words& command, const Variables& variables) {
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
   const ChildProcess child{.arguments = command,
                            .environment = EnvironmentOf(variables),
                            .in = STDIN_FILENO,
@@ -38,6 +36,7 @@ int RunHere(SlurmContext& context, const Words& command, const Variables& variab
 int RunSalloc(SlurmContext& context, const Words& words) {
   BegunCommand begun = BeginCommand(context, SallocCommand(), words);
   if (begun.done) return begun.exit_code;
+  SignalEvents events;  // the command gets them, from its terminal
   auto request = ReadAllocation(begun.arguments, AllocationContextOf(context));
   if (!request.ok()) return context.Fail(request.status());
   Words command = begun.arguments.operands;
@@ -45,7 +44,7 @@ int RunSalloc(SlurmContext& context, const Words& words) {
   if (command.empty()) command.emplace_back(shell == nullptr ? "/bin/sh" : shell);
   if (request->name.empty()) request->name = "interactive";
   const bool says = !begun.arguments.Has("quiet");
-  auto held = HoldJob(context, &*request, says);
+  auto held = HoldJob(context, &*request, says, events);
   if (!held.ok()) return context.Fail(held.status());
   const auto job = StepJobOf(context, (*held)->number());
   if (!job.ok()) return context.Fail(job.status());

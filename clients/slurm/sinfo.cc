@@ -317,17 +317,21 @@ std::string LinesAsJson(const std::vector<PartitionRow>& partitions) {
   for (const PartitionRow& partition : partitions) {
     for (const v1::Node& node : partition.nodes) {
       const NodeUse use = UseOf(node);
-      entries.push_back(Json{{"partition", Json{{"name", partition.name}}},
-                             {"nodes", Json{{"nodes", Json::List({node.name()})}, {"total", 1}}},
-                             {"node", Json{{"state", Json::List({NodeStateText(node, true)})}}},
-                             {"cpus", Json{{"total", use.cpus}, {"allocated", use.used}}},
-                             {"memory", Json{{"maximum", use.memory / kMiBOfNode},
-                                             {"free", SetNumber(use.free / kMiBOfNode)}}},
-                             {"gres", Json{{"total", GresText(node)}}}});
+      entries.push_back(JsonObject(
+          {{"partition", JsonObject({{"name", partition.name}})},
+           {"nodes",
+            JsonObject({{"nodes", JsonList(std::vector<Json>{node.name()})}, {"total", 1}})},
+           {"node",
+            JsonObject({{"state", JsonList(std::vector<Json>{NodeStateText(node, true)})}})},
+           {"cpus", JsonObject({{"total", use.cpus}, {"allocated", use.used}})},
+           {"memory", JsonObject({{"maximum", use.memory / kMiBOfNode},
+                                  {"free", SetNumber(use.free / kMiBOfNode)}})},
+           {"gres", JsonObject({{"total", GresText(node)}})}}));
     }
   }
-  return Json{
-      {"sinfo", Json::List(entries)}, {"errors", Json::List({})}, {"warnings", Json::List({})}}
+  return JsonObject({{"sinfo", JsonList(entries)},
+                     {"errors", JsonList(std::vector<Json>{})},
+                     {"warnings", JsonList(std::vector<Json>{})}})
       .text;
 }
 
@@ -349,6 +353,8 @@ int ShowInfo(SlurmContext& context, const SlurmArguments& arguments, const NodeV
 int RunSinfo(SlurmContext& context, const Words& words) {
   BegunCommand begun = BeginCommand(context, SinfoCommand(), words);
   if (begun.done) return begun.exit_code;
+  if (!begun.arguments.operands.empty())
+    return context.Fail(UnknownOperand(begun.arguments.operands.front()));
   const auto view = NodeViewOf(begun.arguments);
   if (!view.ok()) return context.Fail(view.status());
   const std::string* every = begun.arguments.Find("iterate");

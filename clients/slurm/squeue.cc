@@ -125,6 +125,15 @@ int ShowQueue(SlurmContext& context, const SlurmArguments& arguments, const Queu
 int RunSqueue(SlurmContext& context, const Words& words) {
   BegunCommand begun = BeginCommand(context, SqueueCommand(), words);
   if (begun.done) return begun.exit_code;
+  // The list may also follow -j as a word of its own.
+  for (GivenOption& given : begun.arguments.options) {
+    if (std::string(given.option->name) != "jobs" || !given.value.empty()) continue;
+    if (begun.arguments.operands.empty()) continue;
+    given.value = begun.arguments.operands.front();
+    begun.arguments.operands.erase(begun.arguments.operands.begin());
+  }
+  if (!begun.arguments.operands.empty())
+    return context.Fail(UnknownOperand(begun.arguments.operands.front()));
   const auto view = ViewOf(begun.arguments);
   if (!view.ok()) return context.Fail(view.status());
   const std::string* every = begun.arguments.Find("iterate");

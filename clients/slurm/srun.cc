@@ -128,7 +128,7 @@ absl::StatusOr<StepPlan> TakePlaces(SlurmContext& context, const StepJob& job,
 }
 
 int RunInJob(SlurmContext& context, const SlurmArguments& arguments, StepJob job,
-             const Variables& own) {
+             const Variables& own, SignalEvents& events) {
   const auto fail = [&](const absl::Status& status) { return context.Fail(status); };
   if (absl::Status status = CheckStepOptions(arguments, job.batch); !status.ok())
     return fail(status);
@@ -143,18 +143,19 @@ int RunInJob(SlurmContext& context, const SlurmArguments& arguments, StepJob job
   const auto placed = TakePlaces(context, job, *request, arguments.Has("overlap"), *plan);
   if (!placed.ok()) return fail(placed.status());
   const absl::Cleanup leave = [&] { StepBook::Leave(job.directory); };
-  return RunStep(context, job, *placed);
+  return RunStep(context, job, *placed, events);
 }
 
 // A job of its own, for the time of the step.
-int RunAlone(SlurmContext& context, const SlurmArguments& arguments, const Variables& own) {
+int RunAlone(SlurmContext& context, const SlurmArguments& arguments, const Variables& own,
+             SignalEvents& events) {
   auto request = ReadAllocation(arguments, AllocationContextOf(context));
   if (!request.ok()) return context.Fail(request.status());
   if (request->name.empty()) {
     const std::string& program = arguments.operands.front();
     request->name = program.substr(program.rfind('/') + 1);
   }
-  auto held = HoldJob(context, &*request, !arguments.Has("quiet"));
+  auto held = HoldJob(context, &*request, !arguments.Has("quiet"), events);
   if (!held.ok()) return context.Fail(held.status());
   auto job = StepJobOf(context, (*held)->number());
   if (!job.ok()) return context.Fail(job.status());
@@ -165,7 +166,7 @@ int RunAlone(SlurmContext& context, const SlurmArguments& arguments, const Varia
         "begin", "partition", "qos",           "constraint",    "exclude"};
     return std::find(std::begin(kOfJob), std::end(kOfJob), given.option->name) != std::end(kOfJob);
   });
-  const int code = RunInJob(context, step, *std::move(job), own);
+  const int code = RunInJob(context, step, *std::move(job), own, events);
   (*held)->End();
   return code;
 }
@@ -178,6 +179,7 @@ int RunSrun(SlurmContext& context, const Words& words) {
   const SlurmArguments& arguments = begun.arguments;
   if (arguments.operands.empty())
     return context.Fail(absl::InvalidArgumentError("No command given to execute"));
+  SignalEvents events;  // before any thread begins, which would take them
   const Variables own = OwnVariables();
   const std::string* chosen = arguments.Find("jobid");
   const auto current = own.find("SLURM_JOB_ID");
@@ -185,12 +187,12 @@ int RunSrun(SlurmContext& context, const Words& words) {
   if (here && (chosen == nullptr || *chosen == current->second)) {
     auto job = OwnStepJob(own);
     if (!job.ok()) return context.Fail(job.status());
-    return RunInJob(context, arguments, *std::move(job), own);
+    return RunInJob(context, arguments, *std::move(job), own, events);
   }
-  if (chosen == nullptr && current == own.end()) return RunAlone(context, arguments, own);
+  if (chosen == nullptr && current == own.end()) return RunAlone(context, arguments, own, events);
   auto job = StepJobOf(context, chosen != nullptr ? *chosen : current->second);
   if (!job.ok()) return context.Fail(job.status());
-  return RunInJob(context, arguments, *std::move(job), own);
+  return RunInJob(context, arguments, *std::move(job), own, events);
 }
 
 }  // namespace berth

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@ namespace {
 
 constexpr int kCannotRun = 1;
 constexpr int kLongestPollMs = 60'000;
+constexpr int kHolderLookMs = 1'000;
+constexpr absl::Duration kHolderPatience = absl::Minutes(5);
 
 int Trouble(absl::string_view text) {
   std::cerr << "slurmstepd: error: " << text << "\n";
@@ -163,15 +166,21 @@ int AwaitScript(const BatchJob& job, pid_t script, SignalEvents& events) {
   }
 }
 
-// A place in the job: until it is stopped, or, on the first node, `slurmstepd hold` says so.
-int HoldPlace(SignalEvents& events) {
-  for (;;) {
-    pollfd fd{events.fd(), POLLIN, 0};
-    poll(&fd, 1, -1);
+// A place in the job, until it is stopped. With `holder`, also until `slurmstepd hold` has come and
+// gone at the other end of this pipe, or has not come for kHolderPatience.
+int HoldPlace(SignalEvents& events, int holder = -1) {
+  const absl::Time latest = holder < 0 ? absl::InfiniteFuture() : absl::Now() + kHolderPatience;
+  for (bool came = holder < 0;;) {
+    pollfd fds[] = {{events.fd(), POLLIN, 0}, {holder, POLLIN, 0}};
+    poll(fds, 2, holder < 0 ? -1 : kHolderLookMs);
     for (int signal = events.Take(); signal != 0; signal = events.Take()) {
-      if (signal == SIGUSR1) return 0;
       if (signal == SIGTERM || signal == SIGINT) return 128 + signal;
     }
+    if (holder < 0) continue;
+    char byte = 0;
+    came = came || read(holder, &byte, 1) == 1;  // it writes one when it comes
+    if (came && (fds[1].revents & POLLHUP) != 0) return 0;
+    if (!came && absl::Now() > latest) return Trouble("the client did not come");
   }
 }
 
@@ -188,7 +197,12 @@ int RunFirstNode(BatchJob& job, SignalEvents& events) {
   if (job.batch.script().empty()) {
     const absl::Status noted = WriteFileIn(job.directory + "/batch", absl::StrCat(getpid()), 0600);
     if (!noted.ok()) return Trouble(noted.message());
-    status = HoldPlace(events);
+    const std::string pipe = job.directory + "/holder";
+    const int holder = mkfifo(pipe.c_str(), 0600) == 0
+                           ? open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+                           : -1;
+    if (holder < 0) return Trouble(absl::StrCat(pipe, ": ", std::strerror(errno)));
+    status = HoldPlace(events, holder);
     RemoveJobDirectory(job.directory);
     return status;
   }

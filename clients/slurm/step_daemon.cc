@@ -1,5 +1,6 @@
 #include "clients/slurm/step_daemon.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +11,9 @@
 
 namespace berth {
 namespace {
+
+constexpr int kMostTries = 100;
+constexpr useconds_t kBetweenTriesUs = 100'000;
 
 int SignalFromWords(const std::vector<std::string>& words) {
   int signal = 0;
@@ -24,13 +28,24 @@ int SignalFromWords(const std::vector<std::string>& words) {
   return 0;
 }
 
-// The job's own process takes SIGUSR1 as the end of its wait (step_batch.cc).
+// The job's own process has the other end, and sees when this one is gone, however it ends: when
+// the client disconnects, the agent kills it.
 int HoldUntilEnd() {
-  signal(SIGPIPE, SIG_IGN);
+  const std::string pipe = JobDirectoryOf(OwnVariables()) + "/holder";
+  // It is made a moment after the job has begun to run.
+  int fd = -1;
+  for (int tries = 0; fd < 0 && tries < kMostTries; ++tries) {
+    if (tries > 0) usleep(kBetweenTriesUs);
+    fd = open(pipe.c_str(), O_WRONLY | O_CLOEXEC);
+  }
+  if (fd < 0) {
+    std::cerr << "slurmstepd: the job holds no places for a client\n";
+    return 1;
+  }
+  if (write(fd, "c", 1) != 1) return 1;
   char buffer[512];
   while (read(STDIN_FILENO, buffer, sizeof buffer) > 0) {
   }
-  SignalJob(JobDirectoryOf(OwnVariables()), SIGUSR1, SignalTo::kBatch);
   return 0;
 }
 

@@ -26,14 +26,14 @@ class LocalLink final : public StepLink {
     close(out_);
     if (pid_ > 0) waitpid(pid_, nullptr, 0);
   }
-  absl::Status Begin() {
+  absl::Status Begin(const std::string& program) {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) != 0) return absl::ResourceExhaustedError("pipe");
     in_ = in[1];
     if (pipe2(out, O_CLOEXEC) != 0) return absl::ResourceExhaustedError("pipe");
     out_ = out[0];
     fcntl(out_, F_SETFL, O_NONBLOCK);
-    const ChildProcess child{.arguments = {"/proc/self/exe", "slurmstepd", "step"},
+    const ChildProcess child{.arguments = {program, "slurmstepd", "step"},
                              .environment = EnvironmentOf(OwnVariables()),
                              .in = in[0],
                              .out = out[1],
@@ -114,9 +114,9 @@ class RemoteLink final : public StepLink {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StepLink>> LinkHere() {
+absl::StatusOr<std::unique_ptr<StepLink>> LinkHere(const std::string& program) {
   auto link = std::make_unique<LocalLink>();
-  if (absl::Status status = link->Begin(); !status.ok()) return status;
+  if (absl::Status status = link->Begin(program); !status.ok()) return status;
   return link;
 }
 

@@ -21,7 +21,7 @@ class StepLink {
 };
 
 // A child of this process: on its own node.
-absl::StatusOr<std::unique_ptr<StepLink>> LinkHere();
+absl::StatusOr<std::unique_ptr<StepLink>> LinkHere(const std::string& program);
 // A command in a task of the job, by Exec. Waits until that runs, for up to a minute.
 absl::StatusOr<std::unique_ptr<StepLink>> LinkThere(SlurmContext& context, const std::string& job,
                                                     const std::string& task);

@@ -40,8 +40,12 @@ struct Part {
 
 class Step {
  public:
-  Step(SlurmContext& context, const StepJob& job, const StepPlan& plan)
-      : context_(context), job_(job), plan_(plan), values_(PatternsOf(job.batch, job.allocation)) {
+  Step(SlurmContext& context, const StepJob& job, const StepPlan& plan, SignalEvents& events)
+      : context_(context),
+        job_(job),
+        plan_(plan),
+        values_(PatternsOf(job.batch, job.allocation)),
+        events_(events) {
     values_.step = plan.number;
   }
   ~Step() {
@@ -156,7 +160,7 @@ class Step {
         if (!found.ok()) return found.status();
         names = *std::move(found);
       }
-      auto link = here ? LinkHere() : LinkThere(context_, job_.name, names[node]);
+      auto link = here ? LinkHere(SlurmProgram({})) : LinkThere(context_, job_.name, names[node]);
       if (!link.ok()) return link.status();
       part.link = *std::move(link);
       parts_.push_back(std::move(part));
@@ -331,7 +335,7 @@ class Step {
   const StepJob& job_;
   const StepPlan& plan_;
   PatternValues values_;
-  SignalEvents events_;
+  SignalEvents& events_;
   std::vector<Part> parts_;
   std::map<std::pair<int, int>, std::string> lines_;  // begun ones, by rank and descriptor
   int out_ = STDOUT_FILENO, err_ = STDERR_FILENO, in_ = STDIN_FILENO;
@@ -344,8 +348,8 @@ class Step {
 
 }  // namespace
 
-int RunStep(SlurmContext& context, const StepJob& job, const StepPlan& plan) {
-  return Step(context, job, plan).Run();
+int RunStep(SlurmContext& context, const StepJob& job, const StepPlan& plan, SignalEvents& events) {
+  return Step(context, job, plan, events).Run();
 }
 
 }  // namespace berth

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "clients/slurm/child_process.h"
 #include "clients/slurm/step_job.h"
 
 namespace berth {
@@ -25,8 +26,8 @@ struct StepPlan {
   absl::Duration wait = absl::InfiniteDuration();  // after the first end, for the others
 };
 
-// The exit code: the greatest of its tasks.
-int RunStep(SlurmContext& context, const StepJob& job, const StepPlan& plan);
+// The exit code: the greatest of its tasks. `events` are this process's signals.
+int RunStep(SlurmContext& context, const StepJob& job, const StepPlan& plan, SignalEvents& events);
 
 }  // namespace berth
 

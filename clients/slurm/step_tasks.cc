@@ -51,6 +51,7 @@ class NodeStep {
       for (StepTask& task : tasks_) kill(task.pid, SIGKILL);
       return 1;
     }
+    HandleFrames();  // what came together with the first one
     while (!Done()) Turn();
     return 0;
   }
@@ -211,8 +212,13 @@ class NodeStep {
       return;
     }
     frames_.Add({buffer, static_cast<size_t>(n)});
+    HandleFrames();
+  }
+
+  void HandleFrames() {
     while (std::optional<Frame> frame = frames_.Next()) Handle(std::move(*frame));
     lost_ = lost_ || frames_.broken();
+    for (StepTask& task : tasks_) Feed(task);
   }
 
   void Handle(Frame frame) {
