@@ -23,6 +23,16 @@ foreach(program berthd berth berth-agent berth-authd berth-web berth-supervisor 
   endif()
 endforeach()
 
+# The Slurm commands lie in a directory of their own, which users put into their PATH: they collide with nothing.
+if(TARGET berth-slurm)
+  set(BERTH_SLURM_DIR ${CMAKE_INSTALL_LIBDIR}/berth/slurm)
+  install(TARGETS berth-slurm RUNTIME DESTINATION ${BERTH_SLURM_DIR} COMPONENT slurm)
+  foreach(command ${BERTH_SLURM_COMMANDS})
+    install(CODE "file(CREATE_LINK berth-slurm \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${BERTH_SLURM_DIR}/${command}\" SYMBOLIC)"
+            COMPONENT slurm)
+  endforeach()
+endif()
+
 install(DIRECTORY ${BERTH_MANUAL}/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT man)
 
 configure_package_config_file(cmake/berth-config.cmake.in ${PROJECT_BINARY_DIR}/berth-config.cmake

@@ -19,9 +19,9 @@ constexpr char kSlurmVersion[] = "slurm 23.11.0 (berth ";
 using Command = int (*)(SlurmContext&, const Words&);
 const std::map<std::string, Command>& Commands() {
   static const std::map<std::string, Command> kCommands = {
-      {"sbatch", RunSbatch},   {"srun", RunSrun},        {"salloc", RunSalloc},
-      {"squeue", RunSqueue},   {"sacct", RunSacct},      {"sinfo", RunSinfo},
-      {"scancel", RunScancel}, {"scontrol", RunScontrol}};
+      {"sbatch", RunSbatch},   {"srun", RunSrun},         {"salloc", RunSalloc},
+      {"squeue", RunSqueue},   {"sacct", RunSacct},       {"sinfo", RunSinfo},
+      {"scancel", RunScancel}, {"scontrol", RunScontrol}, {"berth-rsh", RunBerthRsh}};
   return kCommands;
 }
 

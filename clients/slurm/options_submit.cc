@@ -155,6 +155,7 @@ constexpr SlurmOption kOfSrun[] = {
     {"kill-on-bad-exit", 'K', kMaybe, kDone, "end the step when a task fails; 0: do not"},
     {"label", 'l', kFlag, kDone, "put the task's number before each line"},
     {"mpi", 0, kValue, kDone, "only none: mpirun starts MPI programs over berth-rsh"},
+    {"nodelist", 'w', kValue, kDone, "in a job: the nodes of the job on which the step runs"},
     {"open-mode", 0, kValue, kDone, "append or truncate; default truncate"},
     {"output", 'o', kValue, kDone, "file for output, also with %t and %n"},
     {"overlap", 0, kFlag, kDone, "do not wait for CPUs that other steps hold"},

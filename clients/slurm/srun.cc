@@ -7,8 +7,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "clients/cli/topology/node_names.h"
 #include "clients/slurm/commands.h"
 #include "clients/slurm/held_job.h"
+#include "clients/slurm/hosts.h"
 #include "clients/slurm/job_directory.h"
 #include "clients/slurm/option_tables.h"
 #include "clients/slurm/step_run.h"
@@ -71,6 +73,27 @@ absl::StatusOr<StepRequest> RequestOf(const SlurmArguments& arguments) {
     request.*member = *count;
   }
   return request;
+}
+
+// --nodelist: numbers of the job's nodes.
+absl::Status ReadNodeList(const SlurmArguments& arguments, const StepJob& job,
+                          StepRequest* request) {
+  const std::string* list = arguments.Find("nodelist");
+  if (list == nullptr) return absl::OkStatus();
+  NameLists lists;
+  const auto names = lists.Expand(*list);
+  if (!names.ok()) return names.status();
+  const std::vector<std::string>& nodes = job.allocation.nodes;
+  for (const std::string& name : *names) {
+    const auto at = std::find(nodes.begin(), nodes.end(), name);
+    if (at == nodes.end()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "--nodelist: ", name, " is no node of the job, which has ", CompressHosts(nodes)));
+    }
+    request->only.insert(static_cast<int>(at - nodes.begin()));
+  }
+  if (request->nodes == 0) request->nodes = static_cast<int>(request->only.size());
+  return absl::OkStatus();
 }
 
 // Options that change a job, which a step cannot.
@@ -138,8 +161,10 @@ int RunInJob(SlurmContext& context, const SlurmArguments& arguments, StepJob job
     for (const auto& [name, value] : SlurmVariables(job.batch, job.allocation))
       plan->variables[name] = value;
   }
-  const auto request = RequestOf(arguments);
+  auto request = RequestOf(arguments);
   if (!request.ok()) return fail(request.status());
+  if (absl::Status status = ReadNodeList(arguments, job, &*request); !status.ok())
+    return fail(status);
   const auto placed = TakePlaces(context, job, *request, arguments.Has("overlap"), *plan);
   if (!placed.ok()) return fail(placed.status());
   const absl::Cleanup leave = [&] { StepBook::Leave(job.directory); };
@@ -149,6 +174,10 @@ int RunInJob(SlurmContext& context, const SlurmArguments& arguments, StepJob job
 // A job of its own, for the time of the step.
 int RunAlone(SlurmContext& context, const SlurmArguments& arguments, const Variables& own,
              SignalEvents& events) {
+  if (arguments.Has("nodelist")) {
+    return context.Fail(absl::UnimplementedError(
+        "--nodelist: a new job cannot name its nodes; use --exclude or --constraint"));
+  }
   auto request = ReadAllocation(arguments, AllocationContextOf(context));
   if (!request.ok()) return context.Fail(request.status());
   if (request->name.empty()) {

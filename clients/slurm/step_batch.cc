@@ -95,6 +95,9 @@ Variables ScriptVariables(const BatchJob& job) {
   for (const auto& [name, value] : SlurmVariables(job.batch, job.allocation))
     variables[name] = value;
   variables[kDirectoryVariable] = job.directory;
+  // Open MPI and Hydra start their daemons by srun; told to use rsh, they use this.
+  for (const char* name : {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"})
+    variables.try_emplace(name, "berth-rsh");
   return variables;
 }
 

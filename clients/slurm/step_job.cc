@@ -115,9 +115,10 @@ absl::StatusOr<std::optional<std::vector<int>>> PlaceStep(const StepRequest& req
                                                           int nodes, const std::vector<int>& held) {
   const StepShape shape = ShapeOf(request, batch, nodes);
   const int cpus = std::max(batch.tasks_per_node(), 1) * std::max(batch.cpus_per_task(), 1);
+  const int usable = request.only.empty() ? nodes : static_cast<int>(request.only.size());
   const std::vector<int> counts = CountsOf(request, shape, batch, nodes);
   const int most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
-  if (shape.nodes > nodes || most * shape.cpus > cpus || shape.tasks < 1) {
+  if (shape.nodes > usable || most * shape.cpus > cpus || shape.tasks < 1) {
     return absl::FailedPreconditionError(
         absl::StrCat("Unable to create step: the job has ", nodes, " nodes with ", cpus,
                      " CPUs each, and the step asks for ", shape.tasks, " tasks of ", shape.cpus,
@@ -126,6 +127,7 @@ absl::StatusOr<std::optional<std::vector<int>>> PlaceStep(const StepRequest& req
   std::vector<int> placed(static_cast<size_t>(nodes), 0);
   size_t next = 0;  // of counts, the largest first
   for (size_t node = 0; node < placed.size() && next < counts.size(); ++node) {
+    if (!request.only.empty() && !request.only.contains(static_cast<int>(node))) continue;
     const int free = cpus - (node < held.size() ? held[node] : 0);
     if (counts[next] * shape.cpus <= free) placed[node] = counts[next++];
   }

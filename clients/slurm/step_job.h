@@ -3,6 +3,7 @@
 #define BERTH_CLIENTS_SLURM_STEP_JOB_H_
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct StepRequest {
   int nodes = 0;           // 0: as many as the tasks need
   int tasks_per_node = 0;  // 0: evenly
   int cpus_per_task = 0;   // 0: as the job
+  std::set<int> only;      // numbers of nodes; empty: all
 };
 // Nothing: other steps hold the CPUs now. FAILED_PRECONDITION: the job is too small. `held`: CPUs
 // by the number of the node.

@@ -53,9 +53,8 @@ int NumberIn(const Variables& own, const std::string& name, int otherwise) {
 std::vector<std::string> NodesIn(const Variables& own) {
   const std::string list = ValueIn(own, "BERTH_NODES");
   if (!list.empty()) return absl::StrSplit(list, ',');
-  const auto text = ReadTextFile(ValueIn(own, "BERTH_HOSTFILE"));
-  if (!text.ok()) return {ValueIn(own, "BERTH_NODE")};
-  return absl::StrSplit(*text, '\n', absl::SkipEmpty());
+  const std::vector<std::string> addresses = AddressesOf(own);
+  return addresses.empty() ? std::vector<std::string>{ValueIn(own, "BERTH_NODE")} : addresses;
 }
 
 void AddSizes(const cli::v1::SlurmBatch& batch, const Allocation& allocation, Variables* set) {
@@ -99,6 +98,12 @@ Variables OwnVariables() {
     own.insert(parts);
   }
   return own;
+}
+
+std::vector<std::string> AddressesOf(const Variables& own) {
+  const auto text = ReadTextFile(ValueIn(own, "BERTH_HOSTFILE"));
+  if (!text.ok()) return {};
+  return absl::StrSplit(*text, '\n', absl::SkipEmpty());
 }
 
 std::vector<std::string> EnvironmentOf(const Variables& variables) {

@@ -46,6 +46,8 @@ struct Allocation {
   int restarts = 0;
 };
 Allocation AllocationOf(const Variables& own);
+// Of the nodes, by number: the lines of BERTH_HOSTFILE.
+std::vector<std::string> AddressesOf(const Variables& own);
 
 // How many of `tasks` are on each of the nodes: tasks_per_node, and the rest on the last.
 std::vector<int> TasksOfNodes(int tasks, int tasks_per_node, int nodes);

@@ -150,9 +150,19 @@ absl::Status ValidateReadLogs(const v1::ReadLogsRequest& request) {
   return findings.ToStatus();
 }
 
-// "worker-3" -> index in the job. Group names may contain dashes: the number follows the last one.
+// That was bound with rank 0; the job's first task if none was yet, or if that is a coordinator.
+uint32_t FirstInRank(const Job& job) {
+  if (job.tasks.size() == 0 || job.tasks[0].rank == kNoRank) return 0;
+  for (uint32_t i = 0; i < job.tasks.size(); ++i) {
+    if (job.tasks[i].attempt > 0 && job.tasks[i].rank == 0) return i;
+  }
+  return 0;
+}
+
+// "worker-3" -> index in the job; "" is rank 0. Group names may contain dashes: the number follows
+// the last one.
 std::optional<uint32_t> TaskIndex(const Job& job, const std::string& name) {
-  if (name.empty()) return 0;
+  if (name.empty()) return FirstInRank(job);
   const size_t dash = name.rfind('-');
   int32_t index = -1;
   if (dash == std::string::npos || !absl::SimpleAtoi(name.substr(dash + 1), &index)) {

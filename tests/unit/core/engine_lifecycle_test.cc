@@ -1,6 +1,7 @@
 // Tables for the lifecycle stage: reactions to reports, requests and time.
 #include <catch2/catch.hpp>
 
+#include "core/engine/lifecycle/requeue.h"
 #include "tests/unit/core/testing/running.h"
 
 namespace berth {
@@ -330,6 +331,25 @@ TEST_CASE("suspend stops a running job and resume restarts it without using a re
   run.cluster.RunAll(run.job);
   CHECK(run.State() == "Running");
   CHECK(run.cluster.status(run.job).retries == 0);
+}
+
+TEST_CASE("a requeue stops a running job, which starts again without using a retry") {
+  Running run(Gang(2));
+  TestCluster& cluster = run.cluster;
+  const LifecycleParameters parameters;
+  const auto requeue = [&] {
+    return RequeueOf(cluster.state(), cluster.state().jobs().At(run.job), parameters, cluster.now(),
+                     "requeued by ada");
+  };
+  for (EventBody& event : requeue()) cluster.Must(std::move(event));
+  CHECK(run.State() == "Restarting");
+  CHECK(run.Tasks() == "LL");
+  CHECK(requeue().empty());  // it stops already
+  cluster.GoneAll(run.job);
+  cluster.RunAll(run.job);
+  CHECK(run.State() == "Running");
+  CHECK(cluster.status(run.job).retries == 0);
+  CHECK(cluster.status(run.job).starts == 2);
 }
 
 TEST_CASE("succeeded tasks of an elastic group do not run again after a suspension") {
