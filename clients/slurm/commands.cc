@@ -21,7 +21,9 @@ const std::map<std::string, Command>& Commands() {
   static const std::map<std::string, Command> kCommands = {
       {"sbatch", RunSbatch},   {"srun", RunSrun},         {"salloc", RunSalloc},
       {"squeue", RunSqueue},   {"sacct", RunSacct},       {"sinfo", RunSinfo},
-      {"scancel", RunScancel}, {"scontrol", RunScontrol}, {"berth-rsh", RunBerthRsh}};
+      {"scancel", RunScancel}, {"scontrol", RunScontrol}, {"berth-rsh", RunBerthRsh},
+      {"sshare", RunSshare},   {"sprio", RunSprio},       {"sacctmgr", RunSacctmgr},
+      {"sstat", RunSstat}};
   return kCommands;
 }
 

@@ -21,6 +21,10 @@ int RunSacct(SlurmContext& context, const Words& words);
 int RunSinfo(SlurmContext& context, const Words& words);
 int RunScancel(SlurmContext& context, const Words& words);
 int RunScontrol(SlurmContext& context, const Words& words);
+int RunSshare(SlurmContext& context, const Words& words);
+int RunSprio(SlurmContext& context, const Words& words);
+int RunSacctmgr(SlurmContext& context, const Words& words);
+int RunSstat(SlurmContext& context, const Words& words);
 int RunBerthRsh(SlurmContext& context, const Words& words);
 
 // The command by its name, in main.cc and tests; nothing for an unknown one.

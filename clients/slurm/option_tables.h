@@ -24,6 +24,10 @@ const SlurmCommand& SacctCommand();
 const SlurmCommand& SinfoCommand();
 const SlurmCommand& ScancelCommand();
 const SlurmCommand& ScontrolCommand();
+const SlurmCommand& SshareCommand();
+const SlurmCommand& SprioCommand();
+const SlurmCommand& SacctmgrCommand();
+const SlurmCommand& SstatCommand();
 
 // In the order of the reference page.
 std::vector<const SlurmCommand*> AllSlurmCommands();

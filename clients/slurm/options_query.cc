@@ -179,7 +179,82 @@ constexpr SlurmOption kOfScontrol[] = {
     {"yaml", 0, kMaybe, kRefused, "use --json"},
 };
 
+constexpr SlurmOption kOfSshare[] = {
+    {"accounts", 'A', kValue, kDone, "only these queues"},
+    {"all", 'a', kFlag, kNoMeaning, "users have no shares"},
+    {"clusters", 'M', kValue, kDone, "only the name of this cluster"},
+    {"format", 'o', kValue, kDone, "columns: Account%20,EffectvUsage; an account is a queue"},
+    {"help", 0, kFlag, kDone, "print this text"},
+    {"noheader", 'n', kFlag, kDone, "no line with names of the columns"},
+    {"parsable", 'p', kFlag, kDone, "columns with | between and at the end"},
+    {"parsable2", 'P', kFlag, kDone, "columns with | between"},
+    {"usage", 0, kFlag, kDone, "print this text"},
+    {"Users", 'U', kFlag, kDone, "only shares of users: there are none"},
+    {"version", 'V', kFlag, kDone, "print the version"},
+    {"long", 'l', kFlag, kRefused, "use --format"},
+    {"partition", 'm', kFlag, kRefused, "a queue is a partition"},
+    {"users", 'u', kValue, kRefused, "users have no shares; use --accounts"},
+    {"verbose", 'v', kFlag, kNoMeaning, "there is nothing more to say"},
+};
+
+constexpr SlurmOption kOfSprio[] = {
+    {"clusters", 'M', kValue, kDone, "only the name of this cluster"},
+    {"help", 0, kFlag, kDone, "print this text"},
+    {"jobs", 'j', kValue, kDone, "these jobs"},
+    {"noheader", 'h', kFlag, kDone, "no line with names of the columns"},
+    {"partition", 'p', kValue, kDone, "jobs of these partitions"},
+    {"usage", 0, kFlag, kDone, "print this text"},
+    {"user", 'u', kValue, kDone, "jobs of these users"},
+    {"version", 'V', kFlag, kDone, "print the version"},
+    {"format", 'o', kValue, kRefused, "a priority has no parts; use squeue -o"},
+    {"long", 'l', kFlag, kRefused, "a priority has no parts; use berth job explain"},
+    {"norm", 'n', kFlag, kRefused, "a priority has no parts; use berth job explain"},
+    {"sort", 'S', kValue, kRefused, "use squeue -S"},
+    {"verbose", 'v', kFlag, kNoMeaning, "there is nothing more to say"},
+    {"weights", 'w', kFlag, kRefused, "there are no weights; use berth job explain"},
+};
+
+constexpr SlurmOption kOfSacctmgr[] = {
+    {"help", 'h', kFlag, kDone, "print this text"},
+    {"version", 'V', kFlag, kDone, "print the version"},
+    {"associations", 's', kFlag, kRefused, "there are none; see berth queue"},
+    {"immediate", 'i', kFlag, kRefused, "there is nothing to change; see berth queue"},
+    {"noheader", 'n', kFlag, kNoMeaning, "there is nothing to list"},
+    {"parsable", 'p', kFlag, kNoMeaning, "there is nothing to list"},
+    {"parsable2", 'P', kFlag, kNoMeaning, "there is nothing to list"},
+};
+
+constexpr SlurmOption kOfSstat[] = {
+    {"help", 'h', kFlag, kDone, "print this text"},
+    {"version", 'V', kFlag, kDone, "print the version"},
+    {"jobs", 'j', kValue, kRefused, "look with srun --overlap --jobid"},
+    {"format", 'o', kValue, kRefused, "look with srun --overlap --jobid"},
+};
+
 }  // namespace
+
+const SlurmCommand& SshareCommand() {
+  static constexpr SlurmCommand kCommand = {"sshare", "show the shares of queues", "", kOfSshare};
+  return kCommand;
+}
+
+const SlurmCommand& SprioCommand() {
+  static constexpr SlurmCommand kCommand = {"sprio", "show the priorities of jobs that wait", "",
+                                            kOfSprio};
+  return kCommand;
+}
+
+const SlurmCommand& SacctmgrCommand() {
+  static constexpr SlurmCommand kCommand = {"sacctmgr", "refuse: there are no associations",
+                                            "COMMAND...", kOfSacctmgr, true};
+  return kCommand;
+}
+
+const SlurmCommand& SstatCommand() {
+  static constexpr SlurmCommand kCommand = {"sstat", "refuse: the use of steps is not kept", "",
+                                            kOfSstat};
+  return kCommand;
+}
 
 const SlurmCommand& SqueueCommand() {
   static constexpr SlurmCommand kCommand = {"squeue", "show jobs that wait and run", "", kOfSqueue};
@@ -214,7 +289,8 @@ const SlurmCommand& ScontrolCommand() {
 
 std::vector<const SlurmCommand*> AllSlurmCommands() {
   return {&SbatchCommand(), &SrunCommand(),    &SallocCommand(),   &SqueueCommand(),
-          &SacctCommand(),  &ScancelCommand(), &ScontrolCommand(), &SinfoCommand()};
+          &SacctCommand(),  &ScancelCommand(), &ScontrolCommand(), &SinfoCommand(),
+          &SshareCommand(), &SprioCommand(),   &SstatCommand(),    &SacctmgrCommand()};
 }
 
 }  // namespace berth
