@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The commands of Slurm on a real Berth of four nodes: what they promise, and that they refuse the rest by name."""
 import json
-import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -11,6 +11,8 @@ import unittest
 from berth_harness import wait_until
 from slurm_world import SlurmWorld
 
+HAS_MPI = shutil.which("mpirun", path="/usr/bin") is not None and subprocess.run(
+    ["/usr/bin/python3", "-c", "import mpi4py"], capture_output=True).returncode == 0
 YAML = {"clusterName": "blue",
         "partitions": [{"name": "short", "queue": "default", "maxTime": "1h", "defaultTime": "10m"},
                        {"name": "fast", "queue": "default", "nodeLabels": {"disk": "fast"}}],
@@ -319,8 +321,32 @@ srun nosuchprogram; echo "missing $?"
         self.assertEqual(process.communicate(timeout=30)[0], "caught\n")
         self.assertEqual(process.returncode, 6)
 
+    @unittest.skipUnless(HAS_MPI, "Open MPI or mpi4py is not installed")
+    def test_mpirun_as_it_is_over_srun_and_over_berth_rsh(self):
+        world = self.world
+        ring = world.write("ring.py", "from mpi4py import MPI\nw = MPI.COMM_WORLD\n"
+                           "print('sum', w.allreduce(w.rank), 'of', w.size)\n")
+        usual = ("--mca oob_tcp_if_include lo --mca btl tcp,self --mca btl_tcp_if_include lo --mca plm_base_verbose 0 "
+                 "--map-by node")
+        for ways in ("", "--mca plm rsh --mca ras ^slurm --leave-session-attached --mca plm_rsh_no_tree_spawn 1 "
+                     "--hostfile $BERTH_HOSTFILE"):
+            with self.subTest(ways):
+                number = world.sbatch("-N3", "-t", "2", "-o", "mpi-%j", "--wrap", f"mpirun {usual} {ways} -np 3 /usr/bin/python3 {ring}")
+                state = world.wait_state(number, "COMPLETED", "FAILED", "TIMEOUT", timeout_s=150)
+                self.assertEqual((state, world.read(f"mpi-{number}").count("sum 3 of 3")), ("COMPLETED", 3), world.read(f"mpi-{number}"))
+
+    def test_shares_priorities_and_what_there_is_not(self):
+        world = self.world
+        self.assertIn("default", world.ok("sshare", "-n", "-P", "-o", "Account,EffectvUsage"))
+        self.assertEqual(world.ok("sshare", "-U", "--noheader"), "")
+        number = world.sbatch("--hold", "--priority=7", "-o", "/dev/null", "--wrap", "true")
+        self.assertEqual(world.ok("sprio", "-h", "-j", number).split()[-1], "7")
+        world.ok("scancel", number)
+        self.assertIn("there are no associations", world.refused("sacctmgr", "list", "user"))
+        self.assertIn("is not kept", world.refused("sstat"))
+
     def test_help_names_only_what_is_done(self):
-        for command in ("sbatch", "srun", "salloc", "squeue", "sacct", "scancel", "scontrol", "sinfo"):
+        for command in ("sbatch", "srun", "salloc", "squeue", "sacct", "scancel", "scontrol", "sinfo", "sshare", "sprio"):
             text = self.world.ok(command, "--help")
             self.assertTrue(text.startswith(f"Usage: {command}"))
             self.assertNotIn("--switches", text)

@@ -488,43 +488,6 @@ TEST_CASE("service: suspend and resume, and deletion of an active job") {
   CHECK(missing.message() == "there is no job \"ghost\"");
 }
 
-TEST_CASE("service: a job by its uid") {
-  ServiceWorld world;
-  world.CreateQueue("q");
-  world.MustSubmit({"a"});
-  const uint64_t uid = world.MustGetJob("a").uid();
-  v1::GetJobRequest request;
-  v1::Job job;
-  request.set_uid(uid);
-  REQUIRE(Call(*world.jobs, &Stub::GetJob, request, &job).ok());
-  CHECK(job.name() == "a");
-  request.set_name("a");
-  CHECK(absl::IsInvalidArgument(Call(*world.jobs, &Stub::GetJob, request, &job)));
-  request.clear_name();
-  request.set_uid(uid + 1);
-  const absl::Status missing = Call(*world.jobs, &Stub::GetJob, request, &job);
-  CHECK(absl::IsNotFound(missing));
-  CHECK(missing.message() == absl::StrCat("there is no job with uid ", uid + 1));
-}
-
-TEST_CASE("service: requeue of a job that waits, and of one that has ended") {
-  ServiceWorld world;
-  world.CreateQueue("q");
-  world.MustSubmit({"a"});
-  v1::RequeueJobRequest request;
-  request.set_name("a");
-  v1::Job job;
-  REQUIRE(Call(*world.jobs, &Stub::RequeueJob, request, &job).ok());
-  CHECK(job.status().state() == v1::JOB_PENDING);  // nothing to stop
-  v1::CancelJobRequest cancel;
-  cancel.set_name("a");
-  REQUIRE(Call(*world.jobs, &Stub::CancelJob, cancel, &job).ok());
-  const absl::Status ended = Call(*world.jobs, &Stub::RequeueJob, request, &job);
-  CHECK(absl::IsFailedPrecondition(ended));
-  request.set_name("ghost");
-  CHECK(absl::IsNotFound(Call(*world.jobs, &Stub::RequeueJob, request, &job)));
-}
-
 TEST_CASE("service: tasks and logs of a job that has not started") {
   ServiceWorld world;
   world.CreateQueue("q");
