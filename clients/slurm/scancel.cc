@@ -67,6 +67,14 @@ absl::StatusOr<std::vector<v1::Job>> JobsOfNumber(SlurmContext& context, const s
   std::vector<v1::Job> jobs;
   for (const JobNumber& number : *numbers) {
     auto job = JobByNumber(**client, number);
+    if (absl::IsNotFound(job.status()) && number.index.has_value() &&
+        JobByNumber(**client, {.uid = number.uid, .index = {}}).ok()) {
+      return absl::UnimplementedError(absl::StrCat("index ", *number.index, " of array ",
+                                                   number.uid,
+                                                   " has no job: it is not of the array, has been "
+                                                   "deleted, or ends only with the array (scancel ",
+                                                   number.uid, ")"));
+    }
     if (!job.ok()) return job.status();
     if (!job->spec().has_array() || cancelling.signal == 0) {
       jobs.push_back(*std::move(job));

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "support/config_file.h"
 #include "support/visible.h"
@@ -16,6 +17,10 @@ namespace {
 
 constexpr char kSlurmConfigFile[] = "/etc/berth/slurm.yaml";
 constexpr char kDefaultServer[] = "127.0.0.1:7070";
+
+bool IsAboutOwnJob(const std::string& command) {
+  return command == "srun" || command == "scontrol" || command == "berth-rsh";
+}
 
 std::string SettingOf(const char* name) {
   const char* value = std::getenv(name);
@@ -90,6 +95,11 @@ absl::StatusOr<SlurmContext> OpenSlurm(const std::string& command) {
       .command = command, .config = *std::move(config), .session = std::make_unique<Session>(io)};
   GlobalOptions& options = context.session->options;
   options.client.server = SettingOf("BERTH_SERVER");
+  // A task's own socket is for its own job: others are reached as outside of jobs, if it is known
+  // how.
+  const bool socket = absl::StartsWith(options.client.server, "unix:");
+  if (socket && !IsAboutOwnJob(command) && !context.config.server().empty())
+    options.client.server = context.config.server();
   if (options.client.server.empty()) options.client.server = context.config.server();
   if (options.client.server.empty()) options.client.server = kDefaultServer;
   options.client.tls = {.certificate = SettingOf("BERTH_TLS_CERTIFICATE"),

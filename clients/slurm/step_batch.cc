@@ -90,14 +90,30 @@ Variables ExportedBy(const cli::v1::SlurmBatch& batch) {
   return exported;
 }
 
+// The script finds srun and the others also without the submitter's PATH. The links lie beside the
+// program, or in a directory below (clients/CMakeLists.txt).
+void AddCommandsTo(Variables* variables) {
+  const std::string program = SlurmProgram({});
+  const std::string place = program.substr(0, program.rfind('/'));
+  for (const std::string& directory : {place, place + "/slurm"}) {
+    if (access((directory + "/srun").c_str(), X_OK) != 0) continue;
+    // Open MPI starts its daemons by srun; told to use rsh, it uses this.
+    for (const char* name : {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"})
+      variables->try_emplace(name, directory + "/berth-rsh");
+    std::string& path = (*variables)["PATH"];
+    const std::string among = absl::StrCat(":", path, ":");
+    if (!absl::StrContains(among, absl::StrCat(":", directory, ":")))
+      absl::StrAppend(&path, path.empty() ? "" : ":", directory);
+    return;
+  }
+}
+
 Variables ScriptVariables(const BatchJob& job) {
   Variables variables = JobVariables(ExportedBy(job.batch), job.own);
   for (const auto& [name, value] : SlurmVariables(job.batch, job.allocation))
     variables[name] = value;
   variables[kDirectoryVariable] = job.directory;
-  // Open MPI and Hydra start their daemons by srun; told to use rsh, they use this.
-  for (const char* name : {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"})
-    variables.try_emplace(name, "berth-rsh");
+  AddCommandsTo(&variables);
   return variables;
 }
 

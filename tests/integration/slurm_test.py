@@ -74,6 +74,9 @@ class Slurm(unittest.TestCase):
         number = re.fullmatch(r"Submitted batch job (\d+)\n", said)[1]
         world.wait_state(number, "COMPLETED")
         self.assertEqual(world.read(f"wrap-{number}"), "[7][]\n")
+        number = world.sbatch("-o", "none-%j", "--export=NONE", "--wrap", 'srun sh -c "echo [$HIDDEN] $SLURM_NTASKS"', HIDDEN="x")
+        world.wait_state(number, "COMPLETED")
+        self.assertEqual(world.read(f"none-{number}"), "[] 1\n")
         number = world.sbatch("-o", "stdin-%j", stdin="#!/bin/bash\necho from stdin\n")
         world.wait_state(number, "COMPLETED")
         self.assertEqual(world.read(f"stdin-{number}"), "from stdin\n")
@@ -130,6 +133,7 @@ class Slurm(unittest.TestCase):
         world.ok("scancel", f"{waiting}_1")
         world.wait_state(f"{waiting}_1", "CANCELLED")
         self.assertIn(f"{waiting}_[4-9%3]", wait_until(lambda: world.ok("squeue", "-h", "-t", "PD", "-j", waiting, "-o", "%i"), 60, "the rest"))
+        self.assertIn(f"index 9 of array {waiting} has no job", world.refused("scancel", f"{waiting}_9"))
         world.ok("scancel", waiting)
         wait_until(lambda: world.ok("squeue", "-h", "-j", waiting) == "", 60, "its end")
 
@@ -324,8 +328,8 @@ srun nosuchprogram; echo "missing $?"
     @unittest.skipUnless(HAS_MPI, "Open MPI or mpi4py is not installed")
     def test_mpirun_as_it_is_over_srun_and_over_berth_rsh(self):
         world = self.world
-        ring = world.write("ring.py", "from mpi4py import MPI\nw = MPI.COMM_WORLD\n"
-                           "print('sum', w.allreduce(w.rank), 'of', w.size)\n")
+        ring = world.write("ring.py", "import os\nfrom mpi4py import MPI\nw = MPI.COMM_WORLD\n"
+                           "os.write(1, b'sum %d of %d\\n' % (w.allreduce(w.rank), w.size))\n")
         usual = ("--mca oob_tcp_if_include lo --mca btl tcp,self --mca btl_tcp_if_include lo --mca plm_base_verbose 0 "
                  "--map-by node")
         for ways in ("", "--mca plm rsh --mca ras ^slurm --leave-session-attached --mca plm_rsh_no_tree_spawn 1 "
