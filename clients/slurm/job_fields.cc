@@ -111,10 +111,12 @@ std::string TimeLeft(Row row, In in) {
   if (!row.job.spec().has_walltime()) return "UNLIMITED";
   return ShortElapsed(DurationFrom(row.job.spec().walltime()) - ElapsedOf(row, in));
 }
-std::string Submit(Row row, In in) { return MomentOf(true, row.job.status().submit_time(), in); }
+std::string SubmitMoment(Row row, In in) {
+  return MomentOf(true, row.job.status().submit_time(), in);
+}
 std::string Eligible(Row row, In in) {
   return row.job.spec().has_start_after() ? MomentOf(true, row.job.spec().start_after(), in)
-                                          : Submit(row, in);
+                                          : SubmitMoment(row, in);
 }
 std::string Start(Row row, In in) {
   if (row.estimate.has_value()) return SlurmMoment(*row.estimate, in.zone);
@@ -187,7 +189,9 @@ std::string Directory(Row row, In in) {
   return OrAbsent(Annotation(row, kDirectoryAnnotation), in);
 }
 std::string Comment(Row row, In in) { return OrAbsent(Annotation(row, kCommentAnnotation), in); }
-std::string Command(Row row, In in) { return OrAbsent(Annotation(row, kCommandAnnotation), in); }
+std::string CommandText(Row row, In in) {
+  return OrAbsent(Annotation(row, kCommandAnnotation), in);
+}
 std::string DependencyText(Row row, In in) {
   std::vector<std::string> parts;
   for (const v1::JobDependency& dependency : row.job.spec().dependencies()) {
@@ -247,7 +251,7 @@ constexpr JobField kFields[] = {
     {'l', "TimeLimit", "Timelimit", "TIME_LIMIT", 10, kNothing, TimeLimit},
     {0, "", "TimelimitRaw", "", 12, kNothing, TimeLimitRaw},
     {'L', "TimeLeft", "", "TIME_LEFT", 10, kNothing, TimeLeft},
-    {'V', "SubmitTime", "Submit", "SUBMIT_TIME", 19, kNothing, Submit},
+    {'V', "SubmitTime", "Submit", "SUBMIT_TIME", 19, kNothing, SubmitMoment},
     {0, "EligibleTime", "Eligible", "ELIGIBLE_TIME", 19, kNothing, Eligible},
     {'S', "StartTime", "Start", "START_TIME", 19, kNothing, Start},
     {'e', "EndTime", "End", "END_TIME", 19, kNothing, End},
@@ -272,7 +276,7 @@ constexpr JobField kFields[] = {
     {0, "", "DerivedExitCode", "", 15, kTasks, Exit},
     {'Z', "WorkDir", "WorkDir", "WORK_DIR", 20, kWhole, Directory},
     {'k', "Comment", "Comment", "COMMENT", 14, kWhole, Comment},
-    {'o', "Command", "SubmitLine", "COMMAND", 20, kWhole, Command},
+    {'o', "Command", "SubmitLine", "COMMAND", 20, kWhole, CommandText},
     {0, "STDOUT", "StdOut", "STDOUT", 20, kWhole, Output},
     {0, "STDERR", "StdErr", "STDERR", 20, kWhole, ErrorFile},
     {'E', "Dependency", "", "DEPENDENCY", 20, kNothing, DependencyText},

@@ -28,7 +28,7 @@ std::string FieldText(const JobRow& row, const FieldContext& in, char letter) {
   return "";
 }
 
-int64_t NumberIn(const std::string& text) {
+int64_t CountIn(const std::string& text) {
   int64_t number = 0;
   return absl::SimpleAtoi(text, &number) ? number : 0;
 }
@@ -77,8 +77,8 @@ Json QueueJob(const JobRow& row, const FieldContext& in) {
        {"job_state", JsonList(std::vector<Json>{StateOf(row.job).name})},
        {"state_reason", ReasonOf(row.job)},
        {"nodes", CompressHosts(nodes)},
-       {"node_count", SetNumber(NumberIn(FieldText(row, in, 'D')))},
-       {"cpus", SetNumber(NumberIn(FieldText(row, in, 'C')))},
+       {"node_count", SetNumber(CountIn(FieldText(row, in, 'D')))},
+       {"cpus", SetNumber(CountIn(FieldText(row, in, 'C')))},
        {"batch_host", nodes.empty() ? "" : nodes.front()},
        {"priority", SetNumber(row.job.spec().priority())},
        {"submit_time", SetNumber(SecondsOf(true, status.submit_time()))},
@@ -116,7 +116,7 @@ Json AccountJob(const JobRow& row, const FieldContext& in) {
                              {"reason", ReasonOf(row.job)}})},
        {"exit_code", ExitAsJson(row)},
        {"nodes", CompressHosts(row.Nodes())},
-       {"allocation_nodes", NumberIn(FieldText(row, in, 'D'))},
+       {"allocation_nodes", CountIn(FieldText(row, in, 'D'))},
        {"priority", SetNumber(row.job.spec().priority())},
        {"time", JsonObject({{"submission", SecondsOf(true, status.submit_time())},
                             {"start", start},

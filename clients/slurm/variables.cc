@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kBatchVariable[] = "BERTH_SLURM_BATCH_";
 // The kernel takes 128 KiB for one variable.
-constexpr size_t kPieceBytes = size_t{96} << 10;
+constexpr size_t kVariableBytes = size_t{96} << 10;
 constexpr int64_t kMiBOfVariable = int64_t{1} << 20;
 
 // Ours, but not of a process of a Slurm job.
@@ -119,10 +119,10 @@ absl::Status SetBatch(const cli::v1::SlurmBatch& batch, v1::TaskGroup* group) {
         "the script and the exported environment have ", text.size() >> 10, " KiB, more than ",
         kMostBatchBytes >> 10, ": call a script in a file from a short one, or use --export=NONE"));
   }
-  for (size_t at = 0, piece = 0; at < text.size(); at += kPieceBytes, ++piece) {
+  for (size_t at = 0, piece = 0; at < text.size(); at += kVariableBytes, ++piece) {
     v1::EnvVar* variable = group->add_env();
     variable->set_name(absl::StrCat(kBatchVariable, piece));
-    variable->set_value(text.substr(at, kPieceBytes));
+    variable->set_value(text.substr(at, kVariableBytes));
   }
   return absl::OkStatus();
 }
