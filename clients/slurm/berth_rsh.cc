@@ -3,6 +3,7 @@
 //
 //   mpirun --mca plm_rsh_agent berth-rsh ...      (Open MPI; OMPI_MCA_plm_rsh_agent)
 //   mpiexec -launcher-exec berth-rsh ...          (MPICH and Intel; HYDRA_LAUNCHER_EXEC)
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 

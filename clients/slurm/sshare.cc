@@ -1,12 +1,15 @@
 // sshare and sprio, as far as they are true: shares belong to queues, and a job's place does not
 // come from a sum of weights.
-#include "absl/strings/ascii.h"
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "clients/slurm/commands.h"
 #include "clients/slurm/job_fields.h"
 #include "clients/slurm/job_state.h"

@@ -11,12 +11,14 @@
 #include <iostream>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "clients/cpp/client.h"
 #include "clients/slurm/child_process.h"
 #include "clients/slurm/job_directory.h"
+#include "clients/slurm/slurm_config.h"
 #include "clients/slurm/step_daemon.h"
 #include "clients/slurm/variables.h"
 #include "support/proto_time.h"
