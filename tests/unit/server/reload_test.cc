@@ -100,7 +100,7 @@ TEST_CASE("reload: live keys are applied, and others are reported to need a rest
                                              {"limits.watchers", "1000", "5", true}});
   size_t live = 0;
   for (const ConfigChange& change : changes) live += change.needs_restart ? 0 : 1;
-  CHECK(live == 21);
+  CHECK(live == 22);
   const auto has = [&](const ConfigChange& change) {
     return std::find(changes.begin(), changes.end(), change) != changes.end();
   };

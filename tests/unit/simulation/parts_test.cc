@@ -71,6 +71,7 @@ struct Deaf final : Observer {
   void OnStarted(size_t, const TaskId&, const v1::TaskLaunch&, const v1::Start&) override {}
   void OnEnded(size_t, const TaskId&, bool) override {}
   void OnFrozen(size_t, bool) override {}
+  void OnTaskFrozen(size_t, const TaskId&, bool) override {}
 };
 
 TEST_CASE("simulation: members of a collective fail after one that did not succeed") {
