@@ -68,7 +68,7 @@ class RandomCluster {
       case 0:
         return QueueEvent();
       case 26:
-        return random_.Below(3) == 0 ? SomePriorityClass() : SomeAccess();
+        return random_.Below(3) == 0 ? EventBody(SomePriorityClasses(random_)) : SomeAccess();
       case 24:
       case 25:
         return TopologyEvent();
@@ -170,22 +170,6 @@ class RandomCluster {
         change.grant = {grant};
     }
     return AccessChanged{std::move(change)};
-  }
-
-  // Some are refused: a second global default, or none to remove.
-  EventBody SomePriorityClass() {
-    const std::string name = absl::StrCat("c", random_.Below(4));
-    PriorityClassChange change;
-    if (random_.Below(3) == 0) {
-      change.remove = {name};
-    } else {
-      change.set = {{.name = name,
-                     .value = random_.Count(1000),
-                     .preempts = random_.Coin(),
-                     .global_default = random_.Below(4) == 0,
-                     .description = "for tests"}};
-    }
-    return PriorityClassesChanged{std::move(change)};
   }
 
   // Often used up, and then dropped.

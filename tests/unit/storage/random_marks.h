@@ -1,7 +1,12 @@
-// Pauses and priority classes, for RandomValues.
+// Pauses, runs and priority classes, for RandomValues and RandomCluster.
 #ifndef BERTH_TESTS_UNIT_STORAGE_RANDOM_MARKS_H_
 #define BERTH_TESTS_UNIT_STORAGE_RANDOM_MARKS_H_
 
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/event.h"
 #include "core/model/job.h"
 #include "core/model/priority_classes.h"
 
@@ -25,6 +30,30 @@ PriorityClassChange RandomPriorityClasses(Values& v) {
                                  .global_default = v.Coin(),
                                  .description = v.Text()};
           })};
+}
+
+// Of a few names; some are refused: a second global default, or none to remove.
+template <class Values>
+PriorityClassesChanged SomePriorityClasses(Values& v) {
+  const std::string name = absl::StrCat("c", v.Below(4));
+  PriorityClassChange change;
+  if (v.Below(3) == 0) {
+    change.remove = {name};
+  } else {
+    change.set = {{.name = name,
+                   .value = v.Count(1000),
+                   .preempts = v.Coin(),
+                   .global_default = v.Below(4) == 0,
+                   .description = "for tests"}};
+  }
+  return {std::move(change)};
+}
+
+template <class Values>
+FinishedRun RandomRun(Values& v) {
+  return {.user = v.Text(),
+          .request = {.walltime_s = v.Int64(), .devices = v.Int64(), .cpu_millis = v.Int64()},
+          .run_ms = v.Int64()};
 }
 
 }  // namespace berth

@@ -570,11 +570,7 @@ class RandomValues {
             .high_s = Int32()};
   }
 
-  FinishedRun AnyRun() {
-    return {.user = Text(),
-            .request = {.walltime_s = Int64(), .devices = Int64(), .cpu_millis = Int64()},
-            .run_ms = Int64()};
-  }
+  FinishedRun AnyRun() { return RandomRun(*this); }
 
   RequestMix AnyMix() {
     RequestMix mix{.models = Texts(), .types = {}, .cpu_millis_per_device = Int64()};
