@@ -37,7 +37,7 @@ static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 39);
+static_assert(kFields<JobSpec> == 40);
 static_assert(kFields<GroupSpec> == 23);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);
@@ -331,6 +331,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_suspended(spec.suspended);
   out->set_preemptible(spec.preemptible);
   out->set_never_preempts(!spec.preempts);
+  out->set_preempt_mode(static_cast<pb::PreemptMode>(spec.preempt_mode));
   out->set_strategy(static_cast<pb::Strategy>(spec.strategy));
   out->set_device_strategy(static_cast<pb::Strategy>(spec.device_strategy));
   out->set_user(spec.user);
@@ -370,6 +371,8 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   spec.suspended = message.suspended();
   spec.preemptible = message.preemptible();
   spec.preempts = !message.never_preempts();
+  spec.preempt_mode = reader.Enum<PreemptMode>(
+      message.preempt_mode(), pb::PreemptMode_IsValid(message.preempt_mode()), "preempt mode");
   spec.strategy = GetStrategy(message.strategy(), reader);
   spec.device_strategy = GetStrategy(message.device_strategy(), reader);
   spec.user = message.user();

@@ -5,9 +5,9 @@
 namespace berth::codec {
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<Pause> == 4);
+static_assert(kFields<Pause> == 6);
 static_assert(kFields<TaskHung> == 5);
-static_assert(kFields<TasksPaused> == 3);
+static_assert(kFields<TasksPaused> == 5);
 static_assert(kFields<TasksResumed> == 3);
 
 void SetPause(const Pause& pause, pb::Pause* out) {
@@ -15,6 +15,8 @@ void SetPause(const Pause& pause, pb::Pause* out) {
   if (pause.since != absl::InfinitePast()) SetTime(pause.since, out->mutable_since());
   if (pause.until != absl::InfiniteFuture()) SetTime(pause.until, out->mutable_until());
   if (pause.total != absl::ZeroDuration()) SetDuration(pause.total, out->mutable_total());
+  out->set_beneficiary(pause.beneficiary.value);
+  out->set_detail(pause.detail);
 }
 
 Pause GetPause(const pb::Pause& m, Reader& reader) {
@@ -22,7 +24,9 @@ Pause GetPause(const pb::Pause& m, Reader& reader) {
       .wanted = m.wanted(),
       .since = reader.GetTime(m.has_since(), m.since(), absl::InfinitePast(), "paused since"),
       .until = reader.GetTime(m.has_until(), m.until(), absl::InfiniteFuture(), "paused until"),
-      .total = reader.GetDuration(m.has_total(), m.total(), absl::ZeroDuration(), "paused for")};
+      .total = reader.GetDuration(m.has_total(), m.total(), absl::ZeroDuration(), "paused for"),
+      .beneficiary = JobId{m.beneficiary()},
+      .detail = m.detail()};
   if (pause.total < absl::ZeroDuration()) reader.Refuse("a pause below 0");
   return pause;
 }
@@ -48,13 +52,16 @@ void SetTasksPaused(const TasksPaused& event, pb::TasksPaused* out) {
   out->set_job(event.job.value);
   out->mutable_tasks()->Add(event.tasks.begin(), event.tasks.end());
   if (event.until != absl::InfiniteFuture()) SetTime(event.until, out->mutable_until());
+  out->set_beneficiary(event.beneficiary.value);
+  out->set_detail(event.detail);
 }
 
 TasksPaused GetTasksPaused(const pb::TasksPaused& m, Reader& reader) {
-  return {
-      .job = JobId{m.job()},
-      .tasks = {m.tasks().begin(), m.tasks().end()},
-      .until = reader.GetTime(m.has_until(), m.until(), absl::InfiniteFuture(), "paused until")};
+  return {.job = JobId{m.job()},
+          .tasks = {m.tasks().begin(), m.tasks().end()},
+          .until = reader.GetTime(m.has_until(), m.until(), absl::InfiniteFuture(), "paused until"),
+          .beneficiary = JobId{m.beneficiary()},
+          .detail = m.detail()};
 }
 
 void SetTasksResumed(const TasksResumed& event, pb::TasksResumed* out) {

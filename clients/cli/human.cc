@@ -116,6 +116,7 @@ std::string ReasonText(const v1::WaitReason& reason) {
     case v1::WaitReason::JOB_AFFINITY:
       return "no node satisfies its affinity";
     case v1::WaitReason::PAUSE_ENDS:
+      if (!reason.job().empty() && reason.needed() == 0) return "resumes once its place is free";
       return absl::StrCat("resumes once its CPU is free: ", Needs(reason));
     default:
       return "";

@@ -50,7 +50,8 @@ v1::JobFilter FilterOf(const JobSelection& selection, Among among, absl::Time si
         static_cast<v1::JobState>(FindEnumValue(v1::JobState_descriptor(), state)->number()));
   }
   filter.set_ended_only(selection.states.empty() && among == Among::kEnded);
-  if (selection.states.empty() && among == Among::kSuspended) filter.add_states(v1::JOB_SUSPENDED);
+  filter.set_suspended_only(selection.states.empty() && among == Among::kSuspended);
+  filter.set_paused_only(selection.paused);
   filter.set_active_only(selection.states.empty() && among == Among::kActive);
   for (const std::string& label : selection.labels) {
     const auto pair = KeyValueFrom(label);
@@ -102,6 +103,7 @@ void AddJobFilters(CLI::App& command, JobSelection* selection) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(kIsJobState);
+  command.add_flag("--paused", selection->paused, "only jobs whose tasks are frozen, or about to be");
   command.add_option("--label,-l", selection->labels, "only jobs with this label; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);
@@ -138,7 +140,7 @@ ExitCode SelectJobs(Session& session, const JobSelection& selection, Among among
     *chosen = selection.names;
     if (!chosen->empty()) return ExitCode::kOk;
     session.err() << "berth: no jobs selected: give names, 'PATTERN*', --queue, --user, --owner, "
-                     "--node, --state, --label, --since, --of or --all\n";
+                     "--node, --state, --paused, --label, --since, --of or --all\n";
     return ExitCode::kUsage;
   }
   // Exact names next to patterns are used unchanged, unless a filter restricts them.
@@ -174,7 +176,7 @@ void AddSelectionNames(CLI::App& command, const SelectingVerb& verb, JobSelectio
   command.add_flag("--all", selection->all,
                    verb.among == Among::kActive      ? "every job that has not ended"
                    : verb.among == Among::kEnded     ? "every job that has ended"
-                   : verb.among == Among::kSuspended ? "every suspended job"
+                   : verb.among == Among::kSuspended ? "every job that was suspended or paused"
                                                      : "every job");
   if (verb.changes) command.add_flag("--yes,-y", selection->yes, "do not ask for confirmation");
 }

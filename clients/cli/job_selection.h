@@ -30,16 +30,17 @@ struct JobSelection {
   std::string since;     // submitted within this time, as text
   std::string series;    // made by this array or schedule
   bool members = false;  // also jobs that arrays and schedules made
+  bool paused = false;   // only those
   bool all = false;
   bool yes = false;  // do not ask for confirmation
 
   bool has_filter() const {
     return !queue.empty() || !user.empty() || !owner.empty() || !node.empty() || !states.empty() ||
-           !labels.empty() || !since.empty() || !series.empty();
+           !labels.empty() || !since.empty() || !series.empty() || paused;
   }
 };
 
-// --queue, --user, --owner, --node, --state, --label, --since, --of.
+// --queue, --user, --owner, --node, --state, --paused, --label, --since, --of.
 void AddJobFilters(CLI::App& command, JobSelection* selection);
 
 // The selected jobs that are `among`, newest first, at most `limit`.

@@ -166,7 +166,7 @@ void AddTimes(const v1::Job& job, const Session& session, Page* page) {
     page->Add("Walltime", HumanDuration(DurationFrom(job.spec().walltime())));
 }
 
-// "since 12:00:03, until 13:00:03 at most; 2m before that"
+// "since 12:00:03, until 13:00:03 at most; for job bert: its priority 1 is below 5; 2m before that"
 std::string PauseText(const v1::JobStatus& status, const Session& session) {
   const v1::JobPause& pause = status.pause();
   std::vector<std::string> parts;
@@ -177,6 +177,10 @@ std::string PauseText(const v1::JobStatus& status, const Session& session) {
         pause.has_until()
             ? absl::StrCat(HumanTime(true, pause.until(), session.io().time_zone), " at most")
             : ""));
+  }
+  if (!pause.beneficiary().empty()) {
+    parts.push_back(absl::StrCat("for job ", pause.beneficiary(),
+                                 pause.detail().empty() ? "" : ": ", pause.detail()));
   }
   if (pause.has_total()) {
     parts.push_back(absl::StrCat(HumanDuration(DurationFrom(pause.total())),
@@ -268,6 +272,7 @@ std::string CheckpointText(const v1::Job& job, const Session& session) {
 void AddSharing(const v1::Job& job, const Session& session, Page* page) {
   const v1::JobSpec& spec = job.spec();
   if (spec.preemptible()) page->Add("Preemptible", "yes");
+  if (spec.preempt_mode() == v1::PAUSE) page->Add("When preempted", "paused");
   if (spec.preemption_policy() == v1::NEVER) page->Add("Preempts", "never");
   page->Add("User", spec.user());
   page->Add("Owner", job.status().owner());

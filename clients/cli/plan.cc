@@ -92,7 +92,7 @@ std::string EvictionTable(const v1::PlanJobResponse& plan, const Session& sessio
     table.AddRow({{eviction.job()},
                   {eviction.queue()},
                   {absl::StrCat(eviction.tasks())},
-                  {HumanEnum(eviction.reason())},
+                  {eviction.paused() ? "Paused" : HumanEnum(eviction.reason())},
                   {eviction.detail()}});
   }
   TableStyle style = session.table_style();

@@ -28,6 +28,7 @@ const std::map<std::string, std::string>& OptionsByField() {
       {"spec.priority", "--priority"},
       {"spec.priority_class", "--priority-class"},
       {"spec.preemptible", "--preemptible"},
+      {"spec.preempt_mode", "--preempt-mode"},
       {"spec.walltime", "--walltime"},
       {"spec.start_after", "--begin"},
       {"spec.max_retries", "--retries"},
@@ -325,6 +326,12 @@ void AddPlaceOptions(QuickOptions& add, QuickForm* a) {
            [a](const std::string& v) { a->job.mutable_spec()->set_run_as(v); });
   add.Switch("--preemptible", "may be evicted for other jobs; --preemptible=false: may not",
              [a](bool v) { a->job.mutable_spec()->set_preemptible(v); });
+  add.Text("--preempt-mode",
+           "how it makes room for a job of higher priority: requeue, or pause, where that suffices",
+           [a](const std::string& v) {
+             a->job.mutable_spec()->set_preempt_mode(v == "pause" ? v1::PAUSE : v1::REQUEUE);
+           })
+      ->check(CLI::IsMember({"requeue", "pause"}));
   add.Text("--begin", "earliest start: +10m, now+1hour, 16:00, tomorrow, 2026-12-01T10:00",
            [a](const std::string& v) { a->begin = v; });
 }

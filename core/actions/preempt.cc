@@ -41,6 +41,7 @@ VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds&
   const VictimPlanGoal goal{.job = job,
                             .needs = needs,
                             .reason = ReleaseReason::kPreempted,
+                            .pauses = true,
                             .claim_room = ClaimRoom(cycle, queue),
                             .why = [priority](const Job&, int32_t of_victim) {
                               return absl::StrCat("its priority ", of_victim, " is below ",

@@ -165,6 +165,14 @@ void Transaction::LetGo(TaskKey key) {
   SetTask(key, gone);
 }
 
+void Transaction::Freeze(JobId job, absl::Span<const uint32_t> tasks) {
+  for (uint32_t index : tasks) {
+    const Task& before = state_.jobs().At(job).tasks[index];
+    BERTH_CHECK(before.state == TaskState::kRunning);
+    SetTask({job, index}, FrozenTask(before));
+  }
+}
+
 void Transaction::Lift(absl::Span<const TaskKey> tasks) {
   constexpr size_t kAhead = 8;
   editor_.HoldOrder();
@@ -203,7 +211,7 @@ void Transaction::Enact(const TasksPaused& decision) {
   for (uint32_t index : decision.tasks) {
     SetTask({decision.job, index}, PausingTask(job.tasks[index]));
   }
-  SetStatus(decision.job, StoppedClock(job.status, decision.until, now_));
+  SetStatus(decision.job, StoppedClock(job.status, decision, now_));
 }
 
 void Transaction::Enact(const TasksResumed& decision) {

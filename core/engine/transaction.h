@@ -56,6 +56,8 @@ class Transaction {
   // Likewise for trials only: the task, which is being released, is gone; if it moves, it waits at
   // its next place.
   void LetGo(TaskKey key);
+  // Likewise for trials only: the tasks, which run, are frozen, and none of them waits for its CPU.
+  void Freeze(JobId job, absl::Span<const uint32_t> tasks);
   // For trials that look at nodes only: these tasks, which occupy, are gone from their nodes.
   // Tasks, jobs and queues are unchanged. Roll back before anything else.
   void Lift(absl::Span<const TaskKey> tasks);

@@ -43,12 +43,13 @@ absl::Status ApplyBody(ClusterState& state, const TasksPaused& event, Time now) 
     return task.pause == PauseState::kRuns || task.pause == PauseState::kResuming;
   });
   if (!status.ok()) return status;
+  if (event.beneficiary == event.job) return Invalid("a job cannot be paused for itself");
   StateEditor editor(state);
   const Job& job = state.jobs().At(event.job);
   for (const uint32_t index : event.tasks) {
     editor.SetTask({event.job, index}, PausingTask(job.tasks[index]));
   }
-  editor.SetJobStatus(event.job, StoppedClock(job.status, event.until, now));
+  editor.SetJobStatus(event.job, StoppedClock(job.status, event, now));
   return absl::OkStatus();
 }
 

@@ -142,7 +142,7 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
-  static_assert(kFields<JobSpec> == 39, "return the new field");
+  static_assert(kFields<JobSpec> == 40, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;
@@ -159,6 +159,7 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.suspended = job.status.suspended;
   spec.preemptible = job.preemptible;
   spec.preempts = job.preempts;
+  spec.preempt_mode = job.preempt_mode;
   spec.strategy = job.strategy;
   spec.device_strategy = job.device_strategy;
   spec.topology = *job.topology;

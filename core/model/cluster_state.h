@@ -151,7 +151,9 @@ class ClusterState {
   // Jobs with nominated tasks; tasks that are being released (except on silent nodes).
   const absl::btree_set<JobId>& nominated_jobs() const { return nominated_jobs_; }
   const absl::btree_set<TaskKey>& releasing() const { return releasing_; }
+  // Frozen tasks that wait for their CPU; jobs that are paused and have not ended.
   const absl::btree_set<TaskKey>& resuming() const { return resuming_; }
+  const absl::btree_set<JobId>& paused_jobs() const { return paused_jobs_; }
   // Running jobs below their minimum, by ShortSince.
   const absl::btree_set<std::pair<Time, JobId>>& short_jobs() const { return short_jobs_; }
   // Nodes in back-off, by its end.
@@ -255,7 +257,7 @@ class ClusterState {
   absl::btree_set<std::pair<Time, JobId>> ageing_;
   absl::btree_map<JobId, Reservation> reservations_;
   absl::btree_set<std::pair<Time, JobId>> planned_ends_;
-  absl::btree_set<JobId> nominated_jobs_;
+  absl::btree_set<JobId> nominated_jobs_, paused_jobs_;
   absl::btree_set<TaskKey> releasing_, resuming_;
   absl::btree_set<std::pair<Time, JobId>> short_jobs_;
   absl::flat_hash_map<JobId, Time> short_since_;  // for the jobs in it

@@ -36,7 +36,7 @@ struct Sums {
   std::array<int64_t, kTaskStates> tasks_by_state{};
   std::map<ClassId, std::set<OrderKey>> classes;
   std::set<std::pair<Time, JobId>> planned_ends;
-  std::set<JobId> nominated_jobs;
+  std::set<JobId> nominated_jobs, paused_jobs;
   std::set<TaskKey> releasing, resuming;
   size_t pending_jobs = 0;
   std::map<ShapeId, std::set<const JobTemplate*>> shapes;
@@ -104,6 +104,7 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
     node.devices_leaving += devices;
     ++node.leaving_tasks;
   }
+  if (BeingFrozen(task)) node.leaving += GivenBack(shape, devices);
   node.tasks.push_back({job.id, index});
   return absl::OkStatus();
 }
@@ -167,6 +168,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   own.active_tasks = own.active_jobs * static_cast<int64_t>(job.tasks.size());
   const JobState s = job.status.state;
   if (InLine(s)) sums.queues[job.queue].line_waits += job.line.work;
+  if (ListedAsPaused(job.status)) sums.paused_jobs.insert(job.id);
   own.held_jobs = s == JobState::kHeld || s == JobState::kSuspended ? 1 : 0;
   const PendingClass* c = state.pending().FindClass(job.pending_class);
   const bool wanting = own.active_jobs > 0 && own.held_jobs == 0 && (c == nullptr || !c->never);
@@ -238,7 +240,7 @@ Resources CapacityOf(const Interner& interner, const Node& node) {
 }
 
 // True if something is being released, and its release leaves room for a task.
-bool RoomSoon(const Node& node) { return node.leaving_tasks > 0 && TaskRoomAfterRelease(node) > 0; }
+bool RoomSoon(const Node& node) { return AnyLeaves(node) && TaskRoomAfterRelease(node) > 0; }
 
 bool DrainEnds(const ClusterState& state, const Node& node) {
   const Time deadline = DrainDeadline(node.status);
@@ -375,6 +377,7 @@ absl::Status CheckLists(const ClusterState& state, const Sums& sums) {
   if (!same(state.nominated_jobs(), sums.nominated_jobs)) return Differs("nominated jobs");
   if (!same(state.releasing(), sums.releasing)) return Differs("releasing tasks");
   if (!same(state.resuming(), sums.resuming)) return Differs("tasks that wait for their CPU");
+  if (!same(state.paused_jobs(), sums.paused_jobs)) return Differs("paused jobs");
   if (!state.affinity().Equals(state.jobs())) return Differs("affinity");
   return absl::OkStatus();
 }

@@ -238,6 +238,8 @@ struct TasksPaused {
   JobId job;
   std::vector<uint32_t> tasks;
   Time until = absl::InfiniteFuture();  // then the job is stopped
+  JobId beneficiary = {};               // it makes room for that job; 0: its user paused it
+  std::string detail = {};              // with a beneficiary, for people: the justification
 };
 // Tasks that are frozen, or were told to freeze, shall go on: with `waits` once their CPU is free,
 // which is reserved for them from now on; else at once: Thaw is sent to each.
@@ -298,14 +300,15 @@ struct PriorityClassesChanged {
   PriorityClassChange change;
 };
 
-using AnyFact = std::variant<
-    QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered, NodeSilenced, NodeFenced,
-    NodeSteered, NodeRefused, NodeDeleted, JobSubmitted, JobUpdated, JobCancelled, JobSuspended,
-    JobDeleted, TaskReported, TasksBound, TasksStarted, TasksReleased, TasksRequeued,
-    JobStatusChanged, TasksNominated, TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged,
-    HyperNodeDeleted, NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded, TaskReady,
-    CheckpointRecorded, TaskHung, AccessChanged, PriorityClassesChanged, NodeImagesChanged,
-    TasksPaused, TasksResumed>;
+using AnyFact =
+    std::variant<QueueCreated, QueueUpdated, QueueOpened, QueueDeleted, NodeRegistered,
+                 NodeSilenced, NodeFenced, NodeSteered, NodeRefused, NodeDeleted, JobSubmitted,
+                 JobUpdated, JobCancelled, JobSuspended, JobDeleted, TaskReported, TasksBound,
+                 TasksStarted, TasksReleased, TasksRequeued, JobStatusChanged, TasksNominated,
+                 TasksUnnominated, JobReserved, UsageCharged, HyperNodeChanged, HyperNodeDeleted,
+                 NodesJoined, NodesLeft, RequestMixChanged, JobRunRecorded, TaskReady,
+                 CheckpointRecorded, TaskHung, AccessChanged, PriorityClassesChanged,
+                 NodeImagesChanged, TasksPaused, TasksResumed>;
 
 // One of the facts. Copying, moving and destroying them is compiled once, in event.cc: otherwise it
 // would make up a third of the object code of every file that handles events.

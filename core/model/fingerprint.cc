@@ -106,12 +106,13 @@ void AddHyperNode(Hasher& h, const HyperNode& domain) {
 }
 
 void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
-  static_assert(kFields<Job> == 56);
+  static_assert(kFields<Job> == 57);
   h.Add(job.id).Add(job.name).Add(job.queue).Add(job.priority).Add(job.labels).Add(job.user);
   h.Add(job.priority_class);
   h.Add(job.owner);
   h.Add(job.min_available).Add(job.max_retries).Add(job.on_node_loss);
-  h.Add(job.preemptible).Add(job.preempts).Add(job.strategy).Add(job.device_strategy);
+  h.Add(job.preemptible).Add(job.preempts).Add(job.preempt_mode);
+  h.Add(job.strategy).Add(job.device_strategy);
   h.Add(job.walltime).Add(job.walltime_updated).Add(job.retry_backoff).Add(job.prepare_timeout);
   h.Add(job.kill_grace).Add(job.ttl_after_finished).Add(job.checkpoint_interval);
   h.Add(job.walltime_notice).Add(job.saved_exit_codes).Add(job.watchdog).Add(job.dump_wait);
@@ -148,7 +149,7 @@ uint64_t Fingerprint(const ClusterState& state) {
   h.Add(state.request_mix()).Add(state.usage_charged()).Add(state.capacity());
   h.Add(state.reservations());
   h.Add(state.planned_ends().size()).Add(state.nominated_jobs().size());
-  h.Add(state.releasing().size()).Add(state.resuming().size());
+  h.Add(state.releasing().size()).Add(state.resuming().size()).Add(state.paused_jobs().size());
   for (size_t s = 0; s < kJobStates; ++s) h.Add(state.jobs_in(static_cast<JobState>(s)));
   for (size_t s = 0; s < kTaskStates; ++s) h.Add(state.tasks_in(static_cast<TaskState>(s)));
   h.Add(state.pending().job_count());

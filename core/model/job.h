@@ -253,6 +253,12 @@ inline constexpr int64_t kMaxTasksPerJob = 30'000;
 
 // The content of a JobSubmitted event. Valid by construction: the API has checked it
 // (server/validation).
+// How its tasks make room for a job of higher priority (core/actions/preempt.cc).
+enum class PreemptMode : uint8_t {
+  kRequeue,  // they are stopped, and start again later
+  kPause,    // they are frozen, if what that gives back suffices
+};
+
 struct JobSpec {
   std::string name;
   QueueId queue;
@@ -268,6 +274,7 @@ struct JobSpec {
   bool preemptible =
       false;             // may be evicted for others, and may borrow beyond its queue's deserved
   bool preempts = true;  // other jobs may be evicted or moved for it
+  PreemptMode preempt_mode = PreemptMode::kRequeue;
   Strategy strategy = Strategy::kDefault;
   Strategy device_strategy = Strategy::kDefault;  // never kColocate
   TopologyConstraint topology;
@@ -447,6 +454,7 @@ struct Job {
   NodeLossPolicy on_node_loss = NodeLossPolicy::kFence;
   bool preemptible = false;
   bool preempts = true;
+  PreemptMode preempt_mode = PreemptMode::kRequeue;
   Strategy strategy = Strategy::kDefault;
   Strategy device_strategy = Strategy::kDefault;
   // Derived.
@@ -542,6 +550,14 @@ inline bool HasGroupPriorities(const Job& job) { return LowestPriority(job) != j
 
 // It is frozen, or is about to be: its clock stands still.
 inline bool IsPaused(const JobStatus& status) { return status.pause.since != absl::InfinitePast(); }
+// ClusterState::paused_jobs.
+inline bool ListedAsPaused(const JobStatus& status) {
+  return IsPaused(status) && !Ended(status.state);
+}
+// It makes room for another job (Pause::beneficiary).
+inline bool Yields(const JobStatus& status) {
+  return ListedAsPaused(status) && status.pause.beneficiary != JobId{};
+}
 // For how long it has run until `now` since its latest start, without pauses.
 Duration RunTime(const JobStatus& status, Time now);
 // When its walltime is used up, if it runs; InfiniteFuture while it is paused.

@@ -3,6 +3,7 @@
 #define BERTH_CORE_MODEL_JOB_MARKS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "core/model/ids.h"
 
@@ -36,6 +37,9 @@ struct Pause {
   Time since = absl::InfinitePast();
   Time until = absl::InfiniteFuture();    // then it is stopped
   Duration total = absl::ZeroDuration();  // of earlier pauses since its latest start
+  // The job for which it was paused, and why, for people; 0: its user paused it.
+  JobId beneficiary = {};
+  std::string detail = {};
   bool operator==(const Pause&) const = default;
 };
 

@@ -80,9 +80,15 @@ DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devi
   return use;
 }
 
+Resources GivenBack(const ShapeEntry& shape, const DeviceUse&) {
+  Resources amounts;
+  amounts[kCpu] = shape.resources[kCpu];
+  return amounts;
+}
+
 Resources HeldBy(const ShapeEntry& shape, const DeviceUse& use, bool frozen) {
   Resources amounts = AmountsOf(shape, use);
-  if (frozen) amounts[kCpu] = 0;
+  if (frozen) amounts -= GivenBack(shape, use);
   return amounts;
 }
 

@@ -159,7 +159,8 @@ struct NodeSums {
   // yet free while other tasks are being released. Also the CPU of frozen tasks that wait for it.
   Resources reserved;
   DeviceUse devices_reserved;
-  // The part of allocated and devices_used that is being released.
+  // The part of allocated and devices_used that is being released, also what tasks will give back
+  // that are being frozen. Those stay, so leaving_tasks does not count them.
   Resources leaving;
   DeviceUse devices_leaving;
   int32_t leaving_tasks = 0;
@@ -218,7 +219,10 @@ DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devi
 // Everything that it takes of its node with that use of devices. Queues count
 // ShapeEntry::resources.
 Resources AmountsOf(const ShapeEntry& shape, const DeviceUse& use);
-// The same of a task on it: without its CPU while it is frozen.
+// The part of it that a task gives back while it is frozen (core/engine/lifecycle/pause.cc): its
+// CPU.
+Resources GivenBack(const ShapeEntry& shape, const DeviceUse& use);
+// What a task on the node holds: without that part while it is frozen.
 Resources HeldBy(const ShapeEntry& shape, const DeviceUse& use, bool frozen);
 
 // True if `more` fits besides `taken`: no device exceeds its capacity or the number of tasks that
@@ -252,6 +256,9 @@ bool MustLeave(const NodeStatus& status, const DeviceSet& devices);
 inline bool Unusable(const Node& node, size_t device) {
   return node.spec.devices[device].unhealthy || node.status.drain.devices.Has(device);
 }
+
+// Something is being released there.
+inline bool AnyLeaves(const Node& node) { return node.leaving_tasks > 0 || !node.leaving.IsZero(); }
 
 // Ready, and not cordoned or draining. Back-off depends on the time: FreeIndex::Has.
 bool TakesTasks(const NodeStatus& status);

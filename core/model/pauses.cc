@@ -1,5 +1,7 @@
 #include "core/model/pauses.h"
 
+#include <algorithm>
+
 namespace berth {
 
 const Node* NodeWithoutFreezer(const ClusterState& state, const Job& job) {
@@ -15,6 +17,18 @@ int64_t UnusedCpu(const Node& node) { return node.capacity[kCpu] - node.allocate
 
 int64_t CpuOf(const ClusterState& state, const Job& job, uint32_t task) {
   return state.interner().Shape(job.groups[GroupOf(job, task)].shape).resources[kCpu];
+}
+
+Resources FreedBy(const Node& node, const ShapeEntry& shape, const Task& task) {
+  const bool gave_back = Frozen(task) && task.pause != PauseState::kResuming;
+  return HeldBy(shape, UseOf(node, shape, task.devices), gave_back);
+}
+
+bool AwaitsPlaces(const Job& beneficiary) {
+  if (Ended(beneficiary.status.state)) return false;
+  return std::any_of(beneficiary.tasks.begin(), beneficiary.tasks.end(), [](const Task& task) {
+    return task.state == TaskState::kNominated || task.moves;
+  });
 }
 
 bool HasCpuToResume(const ClusterState& state, const Job& job, const std::vector<uint32_t>& tasks,

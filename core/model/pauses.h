@@ -21,6 +21,13 @@ int64_t UnusedCpu(const Node& node);
 // What the task of the job uses when it runs.
 int64_t CpuOf(const ClusterState& state, const Job& job, uint32_t task);
 
+// What the node has more once the task is gone: what it holds there, and what is reserved for it.
+Resources FreedBy(const Node& node, const ShapeEntry& shape, const Task& task);
+
+// The job's places are still to become free, or it restarts and keeps them: tasks that are paused
+// for it stay so.
+bool AwaitsPlaces(const Job& beneficiary);
+
 // The task's node has the CPU for all frozen ones of these tasks of the job that are there.
 bool HasCpuToResume(const ClusterState& state, const Job& job, const std::vector<uint32_t>& tasks,
                     uint32_t task);

@@ -22,7 +22,7 @@ bool WaitsForDependencies(const GangStart& status) {
 
 // Except what AcquireTemplate shares between jobs: groups, policies, topology and affinity.
 void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
-  static_assert(kFields<JobSpec> == 39, "take the new field over");
+  static_assert(kFields<JobSpec> == 40, "take the new field over");
   job.id = id;
   job.name = spec.name;
   job.queue = spec.queue;
@@ -32,6 +32,7 @@ void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.on_node_loss = spec.on_node_loss;
   job.preemptible = spec.preemptible;
   job.preempts = spec.preempts;
+  job.preempt_mode = spec.preempt_mode;
   job.strategy = spec.strategy;
   job.device_strategy = spec.device_strategy;
   job.user = spec.user;
@@ -69,6 +70,8 @@ JobStatus StateEditor::SetJobStatus(JobId id, JobStatus status) {
   const GangStart before = StartOf(job.status);
   const Time end = PlannedEnd(job);
   std::swap(job.status, status);
+  if (ListedAsPaused(status)) state_.paused_jobs_.erase(id);
+  if (ListedAsPaused(job.status)) state_.paused_jobs_.insert(id);
   if (facts() &&
       (job.status.attained != status.attained || job.status.line_from != status.line_from)) {
     state_.unranked_.push_back(id);

@@ -247,10 +247,16 @@ void StateEditor::ReserveCpu(NodeId id, const ShapeEntry& shape, int sign) {
   if (sign < 0) WakeForNode(id);
 }
 
-// The task is, or was, being released: updates what its node will have without it. The task
+// The task is, or was, being released or frozen: updates what its node will have then. The task
 // occupies that; the caller updates the node's place in the index.
 void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign) {
   Node& node = state_.nodes_.At(task.node);
+  if (BeingFrozen(task)) {
+    const Resources amounts = GivenBack(shape, UseOf(node, shape, task.devices));
+    if (sign > 0) node.leaving += amounts;
+    if (sign < 0) node.leaving -= amounts;
+    return;
+  }
   node.leaving_tasks += sign;
   const auto count = sign > 0 ? AddHold : DropHold;
   count(node.leaving, node.devices_leaving, shape, UseOf(node, shape, task.devices), Frozen(task));
@@ -269,7 +275,7 @@ void StateEditor::CountHolds(Node& node) {
     AddHold(node.allocated, node.devices_used, shape, UseOf(node, shape, task.devices),
             Frozen(task));
     if (task.pause == PauseState::kResuming) node.reserved[kCpu] += shape.resources[kCpu];
-    if (task.state == TaskState::kReleasing) CountLeavingTask(task, shape, 1);
+    if (GivesRoom(task)) CountLeavingTask(task, shape, 1);
   }
   for (TaskKey key : node.nominated) {
     const Job& job = state_.jobs_.At(key.job);
@@ -294,7 +300,7 @@ void StateEditor::ReindexNode(const Node& node) {
     const Resources free = FreeOf(node);
     state_.free_.Put(node.id, free, FreeIndex::Room(devices(TakenDevices(node)), free[kCpu]));
   }
-  const bool soon = node.leaving_tasks > 0 && TaskRoomAfterRelease(node) > 0;
+  const bool soon = AnyLeaves(node) && TaskRoomAfterRelease(node) > 0;
   if (!soon) return state_.free_.RemoveSoon(node.id);
   const int64_t cpu = FreeAfterRelease(node)[kCpu];
   state_.free_.PutSoon(node.id, FreeIndex::Room(devices(TakenAfterRelease(node)), cpu));

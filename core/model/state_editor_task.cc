@@ -57,8 +57,8 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
     state_.tasks_by_state_[static_cast<size_t>(value.state)] += Counts(job, value.state);
   }
   const bool same_holds = SameHolds(old, value);
-  const bool was_leaving = old.state == TaskState::kReleasing;
-  const bool is_leaving = value.state == TaskState::kReleasing;
+  const bool was_leaving = GivesRoom(old);
+  const bool is_leaving = GivesRoom(value);
   const bool left = JobLeaves(job);
   if (Releasing(old) != Releasing(value)) WakeForAffinity(key.job);
   const ShapeEntry& shape = state_.interner_.Shape(job.groups[group].shape);
@@ -86,7 +86,7 @@ void StateEditor::DetachTask(TaskKey key) {
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
   BERTH_CHECK(!facts() && Occupies(task.state));
   const ShapeEntry& entry = state_.interner_.Shape(shape);
-  if (task.state == TaskState::kReleasing) CountLeavingTask(task, entry, -1);
+  if (GivesRoom(task)) CountLeavingTask(task, entry, -1);
   Vacate(task.node, key, entry, task.devices, Frozen(task));
 }
 
@@ -96,7 +96,7 @@ void StateEditor::ReattachTask(TaskKey key) {
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
   const ShapeEntry& entry = state_.interner_.Shape(shape);
   Occupy(task.node, key, entry, task.devices, Frozen(task));
-  if (task.state != TaskState::kReleasing) return;
+  if (!GivesRoom(task)) return;
   CountLeavingTask(task, entry, 1);
   ReindexNode(state_.nodes_.At(task.node));
 }

@@ -119,6 +119,16 @@ inline bool Frozen(const Task& task) {
   return task.pause == PauseState::kPaused || task.pause == PauseState::kResuming;
 }
 
+// Will be without its CPU once its node has reported that it is frozen.
+inline bool BeingFrozen(const Task& task) {
+  return task.state == TaskState::kRunning && task.pause == PauseState::kPausing;
+}
+
+// Its node will have more room soon: it is told to stop, or to freeze.
+inline bool GivesRoom(const Task& task) {
+  return task.state == TaskState::kReleasing || BeingFrozen(task);
+}
+
 }  // namespace berth
 
 #endif  // BERTH_CORE_MODEL_TASK_H_

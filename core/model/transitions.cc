@@ -128,6 +128,12 @@ Task PausingTask(const Task& before) {
   return task;
 }
 
+Task FrozenTask(const Task& before) {
+  Task task = before;
+  task.pause = PauseState::kPaused;
+  return task;
+}
+
 Task ResumingTask(const Task& before) {
   Task task = before;
   task.pause = PauseState::kResuming;
@@ -140,11 +146,17 @@ Task ResumedTask(const Task& before) {
   return task;
 }
 
-JobStatus StoppedClock(const JobStatus& before, Time until, Time now) {
+JobStatus StoppedClock(const JobStatus& before, const TasksPaused& event, Time now) {
   JobStatus status = before;
-  if (IsPaused(before)) return status;
-  status.pause.since = now;
-  status.pause.until = until;
+  const bool yields = event.beneficiary != JobId{};
+  if (yields) {
+    status.pause.beneficiary = event.beneficiary;
+    status.pause.detail = event.detail;
+  }
+  // One that was about to go on after its user's pause begins another.
+  const bool anew = yields && before.pause.beneficiary == JobId{};
+  if (!IsPaused(before)) status.pause.since = now;
+  if (!IsPaused(before) || anew) status.pause.until = event.until;
   return status;
 }
 
@@ -157,6 +169,8 @@ JobStatus ResumedClock(const JobStatus& before, Time now) {
   if (status.first_start != absl::InfinitePast()) status.first_start += paused;
   status.pause.since = absl::InfinitePast();
   status.pause.until = absl::InfiniteFuture();
+  status.pause.beneficiary = JobId{};
+  status.pause.detail.clear();
   return status;
 }
 
@@ -187,6 +201,7 @@ Task UnnominatedTask(const Task& before, Time now) {
   Task task = InState(before, TaskState::kPending, now);
   task.devices = DeviceSet{};
   task.claimed = false;
+  task.pause = PauseState::kRuns;  // Transaction::Vanish
   return task;
 }
 
@@ -236,11 +251,8 @@ Task ReportedTask(const Task& before, const TaskReported& report, bool saved, Ti
     }
     case ReportState::kExited:
       return ExitedTask(before, report, saved, now);
-    case ReportState::kPaused: {
-      Task task = before;
-      task.pause = PauseState::kPaused;
-      return task;
-    }
+    case ReportState::kPaused:
+      return FrozenTask(before);
   }
   return before;
 }

@@ -45,8 +45,10 @@ Task RequeuedTask(const Task& before, Time now);
 Task PausingTask(const Task& before);
 Task ResumingTask(const Task& before);
 Task ResumedTask(const Task& before);
+// What its node will report: it is frozen, and does not wait for its CPU.
+Task FrozenTask(const Task& before);
 // The job's clock stands still from now on, if it does not yet; or goes on.
-JobStatus StoppedClock(const JobStatus& before, Time until, Time now);
+JobStatus StoppedClock(const JobStatus& before, const TasksPaused& event, Time now);
 JobStatus ResumedClock(const JobStatus& before, Time now);
 // The state that Task::pause says is possible: CheckConsistency, and loading.
 bool MayPause(const Task& task);

@@ -107,6 +107,12 @@ class DecisionConverter {
   std::vector<Decision> Convert(const TasksPaused& event) {
     Decision decision = Of(Decision::PAUSE, event.job);
     AddWhere(event.job, event.tasks, decision.mutable_places());
+    const Job* beneficiary = state_.jobs().Find(event.beneficiary);
+    if (beneficiary == nullptr) return {decision};
+    decision.set_beneficiary(beneficiary->name);
+    decision.set_detail(event.detail);
+    decision.set_text(absl::StrCat("pause ", decision.job(), " ", NodesIn(decision.places()),
+                                   " for ", beneficiary->name));
     return {decision};
   }
   std::vector<Decision> Convert(const TasksResumed& event) {

@@ -292,6 +292,7 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.priority = job.priority();
   spec.preemptible = job.preemptible();
   spec.preempts = job.preemption_policy() != v1::NEVER;
+  if (job.preempt_mode() == v1::PAUSE) spec.preempt_mode = PreemptMode::kPause;
   spec.user = job.user();
   spec.max_retries = job.max_retries();
   spec.on_node_loss = NodeLossFrom(job.on_node_loss());

@@ -59,6 +59,13 @@ void HideOthersIn(const ClusterState& state, Rights& rights, v1::Eviction* evict
   eviction->clear_detail();
 }
 
+void HideOthersIn(const ClusterState& state, Rights& rights, v1::JobPause* pause) {
+  if (pause->beneficiary().empty() || SeesJob(state, rights, pause->beneficiary())) return;
+  pause->clear_beneficiary();
+  pause->clear_beneficiary_uid();
+  pause->clear_detail();
+}
+
 // Codes whose texts come from the cluster, and not from the job's command, labels or messages.
 bool ShowsDetail(WaitReason::Code code) {
   switch (code) {
@@ -232,6 +239,9 @@ void Show(const ClusterState& state, Rights& rights, const Job& job, v1::Job* re
   HideOthersIn(state, rights, job.queue, status.mutable_reasons());
   if (status.has_last_eviction()) {
     HideOthersIn(state, rights, status.mutable_last_eviction());
+  }
+  if (status.has_pause()) {
+    HideOthersIn(state, rights, status.mutable_pause());
   }
 }
 

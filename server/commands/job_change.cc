@@ -64,6 +64,15 @@ MaybeEvent SuspensionOf(const Job& job, bool suspended) {
   return std::optional<EventBody>(JobSuspended{job.id, suspended});
 }
 
+MaybeEvent ResumeOf(const ClusterState& state, const Job& job) {
+  if (job.status.suspended || !Yields(job.status)) return SuspensionOf(job, false);
+  const Job* other = state.jobs().Find(job.status.pause.beneficiary);
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", Quoted(job.name), " is paused for job ",
+                   other == nullptr ? "of higher priority" : Quoted(other->name),
+                   ", and not by its user: it goes on once its CPU is free"));
+}
+
 namespace {
 
 absl::Status CanFreeze(const ClusterState& state, const Job& job) {

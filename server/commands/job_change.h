@@ -26,6 +26,9 @@ MaybeEvent CancelOf(const Job& job, const v1::CancelJobRequest& request, absl::s
 absl::Status CheckWalltime(const Job& job, Duration walltime, Time now);
 // With `suspended` false: a resume. FAILED_PRECONDITION once its outcome is decided.
 MaybeEvent SuspensionOf(const Job& job, bool suspended);
+// The same for a user's resume. FAILED_PRECONDITION, too, if its user does not hold it, and it is
+// paused for another job: it goes on by itself.
+MaybeEvent ResumeOf(const ClusterState& state, const Job& job);
 // A suspension that freezes its tasks. FAILED_PRECONDITION unless it runs, on nodes that can freeze
 // tasks, and in a store of an older format.
 MaybeEvent FreezeOf(const ClusterState& state, const Job& job, uint32_t store_format);

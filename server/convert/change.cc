@@ -63,7 +63,7 @@ Meaning TaskMeaning(const LogEvent& event) {
     case LogEvent::kTasksUnnominated:
       return {{}, event.tasks_unnominated().job()};
     case LogEvent::kTasksPaused:
-      return {ChangeEvent::JOB_CHANGED, event.tasks_paused().job()};
+      return {ChangeEvent::JOB_CHANGED, event.tasks_paused().job(), &event.tasks_paused().detail()};
     case LogEvent::kTasksResumed:
       return {ChangeEvent::JOB_CHANGED, event.tasks_resumed().job()};
     case LogEvent::kTaskReady:

@@ -35,6 +35,17 @@ void RenderPlannedEviction(const ClusterState& state, const TasksReleased& relea
   out->set_detail(released.detail);
 }
 
+void RenderPlannedPause(const ClusterState& state, const TasksPaused& paused,
+                        v1::PlannedEviction* out) {
+  const Job& job = state.jobs().At(paused.job);
+  out->set_job(job.name);
+  out->set_queue(state.queues().At(job.queue).spec.name);
+  out->set_tasks(static_cast<int32_t>(paused.tasks.size()));
+  out->set_reason(v1::Eviction::PREEMPTED);
+  out->set_detail(paused.detail);
+  out->set_paused(true);
+}
+
 void RenderConstraints(const ClusterState& state, const Job& job, const GroupConstraints& group,
                        v1::GroupConstraints* out) {
   out->set_group(job.groups[group.group].name);
@@ -258,6 +269,9 @@ void RenderPlan(const ClusterState& state, const JobSpec& spec, const DryRunResu
   }
   for (const TasksReleased& released : plan.evictions) {
     RenderPlannedEviction(state, released, out->add_evictions());
+  }
+  for (const TasksPaused& paused : plan.pauses) {
+    RenderPlannedPause(state, paused, out->add_evictions());
   }
   for (const WaitReason& reason : plan.blockers) RenderReason(state, reason, out->add_blockers());
   const bool reserves = plan.reservation.has_value() && !plan.reservation->places.empty();

@@ -375,9 +375,9 @@ DependencyCondition ConditionFrom(v1::JobDependency::Condition condition) {
 void SetPriority(const v1::JobSpec& spec, int32_t priority,
                  std::optional<int32_t> preemptible_below, JobSpec* result) {
   result->priority = priority;
-  result->preemptible = spec.has_preemptible()
-                            ? spec.preemptible()
-                            : preemptible_below.has_value() && priority < *preemptible_below;
+  const bool low = preemptible_below.has_value() && priority < *preemptible_below;
+  result->preemptible =
+      spec.has_preemptible() ? spec.preemptible() : low || spec.preempt_mode() == v1::PAUSE;
   const bool migrates = result->preemptible && spec.has_checkpoint();
   result->may_migrate = spec.migration() == v1::MIGRATION_ALLOWED ||
                         (spec.migration() == v1::MIGRATION_UNSPECIFIED && migrates);
@@ -400,6 +400,7 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
   result.on_node_loss = NodeLossFrom(spec.on_node_loss());
   result.suspended = spec.suspended();
   result.preempts = spec.preemption_policy() != v1::NEVER;
+  if (spec.preempt_mode() == v1::PAUSE) result.preempt_mode = PreemptMode::kPause;
   result.strategy = StrategyFrom(spec.strategy());
   result.device_strategy = StrategyFrom(spec.device_strategy());
   result.topology = TopologyFrom(spec.topology());

@@ -224,6 +224,7 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   out->set_suspended(job.status.suspended);
   out->set_preemptible(job.preemptible);
   if (!job.preempts) out->set_preemption_policy(v1::NEVER);
+  if (job.preempt_mode == PreemptMode::kPause) out->set_preempt_mode(v1::PAUSE);
   out->set_strategy(StrategyToApi(job.strategy));
   out->set_device_strategy(StrategyToApi(job.device_strategy));
   if (job.topology->Any()) ToProto(*job.topology, out->mutable_topology());
@@ -305,22 +306,29 @@ v1::JobPause::State PauseStateToApi(PauseState state) {
   return v1::JobPause::STATE_UNSPECIFIED;
 }
 
-// Once it is resumed, it waits as a whole.
+// Once it is resumed, or the job for which it was paused has its places, it waits as a whole.
 v1::JobPause::State PauseOf(const Job& job) {
   if (!IsPaused(job.status)) return v1::JobPause::STATE_UNSPECIFIED;
-  if (!job.status.suspended) return v1::JobPause::RESUMING;
+  const bool resuming = std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
+    return task.pause == PauseState::kResuming;
+  });
+  if (!job.status.suspended && (resuming || !Yields(job.status))) return v1::JobPause::RESUMING;
   const bool pausing = std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& task) {
     return task.state == TaskState::kRunning && !Frozen(task);
   });
   return pausing ? v1::JobPause::PAUSING : v1::JobPause::PAUSED;
 }
 
-void RenderPause(const Job& job, v1::JobPause* out) {
+void RenderPause(const ClusterState& state, const Job& job, v1::JobPause* out) {
   const Pause& pause = job.status.pause;
   out->set_state(PauseOf(job));
   if (pause.since != absl::InfinitePast()) ToProto(pause.since, out->mutable_since());
   if (pause.until != absl::InfiniteFuture()) ToProto(pause.until, out->mutable_until());
   if (pause.total != absl::ZeroDuration()) ToProto(pause.total, out->mutable_total());
+  if (pause.beneficiary == JobId{}) return;
+  out->set_beneficiary(JobNameOf(state, pause.beneficiary));
+  out->set_beneficiary_uid(pause.beneficiary.value);
+  out->set_detail(pause.detail);
 }
 
 void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobStatus* out) {
@@ -345,7 +353,7 @@ void RenderStatus(const ClusterState& state, const Job& job, Time now, v1::JobSt
   }
   if (status.state == JobState::kRunning && Hangs(job)) RenderHang(job, out->mutable_hang());
   const bool paused = IsPaused(status) || status.pause.total > absl::ZeroDuration();
-  if (paused) RenderPause(job, out->mutable_pause());
+  if (paused) RenderPause(state, job, out->mutable_pause());
   ToProto(job.submit, out->mutable_submit_time());
   out->set_owner(job.owner);
   if (status.start != absl::InfinitePast()) ToProto(status.start, out->mutable_start_time());

@@ -57,6 +57,32 @@ void AddStates(const ClusterState& state, FamilyList& out) {
   }
 }
 
+// Jobs that are paused: held by their users, and others.
+std::array<uint64_t, 2> CountPaused(ReadView& view) {
+  std::array<uint64_t, 2> counts{};
+  JobId next{0};
+  const auto look = [&](const ClusterState& state) {
+    auto it = state.paused_jobs().lower_bound(next);
+    for (size_t row = 0; row < kMaxRowsPerStep; ++row, ++it) {
+      if (it == state.paused_jobs().end()) return false;
+      ++counts[Yields(state.jobs().At(*it).status) ? 1 : 0];
+      next = JobId{it->value + 1};
+    }
+    return true;
+  };
+  while (view.Step(look)) {
+  }
+  return counts;
+}
+
+void AddPaused(ReadView& view, FamilyList& out) {
+  const std::array<uint64_t, 2> counts = CountPaused(view);
+  const std::string help =
+      "Jobs whose tasks are frozen, or about to be: by their users, or for jobs of higher priority.";
+  out.Gauge("jobs_paused", help, AsDouble(counts[0]), {{"by", "user"}});
+  out.Gauge("jobs_paused", help, AsDouble(counts[1]), {{"by", "preemption"}});
+}
+
 void AddBackoffs(const ClusterState& state, FamilyList& out) {
   out.Gauge("nodes_backing_off",
             "Nodes without new tasks for a while, after refusing a start through their own fault.",
@@ -267,6 +293,11 @@ void AddProgress(const ProgressCounter& progress, FamilyList& out) {
     out.Counter("jobs_ended", "Jobs that ended, by outcome.",
                 AsDouble(progress.jobs_ended[i].load()), {{"outcome", outcomes[i]}});
   }
+  const std::string pauses =
+      "Decisions to freeze tasks of a job: of its user, or for a job of higher priority.";
+  out.Counter("job_pauses", pauses, AsDouble(progress.pauses_by_user.load()), {{"by", "user"}});
+  out.Counter("job_pauses", pauses, AsDouble(progress.pauses_by_preemption.load()),
+              {{"by", "preemption"}});
   out.Counter("tasks_bound", "Placements decided.", AsDouble(progress.tasks_bound.load()));
   out.Counter("tasks_started", "Attempts that agents reported running.",
               AsDouble(progress.tasks_started.load()));
@@ -387,6 +418,9 @@ struct Count {
        : event.nobodys_fault ? progress.refused_by_nobody
                              : progress.refused_by_node);
   }
+  void operator()(const TasksPaused& event) {
+    ++(event.beneficiary == JobId{} ? progress.pauses_by_user : progress.pauses_by_preemption);
+  }
   void operator()(const JobStatusChanged& event) {
     if (!Ended(event.status.state)) return;
     ++progress.jobs_ended[static_cast<size_t>(event.status.state) -
@@ -413,6 +447,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
     AddMix(state, out);
     return 0;
   });
+  AddPaused(view, out);
   AddNodes(sources_, view, out);
   AddQueues(view, out);
   AddHyperNodes(view, out);

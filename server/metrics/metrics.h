@@ -55,6 +55,7 @@ class ProgressCounter final : public DurableListener {
 
   std::atomic<uint64_t> jobs_submitted{0}, tasks_bound{0}, tasks_started{0}, tasks_exited{0};
   std::atomic<uint64_t> refused_by_job{0}, refused_by_node{0}, refused_by_nobody{0};
+  std::atomic<uint64_t> pauses_by_user{0}, pauses_by_preemption{0};
   // By outcome: succeeded, failed, cancelled.
   std::array<std::atomic<uint64_t>, 3> jobs_ended{};
 };

@@ -84,6 +84,10 @@ bool JobMatcher::operator()(const Job& job) const {
       std::find(states.begin(), states.end(), JobStateToApi(job.status.state)) == states.end()) {
     return false;
   }
+  const bool paused = ListedAsPaused(job.status);
+  if (filter_.paused_only() && !paused) return false;
+  const bool held = job.status.state == JobState::kSuspended || (paused && job.status.suspended);
+  if (filter_.suspended_only() && !held) return false;
   if (filter_.without_members() && job.member) return false;
   if (!filter_.series().empty() && !(job.member && job.member->series == series_)) return false;
   if (!filter_.queue().empty() && !InQueue(job)) return false;

@@ -377,8 +377,8 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
   const Call call =
       context_.CallOf(Rpc::kJobServiceResumeJob, *context, JobTarget(request->name()));
   ChangeJob(context_, call, std::move(reply), request->name(), CommandClass::kNewWork,
-            [by = TextOf(call)](Turn&, const Job& job) {
-              return LoggedChange("job resumed", job, by, SuspensionOf(job, false));
+            [by = TextOf(call)](Turn& turn, const Job& job) {
+              return LoggedChange("job resumed", job, by, ResumeOf(turn.state(), job));
             });
   return reactor;
 }

@@ -115,6 +115,12 @@ void CheckMinSuccess(const FieldPath& path, const v1::JobSpec& spec, Findings& f
   CheckRange({path, "min_success"}, spec.min_success(), 1, std::max<int64_t>(tasks, 1), findings);
 }
 
+void CheckPreemptMode(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  CheckEnum(path, spec.preempt_mode(), findings);
+  if (spec.preempt_mode() != v1::PAUSE || !spec.has_preemptible() || spec.preemptible()) return;
+  findings.Invalid(path, "PAUSE needs a job that is preemptible: leave `preemptible` out, or true");
+}
+
 // Groups that wait for others come later: only their minimums count when the job starts.
 void CheckReachableMinimum(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
   int64_t reach = 0, tasks = 0;
@@ -207,6 +213,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckEnum({path, "strategy"}, spec.strategy(), findings);
   CheckEnum({path, "migration"}, spec.migration(), findings);
   CheckEnum({path, "preemption_policy"}, spec.preemption_policy(), findings);
+  CheckPreemptMode({path, "preempt_mode"}, spec, findings);
   CheckDeviceStrategy({path, "device_strategy"}, spec.device_strategy(), findings);
   CheckSignal({path, "kill_signal"}, spec.kill_signal(), findings);
   if (spec.has_checkpoint()) {

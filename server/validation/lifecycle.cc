@@ -279,6 +279,7 @@ void CheckSeriesFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t 
   if (spec.min_success() != 0) refuse(path, "min_success");
   if (spec.has_run_limit()) refuse(path, "run_limit");
   if (spec.has_interactive()) refuse(path, "interactive");
+  if (spec.preempt_mode() == v1::PAUSE) refuse(path, "preempt_mode");
   for (int g = 0; g < spec.groups_size(); ++g) {
     const FieldPath group(path, "groups", g);
     if (spec.groups(g).volumes_size() > 0) refuse(group, "volumes");

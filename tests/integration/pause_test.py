@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Jobs that are paused (berth job suspend --freeze), with real processes: a counter that stands still and goes on, also when
-the agent, the server or the supervisor is killed in between, and what ends a frozen task. Needs root and control groups;
-without them the test is skipped.
+"""Jobs that are paused (berth job suspend --freeze, and preemptMode Pause), with real processes: a counter that stands
+still and goes on, also when the agent, the server or the supervisor is killed in between, and what ends a frozen task.
+Needs root and control groups; without them the test is skipped.
 """
 import os
 import pathlib
@@ -126,6 +126,65 @@ class Pause(unittest.TestCase):
         self.cluster.berth("job", "cancel", "urgent")
         self.check_counts_on(lines)
         self.assertEqual(self.pause_of(), "STATE_UNSPECIFIED")
+
+    def victim(self, name="counter"):
+        """A counter that makes room by a pause."""
+        return self.counter(name, preempt_mode=job_pb2.PAUSE)
+
+    def urgent(self, priority=5, **spec):
+        """Submits a job that needs the counter's CPU; the seconds until it runs."""
+        begin = time.monotonic()
+        self.submit(make_job("urgent", "q", ["sleep", "4711"], cpu_millis=3000, priority=priority, **spec))
+        self.cluster.wait_job("urgent", "RUNNING")
+        return time.monotonic() - begin
+
+    def test_an_urgent_job_pauses_a_running_one(self):
+        lines = self.victim()
+        seconds = self.urgent()
+        print(f"submit to start of the urgent task, which pauses another: {seconds:.3f} s")
+        self.assertLess(seconds, 2 if os.getloadavg()[0] < 2 * os.cpu_count() else 20)
+        self.check_still(lines)
+        pause = self.job().status.pause
+        self.assertEqual(pause.beneficiary, "urgent")
+        self.assertEqual(pause.detail, "its priority 0 is below 5")
+        self.assertIn("for job urgent: its priority 0 is below 5", self.cluster.berth("job", "describe", "counter"))
+        self.assertIn("paused for job urgent", self.cluster.berth("job", "explain", "counter"))
+        self.assertIn("counter", self.cluster.berth("job", "list", "--paused"))
+        self.assertNotIn("urgent", self.cluster.berth("job", "list", "--paused", "-o", "name"))
+        refused = self.cluster.run_berth("job", "resume", "counter")
+        self.assertIn('is paused for job "urgent", and not by its user', refused.stderr)
+        self.assertNotEqual(refused.returncode, 0)
+        metrics = self.cluster.server.get("/metrics")[1]
+        self.assertIn('berth_jobs_paused{by="preemption"} 1', metrics)
+        self.assertIn('berth_job_pauses_total{by="preemption"} 1', metrics)
+        self.check_still(lines)
+        self.cluster.berth("job", "cancel", "urgent")
+        self.check_counts_on(lines)
+        self.assertEqual(self.job().status.start_count, 1)
+        self.assertEqual(self.job().status.evictions, 0)
+
+    def test_the_server_is_killed_while_a_job_is_paused_for_another(self):
+        lines = self.victim()
+        self.urgent()
+        self.cluster.server.kill()
+        self.cluster.server.start()
+        self.cluster.wait_nodes(1)
+        self.assertEqual(self.job().status.pause.beneficiary, "urgent")
+        self.check_still(lines)
+        self.cluster.berth("job", "cancel", "urgent")
+        self.check_counts_on(lines)
+
+    def test_resume_all_takes_what_users_paused_and_nothing_else(self):
+        lines = self.victim()
+        self.urgent()
+        self.cluster.add_agent("n2", cpu="4")
+        self.cluster.wait_nodes(2)
+        others = self.counter("other")
+        self.pause("other")
+        self.cluster.berth("job", "resume", "--all", "--yes")
+        self.check_counts_on(others)
+        self.check_still(lines)
+        self.assertEqual(self.pause_of(), "RESUMING")
 
     def test_the_agent_is_killed_while_frozen(self):
         lines = self.counter()

@@ -446,7 +446,8 @@ EventBody RandomEvents::PauseEvent(TaskKey task, uint32_t attempt) {
   const bool told = pause == PauseState::kPausing;
   if (told && Chance(2)) return TaskReported{task, attempt, ReportState::kPaused};
   const bool runs = pause == PauseState::kRuns || Chance(4);
-  if (runs) return TasksPaused{task.job, {task.task}, world_.now + absl::Seconds(Up(100))};
+  const JobId other = Chance(2) ? AnyJob() : JobId{};
+  if (runs) return TasksPaused{task.job, {task.task}, world_.now + absl::Seconds(Up(100)), other};
   const bool waits = pause == PauseState::kPaused;
   return TasksResumed{task.job, {task.task}, Chance(20) ? !waits : waits};
 }

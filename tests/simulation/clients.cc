@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "server/commands/node_steering.h"
 #include "server/reads/read_view.h"
-#include "tests/simulation/agent.h"
 #include "storage/store.h"
+#include "tests/simulation/agent.h"
 #include "tests/simulation/collectives.h"
 #include "tests/simulation/processes.h"
 
@@ -78,7 +78,8 @@ Clients::Clients(Workload workload, Scheduler* scheduler, Trace* trace, Network*
       fail_(std::move(fail)),
       dice_(seed, 0x636c69),
       watch_dice_(seed, 0x7761746368),
-      image_dice_(seed, 0x696d616765) {}
+      image_dice_(seed, 0x696d616765),
+      pause_dice_(seed, 0x7061757365) {}
 
 void Clients::Begin() {
   scheduler_->After(dice_.Around(workload_.between), actor_, [this] { SubmitNext(); });
@@ -142,6 +143,7 @@ v1::Job Clients::MakeJob() {
         spec.mutable_policies());
   }
   if (watch_dice_.Chance(0.3)) SetWatchdog(&spec);
+  if (spec.preemptible() && pause_dice_.Chance(0.5)) spec.set_preempt_mode(v1::PAUSE);
   if (!AnyPolicies(spec) && spec.max_retries() > 0 && watch_dice_.Chance(0.3)) {
     v1::Rung* first = spec.add_escalation();
     first->set_action(v1::LifecyclePolicy::RESTART_TASK);
@@ -308,8 +310,7 @@ void Clients::SuspendLater(const std::string& name) {
 }
 
 void Clients::Resume(const std::string& name) {
-  ChangeJob(
-      name, [](const Job& job) { return SuspensionOf(job, false); }, [](const absl::Status&) {});
+  ChangeState(name, ResumeOf, [](const absl::Status&) {});
 }
 
 void Clients::ChangeJob(const std::string& name, std::function<MaybeEvent(const Job&)> change,

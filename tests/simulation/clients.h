@@ -89,7 +89,7 @@ class Clients {
   Server* const server_;
   Safety* const safety_;
   const std::function<void(const std::string&)> fail_;
-  Dice dice_, watch_dice_, image_dice_;
+  Dice dice_, watch_dice_, image_dice_, pause_dice_;
   const ActorPtr actor_ = std::make_shared<Actor>();
   bool finishing_ = false;
   size_t waiting_ = 0;

@@ -149,6 +149,9 @@ struct Reading {
   void operator()(TasksReleased& decision) const {
     if (decision.beneficiary == job) result.evictions.push_back(std::move(decision));
   }
+  void operator()(TasksPaused& decision) const {
+    if (decision.beneficiary == job) result.pauses.push_back(std::move(decision));
+  }
   void operator()(JobReserved& decision) const {
     if (decision.job == job) result.reservation = std::move(decision.reservation);
   }

@@ -31,6 +31,8 @@ struct DryRunResult {
   std::vector<Placement> nominated;
   // Tasks of other jobs that would be evicted or moved for it.
   std::vector<TasksReleased> evictions;
+  // Tasks of other jobs that would be frozen for it.
+  std::vector<TasksPaused> pauses;
   // The reservation that it would get.
   std::optional<Reservation> reservation;
   // Why it does not start at once; empty if it does.

@@ -196,7 +196,15 @@ std::vector<WaitReason> WhyPending(const ClusterState& state, const Job& job) {
   return reasons;
 }
 
-// While it is paused: the user's hold. Then the first node where its CPU is not free.
+// "paused for job urgent: its priority 1 is below 5"
+std::string WhyItYields(const ClusterState& state, const Pause& pause) {
+  const Job* job = state.jobs().Find(pause.beneficiary);
+  return absl::StrCat("paused for job ",
+                      job == nullptr ? absl::StrCat("uid ", pause.beneficiary.value) : job->name,
+                      pause.detail.empty() ? "" : ": ", pause.detail);
+}
+
+// While it is paused: the user's hold, or for whom. Then the first node where its CPU is not free.
 std::vector<WaitReason> WhyPaused(const ClusterState& state, const Job& job) {
   if (job.status.suspended) {
     WaitReason reason = Reason(WaitCode::kUserHold);
@@ -213,6 +221,10 @@ std::vector<WaitReason> WhyPaused(const ClusterState& state, const Job& job) {
     reason.detail = absl::StrCat("node ", node.spec.name);
     if (reason.free < reason.needed) break;
   }
+  if (!Yields(job.status)) return {std::move(reason)};
+  reason.job = job.status.pause.beneficiary;
+  absl::StrAppend(&reason.detail, reason.detail.empty() ? "" : "; ",
+                  WhyItYields(state, job.status.pause));
   return {std::move(reason)};
 }
 

@@ -19,7 +19,11 @@ class Lifecycle {
 
   void Run() {
     cycle_.transaction().editor().PassTime(cycle_.now());
-    const absl::btree_set<JobId> unsettled = cycle_.state().unsettled();
+    absl::btree_set<JobId> unsettled = cycle_.state().unsettled();
+    for (JobId id : cycle_.state().paused_jobs()) {
+      // What it does depends on its beneficiary.
+      if (Yields(cycle_.state().jobs().At(id).status)) unsettled.insert(id);
+    }
     for (JobId id : unsettled) {
       if (cycle_.BudgetSpent()) return cycle_.Cut();
       Settle(id);

@@ -1,10 +1,16 @@
-// Pauses. The user holds a job that runs, and it keeps its places: its tasks are frozen where they
-// are (JobStatus::pause), not stopped. While they are frozen, others may use their CPU, and the
-// job's clock stands still.
+// Pauses. A job that runs keeps its places: its tasks are frozen where they are (JobStatus::pause),
+// not stopped. While they are frozen, others may use their CPU, and the job's clock stands still.
 //
+// Because its user holds it:
 //   running  -JobSuspended, freeze-> TasksPaused -reported-> paused
 //   paused   -JobSuspended off-> TasksResumed, waits -> TasksResumed, once the CPU is free
 //   paused too long, or stopped by the user: as any job on hold (hold.cc)
+//
+// Because it makes room for another job, the beneficiary (core/actions/preempt.cc):
+//   running  -TasksPaused, beneficiary -reported-> paused: the beneficiary is placed
+//   paused   -the beneficiary has its places-> TasksResumed, waits -> as above
+//   waits, and the beneficiary restarts and keeps its places -TasksPaused-> paused
+//   paused too long, or not frozen in time: evicted for the beneficiary
 //
 // What makes a task leave its place - a failure, a lost or draining node, an eviction, the end -
 // applies to frozen tasks as well: they are thawed to end. A job that no longer has its places is
@@ -48,18 +54,30 @@ Step Freeze(const Look& look) {
   return {TasksPaused{.job = job.id, .tasks = std::move(running), .until = until}};
 }
 
-}  // namespace
-
-bool StaysPaused(const Look& look) {
-  const JobStatus& status = look.job.status;
-  const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
-  return placed && status.suspended && status.pause.wanted && look.now < status.pause.until;
+std::string NameOfBeneficiary(const Look& look) {
+  const JobId id = look.job.status.pause.beneficiary;
+  const Job* job = look.state.jobs().Find(id);
+  return job == nullptr ? absl::StrCat("uid ", id.value) : job->name;
 }
 
-Step PauseOrResume(const Look& look) {
+// It was paused for another job, and now it is stopped for it.
+Step Evict(const Look& look, const std::string& why) {
+  const std::string message = absl::StrCat("evicted for job ", NameOfBeneficiary(look), ": ", why);
+  Step step = RestartJob(look, ReleaseReason::kPreempted, message, absl::InfinitePast(),
+                         look.job.status.retries, /*rerun_all=*/false);
+  NoteEviction(look, /*whole=*/true, &step);
+  for (EventBody& decision : step) {
+    auto* released = std::get_if<TasksReleased>(&decision);
+    if (released == nullptr) continue;
+    released->beneficiary = look.job.status.pause.beneficiary;
+    released->detail = why;
+  }
+  return step;
+}
+
+// The tasks go on once their CPU is free.
+Step GoOn(const Look& look) {
   const Job& job = look.job;
-  if (StaysPaused(look)) return Freeze(look);
-  if (!IsPaused(job.status)) return {};
   if (TaskList tasks = InPause(job, PauseState::kPausing); !tasks.empty()) {
     return {TasksResumed{.job = job.id, .tasks = std::move(tasks)}};
   }
@@ -69,6 +87,48 @@ Step PauseOrResume(const Look& look) {
   if (!NonePaused(job)) return {};
   // Those that were frozen have ended, and others go on.
   return {WithStatus(look, [&](JobStatus& status) { status = ResumedClock(status, look.now); })};
+}
+
+// While the beneficiary waits for its places, nothing is reserved for the job there.
+Step StandBack(const Look& look) {
+  const Pause& pause = look.job.status.pause;
+  TaskList tasks = InPause(look.job, PauseState::kResuming);
+  if (tasks.empty()) return {};
+  return {TasksPaused{.job = look.job.id,
+                      .tasks = std::move(tasks),
+                      .until = pause.until,
+                      .beneficiary = pause.beneficiary,
+                      .detail = pause.detail}};
+}
+
+Step MakeWay(const Look& look) {
+  const Job& job = look.job;
+  const Pause& pause = job.status.pause;
+  const TaskList pausing = InPause(job, PauseState::kPausing);
+  if (!pausing.empty() && pause.since + kFreezeTimeout <= look.now) {
+    return Evict(look, WhyNotFrozen(look, pausing.front()));
+  }
+  if (pause.until <= look.now) {
+    return Evict(look, absl::StrCat("it was paused for it for ",
+                                    absl::FormatDuration(look.now - pause.since)));
+  }
+  const Job* beneficiary = look.state.jobs().Find(pause.beneficiary);
+  const bool awaits = beneficiary != nullptr && AwaitsPlaces(*beneficiary);
+  return awaits ? StandBack(look) : GoOn(look);
+}
+
+}  // namespace
+
+bool StaysPaused(const Look& look) {
+  const JobStatus& status = look.job.status;
+  const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
+  return placed && status.suspended && status.pause.wanted && look.now < status.pause.until;
+}
+
+Step PauseOrResume(const Look& look) {
+  if (StaysPaused(look)) return Freeze(look);
+  if (Yields(look.job.status)) return MakeWay(look);
+  return IsPaused(look.job.status) ? GoOn(look) : Step{};
 }
 
 }  // namespace berth

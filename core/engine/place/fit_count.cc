@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/engine/search/verdict.h"
+#include "core/model/pauses.h"
 #include "core/model/task_room.h"
 
 namespace berth {
@@ -94,7 +95,7 @@ std::vector<NodeId> FitCount::RoomOnceReleased() const {
   std::vector<NodeId> nodes;
   for (const AtNode& at : touched_) {
     const bool room = std::any_of(at.fits.begin(), at.fits.end(), [](int64_t n) { return n > 0; });
-    if (room && state_.nodes().At(at.id).leaving_tasks > 0) nodes.push_back(at.id);
+    if (room && AnyLeaves(state_.nodes().At(at.id))) nodes.push_back(at.id);
   }
   std::sort(nodes.begin(), nodes.end());
   return nodes;
@@ -148,12 +149,13 @@ void FitCount::ChangeTask(const Task& task, const ShapeEntry& shape, int sign) {
   // Others may wait for some of what is released.
   DeviceUse use = UseOf(node, shape, task.devices);
   use.whole -= node.devices_reserved.whole;
+  const Resources freed = FreedBy(node, shape, task);
   at->gone += sign;
   if (sign > 0) {
-    at->left += shape.resources;
+    at->left += freed;
     at->used -= use;
   } else {
-    at->left -= shape.resources;
+    at->left -= freed;
     at->used += use;
   }
   Recount(*at);

@@ -9,15 +9,22 @@ void LetGoOn(Cycle& cycle, const std::vector<NodeId>& nodes, JobId own) {
   std::vector<TaskKey> gone;  // a node's list changes with each removal
   for (NodeId id : nodes) {
     const Node& node = state.nodes().At(id);
-    if (node.leaving_tasks == 0) continue;
+    if (!AnyLeaves(node)) continue;
     for (TaskKey key : node.tasks) {
-      const Task& task = state.jobs().At(key.job).tasks[key.task];
-      if (task.state == TaskState::kReleasing && key.job != own) gone.push_back(key);
+      if (GivesRoom(state.jobs().At(key.job).tasks[key.task]) && key.job != own) {
+        gone.push_back(key);
+      }
     }
   }
   std::sort(gone.begin(), gone.end());
   cycle.CountWork(gone.size());
-  for (TaskKey key : gone) cycle.transaction().LetGo(key);
+  for (TaskKey key : gone) {
+    if (BeingFrozen(state.jobs().At(key.job).tasks[key.task])) {
+      cycle.transaction().Freeze(key.job, {&key.task, 1});
+    } else {
+      cycle.transaction().LetGo(key);
+    }
+  }
 }
 
 std::vector<QueueUse> LeavingOfQueues(const ClusterState& state, QueueId leaf) {

@@ -12,8 +12,8 @@
 namespace berth {
 
 // In the transaction, for a trial: removes what is being released on these nodes
-// (Transaction::LetGo), except tasks of the job itself, which would be pending and placed too.
-// Counts the work.
+// (Transaction::LetGo), and freezes what is being frozen, except tasks of the job itself, which
+// would be pending and placed too. Counts the work.
 void LetGoOn(Cycle& cycle, const std::vector<NodeId>& nodes, JobId own);
 
 // What the job's queue and its ancestors will have lost, from the leaf upward.

@@ -51,11 +51,13 @@ Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
   DeviceUse used = node->devices_used;
   for (TaskKey key : node->tasks) {
     const Job& other = state.jobs().At(key.job);
-    if (!Releasing(other.tasks[key.task])) continue;
+    const Task& leaves = other.tasks[key.task];
     const ShapeEntry& gone = state.interner().Shape(other.groups[GroupOf(other, key.task)].shape);
-    allocated -= HeldBy(gone, UseOf(*node, gone, other.tasks[key.task].devices),
-                        Frozen(other.tasks[key.task]));
-    used -= UseOf(*node, gone, other.tasks[key.task].devices);
+    const DeviceUse use_of_gone = UseOf(*node, gone, leaves.devices);
+    if (BeingFrozen(leaves)) allocated -= GivenBack(gone, use_of_gone);
+    if (!Releasing(leaves)) continue;
+    allocated -= HeldBy(gone, use_of_gone, Frozen(leaves));
+    used -= use_of_gone;
   }
   return fits(allocated, used) ? Outlook::kLater : Outlook::kNever;
 }

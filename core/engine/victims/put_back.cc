@@ -5,6 +5,16 @@
 #include "core/engine/search/reservations.h"
 
 namespace berth {
+namespace {
+
+// What one task of the unit takes again.
+Resources Kept(const ShapeEntry& shape, const VictimUnit& unit) {
+  Resources amounts = shape.resources;
+  if (unit.frozen) amounts -= GivenBack(shape, {});
+  return amounts;
+}
+
+}  // namespace
 
 bool PutBack::Try(const VictimUnit& unit) {
   const Job& job = state_.jobs().At(unit.job);
@@ -13,7 +23,7 @@ bool PutBack::Try(const VictimUnit& unit) {
     return false;
   }
   room_.Take(job.queue, request);
-  for (uint32_t task : unit.tasks) Take(job, task);
+  for (uint32_t task : unit.tasks) Take(job, unit, task);
   return true;
 }
 
@@ -31,7 +41,7 @@ bool PutBack::Fits(const Job& job, const VictimUnit& unit) const {
     const ShapeEntry& shape = ShapeOf(job, index);
     Taken& mine = own[task.node];
     DeviceUse used = TakenDevices(node) + mine.devices;
-    Resources needed = mine.amounts += shape.resources;
+    Resources needed = mine.amounts += Kept(shape, unit);
     if (const auto taken = taken_.find(task.node); taken != taken_.end()) {
       needed += taken->second.amounts;
       used += taken->second.devices;
@@ -49,11 +59,11 @@ bool PutBack::Fits(const Job& job, const VictimUnit& unit) const {
   return true;
 }
 
-void PutBack::Take(const Job& job, uint32_t index) {
-  Taken& taken = taken_[job.tasks[index].node];
-  const ShapeEntry& shape = ShapeOf(job, index);
+void PutBack::Take(const Job& job, const VictimUnit& unit, uint32_t index) {
   const Task& task = job.tasks[index];
-  taken.amounts += shape.resources;
+  Taken& taken = taken_[task.node];
+  const ShapeEntry& shape = ShapeOf(job, index);
+  taken.amounts += Kept(shape, unit);
   taken.devices += UseOf(state_.nodes().At(task.node), shape, task.devices);
 }
 

@@ -30,7 +30,7 @@ class PutBack {
     return state_.interner().Shape(job.groups[GroupOf(job, task)].shape);
   }
   bool Fits(const Job& job, const VictimUnit& unit) const;
-  void Take(const Job& job, uint32_t index);
+  void Take(const Job& job, const VictimUnit& unit, uint32_t index);
   bool KeepsAway(const Job& job, const VictimUnit& unit) const;
 
   Cycle& cycle_;

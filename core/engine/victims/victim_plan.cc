@@ -65,6 +65,7 @@ bool VictimPlan::Find() {
     if (!goal_.must_move || AllMove(*attempt)) {
       barred_ = nullptr;
       found_ = std::move(attempt);
+      if (goal_.pauses) PauseSome(&*found_);
       return true;
     }
     LeaveOut(could_not_move_);
@@ -199,6 +200,7 @@ bool VictimPlan::Waits(VictimOutcome* outcome) const {
   Time until = absl::InfinitePast();
   for (size_t i : found_->kept) {
     const Job& victim = state_.jobs().At(units_[i].job);
+    if (found_->paused.contains(victim.id)) continue;
     until = std::max(until, SavesSoon(victim, units_[i], cycle_.now(), patience));
   }
   if (until == absl::InfinitePast() || !EarlyEnough(*found_, until)) return false;
@@ -214,8 +216,9 @@ VictimCost VictimPlan::CostOf(const Attempt& attempt) const {
     const int32_t priority = moves ? std::numeric_limits<int32_t>::min() : unit.priority;
     VictimCost::Of& of = by_priority[priority];
     of.priority = priority;
-    of.loss += unit.loss;
-    of.jobs += unit.rest ? 1 : 0;
+    const bool stops = !attempt.paused.contains(unit.job);
+    of.loss += stops ? unit.loss : 0;
+    of.jobs += stops && unit.rest ? 1 : 0;
     of.tasks += static_cast<int64_t>(unit.tasks.size());
   }
   VictimCost cost;
@@ -393,15 +396,20 @@ std::optional<VictimPlan::Moves> VictimPlan::PlaceMovers(const Indexes& units) {
   return moves;
 }
 
-// The units, and what is being released on their nodes or where there is room without them.
-void VictimPlan::VanishAll(const Indexes& units) {
+// The units, and what is being released on their nodes or where there is room without them. Those
+// of paused jobs are frozen.
+void VictimPlan::VanishAll(const Indexes& units, const std::set<JobId>& paused) {
   std::vector<NodeId> nodes = count_.RoomOnceReleased();
   for (size_t i : units) {
     const VictimUnit& unit = units_[i];
     const Job& job = state_.jobs().At(unit.job);
     for (uint32_t task : unit.tasks) nodes.push_back(job.tasks[task].node);
     cycle_.CountWork(unit.tasks.size());
-    transaction_.Vanish(unit.job, unit.tasks);
+    if (paused.contains(unit.job)) {
+      transaction_.Freeze(unit.job, unit.tasks);
+    } else {
+      transaction_.Vanish(unit.job, unit.tasks);
+    }
   }
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
@@ -440,6 +448,7 @@ bool VictimPlan::EarlyEnough(const Attempt& attempt, Time from) const {
   if (reserved == state_.reservations().end()) return true;
   Duration grace = absl::ZeroDuration();
   for (size_t i : attempt.kept) {
+    if (attempt.paused.contains(units_[i].job)) continue;
     grace = std::max(grace, state_.jobs().At(units_[i].job).kill_grace);
   }
   return from + grace + cycle_.policies().eviction().min_gain < reserved->second.start;
@@ -489,6 +498,7 @@ bool VictimPlan::Decide(const Attempt& attempt) {
     Going& of_job = going[unit.job];
     of_job.tasks.insert(of_job.tasks.end(), unit.tasks.begin(), unit.tasks.end());
     of_job.whole |= unit.rest;
+    if (attempt.paused.contains(unit.job)) continue;
     room.Give(state_.jobs().At(unit.job).queue, RequestOf(state_, unit));
   }
   for (auto& [job, of_job] : going) std::sort(of_job.tasks.begin(), of_job.tasks.end());
@@ -500,6 +510,10 @@ bool VictimPlan::Decide(const Attempt& attempt) {
   }
   for (const auto& [job, of_job] : going) {
     if (attempt.moves.contains(job)) continue;
+    if (attempt.paused.contains(job)) {
+      PauseVictim(state_.jobs().At(job), of_job);
+      continue;
+    }
     if (Release(state_.jobs().At(job), of_job, &room)) continue;
     could_not_move_ = job;
     transaction_.RollbackTo(mark);
@@ -521,78 +535,6 @@ bool VictimPlan::BindNow() {
     transaction_.RollbackTo(mark);
   }
   return fits;
-}
-
-bool VictimPlan::Release(const Job& victim, const Going& going, QueueRoom* room) {
-  const std::vector<Placement> moves = MovesOf(victim, going.tasks, going.whole, room);
-  if (goal_.must_move && moves.size() < going.tasks.size()) return false;
-  const int32_t priority = going.whole ? victim.priority : GreatestPriority(victim, going.tasks);
-  Stop(victim, going, moves, goal_.reason, goal_.why(victim, priority));
-  return true;
-}
-
-void VictimPlan::Stop(const Job& victim, const Going& going, const std::vector<Placement>& moves,
-                      ReleaseReason reason, const std::string& why) {
-  const Look look{state_, victim, cycle_.now(), cycle_.policies().lifecycle()};
-  const std::string message =
-      absl::StrCat(going.whole ? "" : absl::StrCat(going.tasks.size(), " surplus tasks "),
-                   moves.empty() ? "evicted" : "moved", " for job ", goal_.job.name, ": ", why);
-  Step step;
-  if (going.whole) {
-    step = RestartJob(look, reason, message, absl::InfinitePast(), victim.status.retries, false);
-  } else {
-    Requeue(look, going.tasks, reason, &step);
-    step.push_back(WithStatus(look, [&](JobStatus& status) { status.message = message; }));
-  }
-  NoteEviction(look, going.whole, &step);
-  for (EventBody& decision : step) {
-    if (auto* released = std::get_if<TasksReleased>(&decision)) {
-      released->beneficiary = goal_.job.id;
-      released->detail = why;
-      released->moves_to = moves;
-    }
-    transaction_.Decide(std::move(decision));
-  }
-}
-
-// Where the tasks move at once, with `room` reduced accordingly; empty: nowhere. If an elastic job
-// stops as a whole, at least its minimum moves: the rest grows back.
-std::vector<Placement> VictimPlan::MovesOf(const Job& victim, const std::vector<uint32_t>& tasks,
-                                           bool whole, QueueRoom* room) {
-  std::vector<std::vector<uint32_t>> choices = {tasks};
-  if (whole && !goal_.must_move) {
-    for (const VictimUnit& unit : units_) {
-      const bool minimum = unit.job == victim.id && unit.rest && unit.tasks.size() < tasks.size();
-      if (minimum) choices.emplace_back(unit.tasks.begin(), unit.tasks.end());
-    }
-  }
-  for (const std::vector<uint32_t>& moving : choices) {
-    const Resources request = RequestOf(state_, victim, NeedsOfTasks(victim, moving));
-    if (!room->Fits(victim.queue, request)) continue;
-    std::vector<Placement> places = PlacesElsewhere(victim, moving, tasks);
-    if (places.empty()) continue;
-    room->Take(victim.queue, request);
-    return places;
-  }
-  return {};
-}
-
-// Places for all of `tasks`, free now or once `gone`, all of the job's tasks that stop, have left;
-// empty if there is no room. The beneficiary's places are reserved.
-std::vector<Placement> VictimPlan::PlacesElsewhere(const Job& job,
-                                                   const std::vector<uint32_t>& tasks,
-                                                   const std::vector<uint32_t>& gone) {
-  const JobNeeds needs = NeedsOfTasks(job, tasks);
-  const Resources free = state_.free().total() + RequestOf(state_, job, NeedsOfTasks(job, gone));
-  if (!LeastOf(state_, job, needs).FitsIn(free)) return {};
-  const Transaction::Mark mark = transaction_.mark();
-  transaction_.Vanish(job.id, gone);
-  std::vector<Placement> places;
-  if (placer_.PlaceAll(job, needs) == TasksIn(needs)) places = transaction_.placed();
-  transaction_.RollbackTo(mark);
-  // Other tasks of the group may have been pending and come first; tasks of one group are alike.
-  for (size_t i = 0; i < places.size(); ++i) places[i].task = tasks[i];
-  return places;
 }
 
 }  // namespace berth

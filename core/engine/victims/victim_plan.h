@@ -19,8 +19,11 @@
 //              cannot is left out, and the plan is made again without it (kMaxReplans times). Units
 //              that must move (VictimUnit::must_move) are placed with the gang, after all units of
 //              the plan are gone; so others may go to make a place for them.
-//   7. Decide: TasksNominated for the gang, one TasksReleased for each victim. The gang is bound at
-//              once if there are no victims and nothing is being released.
+//   7. Pause:  a job that goes as a whole and has the mode PAUSE is frozen instead, if the gang has
+//              places beside what it still holds then: all such jobs, or as many as possible, last
+//              taken first (PauseSome, in victim_plan_release.cc). Who goes does not depend on it.
+//   8. Decide: TasksNominated for the gang; TasksPaused or TasksReleased for each victim. The gang
+//              is bound at once if there are no victims and nothing is being released.
 //
 //   n1: A A A A   n2: B B - -   gang of 4, candidates A1 A2 A3 A4 B1 B2 of one GPU
 //   count: A1..A4 free n1 -> enough;  backwards: none can stay;  places n1;  moves A1 A2 to n2
@@ -44,6 +47,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +66,7 @@ struct VictimPlanGoal {
   JobNeeds needs;
   ReleaseReason reason = ReleaseReason::kReclaimed;
   bool must_move = false;  // no victim without another place at once
+  bool pauses = false;     // victims whose jobs ask for it are frozen, where that suffices
   Borrowing borrowing = Borrowing::kNothing;
   // The queue is entitled to the room: other queues do not reclaim it back (Task::claimed).
   bool claims = false;
@@ -130,8 +135,9 @@ class VictimPlan {
   using Moves = std::map<JobId, std::vector<Placement>>;
   struct Attempt {
     std::vector<Placement> places;
-    std::vector<size_t> kept;  // units that must go: ascending indexes in units_
-    Moves moves = {};          // for units that must move
+    std::vector<size_t> kept;     // units that must go: ascending indexes in units_
+    Moves moves = {};             // for units that must move
+    std::set<JobId> paused = {};  // whose units are frozen, and not stopped
   };
   using Indexes = std::vector<size_t>;  // in units_, ascending
 
@@ -149,7 +155,7 @@ class VictimPlan {
   Indexes DropUnneeded();
   std::optional<Attempt> Gallop();
   std::optional<Attempt> Try(const Indexes& units);
-  void VanishAll(const Indexes& units);
+  void VanishAll(const Indexes& units, const std::set<JobId>& paused = {});
   Attempt Trimmed(const Indexes& units) const;
   void Retry(Attempt* attempt);
   bool MayStay(const Indexes& gone, size_t unit) const;
@@ -168,6 +174,11 @@ class VictimPlan {
     std::vector<uint32_t> tasks;
     bool whole = false;
   };
+  // victim_plan_release.cc
+  std::vector<JobId> CanPause(const Attempt& attempt) const;
+  std::vector<Placement> PlacesBeside(const Attempt& attempt, const std::set<JobId>& paused);
+  void PauseSome(Attempt* attempt);
+  void PauseVictim(const Job& victim, const Going& going);
   bool Release(const Job& victim, const Going& going, QueueRoom* room);
   void Stop(const Job& victim, const Going& going, const std::vector<Placement>& moves,
             ReleaseReason reason, const std::string& why);

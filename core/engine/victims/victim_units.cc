@@ -41,6 +41,11 @@ absl::InlinedVector<uint32_t, 8> FirstToGive(const Job& job) {
   return groups;
 }
 
+// What it gives back is already somebody's.
+bool AnyBeingFrozen(const Job& job) {
+  return IsPaused(job.status) && std::any_of(job.tasks.begin(), job.tasks.end(), BeingFrozen);
+}
+
 bool SurplusFirst(const VictimUnit& a, const VictimUnit& b) {
   if (a.rest != b.rest) return b.rest;
   return a.loss < b.loss;
@@ -141,7 +146,7 @@ bool MayGo(const Job& job) {
   const JobStatus& status = job.status;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   const bool stops = status.suspended && !status.pause.wanted;
-  if (!placed || stops || status.cancelled) return false;
+  if (!placed || stops || status.cancelled || AnyBeingFrozen(job)) return false;
   const auto may = [&](const Group& group) { return Preemptible(job, group); };
   if (std::none_of(job.groups.begin(), job.groups.end(), may)) return false;
   const GroupTally tally = TallyOf(job);
@@ -188,10 +193,14 @@ VictimUnit UnitMaker::UnitOf(const Job& job, bool rest, Tasks tasks) {
   VictimUnit unit{.job = job.id,
                   .rest = rest,
                   .must_move = false,
+                  .frozen = false,
                   .priority = job.priority,
                   .loss = 0,
                   .tasks = {}};
   unit.tasks = std::move(tasks);
+  unit.frozen = std::all_of(unit.tasks.begin(), unit.tasks.end(), [&](uint32_t index) {
+    return job.tasks[index].pause == PauseState::kPaused;
+  });
   if (!rest) unit.priority = PriorityOf(job, job.groups[GroupOf(job, unit.tasks.front())]);
   for (uint32_t index : unit.tasks) {
     const Group& group = job.groups[GroupOf(job, index)];

@@ -5,7 +5,7 @@
 // job, which is a whole gang. So a gang is never left below its minimum.
 //
 // May be taken: placed tasks of preemptible jobs that have no task nominated, being released or on
-// a silent node, and that are not protected by their age:
+// a silent node, that are not being frozen, and that are not protected by their age:
 //   min_runtime   since the gang began to run;
 //   cooldown      since the gang, or the task, was placed again after an earlier attempt, so that a
 //                 recent victim can run for a while.
@@ -45,6 +45,7 @@ struct VictimUnit {
   JobId job;
   bool rest = false;                       // everything beyond the job's surplus units
   bool must_move = false;                  // may not be stopped: the plan finds it another place
+  bool frozen = false;                     // all its tasks, and none of them waits for its CPU
   int32_t priority = 0;                    // the job's; for surplus its group's (PriorityOf)
   int64_t loss = 0;                        // device-seconds, in thousandths
   absl::InlinedVector<uint32_t, 1> tasks;  // ascending, never empty

@@ -84,7 +84,8 @@ TEST_CASE("each verb selects only among jobs in suitable states") {
   CHECK(cli.Run({"job", "resume", "--queue", "q"}) == 0);
   CHECK(cli.Run({"job", "delete", "--queue", "q"}) == 0);
   const auto requests = cli.script.Requests<v1::ListJobsRequest>("ListJobs");
-  CHECK(requests[0].filter().states(0) == v1::JOB_SUSPENDED);
+  CHECK(requests[0].filter().suspended_only());
+  CHECK(requests[0].filter().states().empty());
   CHECK(requests[1].filter().ended_only());
 }
 

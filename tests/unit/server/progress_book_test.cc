@@ -22,12 +22,14 @@ void AddGpu(v1::NodeInventory& inventory, const std::string& uuid) {
 
 // A server with a book, and agents n1.. that run a watched gang of one task each.
 struct Server {
-  explicit Server(int tasks, JobOptions options = {.watchdog = absl::Minutes(10)}) {
+  explicit Server(int tasks, JobOptions options = {.watchdog = absl::Minutes(10)},
+                  bool freezes = false) {
     world.gateway->SetProgressBook(&book);
     world.loop->AddObserver(&book);
     for (int i = 1; i <= tasks; ++i) {
       agents.push_back(std::make_unique<Agent>(&world, absl::StrCat("n", i)));
       agents.back()->inventory.set_cpu_millis(1000);
+      agents.back()->inventory.set_freezes(freezes);
       AddGpu(agents.back()->inventory, absl::StrCat("GPU-", i));
       agents.back()->Connect();
     }
@@ -339,6 +341,21 @@ TEST_CASE("progress: an interactive job ends or is suspended once none of its ta
     if (status.suspended) CHECK(status.message == "suspended: " + why);
     if (status.cancelled) CHECK(status.message == why);
   }
+}
+
+TEST_CASE("progress: an unused interactive job is paused, or suspended where that is impossible") {
+  const bool freezes = GENERATE(true, false);
+  Server server(2, {}, freezes);
+  server.Tell(0, Unused(server.Of(0), 30, v1::Interactive::PAUSE));
+  server.Tell(1, Unused(server.Of(1), 20, v1::Interactive::PAUSE));
+  server.Work();
+  const JobStatus& status = server.world.job(server.job).status;
+  const std::string why = "nobody has used this interactive job, and it has done nothing, for 20m";
+  CHECK(status.suspended);
+  CHECK(status.pause.wanted == freezes);
+  CHECK(status.message == (freezes ? "paused: " : "suspended: ") + why);
+  CHECK(status.state == (freezes ? JobState::kRunning : JobState::kSuspended));
+  CHECK(IsPaused(status) == freezes);
 }
 
 }  // namespace

@@ -368,6 +368,7 @@ class RandomCluster {
     if (random_.Coin()) spec.walltime = absl::Minutes(5);
     spec.preemptible = random_.Coin();
     spec.preempts = random_.Coin();
+    spec.preempt_mode = random_.Any(PreemptMode::kPause);
     spec.strategy = random_.Any(Strategy::kColocate);
     spec.device_strategy = random_.Any(Strategy::kSpread);
     spec.topology = SomeTopology();
@@ -510,7 +511,12 @@ class RandomCluster {
     const auto [job, task] = TaskWhere([](const Task& one) {
       return one.state == TaskState::kRunning && one.pause == PauseState::kRuns;
     });
-    return TasksPaused{job, {task}, now_ + absl::Minutes(random_.Below(60))};
+    const JobId other{random_.Coin() ? random_.Below(20) + 1 : 0};
+    return TasksPaused{job,
+                       {task},
+                       now_ + absl::Minutes(random_.Below(60)),
+                       other,
+                       other == JobId{} ? "" : "its priority is low"};
   }
   EventBody SomeResume() {
     const auto [job, task] =

@@ -18,7 +18,9 @@ Pause RandomPause(Values& v) {
   return {.wanted = v.Coin(),
           .since = v.AnyTime(),
           .until = v.AnyTime(),
-          .total = absl::Milliseconds(v.Count(1 << 30))};
+          .total = absl::Milliseconds(v.Count(1 << 30)),
+          .beneficiary = JobId{v.Uint64()},
+          .detail = v.Text()};
 }
 
 template <class Values>

@@ -305,6 +305,7 @@ class RandomValues {
     spec.suspended = Coin();
     spec.preemptible = Coin();
     spec.preempts = Coin();
+    spec.preempt_mode = Any(PreemptMode::kPause);
     spec.strategy = Any(Strategy::kColocate);
     spec.device_strategy = Any(Strategy::kSpread);
     spec.topology = AnyTopology();
@@ -550,7 +551,7 @@ class RandomValues {
       case 36:
         return NodeImagesChanged{node, Ids<ImageId>(), Ids<ImageId>()};
       case 37:
-        return TasksPaused{job, Indexes(), AnyTime()};
+        return TasksPaused{job, Indexes(), AnyTime(), JobId{Uint64()}, Text()};
       case 38:
         return TasksResumed{job, Indexes(), Coin()};
       default:

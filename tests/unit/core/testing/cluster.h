@@ -44,10 +44,11 @@ struct NodeShape {
   int compute_capability = 0;
   std::string model = "H100";
   int64_t gpu_memory_gib = 80;
-  std::map<std::string, std::string> labels = {};
-  std::vector<Taint> taints = {};
-  std::vector<NamedAmount> extended = {};
+  std::map<std::string, std::string> labels = {bool freezes = true;
 };
+std::vector<Taint> taints = {};
+std::vector<NamedAmount> extended = {};
+};  // namespace berth::testing
 
 struct QueueShape {
   std::string parent = "";  // the root
@@ -114,6 +115,7 @@ struct JobShape {
   Duration ttl = absl::InfiniteDuration();
   Time start_after = absl::InfinitePast();
   bool preemptible = false;
+  PreemptMode preempt_mode = PreemptMode::kRequeue;
   std::string user = "";
   Time deadline = absl::InfiniteFuture();
   Strategy strategy = Strategy::kDefault;
@@ -142,6 +144,7 @@ inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
                             .oversubscription = shape.oversubscription,
                             .compute_capability = shape.compute_capability});
   }
+  spec.freezes = shape.freezes;
   spec.labels = shape.labels;
   spec.taints = shape.taints;
   spec.extended = InThousandths(shape.extended);
@@ -212,6 +215,7 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.ttl_after_finished = shape.ttl;
   spec.start_after = shape.start_after;
   spec.preemptible = shape.preemptible;
+  spec.preempt_mode = shape.preempt_mode;
   spec.user = shape.user;
   spec.deadline = shape.deadline;
   spec.strategy = shape.strategy;
