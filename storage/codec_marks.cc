@@ -5,7 +5,7 @@
 namespace berth::codec {
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<Pause> == 6);
+static_assert(kFields<Pause> == 7);
 static_assert(kFields<TaskHung> == 5);
 static_assert(kFields<TasksPaused> == 5);
 static_assert(kFields<TasksResumed> == 3);
@@ -15,6 +15,7 @@ void SetPause(const Pause& pause, pb::Pause* out) {
   if (pause.since != absl::InfinitePast()) SetTime(pause.since, out->mutable_since());
   if (pause.until != absl::InfiniteFuture()) SetTime(pause.until, out->mutable_until());
   if (pause.total != absl::ZeroDuration()) SetDuration(pause.total, out->mutable_total());
+  if (pause.resumed != absl::InfinitePast()) SetTime(pause.resumed, out->mutable_resumed());
   out->set_beneficiary(pause.beneficiary.value);
   out->set_detail(pause.detail);
 }
@@ -25,6 +26,7 @@ Pause GetPause(const pb::Pause& m, Reader& reader) {
       .since = reader.GetTime(m.has_since(), m.since(), absl::InfinitePast(), "paused since"),
       .until = reader.GetTime(m.has_until(), m.until(), absl::InfiniteFuture(), "paused until"),
       .total = reader.GetDuration(m.has_total(), m.total(), absl::ZeroDuration(), "paused for"),
+      .resumed = reader.GetTime(m.has_resumed(), m.resumed(), absl::InfinitePast(), "resumed"),
       .beneficiary = JobId{m.beneficiary()},
       .detail = m.detail()};
   if (pause.total < absl::ZeroDuration()) reader.Refuse("a pause below 0");

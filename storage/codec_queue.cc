@@ -17,7 +17,7 @@ static_assert(static_cast<int>(Strategy::kSpread) == pb::SPREAD);
 static_assert(static_cast<int>(Strategy::kColocate) == pb::COLOCATE);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<QueueSpec> == 18);
+static_assert(kFields<QueueSpec> == 19);
 static_assert(kFields<QueueDefaults> == 3);
 static_assert(kFields<StoredQueue> == 8);
 static_assert(kFields<NextIds> == 4);
@@ -49,6 +49,7 @@ void SetQueueSpec(const QueueSpec& spec, pb::QueueSpec* out) {
   out->set_order(static_cast<pb::QueueOrder>(spec.order));
   out->set_user_fairness(static_cast<pb::UserFairness>(spec.user_fairness));
   out->set_surplus_only(spec.surplus_only);
+  if (spec.slice != absl::ZeroDuration()) SetDuration(spec.slice, out->mutable_slice());
   out->set_strategy(static_cast<pb::Strategy>(spec.strategy));
   out->set_device_strategy(static_cast<pb::Strategy>(spec.device_strategy));
   out->set_max_tasks(spec.max_tasks);
@@ -69,6 +70,8 @@ QueueSpec GetQueueSpec(const pb::QueueSpec& message, Reader& reader) {
           .priority = message.priority(),
           .reclaimable = !message.keeps_borrowed(),
           .surplus_only = message.surplus_only(),
+          .slice = reader.GetDuration(message.has_slice(), message.slice(), absl::ZeroDuration(),
+                                      "slice"),
           .order = reader.Enum<QueueOrder>(message.order(), pb::QueueOrder_IsValid(message.order()),
                                            "queue order"),
           .user_fairness = reader.Enum<UserFairness>(

@@ -84,7 +84,9 @@ constexpr ValueOption kValueOptions[] = {
     {"--device-strategy", "deviceStrategy", "device_strategy",
      "of its jobs, for shares of the devices of one node: binpack or spread"},
     {"--surplus-only", "surplusOnly", "surplus_only",
-     "true or false: only surplus tasks of its jobs are evicted for others; default false"}};
+     "true or false: only surplus tasks of its jobs are evicted for others; default false"},
+    {"--slice", "slice", "slice",
+     "turns of its jobs of equal priority with preemptMode Pause, such as 5m; default none"}};
 
 // "--limit gpu=64" means what "limit: {gpu: 64}" means in a manifest.
 absl::Status ReadAmounts(const std::vector<std::string>& amounts, const std::string& field,

@@ -135,6 +135,7 @@ std::string DescribeQueue(const v1::Queue& queue, const Session& session) {
   page.Add("Priority", absl::StrCat(spec.priority()));
   page.Add("Reclaimable", Reclaimable(spec));
   if (spec.surplus_only()) page.Add("Surplus only", "yes");
+  if (spec.has_slice()) page.Add("Time slice", HumanDuration(DurationFrom(spec.slice())));
   page.Add("Order", HumanEnum(spec.order()));
   page.Add("User fairness", HumanEnum(spec.user_fairness()));
   page.Add("Strategy", HumanEnum(spec.strategy()));

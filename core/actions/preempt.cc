@@ -4,6 +4,9 @@
 // that were reclaimed for a victim then count as reclaimed for the job. If the queue may not claim
 // that much, such victims are spared, because other queues could take the resources back at once.
 //
+// Victims that ask for it are frozen instead of stopped (VictimPlanGoal::pauses), and jobs of equal
+// priority may take turns that way (core/actions/turns.h).
+//
 // Places that a job of lower priority holds while it restarts (KeepsPlaces) are taken first:
 // nothing runs there.
 #include <algorithm>
@@ -13,12 +16,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/actions/eviction.h"
+#include "core/actions/turns.h"
 #include "core/engine/lifecycle/steps.h"
 #include "core/engine/place/placer.h"
 #include "core/engine/search/verdict.h"
 #include "core/engine/shares/queue_bounds.h"
 #include "core/engine/victims/domain_victims.h"
 #include "core/engine/victims/protections.h"
+#include "core/model/pauses.h"
 #include "core/policies/registry.h"
 
 namespace berth {
@@ -118,6 +123,11 @@ RoomMade Preempt(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& n
   const bool waits = outcome.waits_until != absl::InfiniteFuture();
   if (!outcome.decided && !waits && claims)
     outcome = Plan(cycle, pool, job, needs, /*spare_claims=*/true);
+  if (!outcome.decided && !waits && needs.gang && TakesTurns(cycle.state(), job)) {
+    const VictimOutcome turn = PlanTurn(cycle, pool, job, needs);
+    outcome.decided = turn.decided;
+    outcome.protected_until = std::min(outcome.protected_until, turn.protected_until);
+  }
   if (outcome.decided || protections == nullptr) return ResultOf(cycle, outcome, "");
   return ResultOf(cycle, outcome,
                   protections->OfQueue(job, needs, PriorityOf(job, needs), outcome));
@@ -133,6 +143,7 @@ class PreemptAction final : public Action {
     ForEachMissed(cycle, name(), [&](const Job& job, const JobNeeds& needs) {
       return Preempt(cycle, pool, job, needs, &protections);
     });
+    PassTurns(cycle);
   }
   bool MakeRoomFor(Cycle& cycle, const Job& job, const JobNeeds& needs) const override {
     UnitPool pool(cycle);

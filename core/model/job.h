@@ -558,6 +558,10 @@ inline bool ListedAsPaused(const JobStatus& status) {
 inline bool Yields(const JobStatus& status) {
   return ListedAsPaused(status) && status.pause.beneficiary != JobId{};
 }
+// Since then it has run without a pause.
+inline Time TurnBegan(const JobStatus& status) {
+  return std::max(status.start, status.pause.resumed);
+}
 // For how long it has run until `now` since its latest start, without pauses.
 Duration RunTime(const JobStatus& status, Time now);
 // When its walltime is used up, if it runs; InfiniteFuture while it is paused.

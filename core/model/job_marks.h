@@ -37,6 +37,7 @@ struct Pause {
   Time since = absl::InfinitePast();
   Time until = absl::InfiniteFuture();    // then it is stopped
   Duration total = absl::ZeroDuration();  // of earlier pauses since its latest start
+  Time resumed = absl::InfinitePast();    // when the latest of those ended
   // The job for which it was paused, and why, for people; 0: its user paused it.
   JobId beneficiary = {};
   std::string detail = {};

@@ -24,11 +24,38 @@ Resources FreedBy(const Node& node, const ShapeEntry& shape, const Task& task) {
   return HeldBy(shape, UseOf(node, shape, task.devices), gave_back);
 }
 
+bool CanYield(const ClusterState& state, const Job& job) {
+  const JobStatus& status = job.status;
+  if (job.preempt_mode != PreemptMode::kPause) return false;
+  if (status.state != JobState::kRunning || status.suspended) return false;
+  bool some_use_cpu = false;
+  for (const Task& task : job.tasks) {
+    if (!Occupies(task.state)) continue;
+    // Those that run beside frozen ones are about to be frozen, or to go on.
+    if (task.state != TaskState::kRunning || Frozen(task) != IsPaused(status)) return false;
+    if (task.claimed) return false;  // what was reclaimed must pass on: see Decide
+    some_use_cpu |= task.pause != PauseState::kPaused;
+  }
+  return some_use_cpu && NodeWithoutFreezer(state, job) == nullptr;
+}
+
 bool AwaitsPlaces(const Job& beneficiary) {
   if (Ended(beneficiary.status.state)) return false;
   return std::any_of(beneficiary.tasks.begin(), beneficiary.tasks.end(), [](const Task& task) {
     return task.state == TaskState::kNominated || task.moves;
   });
+}
+
+bool AwaitsCpu(const Job& job) {
+  return IsPaused(job.status) && std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& t) {
+           return t.pause == PauseState::kResuming;
+         });
+}
+
+bool TakesTurns(const ClusterState& state, const Job& job) {
+  const bool may = job.preempt_mode == PreemptMode::kPause && job.preemptible;
+  if (!may || state.queues().At(job.queue).spec.slice <= absl::ZeroDuration()) return false;
+  return static_cast<size_t>(job.min_available) == job.tasks.size();
 }
 
 bool HasCpuToResume(const ClusterState& state, const Job& job, const std::vector<uint32_t>& tasks,

@@ -24,9 +24,18 @@ int64_t CpuOf(const ClusterState& state, const Job& job, uint32_t task);
 // What the node has more once the task is gone: what it holds there, and what is reserved for it.
 Resources FreedBy(const Node& node, const ShapeEntry& shape, const Task& task);
 
+// The job can make room by a pause, as it asks to: all of it is frozen where it is, or waits for
+// its CPU and stops waiting.
+bool CanYield(const ClusterState& state, const Job& job);
+
 // The job's places are still to become free, or it restarts and keeps them: tasks that are paused
-// for it stay so.
+// for it do not wait for their CPU.
 bool AwaitsPlaces(const Job& beneficiary);
+// It is frozen, and some of it waits for its CPU.
+bool AwaitsCpu(const Job& job);
+
+// It takes turns with jobs of its queue (QueueSpec::slice): it may be paused, and as a whole only.
+bool TakesTurns(const ClusterState& state, const Job& job);
 
 // The task's node has the CPU for all frozen ones of these tasks of the job that are there.
 bool HasCpuToResume(const ClusterState& state, const Job& job, const std::vector<uint32_t>& tasks,

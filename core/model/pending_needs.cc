@@ -15,7 +15,7 @@ namespace berth {
 namespace {
 
 bool MayPlace(const JobStatus& status) {
-  if (status.suspended || status.cancelled) return false;
+  if (status.suspended || status.cancelled || IsPaused(status)) return false;
   if (status.refusals.rests && status.state != JobState::kPending) return false;
   return status.state == JobState::kPending || status.state == JobState::kBinding ||
          status.state == JobState::kRunning;

@@ -50,6 +50,8 @@ struct QueueSpec {
   bool reclaimable = true;  // what it borrowed may be reclaimed
   // Evictions for others take only surplus tasks of jobs in it and below it, never whole gangs.
   bool surplus_only = false;
+  // Jobs of equal priority that can be paused take turns of this length (core/actions/turns.h).
+  Duration slice = absl::ZeroDuration();  // 0 = no turns
   QueueOrder order = QueueOrder::kFifoSkip;
   UserFairness user_fairness = UserFairness::kNone;
   Strategy strategy = Strategy::kDefault;

@@ -166,6 +166,7 @@ JobStatus ResumedClock(const JobStatus& before, Time now) {
   // Never 0: that it was paused matters (server/controllers/launch.cc).
   const Duration paused = std::max(now - before.pause.since, absl::Nanoseconds(1));
   status.pause.total += paused;
+  status.pause.resumed = now;
   if (status.first_start != absl::InfinitePast()) status.first_start += paused;
   status.pause.since = absl::InfinitePast();
   status.pause.until = absl::InfiniteFuture();

@@ -285,6 +285,7 @@ absl::StatusOr<QueueSpec> ToQueueSpec(const sim::v1::Queue& queue, const Cluster
   spec.strategy = StrategyFrom(queue.strategy());
   spec.device_strategy = StrategyFrom(queue.device_strategy());
   spec.surplus_only = queue.surplus_only();
+  if (queue.has_slice()) spec.slice = DurationFrom(queue.slice());
   spec.max_jobs = queue.max_jobs();
   spec.max_running_jobs = queue.max_running_jobs();
   spec.labels = LabelsFrom(queue.labels());

@@ -33,6 +33,7 @@ void RenderQueueSpec(const ClusterState& state, const Queue& queue, v1::QueueSpe
   out->set_user_fairness(drf ? v1::QueueSpec::DRF : v1::QueueSpec::NONE);
   out->set_strategy(StrategyToApi(queue.spec.strategy));
   out->set_surplus_only(queue.spec.surplus_only);
+  if (queue.spec.slice > absl::ZeroDuration()) ToProto(queue.spec.slice, out->mutable_slice());
   out->set_device_strategy(StrategyToApi(queue.spec.device_strategy));
   out->set_max_jobs(queue.spec.max_jobs);
   out->set_max_running_jobs(queue.spec.max_running_jobs);
@@ -85,6 +86,7 @@ QueueSpec QueueSpecFrom(const v1::Queue& queue) {
   if (spec.user_fairness() == v1::QueueSpec::DRF) result.user_fairness = UserFairness::kDrf;
   result.strategy = StrategyFrom(spec.strategy());
   result.surplus_only = spec.surplus_only();
+  if (spec.has_slice()) result.slice = DurationFrom(spec.slice());
   result.device_strategy = StrategyFrom(spec.device_strategy());
   result.max_jobs = spec.max_jobs();
   result.max_running_jobs = spec.max_running_jobs();
@@ -107,6 +109,7 @@ void UpdateQueueSpec(const google::protobuf::FieldMask& mask, const QueueSpec& f
     if (path == "spec.user_fairness") to.user_fairness = from.user_fairness;
     if (path == "spec.strategy") to.strategy = from.strategy;
     if (path == "spec.surplus_only") to.surplus_only = from.surplus_only;
+    if (path == "spec.slice") to.slice = from.slice;
     if (path == "spec.device_strategy") to.device_strategy = from.device_strategy;
     if (path == "spec.max_jobs") to.max_jobs = from.max_jobs;
     if (path == "spec.max_running_jobs") to.max_running_jobs = from.max_running_jobs;

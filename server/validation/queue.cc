@@ -53,16 +53,29 @@ void CheckQueueSpec(const FieldPath& path, const v1::QueueSpec& spec, Findings& 
   CheckRange({path, "max_tasks"}, spec.max_tasks(), 0, INT32_MAX, findings);
   CheckQueueDefaults({path, "defaults"}, spec.defaults(), findings);
   CheckLabels(path, "labels", spec.labels(), findings);
+  if (spec.has_slice()) {
+    CheckDuration({path, "slice"}, spec.slice(), absl::Seconds(10), absl::Hours(24), findings);
+  }
   CheckShares(path, spec, findings);
 }
 
-constexpr absl::string_view kUpdatable[] = {
-    "spec.limit",          "spec.deserved",         "spec.guarantee",
-    "spec.weight",         "spec.priority",         "spec.reclaimable",
-    "spec.order",          "spec.user_fairness",    "spec.strategy",
-    "spec.max_jobs",       "spec.max_running_jobs", "spec.labels",
-    "spec.max_tasks",      "spec.defaults",         "spec.surplus_only",
-    "spec.device_strategy"};
+constexpr absl::string_view kUpdatable[] = {"spec.limit",
+                                            "spec.deserved",
+                                            "spec.guarantee",
+                                            "spec.weight",
+                                            "spec.priority",
+                                            "spec.reclaimable",
+                                            "spec.order",
+                                            "spec.user_fairness",
+                                            "spec.strategy",
+                                            "spec.max_jobs",
+                                            "spec.max_running_jobs",
+                                            "spec.labels",
+                                            "spec.max_tasks",
+                                            "spec.defaults",
+                                            "spec.surplus_only",
+                                            "spec.device_strategy",
+                                            "spec.slice"};
 
 bool Updatable(absl::string_view path) {
   return std::find(std::begin(kUpdatable), std::end(kUpdatable), path) != std::end(kUpdatable);

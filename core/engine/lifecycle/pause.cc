@@ -10,6 +10,7 @@
 //   running  -TasksPaused, beneficiary -reported-> paused: the beneficiary is placed
 //   paused   -the beneficiary has its places-> TasksResumed, waits -> as above
 //   waits, and the beneficiary restarts and keeps its places -TasksPaused-> paused
+//   it is the turn of the beneficiary, which is frozen: that one goes on first
 //   paused too long, or not frozen in time: evicted for the beneficiary
 //
 // What makes a task leave its place - a failure, a lost or draining node, an eviction, the end -
@@ -89,6 +90,13 @@ Step GoOn(const Look& look) {
   return {WithStatus(look, [&](JobStatus& status) { status = ResumedClock(status, look.now); })};
 }
 
+// The same, and no gang goes on in pieces: the others are frozen first if some are.
+Step GoOnTogether(const Look& look) {
+  const TaskList frozen = TasksWhere(look.job, [](const Task& task) { return Frozen(task); });
+  const bool some_pausing = !InPause(look.job, PauseState::kPausing).empty();
+  return some_pausing && !frozen.empty() ? Step{} : GoOn(look);
+}
+
 // While the beneficiary waits for its places, nothing is reserved for the job there.
 Step StandBack(const Look& look) {
   const Pause& pause = look.job.status.pause;
@@ -113,8 +121,12 @@ Step MakeWay(const Look& look) {
                                     absl::FormatDuration(look.now - pause.since)));
   }
   const Job* beneficiary = look.state.jobs().Find(pause.beneficiary);
-  const bool awaits = beneficiary != nullptr && AwaitsPlaces(*beneficiary);
-  return awaits ? StandBack(look) : GoOn(look);
+  if (beneficiary == nullptr) return GoOnTogether(look);
+  if (AwaitsPlaces(*beneficiary)) return StandBack(look);
+  // It is the other one's turn (core/actions/turns.h). One that waits already goes on waiting, as
+  // several may have been paused for each other.
+  if (AwaitsCpu(*beneficiary) && !AwaitsCpu(job)) return {};
+  return GoOnTogether(look);
 }
 
 }  // namespace

@@ -15,11 +15,20 @@ struct Waiting {
   std::vector<uint32_t> tasks;
 };
 
+// Those that take turns: who has waited longest goes on first.
+OrderKey ResumeKeyOf(const ClusterState& state, const Job& job) {
+  OrderKey key = HolderKeyOf(job);
+  if (!TakesTurns(state, job)) return key;
+  key.deadline = absl::InfinitePast();
+  key.rank = absl::ToUnixNanos(job.status.pause.since);
+  return key;
+}
+
 std::vector<Waiting> InOrder(const ClusterState& state) {
   std::vector<Waiting> jobs;
   for (const TaskKey& key : state.resuming()) {  // by job
     if (jobs.empty() || jobs.back().order.job != key.job) {
-      jobs.push_back({HolderKeyOf(state.jobs().At(key.job)), {}});
+      jobs.push_back({ResumeKeyOf(state, state.jobs().At(key.job)), {}});
     }
     jobs.back().tasks.push_back(key.task);
   }

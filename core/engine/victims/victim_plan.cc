@@ -18,6 +18,7 @@ namespace berth {
 namespace {
 
 constexpr char kNotSooner[] = "it would not start sooner than with its reservation";
+constexpr char kTooLarge[] = "it does not fit beside what the jobs would keep whose turn is over";
 constexpr char kNoOtherPlace[] = "the jobs in the way fit nowhere else";
 
 std::vector<size_t> AllBut(const std::vector<size_t>& units, size_t at) {
@@ -66,7 +67,7 @@ bool VictimPlan::Find() {
       barred_ = nullptr;
       found_ = std::move(attempt);
       if (goal_.pauses) PauseSome(&*found_);
-      return true;
+      return !goal_.only_pauses || AllPause(*found_) || Bars(kTooLarge);
     }
     LeaveOut(could_not_move_);
   }

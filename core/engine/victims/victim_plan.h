@@ -65,8 +65,9 @@ struct VictimPlanGoal {
   const Job& job;
   JobNeeds needs;
   ReleaseReason reason = ReleaseReason::kReclaimed;
-  bool must_move = false;  // no victim without another place at once
-  bool pauses = false;     // victims whose jobs ask for it are frozen, where that suffices
+  bool must_move = false;    // no victim without another place at once
+  bool pauses = false;       // victims whose jobs ask for it are frozen, where that suffices
+  bool only_pauses = false;  // likewise, and no victim is stopped
   Borrowing borrowing = Borrowing::kNothing;
   // The queue is entitled to the room: other queues do not reclaim it back (Task::claimed).
   bool claims = false;
@@ -178,6 +179,7 @@ class VictimPlan {
   std::vector<JobId> CanPause(const Attempt& attempt) const;
   std::vector<Placement> PlacesBeside(const Attempt& attempt, const std::set<JobId>& paused);
   void PauseSome(Attempt* attempt);
+  bool AllPause(const Attempt& attempt) const;
   void PauseVictim(const Job& victim, const Going& going);
   bool Release(const Job& victim, const Going& going, QueueRoom* room);
   void Stop(const Job& victim, const Going& going, const std::vector<Placement>& moves,

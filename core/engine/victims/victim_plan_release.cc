@@ -9,25 +9,6 @@
 #include "core/model/pauses.h"
 
 namespace berth {
-namespace {
-
-// It can be frozen where it is, and would give back something by that.
-bool CanYield(const ClusterState& state, const Job& job) {
-  const JobStatus& status = job.status;
-  if (job.preempt_mode != PreemptMode::kPause) return false;
-  if (status.state != JobState::kRunning || status.suspended) return false;
-  bool some_use_cpu = false;
-  for (const Task& task : job.tasks) {
-    if (!Occupies(task.state)) continue;
-    // Those that run beside frozen ones are about to be frozen, or to go on.
-    if (task.state != TaskState::kRunning || Frozen(task) != IsPaused(status)) return false;
-    if (task.claimed) return false;  // what was reclaimed must pass on: see Decide
-    some_use_cpu |= task.pause != PauseState::kPaused;
-  }
-  return some_use_cpu && NodeWithoutFreezer(state, job) == nullptr;
-}
-
-}  // namespace
 
 // Jobs of the plan that go as a whole and can be frozen; those that were taken last, who have the
 // highest priority or would lose most, first.
@@ -88,6 +69,11 @@ void VictimPlan::PauseSome(Attempt* attempt) {
   attempt->paused = std::move(paused);
 }
 
+bool VictimPlan::AllPause(const Attempt& attempt) const {
+  return std::all_of(attempt.kept.begin(), attempt.kept.end(),
+                     [&](size_t i) { return attempt.paused.contains(units_[i].job); });
+}
+
 void VictimPlan::PauseVictim(const Job& victim, const Going& going) {
   std::vector<uint32_t> tasks;
   for (uint32_t task : going.tasks) {
@@ -137,6 +123,7 @@ void VictimPlan::Stop(const Job& victim, const Going& going, const std::vector<P
 // stops as a whole, at least its minimum moves: the rest grows back.
 std::vector<Placement> VictimPlan::MovesOf(const Job& victim, const std::vector<uint32_t>& tasks,
                                            bool whole, QueueRoom* room) {
+  if (!whole && IsPaused(victim.status)) return {};  // they would run while the others are frozen
   std::vector<std::vector<uint32_t>> choices = {tasks};
   if (whole && !goal_.must_move) {
     for (const VictimUnit& unit : units_) {

@@ -123,12 +123,13 @@ TEST_CASE("queue create and update send the given values") {
                  "drf",         "--strategy",
                  "spread",      "--surplus-only",
                  "true",        "--device-strategy",
-                 "binpack"}) == 0);
+                 "binpack",     "--slice",
+                 "5m"}) == 0);
   const auto update = cli.script.Requests<v1::UpdateQueueRequest>("UpdateQueue")[1];
   const v1::QueueSpec& changed = update.queue().spec();
   CHECK(absl::StrJoin(update.update_mask().paths(), " ") ==
         "spec.deserved spec.guarantee spec.weight spec.priority spec.reclaimable spec.order "
-        "spec.user_fairness spec.strategy spec.device_strategy spec.surplus_only");
+        "spec.user_fairness spec.strategy spec.device_strategy spec.surplus_only spec.slice");
   CHECK(changed.deserved().counts().at("gpu") == 32);
   CHECK(changed.guarantee().counts().empty());
   CHECK(changed.has_weight());
@@ -140,6 +141,7 @@ TEST_CASE("queue create and update send the given values") {
   CHECK(changed.strategy() == v1::SPREAD);
   CHECK(changed.device_strategy() == v1::BINPACK);
   CHECK(changed.surplus_only());
+  CHECK(changed.slice().seconds() == 300);
   CHECK(cli.Run({"queue", "update", "q", "--order", "random"}) == 4);
   CHECK(cli.Run({"queue", "update", "q"}) == 2);
   CHECK(cli.Run({"queue", "create", "q", "--limit", "memory=lots"}) == 4);

@@ -19,6 +19,7 @@ Pause RandomPause(Values& v) {
           .since = v.AnyTime(),
           .until = v.AnyTime(),
           .total = absl::Milliseconds(v.Count(1 << 30)),
+          .resumed = v.AnyTime(),
           .beneficiary = JobId{v.Uint64()},
           .detail = v.Text()};
 }

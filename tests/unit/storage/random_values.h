@@ -110,6 +110,7 @@ class RandomValues {
             .priority = Int32(),
             .reclaimable = Coin(),
             .surplus_only = Coin(),
+            .slice = AnyDuration(),
             .order = Any(QueueOrder::kFifoStrict),
             .user_fairness = Any(UserFairness::kDrf),
             .strategy = Any(Strategy::kColocate),

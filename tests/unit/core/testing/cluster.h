@@ -44,11 +44,11 @@ struct NodeShape {
   int compute_capability = 0;
   std::string model = "H100";
   int64_t gpu_memory_gib = 80;
-  std::map<std::string, std::string> labels = {bool freezes = true;
+  std::map<std::string, std::string> labels = {};
+  std::vector<Taint> taints = {};
+  std::vector<NamedAmount> extended = {};
+  bool freezes = true;
 };
-std::vector<Taint> taints = {};
-std::vector<NamedAmount> extended = {};
-};  // namespace berth::testing
 
 struct QueueShape {
   std::string parent = "";  // the root
@@ -64,6 +64,7 @@ struct QueueShape {
   UserFairness user_fairness = UserFairness::kNone;
   Strategy strategy = Strategy::kDefault;
   int max_tasks = 0;
+  Duration slice = absl::ZeroDuration();
 };
 
 struct GroupShape {
@@ -257,6 +258,7 @@ class TestCluster {
     spec.order = shape.order;
     spec.user_fairness = shape.user_fairness;
     spec.strategy = shape.strategy;
+    spec.slice = shape.slice;
     if (!shape.parent.empty()) spec.parent = state_.FindQueue(shape.parent)->id;
     const QueueId id = state_.next_queue_id();
     Must(QueueCreated{.id = id, .spec = std::move(spec)});
