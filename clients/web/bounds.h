@@ -20,7 +20,10 @@ inline constexpr size_t kWebHeaderBytes = size_t{16} << 10;  // with libmicrohtt
 inline constexpr size_t kMaxHeaders = 100;
 
 inline constexpr int kStreams = 500;
-inline constexpr size_t kEventStreamBytes = size_t{1} << 20;  // unread by one page
+inline constexpr size_t kDialogBytes = size_t{256}
+                                       << 10;  // input of a terminal that berthd has not taken
+inline constexpr size_t kTerminalInputBytes = size_t{64} << 10;  // of one call
+inline constexpr size_t kEventStreamBytes = size_t{1} << 20;     // unread by one page
 
 inline constexpr size_t kSessions = 10'000;
 inline constexpr size_t kSessionsOfUser = 50;

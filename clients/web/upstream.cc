@@ -3,6 +3,7 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <chrono>
+#include <deque>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -66,22 +67,24 @@ bool IsStandby(const grpc::Status& status) {
   return absl::StartsWith(status.error_message(), kStandbyMessage);
 }
 
-class Stream final : public UpstreamStream, public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
+enum class Requests { kOne, kSeveral };
+
+class Stream final : public UpstreamDialog, public grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
  public:
   using OnMessage = std::function<void(const std::string&)>;
   using OnEnd = std::function<void(absl::Status, std::string leader)>;
 
   static std::shared_ptr<Stream> Begin(const std::shared_ptr<grpc::Channel>& channel,
-                                       const Upstream::Call& call, OnMessage on_message,
-                                       OnEnd on_end) {
+                                       const Upstream::Call& call, Requests requests,
+                                       OnMessage on_message, OnEnd on_end) {
     auto stream = std::make_shared<Stream>(channel, std::move(on_message), std::move(on_end));
     stream->self_ = stream;
     stream->request_ = BufferOf(call.request);
-    grpc::WriteOptions last;
-    last.set_last_message();
+    grpc::WriteOptions options;
+    if (requests == Requests::kOne) options.set_last_message();
     stream->stub_.PrepareBidiStreamingCall(&stream->context_, call.method, {}, stream.get());
-    stream->StartWrite(&stream->request_, last);
-    stream->AddHold();  // for Next from other threads, until a read fails
+    stream->StartWrite(&stream->request_, options);
+    stream->AddHold();  // for Next and Send from other threads, until a read fails
     stream->StartCall();
     return stream;
   }
@@ -97,10 +100,24 @@ class Stream final : public UpstreamStream, public grpc::ClientBidiReactor<ByteB
     context_.TryCancel();
     Release();
   }
+  bool Send(const std::string& request) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (!held_ || broken_ || waiting_bytes_ + request.size() > kDialogBytes) return false;
+    waiting_.push_back(request);
+    waiting_bytes_ += request.size();
+    WriteNext();
+    return true;
+  }
 
   void OnReadDone(bool ok) override {
     if (!ok) return Release();
     on_message_(BytesOf(answer_));
+  }
+  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    broken_ |= !ok;
+    WriteNext();
   }
   void OnDone(const grpc::Status& status) override {
     on_end_(FromGrpcStatus(status), LeaderIn(context_));
@@ -114,6 +131,15 @@ class Stream final : public UpstreamStream, public grpc::ClientBidiReactor<ByteB
     absl::MutexLock lock(&mutex_);
     if (std::exchange(held_, false)) RemoveHold();
   }
+  // Only with the hold: the stream may be over otherwise.
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || broken_ || !held_ || waiting_.empty()) return;
+    request_ = BufferOf(waiting_.front());
+    waiting_bytes_ -= waiting_.front().size();
+    waiting_.pop_front();
+    writing_ = true;
+    StartWrite(&request_);
+  }
 
   grpc::ClientContext context_;
   grpc::GenericStub stub_;
@@ -123,6 +149,10 @@ class Stream final : public UpstreamStream, public grpc::ClientBidiReactor<ByteB
   ByteBuffer request_, answer_;
   absl::Mutex mutex_;
   bool held_ ABSL_GUARDED_BY(mutex_) = true;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = true;  // the first request
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed
+  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace
@@ -192,14 +222,28 @@ std::shared_ptr<UpstreamStream> Upstream::Open(const Call& call,
                                                std::function<void(const std::string&)> on_message,
                                                std::function<void(absl::Status)> on_end) {
   const size_t server = current();
-  return Stream::Begin(servers_[server].channel, call, std::move(on_message),
-                       [self = shared_from_this(), server, on_end = std::move(on_end)](
-                           const absl::Status& status, const std::string& leader) {
-                         const bool elsewhere = absl::IsUnavailable(status) ||
-                                                absl::StartsWith(status.message(), kStandbyMessage);
-                         if (elsewhere) self->Leave(server, leader);
-                         on_end(status);
-                       });
+  return Stream::Begin(servers_[server].channel, call, Requests::kOne, std::move(on_message),
+                       EndOf(server, std::move(on_end)));
+}
+
+std::shared_ptr<UpstreamDialog> Upstream::OpenDialog(
+    const Call& call, std::function<void(const std::string&)> on_message,
+    std::function<void(absl::Status)> on_end) {
+  const size_t server = current();
+  return Stream::Begin(servers_[server].channel, call, Requests::kSeveral, std::move(on_message),
+                       EndOf(server, std::move(on_end)));
+}
+
+// A server that does not lead, or does not answer, is left.
+std::function<void(absl::Status, std::string)> Upstream::EndOf(
+    size_t server, std::function<void(absl::Status)> on_end) {
+  return [self = shared_from_this(), server, on_end = std::move(on_end)](
+             const absl::Status& status, const std::string& leader) {
+    const bool elsewhere =
+        absl::IsUnavailable(status) || absl::StartsWith(status.message(), kStandbyMessage);
+    if (elsewhere) self->Leave(server, leader);
+    on_end(status);
+  };
 }
 
 size_t Upstream::current() const {

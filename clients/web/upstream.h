@@ -37,6 +37,13 @@ class UpstreamStream {
   virtual void Cancel() = 0;
 };
 
+// A stream with several requests.
+class UpstreamDialog : public UpstreamStream {
+ public:
+  // Requests go in order. False: it has ended, or more than kDialogBytes wait. Thread-safe.
+  virtual bool Send(const std::string& request) = 0;
+};
+
 class Upstream : public std::enable_shared_from_this<Upstream> {
  public:
   // `servers`: addresses, at least one.
@@ -55,6 +62,10 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
   std::shared_ptr<UpstreamStream> Open(const Call& call,
                                        std::function<void(const std::string& message)> on_message,
                                        std::function<void(absl::Status status)> on_end);
+  // The same for a call that takes further requests.
+  std::shared_ptr<UpstreamDialog> OpenDialog(
+      const Call& call, std::function<void(const std::string& message)> on_message,
+      std::function<void(absl::Status status)> on_end);
 
  private:
   struct Attempt;
@@ -65,6 +76,8 @@ class Upstream : public std::enable_shared_from_this<Upstream> {
 
   void Try(std::shared_ptr<Attempt> attempt);
   void End(std::shared_ptr<Attempt> attempt, const grpc::Status& status);
+  std::function<void(absl::Status, std::string)> EndOf(size_t server,
+                                                       std::function<void(absl::Status)> on_end);
   size_t current() const ABSL_LOCKS_EXCLUDED(mutex_);
   // `server` failed: another one is next, `leader` if that is the address of one.
   void Leave(size_t server, const std::string& leader) ABSL_LOCKS_EXCLUDED(mutex_);

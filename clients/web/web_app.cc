@@ -37,6 +37,15 @@ WebAnswer EventsAnswer(std::shared_ptr<EventStream> stream) {
   return answer;
 }
 
+// The library's message could repeat what was typed.
+template <class Body>
+absl::StatusOr<Body> BodyOf(const WebRequest& request) {
+  Body body;
+  if (google::protobuf::util::JsonStringToMessage(request.body, &body).ok()) return body;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the body is not a ", Body::descriptor()->name(), " in JSON"));
+}
+
 // A page of its own: a cookie with SameSite=Strict is not sent on the way from the issuer, but is
 // from here on.
 WebAnswer GoHome() {
@@ -146,6 +155,8 @@ void WebApp::HandlePost(const WebRequest& request, const AnswerLater& answer) {
   }
   const std::string& path = request.path;
   if (absl::StartsWith(path, "/berth.v1.")) return PassOn(request, session, answer);
+  if (path == "/api/terminal") return OpenTerminal(request, session, answer);
+  if (path == "/api/terminal/input") return TerminalInput(request, session, answer);
   if (sign_in_ != nullptr && path == "/api/sign-out") return answer(SignOut(request));
   if (sign_in_ != nullptr && path == "/api/sign-in/certificate") {
     return SignInBy(
@@ -238,6 +249,41 @@ void WebApp::Logs(const WebRequest& request, const AnswerLater& answer) {
   });
   NoteQuiet(stream);
   answer(EventsAnswer(stream));
+}
+
+void WebApp::OpenTerminal(const WebRequest& request, const std::shared_ptr<Session>& session,
+                          const AnswerLater& answer) {
+  const auto fail = [&](const absl::Status& status) { answer(ErrorAnswer(status)); };
+  if (config_.has_terminals() && !config_.terminals()) {
+    return fail(absl::UnimplementedError("terminals are turned off here; use berth job exec"));
+  }
+  if (session == nullptr) return fail(NotSignedIn());
+  const absl::StatusOr<v1::TerminalOpen> body = BodyOf<v1::TerminalOpen>(request);
+  if (!body.ok()) return fail(body.status());
+  if (!body->open().has_terminal() || body->open().port() != 0) {
+    return fail(absl::InvalidArgumentError("open: needs a terminal's size, and no port"));
+  }
+  if (absl::Status status = TakeStream(*session); !status.ok()) return fail(status);
+  const auto stream =
+      terminals_.Open(session.get(), session->upstream, body->open(), [this, session] {
+        session->StreamEnded();
+        --streams_;
+      });
+  NoteQuiet(stream);
+  answer(EventsAnswer(stream));
+}
+
+void WebApp::TerminalInput(const WebRequest& request, const std::shared_ptr<Session>& session,
+                           const AnswerLater& answer) {
+  const auto fail = [&](const absl::Status& status) { answer(ErrorAnswer(status)); };
+  if (session == nullptr) return fail(NotSignedIn());
+  const absl::StatusOr<v1::TerminalInput> body = BodyOf<v1::TerminalInput>(request);
+  if (!body.ok()) return fail(body.status());
+  if (absl::Status status = session->CallBegins(Steady()); !status.ok()) return fail(status);
+  const absl::Status status = terminals_.Input(session.get(), *body);
+  session->CallEnded();
+  if (!status.ok()) return fail(status);
+  answer(WebAnswer{.body = "{}"});
 }
 
 std::shared_ptr<Session> WebApp::SessionFor(const WebRequest& request) const {
@@ -375,6 +421,7 @@ void WebApp::FinishAtIssuer(const WebRequest& request, const AnswerLater& answer
 }
 
 WebAnswer WebApp::SignOut(const WebRequest& request) {
+  if (const auto session = SessionFor(request)) terminals_.EndOf(session.get());
   sessions_.Remove(guards_.SessionOf(request), absl::UnauthenticatedError("signed out"));
   WebAnswer answer{.body = "{}"};
   answer.headers.emplace_back("Set-Cookie", guards_.SessionCookie(""));

@@ -18,6 +18,7 @@
 #include "clients/web/guards.h"
 #include "clients/web/sessions.h"
 #include "clients/web/sign_in.h"
+#include "clients/web/terminal.h"
 #include "clients/web/web_server.h"
 #include "clients/web/workers.h"
 
@@ -43,6 +44,10 @@ class WebApp {
               const AnswerLater& answer);
   void Watch(const WebRequest& request, const AnswerLater& answer);
   void Logs(const WebRequest& request, const AnswerLater& answer);
+  void OpenTerminal(const WebRequest& request, const std::shared_ptr<Session>& session,
+                    const AnswerLater& answer);
+  void TerminalInput(const WebRequest& request, const std::shared_ptr<Session>& session,
+                     const AnswerLater& answer);
 
   void AnswerSession(const WebRequest& request, const AnswerLater& answer);
   WebAnswer DescribeSession(const WebRequest& request) const;
@@ -70,6 +75,7 @@ class WebApp {
   const std::shared_ptr<Session> session_of_all_;  // null: with sign-in
   Sessions sessions_;
   std::atomic<int> streams_ = 0;
+  Terminals terminals_;
   absl::Mutex mutex_;
   absl::Duration minute_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();  // began at
   int sign_ins_ ABSL_GUARDED_BY(mutex_) = 0;                                   // in this minute

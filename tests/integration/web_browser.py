@@ -73,6 +73,11 @@ class Web(Program):
             assert self.running(), self.output()
         return self
 
+    def memory_kib(self):
+        """Of the process, resident."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
 
 class Browser:
     """One Chromium for a test file. Pages note everything that goes wrong in them."""

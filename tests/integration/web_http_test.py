@@ -2,11 +2,13 @@
 """berth-web without a browser: server-sent events that lose nothing, many connections, clients that misbehave, a stop with
 open streams, and two servers of which one dies.
 """
+import base64
 import contextlib
 import http.client
 import json
 import signal
 import socket
+import subprocess
 import time
 import unittest
 
@@ -18,10 +20,13 @@ from web_browser import Web
 class Events:
     """A stream of server-sent events."""
 
-    def __init__(self, web, path="/api/watch", last_id=None):
+    def __init__(self, web, path="/api/watch", last_id=None, body=None):
         self.connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=30)
         headers = {"Host": web.address, **({"Last-Event-ID": last_id} if last_id else {})}
-        self.connection.request("GET", path, headers=headers)
+        if body is None:
+            self.connection.request("GET", path, headers=headers)
+        else:
+            self.connection.request("POST", path, json.dumps(body), {**headers, "Content-Type": "application/json"})
         self.answer = self.connection.getresponse()
         assert self.answer.status == 200, (self.answer.status, self.answer.read())
         self.last_id = last_id
@@ -64,8 +69,12 @@ class Events:
 
 
 def call(port, method, request, **headers):
+    return post(port, f"/berth.v1.{method.replace('.', '/')}", request, **headers)
+
+
+def post(port, path, request, **headers):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("POST", f"/berth.v1.{method.replace('.', '/')}", json.dumps(request),
+    connection.request("POST", path, json.dumps(request),
                        {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", **headers})
     answer = connection.getresponse()
     body = json.loads(answer.read())
@@ -202,6 +211,100 @@ class Http(unittest.TestCase):
 
 
 @unittest.skipUnless((BIN / "berth-web").exists(), "berth-web is not built")
+@unittest.skipUnless((BIN / "berth-web").exists(), "berth-web is not built")
+class Terminals(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster()
+        cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
+        cls.cluster.server.start()
+        cls.cluster.add_agent("n1")
+        cls.cluster.wait_nodes(1)
+        cls.cluster.create_queue("q")
+        cls.cluster.berth("submit", "--name", "shell", "--queue", "q", "--", "sleep", "600")
+        cls.cluster.wait_job("shell", "RUNNING")
+        cls.web = Web(cls.cluster.home, name="web-terminals", server=cls.cluster.server.address).start()
+        cls.addClassCleanup(cls.web.stop)
+
+    def open(self, *command, web=None, **more):
+        body = {"open": {"job": "shell", "command": list(command), "terminal": {"rows": 24, "columns": 80}, **more}}
+        events = Events(web or self.web, "/api/terminal", body=body)
+        self.addCleanup(events.close)
+        return events
+
+    def send(self, events_id, **body):
+        return post(self.web.port, "/api/terminal/input", {"id": events_id, **body})
+
+    def read_until(self, events, wanted):
+        """The output up to these bytes."""
+        output = b""
+        while wanted not in output:
+            event, data = events.next()
+            self.assertEqual(event, "output", data)
+            output += base64.b64decode(data["data"])
+        return output
+
+    def test_what_is_typed_reaches_the_task_and_comes_back(self):
+        events = self.open("sh")
+        terminal = events.until("opened")["id"]
+        self.assertEqual(self.send(terminal, input=base64.b64encode(b"tty; echo 4''2\r").decode())[0], 200)
+        self.assertIn(b"/dev/pts/", self.read_until(events, b"42\r\n"))
+        self.assertEqual(self.send(terminal, resize={"rows": 50, "columns": 132}, input=base64.b64encode(b"stty size\r").decode())[0], 200)
+        self.read_until(events, b"50 132")
+        self.assertEqual(self.send(terminal, input=base64.b64encode(b"exit 7\r").decode())[0], 200)
+        self.assertEqual(events.until("end"), {"exitCode": 7})
+        status, answer = self.send(terminal, input="")
+        self.assertEqual((status, answer["code"]), (404, "not_found"))
+
+    def test_a_command_that_prints_without_end_waits_for_the_page_and_ends_with_it(self):
+        before = self.web.memory_kib()
+        events = self.open("sh", "-c", "exec yes floods-the-page")
+        events.until("opened")
+        time.sleep(3)  # nobody reads
+        self.assertLess(self.web.memory_kib() - before, 20_000)
+        found = ["pgrep", "-f", "^yes floods-the-page"]
+        self.assertEqual(subprocess.run(found, stdout=subprocess.DEVNULL, check=False).returncode, 0)
+        events.close()
+        wait_until(lambda: subprocess.run(found, stdout=subprocess.DEVNULL, check=False).returncode == 1, 20, "the command has ended")
+
+    def test_what_is_wrong_is_refused(self):
+        for body in ({}, {"open": {"job": "shell", "command": ["sh"]}}, {"open": {"job": "shell", "port": 22, "terminal": {"rows": 1, "columns": 1}}},
+                     {"open": {"jobb": "shell"}}, "x"):
+            status, answer = post(self.web.port, "/api/terminal", body)
+            self.assertEqual((status, answer["code"]), (400, "invalid_argument"), body)
+        end = self.open("sh", job="nothing").until("end")
+        self.assertEqual(end["code"], "not_found")
+        self.assertIn("nothing", end["message"])
+        for body in ({"id": "guess", "input": "eA=="}, {"input": "eA=="}):
+            self.assertEqual(post(self.web.port, "/api/terminal/input", body)[0], 404)
+        terminal = self.open("sleep", "60").until("opened")["id"]
+        self.assertEqual(self.send(terminal, input=base64.b64encode(b"x" * 70_000).decode())[0], 400)
+        # A page of somebody else.
+        status, answer = post(self.web.port, "/api/terminal", {"open": {}}, Origin="https://evil.example")
+        self.assertEqual((status, answer["code"]), (403, "permission_denied"))
+        status, answer = post(self.web.port, "/api/terminal", {"open": {}}, **{"Content-Type": "text/plain"})
+        self.assertEqual(status, 400)
+
+    def test_input_that_nobody_reads_is_bounded(self):
+        events = self.open("sh", "-c", "stty raw -echo; echo ready; exec sleep 60")
+        terminal = events.until("opened")["id"]
+        self.read_until(events, b"ready")
+        chunk = base64.b64encode(b"x" * 60_000).decode()
+        statuses = []
+        for _ in range(200):
+            statuses.append(self.send(terminal, input=chunk)[0])
+            if statuses[-1] != 200:
+                break
+        self.assertEqual(statuses[-1], 429, statuses)
+
+    def test_terminals_can_be_turned_off(self):
+        web = Web(self.cluster.home, name="web-without", server=self.cluster.server.address, terminals=False).start()
+        self.addCleanup(web.stop)
+        status, answer = post(web.port, "/api/terminal", {"open": {"job": "shell"}})
+        self.assertEqual((status, answer["code"]), (501, "unimplemented"))
+        self.assertIn("berth job exec", answer["message"])
+
+
 class TwoServers(unittest.TestCase):
     def test_calls_and_changes_go_on_at_the_other_server(self):
         skip_without_etcd()

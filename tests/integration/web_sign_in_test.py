@@ -244,6 +244,19 @@ class SignIn(unittest.TestCase):
         except OSError:
             pass  # closed before all was sent
 
+    def test_a_viewer_gets_no_terminal(self):
+        bob = self.signed_in("bob")
+        terminal = {"open": {"job": "secret", "command": ["sh"], "terminal": {"rows": 24, "columns": 80}}}
+        status, events = bob.ask("POST", "/api/terminal", terminal)
+        self.assertEqual(status, 200)
+        self.assertIn("event: end", events)
+        self.assertIn("permission_denied", events)
+        self.assertNotIn("event: output", events)
+        without = self.connect()
+        self.assertEqual(without.ask("POST", "/api/terminal", terminal)[0], 401)
+        self.assertEqual(without.ask("POST", "/api/terminal/input", {"id": "x"})[0], 401)
+        self.assertEqual(bob.ask("POST", "/api/terminal", terminal, Berth_Csrf="wrong")[0], 403)
+
     def test_signing_out_and_refusing_end_the_session(self):
         ada, bob = self.signed_in("ada"), self.signed_in("bob")
         self.assertEqual(ada.ask("POST", "/api/sign-out", {})[0], 200)

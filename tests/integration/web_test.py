@@ -15,7 +15,7 @@ from web_browser import MISSING, Browser, Web, eventually
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe </script><script>alert(2)</script>"
 PAGES = ["/", "/queues", "/jobs?state=all", "/nodes", "/node/sim-01", "/node/real", "/topology", "/topology?colour=state&job=gang",
          "/timeline", "/job/gang", "/job/gang?tab=places", "/job/gang?tab=events", "/job/gang?tab=spec", "/job/waits?tab=why",
-         "/job/talks?tab=logs"]
+         "/job/talks?tab=logs", "/job/talks?tab=terminal"]
 
 
 def sim_job(name, replicas, gpus, queue="research", run_time="10m", **spec):
@@ -170,6 +170,32 @@ class Page(unittest.TestCase):
             page.goto(path)
             self.settle(page)
         self.assertEqual(page.locator("main img, main script, main b").count(), 0)
+
+    def test_a_terminal_in_a_task(self):
+        page = self.open("/job/talks?tab=terminal")
+        page.get_by_role("button", name="Open a terminal").click()
+        screen = page.get_by_role("log", name="Terminal")
+        page.get_by_text("Connected").wait_for()
+        page.keyboard.type("printf '\\033[1;31mred\\033[0m \\033[38;2;1;2;3mown\\033[0m %s\\n' $((6*7))")
+        page.keyboard.press("Enter")
+        screen.get_by_text("42").wait_for()
+        self.assertEqual(screen.locator(".t-bold.t-f1").inner_text(), "red")
+        self.assertEqual(screen.get_by_text("own", exact=True).evaluate("e => getComputedStyle(e).color"), "rgb(1, 2, 3)")
+        page.keyboard.type("stty size; echo 'sle''ep'; sleep 100")
+        page.keyboard.press("Enter")
+        screen.get_by_text("sleep", exact=True).wait_for()
+        page.keyboard.press("Control+c")
+        page.keyboard.type(f"echo '{HOSTILE}' | tr -d 'q'; printf '\\033]0;title\\007\\033[2J\\033[H'; echo cleared")
+        page.keyboard.press("Enter")
+        screen.get_by_text("cleared", exact=True).wait_for()
+        self.assertEqual(page.locator("main img, main script, main b").count(), 0)
+        self.shot(page, "terminal")
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            self.assertEqual(self.browser.violations(page), [], theme)
+        page.keyboard.press("F6")
+        page.keyboard.press("Enter")  # the button
+        page.get_by_role("button", name="Open a terminal").wait_for()
 
     def test_a_node_is_cordoned_with_who_is_affected_shown(self):
         page = self.open("/node/sim-08")

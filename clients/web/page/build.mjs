@@ -12,6 +12,8 @@ import { gzipSync } from "node:zlib";
 const SOURCE = dirname(fileURLToPath(import.meta.url));
 const [out, npm, without] = process.argv.slice(2);
 const MOST_COMPRESSED_SCRIPT = 150_000;
+// Packages that come without their licence, and another of the same source and version that has it.
+const LICENCE_OF = { "@xterm/headless": "@xterm/xterm" };
 
 function run(program, ...args) {
   execFileSync(program, args, { cwd: out, stdio: ["ignore", "inherit", "inherit"] });
@@ -33,7 +35,7 @@ function install() {
 
 function licences(packages) {
   const texts = packages.map((name) => {
-    const folder = join(out, "node_modules", name);
+    const folder = join(out, "node_modules", LICENCE_OF[name] ?? name);
     const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
     const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
     return `${name} ${version}\n\n${readFileSync(join(folder, file), "utf8")}`;

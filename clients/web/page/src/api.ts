@@ -250,7 +250,7 @@ export function newRequestId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-async function errorOf(response: Response): Promise<ApiError> {
+export async function errorOf(response: Response): Promise<ApiError> {
   try {
     const body = (await response.json()) as ApiErrorBody;
     const details = (body.details ?? []).map((entry) => `${entry.field ?? ""}: ${entry.description ?? ""}`);

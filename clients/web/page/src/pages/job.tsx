@@ -6,12 +6,14 @@ import { type Action, ActionDialog, Ago, Facts, Show, State, Table, Time, useMay
 import { pathTo, place, setQuery } from "../router";
 import { Explain } from "./explain";
 import { Logs } from "./logs";
+import { Terminal } from "./terminal";
 
 const ENDED = ["JOB_SUCCEEDED", "JOB_FAILED", "JOB_CANCELLED"];
 const TABS: [string, string][] = [
   ["", "Tasks"],
   ["why", "Why it waits"],
   ["logs", "Output"],
+  ["terminal", "Terminal"],
   ["places", "Places"],
   ["events", "Events"],
   ["spec", "Manifest"],
@@ -249,6 +251,8 @@ function Tab({ name, job }: { name: string; job: JobMessage }) {
       return <Explain job={job} />;
     case "logs":
       return <Logs key={`${name}/${place.value.query.get("task") ?? ""}`} name={name} task={place.value.query.get("task") ?? ""} />;
+    case "terminal":
+      return <Terminal key={name} name={name} task={place.value.query.get("task") ?? ""} />;
     case "places":
       return <Places name={name} />;
     case "events":

@@ -4,6 +4,7 @@ import { taskName } from "../format";
 import { useLoad } from "../live";
 import { Picker } from "../parts";
 import { setQuery } from "../router";
+import { bytesOf } from "../terminal_link";
 
 const KEPT_CHARACTERS = 500_000;
 const TAIL_LINES = 1000;
@@ -12,13 +13,6 @@ const TAIL_LINES = 1000;
 function plain(text: string): string {
   // eslint-disable-next-line no-control-regex
   return text.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, "").replace(/\r\n/g, "\n").replace(/\r/g, "\n");
-}
-
-function bytesOf(base64: string): Uint8Array {
-  const text = atob(base64);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
-  return bytes;
 }
 
 function Output({ name, task }: { name: string; task: string }) {
