@@ -46,7 +46,7 @@ enum class Overlap : uint8_t {
 };
 
 struct SeriesSpec {
-  // An array: one range at least. A schedule: none.
+  // An array: one range at least. A schedule: none, or those of the array that it makes each time.
   IndexRanges indexes;
   int32_t parallelism = 0;  // of an array: members that have not ended; at least 1
   int32_t max_failed = -1;  // of an array: it fails once more than these failed; -1 = never
@@ -57,7 +57,8 @@ struct SeriesSpec {
   Duration latest = absl::InfiniteDuration();  // a start that is later than this is skipped
   int32_t history = 3;  // ended members that it keeps, whatever their time to live
 
-  bool IsSchedule() const { return indexes.empty(); }
+  bool IsSchedule() const { return !cron.empty(); }
+  bool HasIndexes() const { return !indexes.empty(); }
   bool operator==(const SeriesSpec&) const = default;
 };
 

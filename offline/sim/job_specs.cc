@@ -251,14 +251,17 @@ absl::Status AddSeries(const sim::v1::Job& job, const std::string& path, JobSpec
                           ? array.size() > 0
                           : ParseIndexRanges(array.indexes(), kMaxIndex, &error).has_value();
     if (!good) return Wrong(path + ".array", "needs a size, or indexes; ", error);
-    spec->series = ArrayFrom(array, JobDefaults());
   }
   if (job.has_schedule()) {
     const bool good = Cron::Parse(job.schedule().cron(), &error).has_value() &&
                       FindTimeZone(job.schedule().time_zone()).has_value();
     if (!good) return Wrong(path + ".schedule", "needs times and a time zone; ", error);
-    spec->series = ScheduleFrom(job.schedule());
   }
+  if (!job.has_array() && !job.has_schedule()) return absl::OkStatus();
+  v1::JobSpec both;
+  if (job.has_array()) *both.mutable_array() = job.array();
+  if (job.has_schedule()) *both.mutable_schedule() = job.schedule();
+  spec->series = SeriesFrom(both, JobDefaults());
   return absl::OkStatus();
 }
 

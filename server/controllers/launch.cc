@@ -19,6 +19,7 @@ namespace {
 void AddSeriesVariables(const ClusterState& state, const Job& job, std::vector<v1::EnvVar>* out) {
   const Job* series = state.SeriesOf(job);
   if (series == nullptr) return;
+  AddSeriesVariables(state, *series, out);  // of a schedule of arrays
   const auto add = [&](const char* name, const std::string& value) {
     v1::EnvVar& variable = out->emplace_back();
     variable.set_name(name);
@@ -34,6 +35,17 @@ void AddSeriesVariables(const ClusterState& state, const Job& job, std::vector<v
   add("BERTH_ARRAY_JOB", series->name);
   add("BERTH_ARRAY_INDEX", absl::StrCat(job.member->index));
   add("BERTH_ARRAY_SIZE", absl::StrCat(CountOf(series->series->indexes)));
+}
+
+// Members have the cold part of their series.
+JobId ColdOf(const ClusterState& state, const Job& job) {
+  const Job* series = &job;
+  while (series->member) {
+    const Job* above = state.SeriesOf(*series);
+    if (above == nullptr) return series->member->series;
+    series = above;
+  }
+  return series->id;
 }
 
 bool SavesNow(const Job& job, uint32_t task) { return AskedToSave(job, job.tasks[task]); }
@@ -260,7 +272,7 @@ std::shared_ptr<const LaunchJob> LaunchCapture::Shared(const Job& job, uint32_t 
   if (known != nullptr) return known;
   auto shared = std::make_shared<LaunchJob>();
   shared->id = job.id;
-  shared->cold_of = job.member ? job.member->series : job.id;
+  shared->cold_of = ColdOf(state_, job);
   AddSeriesVariables(state_, job, &shared->env);
   shared->name = job.name;
   shared->queue = state_.queues().At(job.queue).spec.name;

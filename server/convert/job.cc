@@ -407,8 +407,7 @@ JobSpec JobSpecFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
   result.affinity = AffinityFrom(spec.affinity());
   result.user = spec.user();
   result.min_success = spec.min_success();
-  if (spec.has_array()) result.series = ArrayFrom(spec.array(), defaults);
-  if (spec.has_schedule()) result.series = ScheduleFrom(spec.schedule());
+  if (spec.has_array() || spec.has_schedule()) result.series = SeriesFrom(spec, defaults);
   SetTimes(spec, defaults, result);
   return result;
 }

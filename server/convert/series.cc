@@ -42,10 +42,7 @@ std::string UnfinishedIndexes(const SeriesStatus& status) {
   return TextOf(ranges, kMostIndexText);
 }
 
-}  // namespace
-
-SeriesSpec ArrayFrom(const v1::Array& array, const JobDefaults& defaults) {
-  SeriesSpec series;
+void AddArray(const v1::Array& array, const JobDefaults& defaults, SeriesSpec& series) {
   if (array.indexes().empty()) {
     series.indexes = {{.from = 0, .to = array.size() - 1}};
   } else {
@@ -54,11 +51,9 @@ SeriesSpec ArrayFrom(const v1::Array& array, const JobDefaults& defaults) {
   }
   series.parallelism = array.parallelism() > 0 ? array.parallelism() : defaults.array_parallelism;
   if (array.has_max_failed()) series.max_failed = array.max_failed();
-  return series;
 }
 
-SeriesSpec ScheduleFrom(const v1::Schedule& schedule) {
-  SeriesSpec series;
+void AddSchedule(const v1::Schedule& schedule, SeriesSpec& series) {
   series.cron = schedule.cron();
   series.time_zone = schedule.time_zone();
   if (schedule.overlap() != v1::Schedule::OVERLAP_UNSPECIFIED) {
@@ -66,24 +61,21 @@ SeriesSpec ScheduleFrom(const v1::Schedule& schedule) {
   }
   if (schedule.has_start_deadline()) series.latest = DurationFrom(schedule.start_deadline());
   if (schedule.has_history()) series.history = schedule.history();
-  return series;
 }
 
-void RenderSeries(const SeriesSpec& series, v1::JobSpec* out) {
-  if (!series.IsSchedule()) {
-    v1::Array* array = out->mutable_array();
-    const IndexRange& first = series.indexes.front();
-    const bool by_size = series.indexes.size() == 1 && first.from == 0 && first.step == 1;
-    if (by_size) {
-      array->set_size(static_cast<int32_t>(first.to + 1));
-    } else {
-      array->set_indexes(TextOf(series.indexes, SIZE_MAX));
-    }
-    array->set_parallelism(series.parallelism);
-    if (series.max_failed >= 0) array->set_max_failed(series.max_failed);
-    return;
+void RenderArray(const SeriesSpec& series, v1::Array* array) {
+  const IndexRange& first = series.indexes.front();
+  const bool by_size = series.indexes.size() == 1 && first.from == 0 && first.step == 1;
+  if (by_size) {
+    array->set_size(static_cast<int32_t>(first.to + 1));
+  } else {
+    array->set_indexes(TextOf(series.indexes, SIZE_MAX));
   }
-  v1::Schedule* schedule = out->mutable_schedule();
+  array->set_parallelism(series.parallelism);
+  if (series.max_failed >= 0) array->set_max_failed(series.max_failed);
+}
+
+void RenderSchedule(const SeriesSpec& series, v1::Schedule* schedule) {
   schedule->set_cron(series.cron);
   schedule->set_time_zone(series.time_zone);
   schedule->set_overlap(static_cast<v1::Schedule::Overlap>(static_cast<int>(series.overlap) + 1));
@@ -91,6 +83,20 @@ void RenderSeries(const SeriesSpec& series, v1::JobSpec* out) {
     ToProto(series.latest, schedule->mutable_start_deadline());
   }
   schedule->set_history(series.history);
+}
+
+}  // namespace
+
+SeriesSpec SeriesFrom(const v1::JobSpec& spec, const JobDefaults& defaults) {
+  SeriesSpec series;
+  if (spec.has_array()) AddArray(spec.array(), defaults, series);
+  if (spec.has_schedule()) AddSchedule(spec.schedule(), series);
+  return series;
+}
+
+void RenderSeries(const SeriesSpec& series, v1::JobSpec* out) {
+  if (series.HasIndexes()) RenderArray(series, out->mutable_array());
+  if (series.IsSchedule()) RenderSchedule(series, out->mutable_schedule());
 }
 
 void RenderSeriesStatus(const ClusterState& state, const Job& job, v1::JobStatus* out) {
@@ -110,7 +116,7 @@ void RenderSeriesStatus(const ClusterState& state, const Job& job, v1::JobStatus
   const SeriesStatus& status = *job.status.series;
   v1::SeriesStatus* series = out->mutable_series();
   const auto unfinished = static_cast<int64_t>(status.live.size());
-  series->set_size(CountOf(job.series->indexes));
+  if (!job.series->IsSchedule()) series->set_size(CountOf(job.series->indexes));
   series->set_made(unfinished + status.succeeded + status.failed + status.cancelled);
   series->set_unfinished(unfinished);
   series->set_succeeded(status.succeeded);

@@ -9,9 +9,8 @@ namespace berth {
 
 struct JobDefaults;
 
-// Validated.
-SeriesSpec ArrayFrom(const v1::Array& array, const JobDefaults& defaults);
-SeriesSpec ScheduleFrom(const v1::Schedule& schedule);
+// Of a validated job that has an array, a schedule or both.
+SeriesSpec SeriesFrom(const v1::JobSpec& spec, const JobDefaults& defaults);
 
 void RenderSeries(const SeriesSpec& series, v1::JobSpec* out);
 // What the job is a member of, and how far it is if it is a series.

@@ -8,6 +8,7 @@
 #include "server/convert/job.h"
 #include "server/convert/values.h"
 #include "server/validation/findings.h"
+#include "server/validation/series.h"
 #include "server/validation/text.h"
 #include "server/validation/values.h"
 #include "support/wildcard.h"
@@ -25,7 +26,7 @@ bool IsNamePattern(absl::string_view text) {
 
 void CheckNames(const FieldPath& path, const v1::JobFilter& filter, Findings& findings) {
   if (!filter.queue().empty()) CheckDnsLabel({path, "queue"}, filter.queue(), findings);
-  if (!filter.series().empty()) CheckDnsLabel({path, "series"}, filter.series(), findings);
+  if (!filter.series().empty()) CheckJobReference({path, "series"}, filter.series(), findings);
   if (!filter.node().empty()) CheckDnsName({path, "node"}, filter.node(), findings);
   if (!filter.user().empty() && !IsUserName(filter.user())) {
     findings.Invalid({path, "user"},

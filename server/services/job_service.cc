@@ -135,6 +135,12 @@ absl::Status HasDependents(const ClusterState& state, Rights& rights, JobId firs
                    " depends on its outcome and has not started"));
 }
 
+// With an array or a schedule go the jobs that it made, before it.
+void AddWithMembers(const ClusterState& state, JobId job, std::vector<JobId>& all) {
+  for (JobId member : state.MembersOf(job)) AddWithMembers(state, member, all);
+  all.push_back(job);
+}
+
 absl::Status DeleteJobIn(Turn& turn, Rights& rights, const std::string& name) {
   const Job* job = turn.state().FindJob(name);
   if (job == nullptr) return NoSuchJob(turn.state(), rights, name);
@@ -144,9 +150,8 @@ absl::Status DeleteJobIn(Turn& turn, Rights& rights, const std::string& name) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", Quoted(name), " has not ended; cancel it first"));
   }
-  // With an array or a schedule go the jobs that it made.
-  std::vector<JobId> all = turn.state().MembersOf(job->id);
-  all.push_back(job->id);
+  std::vector<JobId> all;
+  AddWithMembers(turn.state(), job->id, all);
   for (JobId id : all) {
     const std::vector<JobId> dependents = turn.state().Dependents(id);
     if (!dependents.empty()) return HasDependents(turn.state(), rights, dependents[0]);

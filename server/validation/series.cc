@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 256;
 constexpr size_t kMaxSuffixBytes = 20;
+constexpr int kMaxSuffixes =
+    2;  // of the time of a schedule, and of the index of the array that it made
 
 void CheckIndexes(const FieldPath& path, const v1::Array& array, const config::v1::Limits& limits,
                   Findings& findings) {
@@ -89,9 +91,6 @@ void CheckSchedule(const FieldPath& path, const v1::Schedule& schedule, Findings
 
 void CheckSeries(const FieldPath& path, const v1::JobSpec& spec, const config::v1::Limits& limits,
                  Findings& findings) {
-  if (spec.has_array() && spec.has_schedule()) {
-    return findings.Unbuilt({path, "schedule"}, "a schedule of arrays");
-  }
   if (spec.has_array()) CheckArray({path, "array"}, spec.array(), limits, findings);
   if (spec.has_schedule()) {
     CheckSchedule({path, "schedule"}, spec.schedule(), findings);
@@ -102,12 +101,14 @@ void CheckSeries(const FieldPath& path, const v1::JobSpec& spec, const config::v
 }
 
 void CheckJobReference(const FieldPath& path, absl::string_view name, Findings& findings) {
-  const size_t dot = name.find('.');
-  if (dot != absl::string_view::npos) {
+  for (int depth = 0; depth < kMaxSuffixes; ++depth) {
+    const size_t dot = name.rfind('.');
+    if (dot == absl::string_view::npos) break;
     const absl::string_view suffix = name.substr(dot + 1);
     const bool number = !suffix.empty() && suffix.size() <= kMaxSuffixBytes &&
                         suffix.find_first_not_of("0123456789-") == absl::string_view::npos;
-    if (number) name = name.substr(0, dot);
+    if (!number) break;
+    name = name.substr(0, dot);
   }
   CheckDnsLabel(path, name, findings);
 }

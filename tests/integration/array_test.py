@@ -156,6 +156,11 @@ class Schedules(unittest.TestCase):
                 "schedule: {cron: '* * * * *', timeZone: Europe/Berlin, overlap: ALLOW, history: 1}\ngroups:\n"
                 f"- {{name: w, command: [sh, -c, 'echo $BERTH_SCHEDULE_TIME >> {out}']}}\n")
         self.cluster.berth("submit", self.cluster.manifest(text))
+        of_arrays = self.cluster.shared_file("of_arrays")
+        self.cluster.berth("submit", self.cluster.manifest(
+            "apiVersion: berth/v1\nkind: Schedule\nname: sweeps\nqueue: q\narray: {size: 3, parallelism: 2}\n"
+            "schedule: {cron: '* * * * *', history: 1}\ngroups:\n- name: w\n  command: [sh, -c, "
+            f"'echo $BERTH_SCHEDULE_TIME $BERTH_ARRAY_JOB $BERTH_ARRAY_INDEX $BERTH_ARRAY_SIZE >> {of_arrays}']\n"))
         self.cluster.server.kill()
         self.cluster.server.start()
         wait_until(lambda: out.exists() and len(out.read_text().split()) >= 2, 150, "two minutes passed")
@@ -168,6 +173,27 @@ class Schedules(unittest.TestCase):
                    "one is kept")
         self.cluster.berth("job", "cancel", "tick")
         self.cluster.wait_job("tick", "CANCELLED")
+        self.check_arrays(of_arrays)
+
+    # Each minute an array of three jobs, whose names, logs and rights are found through two series.
+    def check_arrays(self, out):
+        wait_until(lambda: out.exists() and len(out.read_text().splitlines()) >= 6, 30, "two arrays ran")
+        lines = [line.split() for line in out.read_text().splitlines()]
+        by_array = {}
+        for time, array, index, size in lines:
+            self.assertEqual(array, "sweeps." + time.replace("-", "").replace("T", "-").replace(":", "").rstrip("Z"))
+            self.assertEqual(size, "3")
+            by_array.setdefault(array, []).append(index)
+        array = max(by_array)
+        self.cluster.wait_job(array, "SUCCEEDED")
+        member = self.cluster.api.jobs.GetJob(job_pb2.GetJobRequest(name=array + ".2"))
+        self.assertEqual(member.status.member_of.series, array)
+        self.assertEqual(member.spec.groups[0].command[0], "sh")  # what it runs is kept with the schedule
+        self.assertEqual(len(self.cluster.berth("job", "list", "-A", "--of", array, "-o", "name").split()), 3)
+        self.cluster.berth("job", "cancel", "sweeps")
+        self.cluster.wait_job("sweeps", "CANCELLED")
+        self.cluster.berth("job", "delete", "sweeps")
+        self.assertNotEqual(self.cluster.run_berth("job", "get", array + ".2").returncode, 0)
 
     def test_wrong_schedules(self):
         text = ("apiVersion: berth/v1\nkind: Schedule\nname: wrong\nqueue: q\n"

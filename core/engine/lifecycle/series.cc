@@ -53,11 +53,22 @@ int64_t RoomNow(const Look& look) {
   return RoomForMembers(look.state, look.job, {.jobs = look.made, .tasks = look.made_tasks});
 }
 
+// What a schedule of arrays makes.
+SeriesSpec ArrayOf(const SeriesSpec& schedule) {
+  return {.indexes = schedule.indexes,
+          .parallelism = schedule.parallelism,
+          .max_failed = schedule.max_failed};
+}
+
 JobSpec MemberSpec(const Look& look, int64_t index) {
   JobSpec spec = SpecOf(look.state, look.job);
-  spec.name = MemberName(look.job.name, *look.job.series, index);
-  if (spec.series->IsSchedule()) spec.ttl_after_finished = absl::InfiniteDuration();  // its history
+  const SeriesSpec& series = *look.job.series;
+  spec.name = MemberName(look.job.name, series, index);
   spec.series.reset();
+  if (series.IsSchedule()) {
+    spec.ttl_after_finished = absl::InfiniteDuration();  // it is its history
+    if (series.HasIndexes()) spec.series = ArrayOf(series);
+  }
   spec.member = MemberOf{.series = look.job.id, .index = index};
   spec.dependencies.clear();
   spec.start_after = absl::InfinitePast();
@@ -229,6 +240,21 @@ Step StartAfresh(const Look& look, const Calendar& calendar, SeriesStatus series
   })};
 }
 
+// The jobs of a series that nobody waits for, of which a look deletes a bounded number. Arrays of a
+// schedule go after their jobs.
+Step DeleteMembers(const Look& look, JobId series) {
+  Step step;
+  for (JobId member : look.state.MembersOf(series, kMostAtOnce)) {
+    if (std::ssize(step) >= kMostAtOnce) break;
+    if (!look.state.MembersOf(member, 1).empty()) {
+      for (EventBody& deleted : DeleteMembers(look, member)) step.push_back(std::move(deleted));
+    } else if (look.state.Dependents(member).empty()) {
+      step.push_back(JobDeleted{.id = member});
+    }
+  }
+  return step;
+}
+
 Step ForgetOldMembers(const Look& look, SeriesStatus& series) {
   Step step;
   const auto keep = static_cast<size_t>(look.job.series->history);
@@ -236,6 +262,10 @@ Step ForgetOldMembers(const Look& look, SeriesStatus& series) {
     const JobId oldest = series.ended.front().job;
     const Job* job = look.state.jobs().Find(oldest);
     if (job != nullptr && !look.state.Dependents(oldest).empty()) break;
+    if (!look.state.MembersOf(oldest, 1).empty()) {
+      if (step.empty()) step = DeleteMembers(look, oldest);
+      break;
+    }
     if (job != nullptr) step.push_back(JobDeleted{.id = oldest});
     series.ended.erase(series.ended.begin());
   }
@@ -301,11 +331,7 @@ Step ExpireSeries(const Look& look) {
   const JobStatus& status = look.job.status;
   if (status.end + look.job.ttl_after_finished > look.now) return {};
   if (!look.state.Dependents(look.job.id).empty()) return {};
-  Step step;
-  for (JobId member : look.state.MembersOf(look.job.id, kMostAtOnce)) {
-    if (look.state.Dependents(member).empty()) step.push_back(JobDeleted{.id = member});
-  }
-  if (!step.empty()) return step;
+  if (Step step = DeleteMembers(look, look.job.id); !step.empty()) return step;
   if (!look.state.MembersOf(look.job.id, 1).empty()) return {};
   return {JobDeleted{.id = look.job.id}};
 }
@@ -320,14 +346,16 @@ int64_t RoomForMembers(const ClusterState& state, const Job& series, JobsAndTask
   }
   int64_t room = kMostJobs - active;
   int64_t tasks = 0;
-  for (const Group& group : series.groups) tasks += group.replicas;
+  // The array that a schedule makes has no tasks itself.
+  const bool of_tasks = !series.series->IsSchedule() || !series.series->HasIndexes();
+  for (const Group& group : series.groups) tasks += of_tasks ? group.replicas : 0;
   for (QueueId id = series.queue;; id = state.queues().At(id).spec.parent) {
     const Queue& queue = state.queues().At(id);
     if (!queue.open) return 0;
     if (queue.spec.max_jobs > 0) {
       room = std::min(room, queue.spec.max_jobs - queue.active_jobs - made.jobs);
     }
-    if (queue.spec.max_tasks > 0) {
+    if (queue.spec.max_tasks > 0 && tasks > 0) {
       room = std::min(room, (queue.spec.max_tasks - queue.active_tasks - made.tasks) / tasks);
     }
     if (id == kRootQueue) break;

@@ -385,6 +385,82 @@ TEST_CASE("a schedule keeps the latest of its ended jobs") {
   CHECK(c.state().FindJob("s") == nullptr);
 }
 
+TEST_CASE("a schedule of arrays makes an array at each of its times") {
+  SeriesSpec series = Every("*/10 * * * *");
+  series.indexes = {{.from = 0, .to = 2}};
+  series.parallelism = 2;
+  series.history = 1;
+  Series c(series, {.ttl = absl::Minutes(1)});
+  CHECK(c.StateOf(c.id) == "Held");
+  std::vector<std::string> arrays;
+  for (int i = 0; i < 3; ++i) {
+    c.Advance(absl::Minutes(10));
+    arrays.push_back(c.Live());
+    const std::string& array = arrays.back();
+    const JobId id = c.Named(array);
+    REQUIRE(c.job(id).series);
+    CHECK_FALSE(c.job(id).series->IsSchedule());
+    CHECK(c.StateOf(id) == "Running");
+    CHECK(c.state().FindJob(absl::StrCat(array, ".2")) == nullptr);  // at most two at once
+    for (int index = 0; index < 3; ++index) c.End(absl::StrCat(array, ".", index));
+    CHECK(c.StateOf(id) == "Succeeded");
+    // Its jobs live as long as it does.
+    c.Advance(absl::Minutes(2));
+    CHECK(c.state().FindJob(absl::StrCat(array, ".0")) != nullptr);
+  }
+  CHECK(c.status().succeeded == 3);
+  for (int i = 0; i < 3; ++i) {
+    INFO(arrays[static_cast<size_t>(i)]);
+    const bool kept = i == 2;
+    CHECK((c.state().FindJob(arrays[static_cast<size_t>(i)]) != nullptr) == kept);
+    CHECK((c.state().FindJob(arrays[static_cast<size_t>(i)] + ".1") != nullptr) == kept);
+  }
+  c.Must(JobCancelled{.id = c.id, .reason = ""});
+  c.Settle();
+  CHECK(c.StateOf(c.id) == "Cancelled");
+  c.Advance(absl::Minutes(2));
+  CHECK(c.state().jobs().size() == 0);
+}
+
+TEST_CASE("cancelling and holding a schedule reaches the jobs of its arrays") {
+  SeriesSpec series = Every("*/10 * * * *");
+  series.indexes = {{.from = 0, .to = 1}};
+  series.parallelism = 1;
+  Series c(series);
+  c.Advance(absl::Minutes(10));
+  const std::string array = c.Live();
+  const JobId first = c.Named(array + ".0");
+  c.RunAll(first);
+  c.Must(JobSuspended{.id = c.id, .suspended = true});
+  c.Settle();
+  CHECK(c.job(first).status.suspended);
+  c.Must(JobSuspended{.id = c.id, .suspended = false});
+  c.Settle();
+  CHECK_FALSE(c.job(first).status.suspended);
+  c.Must(JobCancelled{.id = c.id, .reason = ""});
+  c.Settle();
+  c.GoneAll(first);
+  CHECK(c.StateOf(first) == "Cancelled");
+  CHECK(c.StateOf(c.Named(array)) == "Cancelled");
+  CHECK(c.StateOf(c.id) == "Cancelled");
+  CHECK(c.state().FindJob(array + ".1") == nullptr);
+}
+
+TEST_CASE("a schedule of arrays keeps to the limits of its queue") {
+  TestCluster c;
+  c.AddNodes("n", 4, {.cpu = 4});
+  c.AddQueue("small", QueueShape{.max_tasks = 1});
+  SeriesSpec series = Every("*/10 * * * *");
+  series.indexes = {{.from = 0, .to = 2}};
+  series.parallelism = 3;
+  const JobId id = c.Submit("s", {.queue = "small", .series = series});
+  c.Settle();
+  c.Advance(absl::Minutes(10));
+  const std::vector<JobId> arrays = c.state().MembersOf(id);
+  REQUIRE(arrays.size() == 1);
+  CHECK(c.state().MembersOf(arrays[0]).size() == 1);
+}
+
 TEST_CASE("a job succeeds with as many tasks as it wants") {
   TestCluster c;
   c.AddNodes("n", 4, {.cpu = 4});
