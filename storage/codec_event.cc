@@ -39,7 +39,7 @@ static_assert(kFields<JobUpdated> == 4);
 static_assert(kFields<JobCancelled> == 3);
 static_assert(kFields<JobSuspended> == 4);
 static_assert(kFields<JobDeleted> == 1);
-static_assert(kFields<TaskReported> == 11);
+static_assert(kFields<TaskReported> == 12);
 static_assert(kFields<TasksBound> == 4);
 static_assert(kFields<TasksStarted> == 2);
 static_assert(kFields<TasksReleased> == 7);
@@ -164,6 +164,7 @@ struct Setter {
     m->set_message(event.message);
     m->set_own_fault(event.own_fault);
     m->set_trust_at_running(event.trust_at_running);
+    m->set_devices_lent(event.devices_lent);
     m->set_nobodys_fault(event.nobodys_fault);
   }
   void operator()(const TasksBound& event) const {
@@ -310,7 +311,8 @@ EventBody GetTaskReported(const pb::TaskReported& m, Reader& reader) {
       .message = m.message(),
       .own_fault = m.own_fault(),
       .nobodys_fault = m.nobodys_fault(),
-      .trust_at_running = m.trust_at_running()};
+      .trust_at_running = m.trust_at_running(),
+      .devices_lent = m.devices_lent()};
 }
 
 EventBody GetTasksBound(const pb::TasksBound& m, Reader& reader) {

@@ -343,6 +343,7 @@ void SetJobSpec(const JobSpec& spec, pb::JobSpec* out) {
   out->set_saves_before_drain(spec.saves_before_drain);
   out->set_may_migrate(spec.may_migrate);
   out->set_suspends_idle(spec.suspends_idle);
+  out->set_checkpoints_devices(spec.checkpoints_devices);
   out->set_min_success(spec.min_success);
   if (spec.series) SetSeries(*spec.series, out->mutable_series());
   if (spec.member) {
@@ -385,6 +386,7 @@ JobSpec GetJobSpec(const pb::JobSpec& message, Reader& reader) {
   spec.saves_before_drain = message.saves_before_drain();
   spec.may_migrate = message.may_migrate();
   spec.suspends_idle = message.suspends_idle();
+  spec.checkpoints_devices = message.checkpoints_devices();
   spec.min_success = reader.Count(message.min_success(), "min_success");
   if (message.has_series()) spec.series = GetSeries(message.series(), reader);
   if (message.has_member()) {

@@ -16,7 +16,7 @@ static_assert(static_cast<int>(LinkClass::kNvlink) == pb::LINK_NVLINK);
 static_assert(static_cast<int>(LinkClass::kSys) == pb::LINK_SYS);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<NodeSpec> == 14);
+static_assert(kFields<NodeSpec> == 15);
 static_assert(kFields<Device> == 10);
 static_assert(kFields<DeviceTopology> == 3);
 static_assert(kFields<DeviceLink> == 4);
@@ -215,6 +215,7 @@ void SetNodeSpec(const NodeSpec& spec, pb::NodeSpec* out) {
   for (const Device& device : spec.devices) SetDevice(device, out->add_devices());
   out->set_divides_gpus(spec.divides_gpus);
   out->set_freezes(spec.freezes);
+  out->set_checkpoints_devices(spec.checkpoints_devices);
   out->set_max_tasks(spec.max_tasks);
   SetAmounts(spec.extended, out->mutable_extended());
   SetLabels(spec.labels, out->mutable_labels());
@@ -248,6 +249,7 @@ NodeSpec GetNodeSpec(const pb::NodeSpec& message, Reader& reader) {
   for (const pb::Device& device : message.devices()) spec.devices.push_back(GetDevice(device));
   spec.divides_gpus = message.divides_gpus();
   spec.freezes = message.freezes();
+  spec.checkpoints_devices = message.checkpoints_devices();
   spec.max_tasks = reader.Count(message.max_tasks(), "tasks of a node");
   for (const pb::Taint& taint : message.taints()) {
     spec.taints.push_back({.key = taint.key(), .value = taint.value(), .evicts = taint.evicts()});

@@ -64,7 +64,7 @@ static_assert(kFields<DelayedAction> == 5);
 static_assert(kFields<Reservation> == 4);
 static_assert(kFields<Placement> == 3);
 static_assert(kFields<StoredJobStatus> == 7);
-static_assert(kFields<Task> == 25);
+static_assert(kFields<Task> == 26);
 static_assert(kFields<StoredTask> == 3);
 
 void SetEviction(const Eviction& eviction, pb::Eviction* out) {
@@ -396,6 +396,7 @@ std::string EncodeTaskRecord(const Task& task, absl::string_view text) {
                         task.saved != absl::InfinitePast();
   if (recorded) codec::SetLaunch(task, message.mutable_launch());
   message.set_pause(static_cast<pb::PauseState>(task.pause));
+  message.set_devices_lent(task.devices_lent);
   return message.SerializeAsString();
 }
 
@@ -432,6 +433,7 @@ absl::StatusOr<StoredTask> DecodeTaskRecord(absl::string_view key, absl::string_
   task.next_devices = reader.GetDevices(m.next().devices(), "next devices");
   if (m.has_launch()) codec::GetLaunch(m.launch(), reader, task);
   task.pause = reader.Enum<PauseState>(m.pause(), pb::PauseState_IsValid(m.pause()), "pause");
+  task.devices_lent = m.devices_lent();
   status = codec::Verdict(reader, RecordKind::kTask, key);
   if (!status.ok()) return status;
   return StoredTask{.key = *id, .task = task, .message = m.message()};

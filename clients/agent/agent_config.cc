@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "clients/agent/cuda_checkpoint.h"
 #include "clients/agent/device_access.h"
 #include "clients/agent/disk_space.h"
 #include "clients/agent/disk_use.h"
@@ -180,6 +181,8 @@ void CheckIsolation(const config::v1::Agent& config, Problems* problems) {
               problems);
   CheckPath("images.directory", config.images().directory(), problems);
   CheckPath("images.crun", config.images().crun(), problems);
+  if (config.cuda_checkpoint() != kNoCudaCheckpoint)
+    CheckPath("cudaCheckpoint", config.cuda_checkpoint(), problems);
   for (const std::string& path : config.images().binds())
     CheckPath("images.binds", path + " ", problems);
   CheckImages(config.images(), problems);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "clients/agent/agent_config.h"
 #include "clients/agent/changed_devices.h"
+#include "clients/agent/cuda_checkpoint.h"
 #include "clients/agent/identity.h"
 #include "support/log.h"
 #include "support/proto_time.h"
@@ -110,6 +112,7 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   isolation_ = *std::move(isolation);
   mig_ = devices_.found.mig;
   isolation_->SetDevices(config_.devices(), devices_.found);
+  FindSaver();
   auto runner = ProcessRunner::Create(
       {.state_directory = state,
        .supervisor = supervisor,
@@ -122,7 +125,9 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
        .isolation = isolation_,
        .min_free_bytes = MinFreeBytes(config_.health()),
        .kept_output_bytes = config_.kept_log_bytes(),
-       .sockets = sockets_.get()});
+       .sockets = sockets_.get(),
+       .cuda_checkpoint = cuda_checkpoint_,
+       .gpu_files = GpuFiles(config_)});
   if (!runner.ok()) return runner.status();
   runner_ = *std::move(runner);
   execs_ = std::make_unique<ExecHost>(supervisor, runner_->tasks_directory());
@@ -133,6 +138,18 @@ absl::Status AgentLoop::MakeRunner(const std::string& supervisor) {
   prefetcher_ = *std::move(prefetcher);
   use_ = std::make_unique<UseWatch>(runner_->tasks_directory());
   return absl::OkStatus();
+}
+
+// Paused jobs keep their GPUs without it.
+void AgentLoop::FindSaver() {
+  const char* path = std::getenv("PATH");
+  auto program = FindCudaCheckpoint(config_.cuda_checkpoint(), path == nullptr ? "" : path);
+  if (program.ok()) {
+    cuda_checkpoint_ = *std::move(program);
+  } else {
+    LogWarn("paused jobs keep their GPUs",
+            {{"node", config_.node_name()}, {"reason", program.status().message()}});
+  }
 }
 
 absl::Status AgentLoop::Init(const std::string& supervisor, const AgentChannels& channels) {
@@ -158,6 +175,7 @@ absl::Status AgentLoop::Init(const std::string& supervisor, const AgentChannels&
   link_ = std::make_unique<GrpcLink>(channels.own, *this);
   inventory_ = MakeInventory(config_);
   inventory_.set_freezes(isolation_->HasGroups());
+  inventory_.set_checkpoints_devices(isolation_->HasGroups() && !cuda_checkpoint_.empty());
   *inventory_.mutable_topology() = devices_.found.topology;
   known_ = devices_.found.known;
   lines_.insert(devices_.found.lines.begin(), devices_.found.lines.end());

@@ -113,6 +113,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   absl::Status StartMetrics();
   void ShowMetrics();
   void Wake();
+  void FindSaver();
   absl::Status MakeRunner(const std::string& supervisor);
   void LogState();
   Instant Now();
@@ -148,6 +149,7 @@ class AgentLoop final : public LinkEvents, private GpuDivider {
   std::optional<Wish> wish_;
   GpuDivision division_;
   std::shared_ptr<Isolation> isolation_;
+  std::string cuda_checkpoint_;       // NVIDIA's program; empty: there is none, or it is not used
   v1::NodeInventory sent_inventory_;  // last sent to the server
   v1::NodeInventory known_;           // what STATE/devices holds
   std::set<std::string> lines_;       // lines of discovery that were logged

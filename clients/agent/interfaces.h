@@ -87,7 +87,9 @@ struct TaskEvent {
   // on.
   std::optional<absl::Duration> began;
   int64_t freeze_request = 0;  // kPaused
-  bool mute = false;           // kRunning: its supervisor is of a version without NOTIFY_SOCKET
+  // kPaused: nothing of it is on its devices. `message`: why it keeps them, if it should not.
+  bool devices_released = false;
+  bool mute = false;  // kRunning: its supervisor is of a version without NOTIFY_SOCKET
 };
 
 // Runs tasks. Events follow every Prepare, Start and Adopt, in order, ending with kRefused or
@@ -110,8 +112,9 @@ class TaskRunner {
   virtual void Signal(const TaskId& id, const std::string& signal) = 0;
   // Freezes all processes of a task that runs; or, with request 0, lets them go on. kPaused with
   // that request, or kResumed, follows. Without effect for a task that is being killed, which thaws
-  // it.
-  virtual void Freeze(const TaskId& id, int64_t request) = 0;
+  // it. With `saves_devices`, what it has on its devices is copied to its memory first, if that is
+  // possible, and back before it goes on.
+  virtual void Freeze(const TaskId& id, int64_t request, bool saves_devices) = 0;
   // Takes over a task from an earlier agent process: a prepared task (no event), or a started one
   // (kRunning if it runs, then kPaused or kResumed if it was frozen, and kExited in any case, now
   // or later).

@@ -189,6 +189,7 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   }
   status = FillCommand(id, launch, start, directory, *user, std::move(context), &spec);
   if (!status.ok()) return status;
+  if (launch.device_uuids_size() > 0) FillSaving(launch, &spec);
   spec.terminal = launch.terminal();
   spec.log_file_bytes = options_.log_file_bytes;
   spec.log_files = options_.log_files;
@@ -205,6 +206,15 @@ absl::StatusOr<SupervisorSpec> ProcessRunner::MakeSpec(const TaskId& id,
   if (status.ok()) status = FillContainers(id, launch, start, &spec);
   if (!status.ok()) return status;
   return spec;
+}
+
+void ProcessRunner::FillSaving(const v1::TaskLaunch& launch, SupervisorSpec* spec) const {
+  spec->cuda_checkpoint = options_.cuda_checkpoint;
+  spec->gpu_files = options_.gpu_files;
+  for (const std::string& uuid : launch.device_uuids()) {
+    const auto memory = options_.context.device_memory.find(uuid);
+    if (memory != options_.context.device_memory.end()) spec->gpu_bytes += memory->second;
+  }
 }
 
 // False: the task has no socket; it runs without one.
@@ -364,8 +374,9 @@ void ProcessRunner::Signal(const TaskId& id, const std::string& signal) {
   if (number != 0) Write(id, absl::StrCat(number, " ", kSignalOnly, " 0\n"));
 }
 
-void ProcessRunner::Freeze(const TaskId& id, int64_t request) {
-  Write(id, absl::StrCat(SIGCONT, " ", kFreezeOnly, " ", request, "\n"));
+void ProcessRunner::Freeze(const TaskId& id, int64_t request, bool saves_devices) {
+  const bool saves = saves_devices && ReadStatus(Directory(id)).saves_devices;
+  Write(id, absl::StrCat(SIGCONT, " ", saves ? kSaveAndFreeze : kFreezeOnly, " ", request, "\n"));
 }
 
 void ProcessRunner::Write(const TaskId& id, const std::string& line) {
@@ -463,6 +474,8 @@ void ProcessRunner::ReportFrozen(const TaskId& id, const SupervisorStatus& statu
   event.id = id;
   event.kind = status.frozen != 0 ? TaskEvent::Kind::kPaused : TaskEvent::Kind::kResumed;
   event.freeze_request = status.frozen;
+  event.devices_released = status.devices_saved;
+  event.message = status.kept_devices;
   if (status.frozen == 0) event.began = absl::Nanoseconds(status.thawed_ns);
   events_.push_back(std::move(event));
 }

@@ -54,6 +54,10 @@ class ProcessRunner final : public TaskRunner {
     absl::Duration disk_interval = kDiskLookInterval;
     int64_t kept_output_bytes = 0;   // of all ended tasks; 0: a tenth of the file system
     TaskSockets* sockets = nullptr;  // null: tasks have none; outlives the runner
+    // NVIDIA's program; empty: what tasks have on GPUs cannot be saved. And
+    // SupervisorSpec::gpu_files.
+    std::string cuda_checkpoint;
+    std::vector<std::string> gpu_files;
   };
   // NOT_FOUND without the supervisor program; otherwise errors of the state directory.
   static absl::StatusOr<std::unique_ptr<ProcessRunner>> Create(Options options);
@@ -65,7 +69,7 @@ class ProcessRunner final : public TaskRunner {
   void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
             v1::TaskReport::Cause cause) override;
   void Signal(const TaskId& id, const std::string& signal) override;
-  void Freeze(const TaskId& id, int64_t request) override;
+  void Freeze(const TaskId& id, int64_t request, bool saves_devices) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
   // Call after adopting everything that an earlier agent left: releases images of all other tasks,
@@ -146,6 +150,7 @@ class ProcessRunner final : public TaskRunner {
   void Write(const TaskId& id, const std::string& line);
   void Command(const TaskId& id, int signal, absl::Duration grace, v1::TaskReport::Cause cause,
                const std::string& reason);
+  void FillSaving(const v1::TaskLaunch& launch, SupervisorSpec* spec) const;
   bool OpenDoor(const TaskId& id, const std::string& directory, uid_t user) const;
   void WatchDisk(const TaskId& id, const v1::TaskLaunch& launch,
                  const std::vector<std::string>& groups);

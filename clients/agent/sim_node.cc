@@ -86,6 +86,7 @@ absl::StatusOr<v1::NodeInventory> SimInventory(const std::string& name,
   inventory.set_address(name);
   inventory.set_os("simulated");
   inventory.set_freezes(true);
+  inventory.set_checkpoints_devices(true);
   const std::map<std::string, int32_t> kinds(nodes.devices().begin(), nodes.devices().end());
   for (const auto& [kind, count] : kinds) {
     const auto model = nodes.models().find(kind);
@@ -153,13 +154,14 @@ void SimRunner::Kill(const TaskId& id, const std::string& signal, absl::Duration
   after_(absl::ZeroDuration(), std::move(exited));
 }
 
-void SimRunner::Freeze(const TaskId& id, int64_t request) {
+void SimRunner::Freeze(const TaskId& id, int64_t request, bool saves_devices) {
   const auto found = tasks_.find(id);
   if (found == tasks_.end() || found->second != Phase::kRunning) return;
   const bool freezes = request != 0;
   if (!freezes && !frozen_.contains(id)) return;
   TaskEvent event = Event(id, freezes ? TaskEvent::Kind::kPaused : TaskEvent::Kind::kResumed);
   event.freeze_request = request;
+  event.devices_released = freezes && saves_devices;
   after_(absl::ZeroDuration(), std::move(event));
   if (freezes) {
     frozen_.try_emplace(id, std::nullopt);

@@ -56,7 +56,7 @@ class SimRunner final : public TaskRunner, public NoticeSource {
             v1::TaskReport::Cause cause) override;
   void Signal(const TaskId&, const std::string&) override {}  // they have nothing to save
   // The time of a frozen task goes on, but it does not end before it is thawed.
-  void Freeze(const TaskId& id, int64_t request) override;
+  void Freeze(const TaskId& id, int64_t request, bool saves_devices) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
   void Remove(const TaskId& id) override;
   bool SetLease(absl::Duration, absl::Duration) override { return true; }

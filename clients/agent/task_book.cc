@@ -40,18 +40,6 @@ TaskReport ExitReport(const TaskEvent& event) {
   return report;
 }
 
-constexpr int kWholeDevice = 1000;  // thousandths
-
-// As requested: a share of compute, or of memory only.
-int ShareOf(const v1::TaskLaunch& launch, int device) {
-  const auto at = [device](const google::protobuf::RepeatedField<int32_t>& shares) {
-    const int share = device < shares.size() ? shares.Get(device) : 0;
-    return share > 0 && share < kWholeDevice ? share : kWholeDevice;
-  };
-  const int share = at(launch.device_shares());
-  return share < kWholeDevice ? share : at(launch.device_memory_shares());
-}
-
 bool IsLive(const TaskRecord& record) { return record.phase() != TaskRecord::ENDED; }
 bool IsStarted(const TaskRecord& record) {
   return record.phase() == TaskRecord::STARTING || record.phase() == TaskRecord::RUNNING;
@@ -84,7 +72,10 @@ void TaskBook::Recover(Instant now, const JournalState& state, bool rebooted) {
       continue;
     }
     ++live_;
-    TakeDevices(id, entry);
+    if (record.report().devices_released())
+      lending_.insert(id);
+    else
+      TakeDevices(id, entry);
   }
   std::sort(ended.begin(), ended.end());
   ended_.assign(ended.begin(), ended.end());
@@ -367,39 +358,6 @@ bool TaskBook::SupersededByNewer(const TaskId& id) const {
          after->first.job_uid == id.job_uid && after->first.task == id.task;
 }
 
-// A device may still be held by a task that the server has forgotten and that is being killed: wait
-// for it (the server's prepare_timeout limits the wait). Any other holder is a contradiction that
-// is reported to the server.
-TaskBook::Devices TaskBook::CheckDevices(const TaskId& id, const Entry& entry,
-                                         std::string* why) const {
-  Devices result = Devices::kFree;
-  const v1::TaskLaunch& launch = entry.record.launch();
-  for (int i = 0; i < launch.device_uuids_size(); ++i) {
-    const std::string& uuid = launch.device_uuids(i);
-    const auto device = options_.devices.find(uuid);
-    if (device == options_.devices.end()) {
-      *why = absl::StrCat("device ", uuid, " is not on this node");
-      return Devices::kRefused;
-    }
-    const auto holders = device_holders_.find(uuid);
-    if (holders == device_holders_.end()) continue;
-    const int bound = device->second;
-    const auto takes = [bound](int share) { return share == kWholeDevice ? bound : share; };
-    int wanted = takes(ShareOf(launch, i)), stopping = 0;
-    for (const auto& [holder, share] : holders->second) {
-      if (holder == id) continue;
-      wanted += takes(share);
-      if (tasks_.at(holder).stopping) stopping += takes(share);
-      if (wanted - stopping > bound) {
-        *why = absl::StrCat("device ", uuid, " is held by task ", ToString(holder));
-        return Devices::kRefused;
-      }
-    }
-    if (wanted > bound) result = Devices::kWait;
-  }
-  return result;
-}
-
 void TaskBook::TryPrepare(Instant now, const TaskId& id, Entry& entry) {
   std::string why;
   const Devices devices = CheckDevices(id, entry, &why);
@@ -419,28 +377,8 @@ void TaskBook::TryPrepare(Instant now, const TaskId& id, Entry& entry) {
 void TaskBook::RetryWaiting(Instant now) {
   const std::vector<TaskId> waiting(waiting_.begin(), waiting_.end());
   for (const TaskId& id : waiting) TryPrepare(now, id, tasks_.at(id));
-}
-
-void TaskBook::TakeDevices(const TaskId& id, const Entry& entry) {
-  const v1::TaskLaunch& launch = entry.record.launch();
-  for (int i = 0; i < launch.device_uuids_size(); ++i) {
-    device_holders_[launch.device_uuids(i)][id] = ShareOf(launch, i);
-  }
-}
-
-bool TaskBook::DeviceInUse(const std::string& uuid) const {
-  if (device_holders_.contains(uuid)) return true;
-  return std::any_of(waiting_.begin(), waiting_.end(), [&](const TaskId& id) {
-    const auto& uuids = tasks_.at(id).record.launch().device_uuids();
-    return std::find(uuids.begin(), uuids.end(), uuid) != uuids.end();
-  });
-}
-
-void TaskBook::ReleaseDevices(const TaskId& id) {
-  for (auto held = device_holders_.begin(); held != device_holders_.end();) {
-    held->second.erase(id);
-    held = held->second.empty() ? device_holders_.erase(held) : std::next(held);
-  }
+  const std::vector<TaskId> resuming(resuming_.begin(), resuming_.end());
+  for (const TaskId& id : resuming) Thaw(id);
 }
 
 void TaskBook::AddEnded(Instant now, const TaskId& id, TaskReport report) {
@@ -455,6 +393,8 @@ void TaskBook::End(Instant now, const TaskId& id, Entry& entry, TaskReport repor
   --live_;
   if (entry.foreign) --foreign_live_;
   waiting_.erase(id);
+  lending_.erase(id);
+  resuming_.erase(id);
   entry.waiting = false;
   if (entry.record.launch().device_uuids_size() > 0) ReleaseDevices(id);
   entry.record.clear_launch();
@@ -463,7 +403,7 @@ void TaskBook::End(Instant now, const TaskId& id, Entry& entry, TaskReport repor
   entry.record.set_ended_unix_ms(absl::ToUnixMillis(now.wall));
   ended_.push_back({now.steady, id});
   Report(now, id, entry, std::move(report));
-  if (!waiting_.empty()) RetryWaiting(now);
+  if (!waiting_.empty() || !resuming_.empty()) RetryWaiting(now);
 }
 
 // Durable, then sent. If the journal is full, it is sent anyway: from the disk (STARTING, and the

@@ -115,7 +115,7 @@ class TaskBook {
     }
     return false;
   }
-  // Whether a task has the device, or waits for it.
+  // Whether a task has the device, or waits for it, or lends it.
   bool DeviceInUse(const std::string& uuid) const;
   std::vector<std::string> DevicesOf(const TaskId& id) const {
     const auto found = tasks_.find(id);
@@ -161,6 +161,7 @@ class TaskBook {
   void OnPrepared(Instant now, const TaskEvent& event, Entry& entry);
   void DoStart(Instant now, const TaskId& id, Entry& entry);
   void OnFrozen(Instant now, const TaskEvent& event, Entry& entry);
+  void Thaw(const TaskId& id);
   void StopRunning(const TaskId& id, Entry& entry, const std::string& signal, absl::Duration grace,
                    v1::TaskReport::Cause cause);
   void AddEnded(Instant now, const TaskId& id, v1::TaskReport report);
@@ -183,6 +184,8 @@ class TaskBook {
   std::map<std::string, std::map<TaskId, int>> device_holders_;  // by uuid: thousandths per task
   std::deque<std::pair<absl::Duration, TaskId>> ended_;          // by time, in order
   std::set<TaskId> waiting_;
+  std::set<TaskId> lending_;   // frozen, and others may use their devices
+  std::set<TaskId> resuming_;  // of these: shall go on, and wait for their devices
   size_t unsaved_ = 0;
   absl::Duration save_retry_;  // when to retry
   size_t live_ = 0;

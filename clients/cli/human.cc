@@ -117,7 +117,9 @@ std::string ReasonText(const v1::WaitReason& reason) {
       return "no node satisfies its affinity";
     case v1::WaitReason::PAUSE_ENDS:
       if (!reason.job().empty() && reason.needed() == 0) return "resumes once its place is free";
-      return absl::StrCat("resumes once its CPU is free: ", Needs(reason));
+      return absl::StrCat("resumes once its ",
+                          reason.resource() == "cpu" ? "CPU is" : "devices are",
+                          " free: ", Needs(reason));
     default:
       return "";
   }

@@ -166,7 +166,8 @@ void AddTimes(const v1::Job& job, const Session& session, Page* page) {
     page->Add("Walltime", HumanDuration(DurationFrom(job.spec().walltime())));
 }
 
-// "since 12:00:03, until 13:00:03 at most; for job bert: its priority 1 is below 5; 2m before that"
+// "since 12:00:03, until 13:00:03 at most; for job bert: its priority 1 is below 5; 2m before that;
+// others may use its GPUs"
 std::string PauseText(const v1::JobStatus& status, const Session& session) {
   const v1::JobPause& pause = status.pause();
   std::vector<std::string> parts;
@@ -186,6 +187,7 @@ std::string PauseText(const v1::JobStatus& status, const Session& session) {
     parts.push_back(absl::StrCat(HumanDuration(DurationFrom(pause.total())),
                                  pause.has_since() ? " before that" : " since it started"));
   }
+  if (pause.devices_lent()) parts.push_back("others may use its GPUs");
   return absl::StrJoin(parts, "; ");
 }
 

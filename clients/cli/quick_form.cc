@@ -36,6 +36,8 @@ const std::map<std::string, std::string>& OptionsByField() {
       {"spec.array", "--array"},
       {"spec.dependencies", "--after"},
       {"spec.suspended", "--hold"},
+      {"spec.pause", "--lend-gpus"},
+      {"spec.pause.devices", "--lend-gpus"},
       {"spec.run_as", "--run-as"},
       {"spec.topology", "--topology"},
       {"spec.strategy", "--strategy"},
@@ -383,6 +385,9 @@ void AddQuickOptions(CLI::App& submit, const std::shared_ptr<QuickForm>& form,
       ->check(WholeNumber(0));
   add.Flag("--hold", "submit it suspended, until berth job resume",
            [a] { a->job.mutable_spec()->set_suspended(true); });
+  add.Flag("--lend-gpus", "while it is paused, others may use its GPUs", [a] {
+    a->job.mutable_spec()->mutable_pause()->set_devices(v1::PausePolicy::CHECKPOINT);
+  });
   AddPlaceOptions(add, a);
   if (!runs) AddArrayOption(add, a);
 }

@@ -36,7 +36,7 @@ enum class WaitCode : uint8_t {
   kWaitsForBetterTier,  // it fits, but not within its preferred tier, which will be free soon
   kNodesBackingOff,     // too little room without nodes that are backing off after a refusal
   kJobAffinity,         // it fits, but not with its affinity to other jobs
-  kPauseEnds            // it is resumed, and others use the CPU of its frozen tasks
+  kPauseEnds            // it is resumed, and others use what its frozen tasks lend
 };
 struct WaitReason {
   WaitCode code = WaitCode::kNone;

@@ -226,7 +226,7 @@ absl::Status CheckPlacementStands(const ClusterState& state, const Job& job,
   if (there > TaskRoomIfEmpty(node)) return Refused(NameOf(node), " is above its limit of tasks");
   const ShapeEntry& entry = state.interner().Shape(job.groups[group].shape);
   const DeviceUse use = UseOf(node, entry, placement.devices);
-  if (!HasRoom(node, node.devices_used - use + node.devices_reserved, use)) {
+  if (!HasRoom(node, node.devices_used - use + ClaimedDevices(node), use)) {
     return Refused(NameOf(node), ": a device is reserved by another task");
   }
   auto status = CheckDeviceKinds(node, entry.shape, placement, state.interner());

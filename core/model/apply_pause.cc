@@ -27,11 +27,12 @@ absl::Status CheckPauses(const ClusterState& state, JobId id, std::vector<uint32
   return absl::OkStatus();
 }
 
-absl::Status CheckCpu(const ClusterState& state, const TasksResumed& event) {
+absl::Status CheckRoom(const ClusterState& state, const TasksResumed& event) {
   const Job& job = state.jobs().At(event.job);
+  ResumeRoom room(state);
   for (const uint32_t index : event.tasks) {
-    if (!Frozen(job.tasks[index]) || HasCpuToResume(state, job, event.tasks, index)) continue;
-    return Refused(TaskName(job, index), " cannot be resumed: others use its CPU");
+    if (!Frozen(job.tasks[index]) || room.Take(job, index)) continue;
+    return Refused(TaskName(job, index), " cannot be resumed: others use its CPU or its devices");
   }
   return absl::OkStatus();
 }
@@ -58,13 +59,14 @@ absl::Status ApplyBody(ClusterState& state, const TasksResumed& event, Time now)
     if (event.waits) return task.pause == PauseState::kPaused;
     return task.pause == PauseState::kPausing || task.pause == PauseState::kResuming;
   });
-  if (status.ok() && !event.waits) status = CheckCpu(state, event);
+  if (status.ok() && !event.waits) status = CheckRoom(state, event);
   if (!status.ok()) return status;
   StateEditor editor(state);
   const Job& job = state.jobs().At(event.job);
   for (const uint32_t index : event.tasks) {
     const Task& task = job.tasks[index];
     editor.SetTask({event.job, index}, event.waits ? ResumingTask(task) : ResumedTask(task));
+    if (!event.waits) editor.SetTaskMessage({event.job, index}, "");
   }
   if (NonePaused(job)) editor.SetJobStatus(event.job, ResumedClock(job.status, now));
   return absl::OkStatus();

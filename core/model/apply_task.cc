@@ -4,6 +4,7 @@
 
 #include "core/model/apply_internal.h"
 #include "core/model/drains.h"
+#include "core/model/pauses.h"
 #include "core/model/release.h"
 #include "core/model/state_editor.h"
 #include "core/model/transitions.h"
@@ -195,10 +196,15 @@ absl::Status ApplyBody(ClusterState& state, const TaskReported& event, Time now)
   if (event.state == ReportState::kPaused && task.pause != PauseState::kPausing) {
     return Refused(TaskName(*job, index), " was not told to pause");
   }
+  if (event.devices_lent && !MayLend(state, *job, index)) {
+    return Refused(TaskName(*job, index),
+                   " has no whole devices, or keeps them while it is paused");
+  }
   StateEditor editor(state);
   if (ShowsNodeWell(event)) ForgetRefusals(editor, state.nodes().At(task.node));
   editor.SetTask(event.task, ReportedTask(task, event, Saves(state, *job, event), now));
-  if (!Occupies(task.state)) editor.SetTaskMessage(event.task, event.message);
+  const bool tells = !Occupies(task.state) || event.state == ReportState::kPaused;
+  if (tells) editor.SetTaskMessage(event.task, event.message);
   return absl::OkStatus();
 }
 

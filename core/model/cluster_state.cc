@@ -175,6 +175,7 @@ JobSpec SpecOf(const ClusterState& state, const Job& job) {
   spec.saves_before_drain = job.saves_before_drain;
   spec.may_migrate = job.may_migrate;
   spec.suspends_idle = job.suspends_idle;
+  spec.checkpoints_devices = job.checkpoints_devices;
   spec.deadline = job.deadline;
   spec.walltime = job.walltime;
   spec.retry_backoff = job.retry_backoff;

@@ -87,7 +87,7 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   if (!Occupies(task.state)) return absl::OkStatus();
   own.running_jobs = 1;
   Sums::OfNode& node = sums.nodes[task.node];
-  const DeviceUse devices = UseOf(state.nodes().At(task.node), shape, task.devices);
+  const DeviceUse devices = UseOf(state.nodes().At(task.node), shape, DevicesHeld(task));
   if (node.devices_used.Clashes(devices)) {
     return Differs("job ", job.id.value, " task ", index, " shares a device of node ",
                    task.node.value);
@@ -95,8 +95,10 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
   const Resources held = HeldBy(shape, devices, Frozen(task));
   node.allocated += held;
   node.devices_used += devices;
+  if (task.devices_lent) node.lent |= task.devices;
   if (task.pause == PauseState::kResuming) {
-    node.reserved[kCpu] += shape.resources[kCpu];
+    node.reserved += LentBy(state.nodes().At(task.node), shape, task);
+    if (task.devices_lent) node.awaited |= task.devices;
     sums.resuming.insert({job.id, index});
   }
   if (task.state == TaskState::kReleasing) {

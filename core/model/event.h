@@ -140,6 +140,9 @@ struct TaskReported {
   bool nobodys_fault = false;  // likewise: nobody's fault
   // kRunning resets the node's refusals. False in older logs: kPrepared did.
   bool trust_at_running = true;
+  // With kPaused: what it has on its devices is in its node's memory; others may use them.
+  // `message` says why it keeps them instead.
+  bool devices_lent = false;
 };
 
 // What a running task told through its NOTIFY_SOCKET, as far as decisions depend on it. They are of
@@ -232,8 +235,8 @@ struct TasksRequeued {  // ended tasks that will run again
   std::vector<uint32_t> tasks;
 };
 // Freeze is sent to each; they keep their places, and their CPU until they are reported frozen.
-// Those that are frozen and wait for their CPU wait no longer. The job's clock stands still from
-// now on.
+// Those that are frozen and wait for what they lend wait no longer. The job's clock stands still
+// from now on.
 struct TasksPaused {
   JobId job;
   std::vector<uint32_t> tasks;
@@ -241,8 +244,8 @@ struct TasksPaused {
   JobId beneficiary = {};               // it makes room for that job; 0: its user paused it
   std::string detail = {};              // with a beneficiary, for people: the justification
 };
-// Tasks that are frozen, or were told to freeze, shall go on: with `waits` once their CPU is free,
-// which is reserved for them from now on; else at once: Thaw is sent to each.
+// Tasks that are frozen, or were told to freeze, shall go on: with `waits` once what they lend is
+// free, which is reserved for them from now on; else at once: Thaw is sent to each.
 struct TasksResumed {
   JobId job;
   std::vector<uint32_t> tasks;

@@ -119,6 +119,7 @@ void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
   h.Add(job.saves_before_drain)
       .Add(job.may_migrate)
       .Add(job.suspends_idle)
+      .Add(job.checkpoints_devices)
       .Add(job.deadline)
       .Add(job.submit)
       .Add(job.start_after)

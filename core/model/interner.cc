@@ -78,6 +78,8 @@ ShapeId Interner::AcquireShape(const TaskShape& shape) {
   entry.resources = AmountsOf(shape);
   for (size_t i = 0; i < shape.devices.size(); ++i) {
     const DeviceRequest& request = shape.devices[i];
+    const ResourceKind kind = *FindKind(request.kind);
+    entry.devices[kind] = entry.resources[kind];
     if (request.share > 0) {
       entry.share = request.share;
       entry.share_varies = request.by_memory || request.oversubscribe;

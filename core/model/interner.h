@@ -31,6 +31,7 @@ struct ShapeEntry {
   TaskShape shape;
   Resources resources;        // as counted by queues
   Resources least;            // the same, with the minimum that a share takes of any device
+  Resources devices;          // the part of `resources` that is devices
   int32_t device_count = 0;   // whole devices of all kinds
   int32_t share = 0;          // thousandths of one device; 0: no share
   bool share_varies = false;  // depends on the device: ShareOn

@@ -290,6 +290,8 @@ struct JobSpec {
   bool saves_before_drain = false;  // a drain with DrainMode::kCheckpoint sends the signal, too
   bool may_migrate = false;         // away from degraded domains (core/actions/migrate.cc)
   bool suspends_idle = false;       // when its devices are idle; the rest of the rule is cold
+  bool checkpoints_devices =
+      false;  // it lends its devices while it is paused (core/model/pauses.h)
   // It hangs if it shows no progress for so long. Infinite: nobody watches.
   Duration watchdog = absl::InfiniteDuration();
   Duration dump_wait = absl::ZeroDuration();  // from the signal for its stacks until it is stopped
@@ -483,6 +485,7 @@ struct Job {
   bool saves_before_drain = false;
   bool may_migrate = false;
   bool suspends_idle = false;
+  bool checkpoints_devices = false;
   int32_t min_success = 0;
   Duration run_limit = absl::InfiniteDuration();
   Boxed<SeriesSpec> series;

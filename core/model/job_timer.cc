@@ -90,7 +90,7 @@ Time NextDue(const Job& job, Time after, Time due_before) {
   }
   if (IsPaused(status)) {
     earliest.Consider(status.pause.until);
-    earliest.Consider(status.pause.since + kFreezeTimeout);
+    earliest.Consider(status.pause.since + FreezeTimeout(job));
   }
   if (job.series) return earliest.first();
   for (const DelayedAction& action : status.delayed) earliest.Consider(action.due);

@@ -55,15 +55,21 @@ Resources FreeAfterRelease(const Node& node) {
   return FreeBeside(node, held, TakenAfterRelease(node));
 }
 
+DeviceUse ClaimedDevices(const Node& node) {
+  DeviceUse claimed = node.devices_reserved;
+  claimed.whole |= node.awaited;
+  return claimed;
+}
+
 DeviceUse TakenAfterRelease(const Node& node) {
   DeviceUse taken = node.devices_used;
   taken -= node.devices_leaving;
-  return taken += node.devices_reserved;
+  return taken += ClaimedDevices(node);
 }
 
 DeviceUse TakenDevices(const Node& node) {
   DeviceUse taken = node.devices_used;
-  return taken += node.devices_reserved;
+  return taken += ClaimedDevices(node);
 }
 
 DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devices) {
@@ -88,8 +94,15 @@ Resources GivenBack(const ShapeEntry& shape, const DeviceUse&) {
 
 Resources HeldBy(const ShapeEntry& shape, const DeviceUse& use, bool frozen) {
   Resources amounts = AmountsOf(shape, use);
-  if (frozen) amounts -= GivenBack(shape, use);
-  return amounts;
+  if (!frozen) return amounts;
+  amounts -= GivenBack(shape, use);
+  const bool lends = use.whole.Empty() && use.shared.empty();
+  return lends ? amounts - shape.devices : amounts;
+}
+
+Resources LentBy(const Node& node, const ShapeEntry& shape, const Task& task) {
+  return AmountsOf(shape, UseOf(node, shape, task.devices)) -
+         HeldBy(shape, UseOf(node, shape, DevicesHeld(task)), true);
 }
 
 Resources AmountsOf(const ShapeEntry& shape, const DeviceUse& use) {
@@ -202,7 +215,8 @@ void SortDevices(NodeSpec& spec, size_t connected) {
 
 NodeSpec WithUsedDevices(const Node& node, NodeSpec fresh) {
   const std::vector<int> moves = DeviceMoves(node.spec, fresh);
-  const DeviceSet in_use = TakenDevices(node).InUse();
+  DeviceSet in_use = TakenDevices(node).InUse();
+  in_use |= node.lent;
   const size_t listed = fresh.devices.size();
   for (size_t i = 0; i < moves.size(); ++i) {
     if (moves[i] >= 0 || !in_use.Has(i)) continue;

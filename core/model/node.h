@@ -48,6 +48,7 @@ struct Taint {
 
 class DeviceLayout;  // core/devices/device_layout.h
 struct ShapeEntry;   // core/model/interner.h
+struct Task;         // core/model/task.h
 
 // Reported by an agent; part of NodeRegistered.
 struct NodeSpec {
@@ -60,10 +61,11 @@ struct NodeSpec {
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
   std::string os, architecture;
-  DeviceTopology topology = {};  // of `devices`
-  bool divides_gpus = false;     // unused GPUs in MIG mode may be divided differently
-  bool freezes = false;          // its agent can freeze tasks
-  int32_t max_tasks = 0;         // on the node, whatever they request; 0 = no limit
+  DeviceTopology topology = {};      // of `devices`
+  bool divides_gpus = false;         // unused GPUs in MIG mode may be divided differently
+  bool freezes = false;              // its agent can freeze tasks
+  bool checkpoints_devices = false;  // and keep what frozen tasks have on GPUs in its memory
+  int32_t max_tasks = 0;             // on the node, whatever they request; 0 = no limit
   bool operator==(const NodeSpec&) const = default;
 };
 
@@ -156,7 +158,8 @@ struct NodeSums {
   Resources allocated;  // of tasks that occupy
   DeviceUse devices_used;
   // Of tasks that are nominated here, or will be once they have left elsewhere (Task::moves). Not
-  // yet free while other tasks are being released. Also the CPU of frozen tasks that wait for it.
+  // yet free while other tasks are being released. Also what frozen tasks lend and wait for, but
+  // devices one by one are in `awaited`: several tasks may wait for the same.
   Resources reserved;
   DeviceUse devices_reserved;
   // The part of allocated and devices_used that is being released, also what tasks will give back
@@ -164,6 +167,9 @@ struct NodeSums {
   Resources leaving;
   DeviceUse devices_leaving;
   int32_t leaving_tasks = 0;
+  // Devices that frozen tasks lend (Task::devices_lent); and those of them for which they wait.
+  DeviceSet lent;
+  DeviceSet awaited;
 
   // Visits (name, the sum in each of `of`).
   template <class Visit, class... Sums>
@@ -172,7 +178,7 @@ struct NodeSums {
 
 template <class Visit, class... Sums>
 void NodeSums::ForEach(Visit&& visit, Sums&... of) {
-  static_assert(kFields<NodeSums> == 7, "visit the new one");
+  static_assert(kFields<NodeSums> == 9, "visit the new one");
   visit("allocated", of.allocated...);
   visit("devices_used", of.devices_used...);
   visit("reserved", of.reserved...);
@@ -180,6 +186,8 @@ void NodeSums::ForEach(Visit&& visit, Sums&... of) {
   visit("leaving", of.leaving...);
   visit("devices_leaving", of.devices_leaving...);
   visit("leaving_tasks", of.leaving_tasks...);
+  visit("lent", of.lent...);
+  visit("awaited", of.awaited...);
 }
 
 struct Node : NodeSums {
@@ -222,8 +230,11 @@ Resources AmountsOf(const ShapeEntry& shape, const DeviceUse& use);
 // The part of it that a task gives back while it is frozen (core/engine/lifecycle/pause.cc): its
 // CPU.
 Resources GivenBack(const ShapeEntry& shape, const DeviceUse& use);
-// What a task on the node holds: without that part while it is frozen.
+// What a task on the node holds: without that part while it is frozen, and without its devices if
+// it lends them. `use`: of DevicesHeld.
 Resources HeldBy(const ShapeEntry& shape, const DeviceUse& use, bool frozen);
+// What the frozen task lends, so what it needs to go on.
+Resources LentBy(const Node& node, const ShapeEntry& shape, const Task& task);
 
 // True if `more` fits besides `taken`: no device exceeds its capacity or the number of tasks that
 // may share it.
@@ -232,7 +243,9 @@ bool HasRoom(const Node& node, const DeviceUse& taken, const DeviceUse& more);
 // Free for new tasks: neither allocated nor reserved; negative amounts become 0. Devices are
 // counted individually (healthy and neither used nor reserved), as an unhealthy one may be in use.
 Resources FreeOf(const Node& node);
-// The devices that new tasks cannot use: in use or reserved.
+// Reserved or awaited.
+DeviceUse ClaimedDevices(const Node& node);
+// The devices that new tasks cannot use: in use, reserved or awaited.
 DeviceUse TakenDevices(const Node& node);
 
 // The same after the release of what is being released: what can be reserved now.

@@ -21,7 +21,8 @@ int64_t CpuOf(const ClusterState& state, const Job& job, uint32_t task) {
 
 Resources FreedBy(const Node& node, const ShapeEntry& shape, const Task& task) {
   const bool gave_back = Frozen(task) && task.pause != PauseState::kResuming;
-  return HeldBy(shape, UseOf(node, shape, task.devices), gave_back);
+  if (!gave_back) return AmountsOf(shape, UseOf(node, shape, task.devices));
+  return HeldBy(shape, UseOf(node, shape, DevicesHeld(task)), true);
 }
 
 bool CanYield(const ClusterState& state, const Job& job) {
@@ -58,15 +59,29 @@ bool TakesTurns(const ClusterState& state, const Job& job) {
   return static_cast<size_t>(job.min_available) == job.tasks.size();
 }
 
-bool HasCpuToResume(const ClusterState& state, const Job& job, const std::vector<uint32_t>& tasks,
-                    uint32_t task) {
-  const NodeId node = job.tasks[task].node;
-  int64_t wanted = 0;
-  for (const uint32_t other : tasks) {
-    const bool there = Frozen(job.tasks[other]) && job.tasks[other].node == node;
-    if (there) wanted += CpuOf(state, job, other);
-  }
-  return wanted == 0 || wanted <= UnusedCpu(state.nodes().At(node));
+Duration FreezeTimeout(const Job& job) {
+  return job.checkpoints_devices ? kCheckpointTimeout : kFreezeTimeout;
+}
+
+bool MayLend(const ClusterState& state, const Job& job, uint32_t task) {
+  const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, task)].shape);
+  return job.checkpoints_devices && !job.tasks[task].devices.Empty() && shape.share == 0;
+}
+
+bool ResumeRoom::Take(const Job& job, uint32_t index) {
+  const Task& task = job.tasks[index];
+  const Node& node = state_.nodes().At(task.node);
+  const Left whole{.cpu = UnusedCpu(node), .used = node.devices_used};
+  Left& left = left_.try_emplace(task.node, whole).first->second;
+  const int64_t cpu = CpuOf(state_, job, index);
+  left.cpu -= cpu;
+  const bool has_cpu = left.cpu >= 0 || cpu == 0;
+  if (!task.devices_lent) return has_cpu;
+  const ShapeEntry& shape = state_.interner().Shape(job.groups[GroupOf(job, index)].shape);
+  const DeviceUse use = UseOf(node, shape, task.devices);
+  const bool has_devices = HasRoom(node, left.used, use);
+  left.used += use;
+  return has_cpu && has_devices;
 }
 
 }  // namespace berth

@@ -3,7 +3,7 @@
 #define BERTH_CORE_MODEL_PAUSES_H_
 
 #include <cstdint>
-#include <vector>
+#include <map>
 
 #include "core/model/cluster_state.h"
 
@@ -12,6 +12,10 @@ namespace berth {
 // After a decision to freeze a task, its node has this long to report that it is frozen. Then the
 // pause is given up.
 inline constexpr Duration kFreezeTimeout = absl::Seconds(30);
+// The same if what the task has on its devices is copied to memory before; agents give that up
+// earlier (clients/agent/supervisor/device_saver.h).
+inline constexpr Duration kCheckpointTimeout = absl::Minutes(10);
+Duration FreezeTimeout(const Job& job);
 
 // A node of the job's tasks whose agent cannot freeze them; null: there is none.
 const Node* NodeWithoutFreezer(const ClusterState& state, const Job& job);
@@ -37,9 +41,24 @@ bool AwaitsCpu(const Job& job);
 // It takes turns with jobs of its queue (QueueSpec::slice): it may be paused, and as a whole only.
 bool TakesTurns(const ClusterState& state, const Job& job);
 
-// The task's node has the CPU for all frozen ones of these tasks of the job that are there.
-bool HasCpuToResume(const ClusterState& state, const Job& job, const std::vector<uint32_t>& tasks,
-                    uint32_t task);
+// The task may lend its devices while it is frozen: all of them, none in part.
+bool MayLend(const ClusterState& state, const Job& job, uint32_t task);
+
+// What nodes have left for frozen tasks that go on, one after the other, whoever else waits for it.
+class ResumeRoom {
+ public:
+  explicit ResumeRoom(const ClusterState& state) : state_(state) {}
+  // Takes what the frozen task lends, in any case. False if some of that was not left.
+  bool Take(const Job& job, uint32_t task);
+
+ private:
+  struct Left {
+    int64_t cpu = 0;
+    DeviceUse used;
+  };
+  const ClusterState& state_;
+  std::map<NodeId, Left> left_;
+};
 
 }  // namespace berth
 

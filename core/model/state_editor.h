@@ -273,7 +273,8 @@ class StateEditor {
               bool frozen);
   void Vacate(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices,
               bool frozen);
-  void ReserveCpu(NodeId id, const ShapeEntry& shape, int sign);
+  void ReserveLent(const Task& task, const ShapeEntry& shape, int sign);
+  void CountLent(NodeId id);
   void Reserve(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
   void Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape, const DeviceSet& devices);
   void CountHolds(Node& node);

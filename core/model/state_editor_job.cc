@@ -46,6 +46,7 @@ void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
   job.saves_before_drain = spec.saves_before_drain;
   job.may_migrate = spec.may_migrate;
   job.suspends_idle = spec.suspends_idle;
+  job.checkpoints_devices = spec.checkpoints_devices;
   job.deadline = spec.deadline;
   job.walltime = spec.walltime;
   job.retry_backoff = spec.retry_backoff;

@@ -39,6 +39,12 @@ bool ExpelsFrom(const NodeSpec& spec, const DeviceSet& devices) {
   return false;
 }
 
+void AddLent(NodeSums& sums, const Task& task) {
+  if (!task.devices_lent) return;
+  sums.lent |= task.devices;
+  if (task.pause == PauseState::kResuming) sums.awaited |= task.devices;
+}
+
 bool IsFaulty(const NodeStatus& status) { return status.faults.thousandths > 0; }
 
 void Drop(std::vector<TaskKey>& list, TaskKey key) {
@@ -239,12 +245,23 @@ void StateEditor::Unreserve(NodeId id, TaskKey key, const ShapeEntry& shape,
   WakeForNode(id);
 }
 
-// For a frozen task that waits for its CPU there.
-void StateEditor::ReserveCpu(NodeId id, const ShapeEntry& shape, int sign) {
-  Node& node = state_.nodes_.At(id);
-  node.reserved[kCpu] += sign * shape.resources[kCpu];
+// For a frozen task that waits for what it lends there.
+void StateEditor::ReserveLent(const Task& task, const ShapeEntry& shape, int sign) {
+  Node& node = state_.nodes_.At(task.node);
+  const Resources lent = LentBy(node, shape, task);
+  if (sign > 0) node.reserved += lent;
+  if (sign < 0) node.reserved -= lent;
   ReindexNode(node);
-  if (sign < 0) WakeForNode(id);
+  if (sign < 0) WakeForNode(task.node);
+}
+
+// Recomputed, as several tasks may lend the same device.
+void StateEditor::CountLent(NodeId id) {
+  Node& node = state_.nodes_.At(id);
+  node.lent = node.awaited = DeviceSet{};
+  for (TaskKey key : node.tasks) AddLent(node, state_.jobs_.At(key.job).tasks[key.task]);
+  ReindexNode(node);
+  WakeForNode(id);
 }
 
 // The task is, or was, being released or frozen: updates what its node will have then. The task
@@ -259,7 +276,8 @@ void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, in
   }
   node.leaving_tasks += sign;
   const auto count = sign > 0 ? AddHold : DropHold;
-  count(node.leaving, node.devices_leaving, shape, UseOf(node, shape, task.devices), Frozen(task));
+  count(node.leaving, node.devices_leaving, shape, UseOf(node, shape, DevicesHeld(task)),
+        Frozen(task));
 }
 
 // Recomputed: device positions changed, or shares take another part of them than before.
@@ -272,9 +290,10 @@ void StateEditor::CountHolds(Node& node) {
     const Job& job = state_.jobs_.At(key.job);
     const Task& task = job.tasks[key.task];
     const ShapeEntry& shape = shape_of(job, key);
-    AddHold(node.allocated, node.devices_used, shape, UseOf(node, shape, task.devices),
+    AddHold(node.allocated, node.devices_used, shape, UseOf(node, shape, DevicesHeld(task)),
             Frozen(task));
-    if (task.pause == PauseState::kResuming) node.reserved[kCpu] += shape.resources[kCpu];
+    AddLent(node, task);
+    if (task.pause == PauseState::kResuming) node.reserved += LentBy(node, shape, task);
     if (GivesRoom(task)) CountLeavingTask(task, shape, 1);
   }
   for (TaskKey key : node.nominated) {

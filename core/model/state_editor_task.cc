@@ -16,7 +16,7 @@ struct Hold {
 };
 Hold OccupationOf(const Task& task) {
   if (!Occupies(task.state)) return {};
-  return {.any = true, .node = task.node, .devices = task.devices, .frozen = Frozen(task)};
+  return {.any = true, .node = task.node, .devices = DevicesHeld(task), .frozen = Frozen(task)};
 }
 Hold ReservationOf(const Task& task) {
   if (Reserves(task.state)) return {.any = true, .node = task.node, .devices = task.devices};
@@ -24,8 +24,8 @@ Hold ReservationOf(const Task& task) {
   return {.any = true, .node = task.next_node, .devices = task.next_devices};
 }
 
-// True if it waits for its CPU, on the node that it occupies.
-bool WaitsForCpu(const Task& task) { return task.pause == PauseState::kResuming; }
+// True if it waits for what it lends on the node that it occupies.
+bool WaitsForLent(const Task& task) { return task.pause == PauseState::kResuming; }
 
 // True if the task is told to stop and its job loses the place for good.
 bool Leaves(const Task& task) { return task.state == TaskState::kReleasing && !task.moves; }
@@ -40,7 +40,7 @@ bool SameHolds(const Task& a, const Task& b) {
   return IsUse(a.state) == IsUse(b.state) &&
          (a.state == TaskState::kPending) == (b.state == TaskState::kPending) &&
          OccupationOf(a) == OccupationOf(b) && ReservationOf(a) == ReservationOf(b) &&
-         WaitsForCpu(a) == WaitsForCpu(b);
+         WaitsForLent(a) == WaitsForLent(b);
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   }
   if (JobLeaves(job) != left) CountLeavingJob(job, left);
   if (old.state != value.state) ListTask(job, key, old.state);
-  if (WaitsForCpu(old)) state_.resuming_.erase(key);
-  if (WaitsForCpu(value)) state_.resuming_.insert(key);
+  if (WaitsForLent(old)) state_.resuming_.erase(key);
+  if (WaitsForLent(value)) state_.resuming_.insert(key);
   AdoptTask(key);
   return old;
 }
@@ -87,7 +87,7 @@ void StateEditor::DetachTask(TaskKey key) {
   BERTH_CHECK(!facts() && Occupies(task.state));
   const ShapeEntry& entry = state_.interner_.Shape(shape);
   if (GivesRoom(task)) CountLeavingTask(task, entry, -1);
-  Vacate(task.node, key, entry, task.devices, Frozen(task));
+  Vacate(task.node, key, entry, DevicesHeld(task), Frozen(task));
 }
 
 void StateEditor::ReattachTask(TaskKey key) {
@@ -95,7 +95,7 @@ void StateEditor::ReattachTask(TaskKey key) {
   const Task& task = job.tasks[key.task];
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
   const ShapeEntry& entry = state_.interner_.Shape(shape);
-  Occupy(task.node, key, entry, task.devices, Frozen(task));
+  Occupy(task.node, key, entry, DevicesHeld(task), Frozen(task));
   if (!GivesRoom(task)) return;
   CountLeavingTask(task, entry, 1);
   ReindexNode(state_.nodes_.At(task.node));
@@ -160,15 +160,17 @@ void StateEditor::MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, cons
   const bool held_any = job.occupying > 0;
   if (reserved.any && !(reserved == reserves))
     Unreserve(reserved.node, key, shape, reserved.devices);
-  if (WaitsForCpu(old)) ReserveCpu(old.node, shape, -1);
+  if (WaitsForLent(old)) ReserveLent(old, shape, -1);
   if (occupied.any && !(occupied == occupies)) {
     Vacate(occupied.node, key, shape, occupied.devices, occupied.frozen);
   }
   if (occupies.any && !(occupied == occupies)) {
     Occupy(occupies.node, key, shape, occupies.devices, occupies.frozen);
   }
-  if (WaitsForCpu(task)) ReserveCpu(task.node, shape, 1);
+  if (WaitsForLent(task)) ReserveLent(task, shape, 1);
   if (reserves.any && !(reserved == reserves)) Reserve(reserves.node, key, shape, reserves.devices);
+  if (old.devices_lent) CountLent(old.node);
+  if (task.devices_lent) CountLent(task.node);
   job.occupying += (occupies.any ? 1 : 0) - (occupied.any ? 1 : 0);
 
   QueueChange change;

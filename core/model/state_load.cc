@@ -46,15 +46,16 @@ bool MayBeUnsettled(const Job& job) {
   return !untouched || !job.dependencies.empty() || job.start_after != absl::InfinitePast();
 }
 
-// Checks that the devices exist, and that no other task uses them in a conflicting way.
+// Checks that the devices exist, and that no other task uses those that are held in a conflicting
+// way.
 absl::Status CheckHold(const ClusterState& state, const ShapeEntry& shape, NodeId id,
-                       const DeviceSet& devices, DeviceUse Node::*taken) {
+                       const DeviceSet& devices, const DeviceSet& held, DeviceUse Node::*taken) {
   const Node* node = state.nodes().Find(id);
   if (node == nullptr) return absl::NotFoundError(absl::StrCat("no node ", id.value));
   for (size_t i = node->spec.devices.size(); i < kMaxDevicesPerNode; ++i) {
     if (devices.Has(i)) return absl::NotFoundError(absl::StrCat("node has no device ", i));
   }
-  if ((node->*taken).Clashes(UseOf(*node, shape, devices))) {
+  if ((node->*taken).Clashes(UseOf(*node, shape, held))) {
     return absl::AlreadyExistsError("another task has one of its devices");
   }
   return absl::OkStatus();
@@ -70,19 +71,24 @@ absl::Status CheckTask(const ClusterState& state, const ShapeEntry& shape, const
     return absl::InvalidArgumentError("it moves but is not released to run again");
   }
   if (!MayPause(task)) return absl::InvalidArgumentError("it is paused and does not run");
+  if (task.devices_lent && shape.share > 0) {
+    return absl::InvalidArgumentError("it lends a share of a device");
+  }
   const bool holds = Occupies(task.state) || Reserves(task.state);
   if (task.claimed && (!holds || (Releasing(task) && !task.moves))) {
     return absl::InvalidArgumentError("it claims a place but holds none");
   }
   if (Occupies(task.state)) {
-    auto status = CheckHold(state, shape, task.node, task.devices, &Node::devices_used);
+    auto status =
+        CheckHold(state, shape, task.node, task.devices, DevicesHeld(task), &Node::devices_used);
     if (!status.ok()) return status;
   }
   if (Reserves(task.state)) {
-    return CheckHold(state, shape, task.node, task.devices, &Node::devices_reserved);
+    return CheckHold(state, shape, task.node, task.devices, task.devices, &Node::devices_reserved);
   }
   if (!task.moves) return absl::OkStatus();
-  return CheckHold(state, shape, task.next_node, task.next_devices, &Node::devices_reserved);
+  return CheckHold(state, shape, task.next_node, task.next_devices, task.next_devices,
+                   &Node::devices_reserved);
 }
 
 }  // namespace

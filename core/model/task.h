@@ -34,12 +34,12 @@ constexpr bool Waits(TaskState state) { return state <= TaskState::kNominated; }
 inline constexpr size_t kTaskStates = 10;
 
 // A task that runs may be frozen where it is (core/engine/lifecycle/pause.cc). While frozen it
-// keeps its place, but for its CPU, which others may use.
+// keeps its place, but for its CPU, which others may use (and its devices: Task::devices_lent).
 enum class PauseState : uint8_t {
   kRuns,
   kPausing,   // told to freeze
   kPaused,    // reported frozen
-  kResuming,  // the same, and waits for its CPU, which is reserved for it
+  kResuming,  // the same, and waits for what it lends, which is reserved for it
 };
 
 // Why the latest attempt ended. Retries count only the job's own failures.
@@ -102,6 +102,9 @@ struct Task {
   bool claimed = false;
   // Not kRuns: it runs, is lost while it ran, or was frozen when it was told to stop.
   PauseState pause = PauseState::kRuns;
+  // Only of a frozen one: it keeps what it has on its devices in its node's memory, and others may
+  // use them.
+  bool devices_lent = false;
   DeviceSet devices;  // of that node, while it occupies or is nominated
   // kReleasing or kLost, with `requeue`: where it is nominated once it is gone (a task that is
   // moved). Reserved from the decision on.
@@ -117,6 +120,10 @@ struct Task {
 // Occupies its place without its CPU.
 inline bool Frozen(const Task& task) {
   return task.pause == PauseState::kPaused || task.pause == PauseState::kResuming;
+}
+// Those of its devices that nobody else may use.
+inline DeviceSet DevicesHeld(const Task& task) {
+  return task.devices_lent ? DeviceSet{} : task.devices;
 }
 
 // Will be without its CPU once its node has reported that it is frozen.

@@ -64,6 +64,7 @@ Task BoundTask(const Task& before, const Placement& placement, Time now) {
   task.ready = false;
   task.start = task.saved = absl::InfinitePast();
   task.pause = PauseState::kRuns;
+  task.devices_lent = false;
   return task;
 }
 
@@ -111,7 +112,7 @@ Task ReleasedTask(const Task& before, bool requeue, ReleaseReason reason, Time n
   task.moves = false;
   task.next_node = NodeId{};
   task.next_devices = DeviceSet{};
-  // It is thawed to end; its CPU may be somebody else's by now.
+  // It is thawed to end; its CPU, and devices that it lends, may be somebody else's by now.
   task.pause = Frozen(before) ? PauseState::kPaused : PauseState::kRuns;
   if (before.state == TaskState::kLost) {
     task.before_lost = TaskState::kReleasing;
@@ -143,6 +144,7 @@ Task ResumingTask(const Task& before) {
 Task ResumedTask(const Task& before) {
   Task task = before;
   task.pause = PauseState::kRuns;
+  task.devices_lent = false;
   return task;
 }
 
@@ -176,6 +178,7 @@ JobStatus ResumedClock(const JobStatus& before, Time now) {
 }
 
 bool MayPause(const Task& task) {
+  if (task.devices_lent && (!Frozen(task) || task.devices.Empty())) return false;
   const bool lost = task.state == TaskState::kLost;
   const TaskState state = lost ? task.before_lost : task.state;
   if (task.pause == PauseState::kRuns || state == TaskState::kRunning) return true;
@@ -252,8 +255,11 @@ Task ReportedTask(const Task& before, const TaskReported& report, bool saved, Ti
     }
     case ReportState::kExited:
       return ExitedTask(before, report, saved, now);
-    case ReportState::kPaused:
-      return FrozenTask(before);
+    case ReportState::kPaused: {
+      Task task = FrozenTask(before);
+      task.devices_lent = report.devices_lent;
+      return task;
+    }
   }
   return before;
 }
@@ -265,6 +271,7 @@ Task GoneTask(const Task& before, EndCause cause, Time now) {
   task.end_cause = released ? EndCause::kStopped : cause;
   task.requeue = false;
   task.pause = PauseState::kRuns;
+  task.devices_lent = false;
   task.before_lost = TaskState::kPending;
   task.devices = DeviceSet{};
   if (task.epoch == 0) task.port = 0;  // otherwise kept: a Start that is repeated names it

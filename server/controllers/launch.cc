@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/drains.h"
+#include "core/model/pauses.h"
 #include "core/model/transitions.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
@@ -198,7 +199,10 @@ void LaunchCapture::AddTask(OrderKind kind, const Job& job, uint32_t index, Rele
                     .reason = reason};
   if (kind == OrderKind::kAskStacks) order.asked = job.status.hang.time;
   if (kind == OrderKind::kAskCheckpoint) order.asked = AskedToSaveAt(job, index);
-  if (kind == OrderKind::kFreeze) order.asked = job.status.pause.since;
+  if (kind == OrderKind::kFreeze) {
+    order.asked = job.status.pause.since;
+    order.lends_devices = node.spec.checkpoints_devices && MayLend(state_, job, index);
+  }
   if (kind == OrderKind::kPrepare) FillPrepare(job, node, &order);
   if (kind == OrderKind::kKill && IsEviction(reason)) order.detail = EvictionDetail(job);
   orders_.push_back(std::move(order));

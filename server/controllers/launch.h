@@ -74,6 +74,7 @@ struct LaunchOrder {
   NearbyHost near = {};
   int32_t preferred_port = 0;
   absl::Time asked = absl::InfinitePast();  // when a checkpoint, stacks, or a pause were asked for
+  bool lends_devices = false;               // kFreeze
   // Kill, and kAskCheckpoint: kDrain or kTimeout.
   ReleaseReason reason = ReleaseReason::kCancelled;
   std::string detail = {};  // of an eviction: for which job, and why

@@ -254,6 +254,7 @@ void SetAskStacks(const LaunchOrder& order, const v1::JobSpec& cold, v1::SignalT
 void SetFreeze(const LaunchOrder& order, v1::FreezeTask* freeze) {
   SetKey(order, freeze->mutable_key());
   if (order.kind == OrderKind::kFreeze) freeze->set_request(absl::ToUnixNanos(order.asked));
+  freeze->set_checkpoint_devices(order.lends_devices);
 }
 
 }  // namespace

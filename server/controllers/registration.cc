@@ -48,6 +48,7 @@ std::string Differences(const Node& known, const NodeSpec& spec, const v1::Hello
   note(known.spec.extended == spec.extended, "extended");
   note(known.spec.max_tasks == spec.max_tasks, "tasks");
   note(known.spec.freezes == spec.freezes, "freezing");
+  note(known.spec.checkpoints_devices == spec.checkpoints_devices, "checkpoints of devices");
   note(known.spec.labels == spec.labels, "labels");
   note(known.spec.taints == spec.taints, "taints");
   return absl::StrJoin(names, ", ");

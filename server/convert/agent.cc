@@ -92,6 +92,7 @@ NodeSpec ToNodeSpec(const v1::Hello& hello) {
   spec.memory_bytes = inventory.memory_bytes();
   spec.divides_gpus = inventory.divides_gpus();
   spec.freezes = inventory.freezes();
+  spec.checkpoints_devices = inventory.freezes() && inventory.checkpoints_devices();
   spec.max_tasks = inventory.max_tasks() > 0 ? inventory.max_tasks() : kTasksOfOlderAgents;
   spec.os = inventory.os();
   spec.architecture = inventory.architecture();
@@ -128,7 +129,8 @@ absl::StatusOr<TaskReported> ToTaskReported(const v1::TaskReport& report) {
       .port = static_cast<uint16_t>(report.reserved_port()),
       .message = Shortened(Visible(report.message()), kMaxReportMessageBytes),
       .own_fault = *state == ReportState::kRefused && report.fault() == v1::TaskReport::JOB,
-      .nobodys_fault = *state == ReportState::kRefused && report.fault() == v1::TaskReport::NOBODY};
+      .nobodys_fault = *state == ReportState::kRefused && report.fault() == v1::TaskReport::NOBODY,
+      .devices_lent = *state == ReportState::kPaused && report.devices_released()};
 }
 
 }  // namespace berth

@@ -196,6 +196,7 @@ void SetTimes(const v1::JobSpec& spec, const JobDefaults& defaults, JobSpec& res
   }
   if (spec.has_run_limit()) result.run_limit = DurationFrom(spec.run_limit());
   result.suspends_idle = spec.idle().action() == v1::IdleRule::SUSPEND;
+  result.checkpoints_devices = spec.pause().devices() == v1::PausePolicy::CHECKPOINT;
   result.saves_before_drain = !spec.checkpoint().signal().empty() &&
                               SavesBefore(spec.checkpoint(), v1::CheckpointPolicy::DRAIN);
   const auto& codes = spec.checkpoint().saved_exit_codes();

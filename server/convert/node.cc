@@ -53,6 +53,7 @@ void RenderInventory(const NodeSpec& spec, v1::NodeInventory* out) {
   out->set_memory_bytes(spec.memory_bytes);
   out->set_divides_gpus(spec.divides_gpus);
   out->set_freezes(spec.freezes);
+  out->set_checkpoints_devices(spec.checkpoints_devices);
   out->set_max_tasks(spec.max_tasks);
   for (const NamedAmount& entry : spec.extended) {
     if (entry.name == kScratchName) {

@@ -240,6 +240,7 @@ void RenderSpec(const ClusterState& state, const Job& job, v1::JobSpec* out) {
   out->set_user(job.user);
   out->set_min_success(job.min_success);
   if (job.run_limit != absl::InfiniteDuration()) ToProto(job.run_limit, out->mutable_run_limit());
+  if (job.checkpoints_devices) out->mutable_pause()->set_devices(v1::PausePolicy::CHECKPOINT);
   if (job.series) RenderSeries(*job.series, out);
   out->set_priority_class(job.priority_class);
 }
@@ -325,6 +326,8 @@ void RenderPause(const ClusterState& state, const Job& job, v1::JobPause* out) {
   if (pause.since != absl::InfinitePast()) ToProto(pause.since, out->mutable_since());
   if (pause.until != absl::InfiniteFuture()) ToProto(pause.until, out->mutable_until());
   if (pause.total != absl::ZeroDuration()) ToProto(pause.total, out->mutable_total());
+  out->set_devices_lent(std::any_of(job.tasks.begin(), job.tasks.end(),
+                                    [](const Task& task) { return task.devices_lent; }));
   if (pause.beneficiary == JobId{}) return;
   out->set_beneficiary(JobNameOf(state, pause.beneficiary));
   out->set_beneficiary_uid(pause.beneficiary.value);
@@ -500,6 +503,7 @@ void RenderTask(const ClusterState& state, const Job& job, uint32_t index, v1::T
   if (task.saved != absl::InfinitePast()) ToProto(task.saved, out->mutable_saved_time());
   out->set_world_size(task.world);
   out->set_pause(PauseStateToApi(task.pause));
+  out->set_devices_lent(task.devices_lent);
   out->set_state(TaskStateToApi(task.state));
   out->set_attempt(task.attempt);
   out->set_message(std::string(state.TaskMessage({job.id, index})));

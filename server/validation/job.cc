@@ -222,6 +222,7 @@ void CheckSpec(const FieldPath& path, const v1::Job& job, const config::v1::Limi
   CheckEscalation(path, spec, findings);
   if (spec.has_idle()) CheckIdle({path, "idle"}, spec, findings);
   if (spec.has_interactive()) CheckInteractive({path, "interactive"}, spec.interactive(), findings);
+  if (spec.has_pause()) CheckPausePolicy({path, "pause"}, spec, findings);
   if (spec.has_watchdog()) CheckWatchdog({path, "watchdog"}, spec.watchdog(), findings);
   if (!spec.user().empty() && !IsUserName(spec.user())) {
     findings.Invalid({path, "user"},

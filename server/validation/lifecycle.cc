@@ -246,6 +246,35 @@ void CheckInteractive(const FieldPath& path, const v1::Interactive& interactive,
   CheckEnum({path, "action"}, interactive.action(), findings);
 }
 
+namespace {
+
+// cuda-checkpoint saves whole GPUs of one process.
+std::string WhyNotLent(const v1::JobSpec& spec) {
+  int64_t tasks = 0;
+  bool any = false;
+  for (const v1::TaskGroup& group : spec.groups()) {
+    tasks += ReplicasOf(group) + group.spares();
+    for (const v1::DeviceRequest& device : group.resources().devices()) {
+      any = true;
+      if (!device.mig().empty()) return "instances of MIG cannot be lent";
+      if (RequestsShare(device)) return "a share of a GPU cannot be lent";
+      if (device.kind() != "gpu")
+        return absl::StrCat("a task with devices of kind ", device.kind(), " cannot lend its GPUs");
+    }
+  }
+  if (tasks > 1) return absl::StrCat("only a job with one task can lend its GPUs; it has ", tasks);
+  return any ? "" : "it asks for no GPU that it could lend";
+}
+
+}  // namespace
+
+void CheckPausePolicy(const FieldPath& path, const v1::JobSpec& spec, Findings& findings) {
+  CheckEnum({path, "devices"}, spec.pause().devices(), findings);
+  if (spec.pause().devices() != v1::PausePolicy::CHECKPOINT) return;
+  const std::string why = WhyNotLent(spec);
+  if (!why.empty()) findings.Invalid({path, "devices"}, absl::StrCat("CHECKPOINT: ", why));
+}
+
 void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings& findings) {
   const absl::Duration second = absl::Seconds(1);
   if (!watchdog.has_timeout()) findings.Invalid({path, "timeout"}, "required");
@@ -280,6 +309,7 @@ void CheckSeriesFormat(const FieldPath& path, const v1::JobSpec& spec, uint32_t 
   if (spec.has_run_limit()) refuse(path, "run_limit");
   if (spec.has_interactive()) refuse(path, "interactive");
   if (spec.preempt_mode() == v1::PAUSE) refuse(path, "preempt_mode");
+  if (spec.has_pause()) refuse(path, "pause");
   for (int g = 0; g < spec.groups_size(); ++g) {
     const FieldPath group(path, "groups", g);
     if (spec.groups(g).volumes_size() > 0) refuse(group, "volumes");

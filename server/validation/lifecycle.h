@@ -44,6 +44,8 @@ void CheckEscalation(const FieldPath& path, const v1::JobSpec& spec, Findings& f
 void CheckIdle(const FieldPath& path, const v1::JobSpec& spec, Findings& findings);
 void CheckInteractive(const FieldPath& path, const v1::Interactive& interactive,
                       Findings& findings);
+// `path` is the policy.
+void CheckPausePolicy(const FieldPath& path, const v1::JobSpec& spec, Findings& findings);
 void CheckWatchdog(const FieldPath& path, const v1::Watchdog& watchdog, Findings& findings);
 // Refuses what a store of an older format must not hold, because an older berthd could not read it.
 // `path` is the spec.

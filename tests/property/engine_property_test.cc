@@ -90,9 +90,9 @@ void CheckNoDoubleBooking(const ClusterState& state) {
       const Node& node = state.nodes().At(task.node);
       const std::vector<Device>& there = node.spec.devices;
       const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, i)].shape);
-      used[task.node] += HeldBy(shape, UseOf(node, shape, task.devices), Frozen(task));
+      used[task.node] += HeldBy(shape, UseOf(node, shape, DevicesHeld(task)), Frozen(task));
       for (size_t d = 0; d < there.size(); ++d) {
-        if (!task.devices.Has(d)) continue;
+        if (!DevicesHeld(task).Has(d)) continue;
         const int64_t takes =
             shape.share > 0 ? ShareOn(there[d], shape.shape.devices[shape.share_at]) : kWhole;
         REQUIRE((devices[task.node][d] += takes) <= kWhole);
@@ -383,7 +383,9 @@ class World {
  private:
   void Submit() {
     if (cluster_.state().jobs().size() > 20) return;
-    cluster_.Submit(absl::StrCat("j", ++submitted_), RandomJob(cluster_, dice_));
+    testing::JobShape shape = RandomJob(cluster_, dice_);
+    shape.checkpoints_devices = dice_.Chance(40);
+    cluster_.Submit(absl::StrCat("j", ++submitted_), shape);
   }
 
   void Register(NodeId id, NodeSpec spec) {
@@ -490,8 +492,7 @@ class World {
     const bool fault = !calm_ && dice_.Chance(15);
     if (fault && dice_.Chance(50) && RefuseForItself(key)) return;
     const PauseState pause = cluster_.job(key.job).tasks[key.task].pause;
-    if (pause == PauseState::kPausing)
-      return cluster_.Report(key.job, key.task, ReportState::kPaused);
+    if (pause == PauseState::kPausing) return ReportPaused(cluster_, dice_, key);
     switch (cluster_.job(key.job).tasks[key.task].state) {
       case TaskState::kBound:
         return cluster_.Report(key.job, key.task,

@@ -320,6 +320,7 @@ JobSpec RandomEvents::RandomJob(const std::string& name) {
   if (Chance(4)) spec.checkpoint_interval = absl::Seconds(Up(50));
   spec.saves_before_drain = Chance(3);
   spec.may_migrate = Chance(3);
+  spec.checkpoints_devices = Chance(2);
   if (Chance(4)) spec.walltime = absl::Seconds(Up(100));
   if (Chance(4)) spec.ttl_after_finished = absl::Seconds(Up(100));
   if (Chance(4)) spec.start_after = world_.now + absl::Seconds(Up(20));
@@ -444,7 +445,11 @@ EventBody RandomEvents::ProgressEvent() {
 EventBody RandomEvents::PauseEvent(TaskKey task, uint32_t attempt) {
   const PauseState pause = world_.state.jobs().At(task.job).tasks[task.task].pause;
   const bool told = pause == PauseState::kPausing;
-  if (told && Chance(2)) return TaskReported{task, attempt, ReportState::kPaused};
+  if (told && Chance(2)) {
+    TaskReported frozen{task, attempt, ReportState::kPaused};
+    frozen.devices_lent = Chance(2);
+    return frozen;
+  }
   const bool runs = pause == PauseState::kRuns || Chance(4);
   const JobId other = Chance(2) ? AnyJob() : JobId{};
   if (runs) return TasksPaused{task.job, {task.task}, world_.now + absl::Seconds(Up(100)), other};

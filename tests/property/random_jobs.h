@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/pauses.h"
 #include "tests/property/dice.h"
 #include "tests/unit/core/testing/cluster.h"
 
@@ -65,6 +66,16 @@ inline testing::JobShape RandomJob(const testing::TestCluster& cluster, Dice& di
     shape.dependencies = {{before, static_cast<DependencyCondition>(dice.Below(3))}};
   }
   return shape;
+}
+
+// The task was told to pause: it is frozen, and often lends its devices if it may.
+inline void ReportPaused(testing::TestCluster& cluster, Dice& dice, TaskKey key) {
+  const Job& job = cluster.job(key.job);
+  cluster.Must(
+      TaskReported{.task = key,
+                   .attempt = job.tasks[key.task].attempt,
+                   .state = ReportState::kPaused,
+                   .devices_lent = MayLend(cluster.state(), job, key.task) && dice.Chance(70)});
 }
 
 }  // namespace berth

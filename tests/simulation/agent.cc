@@ -56,8 +56,8 @@ void Runner::Kill(const TaskId& id, const std::string& signal, absl::Duration gr
   processes_->Stop(id, signal == "SIGKILL" ? absl::ZeroDuration() : grace, cause);
 }
 
-void Runner::Freeze(const TaskId& id, int64_t request) {
-  if (live_.contains(id)) processes_->Freeze(id, request);
+void Runner::Freeze(const TaskId& id, int64_t request, bool saves_devices) {
+  if (live_.contains(id)) processes_->Freeze(id, request, saves_devices);
 }
 
 void Runner::Adopt(const agent::v1::TaskRecord& record) {
@@ -84,6 +84,7 @@ void Runner::Changed(const TaskId& id) {
     TaskEvent event =
         Event(id, status.frozen != 0 ? TaskEvent::Kind::kPaused : TaskEvent::Kind::kResumed);
     event.freeze_request = status.frozen;
+    event.devices_released = status.lends;
     event.began = status.thawed;
     after_(absl::ZeroDuration(), std::move(event));
   }

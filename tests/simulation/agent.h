@@ -36,7 +36,7 @@ class Runner final : public TaskRunner {
   void Discard(const TaskId& id) override;
   void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override;
   void Signal(const TaskId&, const std::string&) override {}
-  void Freeze(const TaskId& id, int64_t request) override;
+  void Freeze(const TaskId& id, int64_t request, bool saves_devices) override;
   void Kill(const TaskId& id, const std::string& signal, absl::Duration grace,
             v1::TaskReport::Cause cause) override;
   void Adopt(const agent::v1::TaskRecord& record) override;
@@ -72,7 +72,9 @@ class Runner final : public TaskRunner {
 class SomeImages final : public NodeImageSource {
  public:
   static constexpr uint64_t kImages = 3;
-  static std::string Name(uint64_t image) { return absl::StrCat("registry.example/team/image:", image); }
+  static std::string Name(uint64_t image) {
+    return absl::StrCat("registry.example/team/image:", image);
+  }
 
   explicit SomeImages(uint64_t seed) : dice_(seed, 0x696d6773) {}
   v1::NodeImages Images() override {

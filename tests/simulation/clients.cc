@@ -66,6 +66,19 @@ struct Clients::Call {
   bool over = false;
 };
 
+namespace {
+
+// One task with whole GPUs.
+bool MayLendGpus(const v1::JobSpec& spec) {
+  if (spec.groups_size() != 1) return false;
+  const v1::TaskGroup& group = spec.groups(0);
+  const auto& devices = group.resources().devices();
+  return group.replicas() == 1 && group.spares() == 0 && devices.size() == 1 &&
+         devices[0].count() > 0;
+}
+
+}  // namespace
+
 Clients::Clients(Workload workload, Scheduler* scheduler, Trace* trace, Network* network,
                  Server* server, Safety* safety, uint64_t seed,
                  std::function<void(const std::string&)> fail)
@@ -158,6 +171,7 @@ v1::Job Clients::MakeJob() {
     spec.mutable_groups(0)->set_image(SomeImages::Name(image_dice_.Below(SomeImages::kImages)));
     Set(absl::Minutes(1), spec.mutable_prepare_timeout());  // as without an image
   }
+  if (MayLendGpus(spec)) spec.mutable_pause()->set_devices(v1::PausePolicy::CHECKPOINT);
   return job;
 }
 

@@ -32,8 +32,8 @@ class Collectives final : public Observer {
   void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch,
                  const v1::Start& start) override;
   void OnEnded(size_t node, const TaskId& id, bool succeeded) override;
-  void OnTaskFrozen(size_t node, const TaskId& id, bool frozen) override {
-    next_->OnTaskFrozen(node, id, frozen);
+  void OnTaskFrozen(size_t node, const TaskId& id, bool frozen, bool lends) override {
+    next_->OnTaskFrozen(node, id, frozen, lends);
   }
   void OnFrozen(size_t node, bool frozen) override { next_->OnFrozen(node, frozen); }
 

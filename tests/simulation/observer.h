@@ -18,8 +18,8 @@ class Observer {
   virtual void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch,
                          const v1::Start& start) = 0;
   virtual void OnEnded(size_t node, const TaskId& id, bool succeeded) = 0;
-  // The processes of a task that runs are frozen, or go on.
-  virtual void OnTaskFrozen(size_t node, const TaskId& id, bool frozen) = 0;
+  // The processes of a task that runs are frozen, and keep their devices or not; or go on.
+  virtual void OnTaskFrozen(size_t node, const TaskId& id, bool frozen, bool lends) = 0;
   // The machine freezes with all its processes, or resumes.
   virtual void OnFrozen(size_t node, bool frozen) = 0;
 };

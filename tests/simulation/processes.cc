@@ -125,7 +125,7 @@ void Processes::WatchLease(const TaskId& id) {
   Stop(id, std::max(grace, absl::ZeroDuration()), v1::TaskReport::LEASE_LAPSED);
 }
 
-void Processes::Freeze(const TaskId& id, int64_t request) {
+void Processes::Freeze(const TaskId& id, int64_t request, bool saves) {
   const auto found = processes_.find(id);
   if (found == processes_.end() || found->second.status.phase != Phase::kRunning) return;
   Process& process = found->second;
@@ -134,7 +134,8 @@ void Processes::Freeze(const TaskId& id, int64_t request) {
   const bool changes = (process.status.frozen != 0) != (request != 0);
   if (request == 0) Thaw(process);
   process.status.frozen = request;
-  if (changes) observer_->OnTaskFrozen(node_, id, request != 0);
+  process.status.lends = request != 0 && saves && id.job_uid % 4 != 0;
+  if (changes) observer_->OnTaskFrozen(node_, id, request != 0, process.status.lends);
   changed_(id);
 }
 

@@ -43,6 +43,7 @@ class Processes final : public NoticeSource {
     bool ran = false;
     absl::Duration began;                       // on the machine's steady clock, if it ran
     int64_t frozen = 0;                         // the request by which it is
+    bool lends = false;                         // likewise: nothing of it is on its devices
     std::optional<absl::Duration> thawed = {};  // likewise, the last time
   };
 
@@ -50,8 +51,9 @@ class Processes final : public NoticeSource {
   bool Spawn(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start);
   // SIGKILL after the grace, which can only be shortened; the first cause is kept.
   void Stop(const TaskId& id, absl::Duration grace, v1::TaskReport::Cause cause);
-  // Its processes stand still, or go on (request 0); a stop thaws them.
-  void Freeze(const TaskId& id, int64_t request);
+  // Its processes stand still, or go on (request 0); a stop thaws them. What they have on devices
+  // is saved if `saves`, of most tasks.
+  void Freeze(const TaskId& id, int64_t request, bool saves);
   // The process exits with 1 after the delay, unless it has ended by then.
   void FailLater(const TaskId& id, absl::Duration delay);
   // It runs and hangs.

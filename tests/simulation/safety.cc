@@ -276,13 +276,17 @@ void Safety::OnEnded(size_t node, const TaskId& id, bool succeeded) {
   MayEnd(*job);
 }
 
-// A task that goes on needs its CPU; one that is thawed to be stopped does not count.
-void Safety::OnTaskFrozen(size_t node, const TaskId& id, bool frozen) {
-  trace_->Say(scheduler_->now(), frozen ? "freezes" : "thaws",
+// A task that goes on needs its CPU and devices; one that is thawed to be stopped does not count.
+void Safety::OnTaskFrozen(size_t node, const TaskId& id, bool frozen, bool lends) {
+  trace_->Say(scheduler_->now(),
+              lends    ? "freezes and lends"
+              : frozen ? "freezes"
+                       : "thaws",
               absl::StrCat(ToString(id), " on n", node));
   const auto found = running_.find(id);
   if (found == running_.end()) return;
   found->second.frozen = frozen;
+  found->second.lends = lends;
   CheckRoom(node);
 }
 
@@ -445,7 +449,8 @@ void Safety::CheckRoom(size_t node) {
     const v1::TaskLaunch& launch = running_.at(id).launch;
     if (!running_.at(id).frozen) cpu += launch.cpu_millis();
     memory += launch.memory_bytes();
-    for (int i = 0; i < launch.device_uuids_size(); ++i) {
+    const int held = running_.at(id).lends ? 0 : launch.device_uuids_size();
+    for (int i = 0; i < held; ++i) {
       const bool shared =
           i < launch.device_memory_shares_size() && launch.device_memory_shares(i) < kWholeDevice;
       int& used = devices[launch.device_uuids(i)];

@@ -8,7 +8,8 @@
 //   world      the members of a rigid gang that run at one time were launched to meet each other:
 //   with
 //              one world size, one rendezvous endpoint and one epoch
-//   room       no CPU, memory or device of a node is allocated twice; a paused task uses no CPU
+//   room       no CPU, memory or device of a node is allocated twice; a paused task uses no CPU,
+//              nor devices that it lends
 //   kept       an acknowledged job exists after every crash, and what was started had been decided;
 //              one request id gives one job
 //   blame      a node is never blamed for a fault of a job
@@ -81,7 +82,7 @@ class Safety final : public Observer {
   void OnStarted(size_t node, const TaskId& id, const v1::TaskLaunch& launch,
                  const v1::Start& start) override;
   void OnEnded(size_t node, const TaskId& id, bool succeeded) override;
-  void OnTaskFrozen(size_t node, const TaskId& id, bool frozen) override;
+  void OnTaskFrozen(size_t node, const TaskId& id, bool frozen, bool lends) override;
   void OnFrozen(size_t node, bool frozen) override;
 
   // No node backs off or is cordoned because of a wrong directory in a job.
@@ -125,6 +126,7 @@ class Safety final : public Observer {
     v1::TaskLaunch launch;
     Terms terms;
     bool frozen = false;  // paused by the server; until it goes on, even if it is stopped before
+    bool lends = false;   // likewise: others may use its devices
   };
   static Terms TermsOf(const v1::TaskLaunch& launch, const v1::Start& start);
   void Fail(absl::string_view rule, const std::string& what);

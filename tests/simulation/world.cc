@@ -82,6 +82,7 @@ void World::MakeMachines() {
     spec.inventory.set_memory_bytes(int64_t{64} << 30);
     spec.inventory.set_address(spec.name);
     spec.inventory.set_freezes(true);
+    spec.inventory.set_checkpoints_devices(i % 3 != 2);
     const int own = gpus == 0 ? 0 : static_cast<int>(dice_.Between(gpus, 8));
     for (int g = 0; g < own; ++g) {
       v1::Device& device = *spec.inventory.add_devices();

@@ -272,4 +272,11 @@ ChildResult StartHook(const SupervisorSpec& spec, const std::vector<std::string>
   return result;
 }
 
+ChildResult StartTool(const SupervisorSpec& spec, const std::vector<std::string>& argv,
+                      int output_fd) {
+  static const std::vector<std::string> kEnvironment = {
+      "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
+  return Spawn({spec, argv, kEnvironment, nullptr, true}, output_fd, output_fd);
+}
+
 }  // namespace berth

@@ -34,6 +34,9 @@ ChildResult StartOnTerminal(const SupervisorSpec& spec, int terminal_fd);
 // error is the node's fault.
 ChildResult StartHook(const SupervisorSpec& spec, const std::vector<std::string>& argv,
                       int output_fd);
+// The same of a program of the node's own, with nothing of the task in its environment.
+ChildResult StartTool(const SupervisorSpec& spec, const std::vector<std::string>& argv,
+                      int output_fd);
 
 }  // namespace berth
 

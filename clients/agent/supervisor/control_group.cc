@@ -193,6 +193,36 @@ int64_t ControlGroup::CpuNs() const {
   return sum;
 }
 
+std::vector<pid_t> ControlGroup::Processes() const {
+  std::vector<pid_t> pids;
+  if (directories_.empty()) return pids;
+  ForEachProcess(directories_.front(), 0, [&pids](pid_t pid) { pids.push_back(pid); });
+  return pids;
+}
+
+// Version 2, then version 1, whose unlimited groups have a limit near the largest number.
+int64_t ControlGroup::MemoryRoom() const {
+  constexpr int64_t kUnlimited = int64_t{1} << 60;
+  for (const std::string& directory : directories_) {
+    std::string limit, used;
+    bool second = true;
+    if (ReadWholeFile(directory + "/memory.max", &limit) != 0) {
+      second = false;
+      if (ReadWholeFile(directory + "/memory.limit_in_bytes", &limit) != 0) continue;
+    }
+    const char* usage = second ? "/memory.current" : "/memory.usage_in_bytes";
+    if (ReadWholeFile(directory + usage, &used) != 0 || limit == "max\n") return -1;
+    const int64_t most = std::atoll(limit.c_str());
+    if (most >= kUnlimited) return -1;
+    const std::string prefix = second ? "" : "total_";
+    int64_t files = 0;
+    for (const char* kind : {"inactive_file", "active_file"})
+      files += ReadCounter(directory + "/memory.stat", prefix + kind);
+    return std::max<int64_t>(most - (std::atoll(used.c_str()) - files), 0);
+  }
+  return -1;
+}
+
 int64_t ControlGroup::OomKills() const {
   for (const std::string& directory : directories_) {
     for (const char* file : {"/memory.events", "/memory.oom_control"}) {

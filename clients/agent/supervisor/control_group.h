@@ -38,6 +38,11 @@ class ControlGroup {
   // Sends SIGKILL to every process in the group and its subgroups. Call again until Empty.
   void Kill() const;
   bool Empty() const;
+  // Of the group and its subgroups, now.
+  std::vector<pid_t> Processes() const;
+  // What its memory limit leaves, without what the kernel would drop of files; -1: no limit is
+  // known.
+  int64_t MemoryRoom() const;
   // CPU time that its processes have used, in nanoseconds; -1: not known. It may shrink when
   // processes end, on kernels that count only for each process.
   int64_t CpuNs() const;

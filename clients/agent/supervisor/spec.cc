@@ -27,13 +27,14 @@ std::vector<std::string>* ListOf(std::string_view key, SupervisorSpec* spec) {
   if (key == "exec") return &spec->exec_argv;
   if (key == "exec_tty") return &spec->exec_tty_argv;
   if (key == "container_name") return &spec->container_names;
+  if (key == "gpu_file") return &spec->gpu_files;
   return nullptr;
 }
 
 void PutLists(const SupervisorSpec& spec, std::string* out) {
   SupervisorSpec copy = spec;
   for (const char* key : {"arg", "env", "group", "remove", "volume", "prolog", "epilog", "hook_env",
-                          "exec", "exec_tty", "container_name"}) {
+                          "exec", "exec_tty", "container_name", "gpu_file"}) {
     for (const std::string& entry : *ListOf(key, &copy)) PutField(out, key, entry);
   }
 }
@@ -62,24 +63,34 @@ bool SetField(std::string_view key, std::string_view value, SupervisorSpec* spec
                            Text{"root_lower", &spec->root_lower},
                            Text{"root_layer", &spec->root_layer},
                            Text{"name", &spec->name},
-                           Text{"hosts", &spec->hosts}}) {
+                           Text{"hosts", &spec->hosts},
+                           Text{"cuda_checkpoint", &spec->cuda_checkpoint}}) {
     if (text.key == key) return *text.field = value, true;
   }
   struct Count {
     std::string_view key;
     int64_t* field;
   };
-  for (const Count& count :
-       {Count{"log_file_bytes", &spec->log_file_bytes}, Count{"log_files", &spec->log_files},
-        Count{"lapse_signal", &spec->lapse_signal}, Count{"lapse_grace_ms", &spec->lapse_grace_ms},
-        Count{"memory_bytes", &spec->memory_bytes},
-        Count{"data_limit_bytes", &spec->data_limit_bytes}, Count{"prolog_ms", &spec->prolog_ms},
-        Count{"epilog_ms", &spec->epilog_ms}, Count{"first_pid", &spec->first_pid},
-        Count{"shm_bytes", &spec->shm_bytes}, Count{"sweep_uid", &spec->sweep_uid},
-        Count{"shm_most_bytes", &spec->shm_most_bytes}, Count{"notify_uid", &spec->notify_uid},
-        Count{"stop_signal", &spec->stop_signal}, Count{"grace_ms", &spec->grace_ms},
-        Count{"kind", &spec->kind}, Count{"timeout_ms", &spec->timeout_ms},
-        Count{"image_uid", &spec->image_uid}, Count{"image_gid", &spec->image_gid}}) {
+  for (const Count& count : {Count{"log_file_bytes", &spec->log_file_bytes},
+                             Count{"log_files", &spec->log_files},
+                             Count{"lapse_signal", &spec->lapse_signal},
+                             Count{"lapse_grace_ms", &spec->lapse_grace_ms},
+                             Count{"memory_bytes", &spec->memory_bytes},
+                             Count{"data_limit_bytes", &spec->data_limit_bytes},
+                             Count{"prolog_ms", &spec->prolog_ms},
+                             Count{"epilog_ms", &spec->epilog_ms},
+                             Count{"first_pid", &spec->first_pid},
+                             Count{"shm_bytes", &spec->shm_bytes},
+                             Count{"sweep_uid", &spec->sweep_uid},
+                             Count{"shm_most_bytes", &spec->shm_most_bytes},
+                             Count{"notify_uid", &spec->notify_uid},
+                             Count{"stop_signal", &spec->stop_signal},
+                             Count{"grace_ms", &spec->grace_ms},
+                             Count{"kind", &spec->kind},
+                             Count{"timeout_ms", &spec->timeout_ms},
+                             Count{"image_uid", &spec->image_uid},
+                             Count{"image_gid", &spec->image_gid},
+                             Count{"gpu_bytes", &spec->gpu_bytes}}) {
     if (count.key == key) return *count.field = FieldNumber(value), true;
   }
   if (key == "allow_root") return spec->allow_root = value == "1", true;
@@ -157,6 +168,8 @@ std::string EncodeSpec(const SupervisorSpec& spec) {
   PutField(&out, "hosts", spec.hosts);
   PutField(&out, "image_uid", spec.image_uid);
   PutField(&out, "image_gid", spec.image_gid);
+  if (!spec.cuda_checkpoint.empty()) PutField(&out, "cuda_checkpoint", spec.cuda_checkpoint);
+  if (spec.gpu_bytes != 0) PutField(&out, "gpu_bytes", spec.gpu_bytes);
   return out;
 }
 
@@ -187,6 +200,9 @@ std::string EncodeStatus(const SupervisorStatus& status) {
   PutField(&out, "frozen", status.frozen);
   PutField(&out, "thawed_ns", status.thawed_ns);
   PutField(&out, "started_ns", status.started_ns);
+  PutField(&out, "saves_devices", status.saves_devices ? 1 : 0);
+  PutField(&out, "devices_saved", status.devices_saved ? 1 : 0);
+  PutField(&out, "kept_devices", status.kept_devices);
   return out;
 }
 
@@ -221,6 +237,12 @@ bool DecodeStatus(const std::string& text, SupervisorStatus* status) {
       status->thawed_ns = FieldNumber(value);
     else if (key == "started_ns")
       status->started_ns = FieldNumber(value);
+    else if (key == "saves_devices")
+      status->saves_devices = value == "1";
+    else if (key == "devices_saved")
+      status->devices_saved = value == "1";
+    else if (key == "kept_devices")
+      status->kept_devices = value;
     return true;  // a newer supervisor may write more fields
   });
 }

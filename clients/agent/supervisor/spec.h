@@ -6,7 +6,8 @@
 //   TASK_DIR/control   FIFO: "SIGNAL GRACE_MS CAUSE\n" stops the task; with a text after that, the
 //                      end is the task's own failure, for that reason; GRACE_MS -1 only sends
 //                      the signal; -2 freezes the task, and CAUSE is the number of the
-//                      request, or thaws it if that is 0. A stop thaws it, too
+//                      request, or thaws it if that is 0; -3 saves what it has on its GPUs
+//                      first. A stop thaws it, too
 //   TASK_DIR/status    replaced atomically, synced: beginning, then running or refused, then exited
 //   TASK_DIR/status.spare   while the task lives: space to write its end on a full disk
 //   TASK_DIR/notify    the task's NOTIFY_SOCKET, or where progress/socket is bound in its mounts
@@ -33,7 +34,8 @@ namespace berth {
 inline constexpr int kSupervisorLockFd = 3;
 // As GRACE_MS in `control`.
 inline constexpr int64_t kSignalOnly = -1;
-inline constexpr int64_t kFreezeOnly = -2;  // without effect in supervisors of older versions
+inline constexpr int64_t kFreezeOnly = -2;     // without effect in supervisors of older versions
+inline constexpr int64_t kSaveAndFreeze = -3;  // likewise: SupervisorStatus::saves_devices
 inline constexpr char kLongerLeaseSuffix[] = ".longer";
 // In the task's directory.
 inline constexpr char kContainers[] = "/containers/";  // NAME/spec, status and output of each
@@ -117,6 +119,11 @@ struct SupervisorSpec {
   // The supervisor records kBeginning before it starts the command: without a status, no part of
   // the command ran.
   bool marks_beginning = false;
+  // Of a task with devices that may be lent while it is frozen (device_saver.h): NVIDIA's program;
+  // how the names of the files begin that a process with GPUs has open; the memory of its GPUs.
+  std::string cuda_checkpoint;
+  std::vector<std::string> gpu_files;
+  int64_t gpu_bytes = 0;
   // Of a task: its containers, in order; the signal and the grace with which they end it.
   std::vector<std::string> container_names;
   int64_t stop_signal = 0;
@@ -145,6 +152,11 @@ struct SupervisorStatus {
   int64_t frozen = 0;          // the request by which all its processes are frozen; 0: they are not
   int64_t thawed_ns = 0;       // when they went on last, on CLOCK_BOOTTIME; 0: never
   bool takes_reasons = false;  // supports orders with a text; older supervisors ignore the text
+  bool saves_devices = false;  // supports kSaveAndFreeze
+  // While it is frozen by that order: nothing of it is on its GPUs, so others may use them; or why
+  // it keeps them.
+  bool devices_saved = false;
+  std::string kept_devices;
 };
 
 std::string EncodeSpec(const SupervisorSpec& spec);

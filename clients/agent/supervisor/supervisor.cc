@@ -32,7 +32,6 @@ constexpr int64_t kSweepIntervalNs = 50 * kNsPerMs;  // between attempts to kill
 constexpr int64_t kLeaseLookNs = 250 * kNsPerMs;     // less than half of the shortest lease
 constexpr int64_t kResolveNs = 30'000 * kNsPerMs;    // for all host names of a job's tasks
 constexpr int64_t kLeaseLapsed = 2;                  // berth.v1.TaskReport.LEASE_LAPSED
-constexpr int64_t kFreezeLookNs = 10 * kNsPerMs;     // until all processes are frozen
 constexpr size_t kMaxControlLine = 1024;
 
 int64_t UnixMs() {
@@ -66,7 +65,7 @@ int Supervisor::Run() {
   std::string text;
   if (ReadWholeFile(directory_ + "/spec", &text) != 0 || !DecodeSpec(text, &spec_)) return 2;
   status_.supervisor_pid = getpid();
-  status_.takes_reasons = true;
+  status_.takes_reasons = status_.saves_devices = true;
   group_ = ControlGroup(spec_.groups);
   log_.emplace(directory_, spec_.log_file_bytes, spec_.log_files);
   if (!OpenFiles()) {
@@ -293,8 +292,9 @@ int64_t Supervisor::NextDeadlineNs() const {
   int64_t next = INT64_MAX;
   const int64_t look_ns = lease_end_ns_ != 0 ? lease_look_ns_ : 0;
   const int64_t notify_ns = notify_.NextNs();
-  for (const int64_t at : {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_, notify_ns,
-                           terminal_.NextNs(), containers_.NextNs(), freeze_look_ns_}) {
+  for (const int64_t at :
+       {kill_at_ns_, look_ns, next_sweep_ns_, hook_end_ns_, notify_ns, terminal_.NextNs(),
+        containers_.NextNs(), freeze_look_ns_, saver_.deadline_ns()}) {
     if (at != 0) next = std::min(next, at);
   }
   return next;
@@ -337,7 +337,8 @@ void Supervisor::Command(const std::string& line) {
   if (std::sscanf(line.c_str(), "%d %lld %lld %n", &signal, &grace_ms, &cause, &used) != 3) return;
   if (signal <= 0 || signal >= NSIG) return;
   if (grace_ms == kSignalOnly && kill_at_ns_ == 0 && phase_ == Phase::kRunning) SendSignal(signal);
-  if (grace_ms == kFreezeOnly) Freeze(std::max<int64_t>(cause, 0));
+  if (grace_ms == kFreezeOnly) Freeze(std::max<int64_t>(cause, 0), false);
+  if (grace_ms == kSaveAndFreeze) Freeze(std::max<int64_t>(cause, 0), true);
   if (grace_ms < 0) return;
   const std::string reason = line.substr(std::min(static_cast<size_t>(used), line.size()));
   if (!reason.empty()) {
@@ -345,27 +346,6 @@ void Supervisor::Command(const std::string& line) {
     failure_ = reason;
   }
   Stop(signal, grace_ms, cause);
-}
-
-void Supervisor::Freeze(int64_t request) {
-  if (phase_ != Phase::kRunning || kill_at_ns_ != 0 || !group_.exists()) return;
-  if (request == freeze_request_) return;
-  freeze_request_ = request;
-  group_.SetFrozen(request != 0);
-  freeze_look_ns_ = 1;  // at once
-}
-
-// The agent learns of it from the status. Without space for it, it is tried again.
-void Supervisor::CheckFrozen(int64_t now) {
-  if (freeze_request_ != 0 && !group_.IsFrozen()) {
-    group_.SetFrozen(true);  // a process was in the way
-    freeze_look_ns_ = now + kFreezeLookNs;
-    return;
-  }
-  if (freeze_request_ == 0) status_.thawed_ns = now;
-  status_.frozen = freeze_request_;
-  const bool written = ReplaceFile(directory_, "status", EncodeStatus(status_)) == 0;
-  freeze_look_ns_ = written ? 0 : now + kLeaseLookNs;
 }
 
 bool Supervisor::MainEnded() const {
@@ -395,7 +375,7 @@ void Supervisor::Stop(int signal, int64_t grace_ms, int64_t cause) {
   if (!IsUnderWay() && phase_ != Phase::kProlog && phase_ != Phase::kEnding) return;
   const bool first = stop_cause_ == 0 && failure_.empty();
   if (first && phase_ != Phase::kEnding) stop_cause_ = cause;
-  Freeze(0);  // it shall end by itself
+  Thaw();  // it shall end by itself
   if (grace_ms > 0) SendSignal(signal);
   if (grace_ms > 0 && phase_ == Phase::kStarting) containers_.Signal(SIGTERM);
   if (grace_ms > 0 && phase_ == Phase::kRunning) containers_.SignalPeers(SIGTERM);
@@ -440,6 +420,7 @@ void Supervisor::CheckDeadlines() {
     kill(-main_pid_, SIGKILL);
     hook_end_ns_ = now + kSweepIntervalNs;
   }
+  saver_.CheckTime(now);
   if (freeze_look_ns_ != 0 && now >= freeze_look_ns_) CheckFrozen(now);
   if (next_sweep_ns_ != 0 && now >= next_sweep_ns_) KillStragglers();
 }
@@ -465,6 +446,7 @@ void Supervisor::Reap() {
     waitpid(info.si_pid, &wait_status, 0);
     if (main) OnMainExit(wait_status);
     if (container) OnContainerExit(info.si_pid, wait_status);
+    if (saver_.Owns(info.si_pid)) OnSaverExit(wait_status);
     containers_.Forget(info.si_pid);
   }
   if (phase_ != Phase::kDone && group_.Empty()) OnAllExited();
@@ -507,6 +489,7 @@ void Supervisor::Clean(Phase phase) {
   phase_ = phase;
   lease_end_ns_ = 0;
   freeze_look_ns_ = 0;
+  saver_.Abandon();
   freeze_request_ = status_.frozen = 0;  // KillStragglers thaws what remains
   next_sweep_ns_ = 1;                    // at once
 }

@@ -25,6 +25,7 @@
 
 #include "clients/agent/supervisor/containers.h"
 #include "clients/agent/supervisor/control_group.h"
+#include "clients/agent/supervisor/device_saver.h"
 #include "clients/agent/supervisor/log_writer.h"
 #include "clients/agent/supervisor/notify_socket.h"
 #include "clients/agent/supervisor/output_pipes.h"
@@ -89,8 +90,14 @@ class Supervisor {
   void Command(const std::string& line);
   void SendSignal(int signal);
   void Stop(int signal, int64_t grace_ms, int64_t cause);
-  void Freeze(int64_t request);
+  // supervisor_freeze.cc
+  void Freeze(int64_t request, bool saves);
+  void Thaw();
   void CheckFrozen(int64_t now);
+  void GoOn(int64_t now);
+  void Restored(int64_t now);
+  bool TellFrozen(int64_t now);
+  void OnSaverExit(int wait_status);
   bool MainEnded() const;
   void NoteDisk();
   void CheckDeadlines();
@@ -111,6 +118,7 @@ class Supervisor {
   OutputPipes pipes_;  // of the command, prolog and epilog
   TaskContainers containers_;
   ControlGroup group_;
+  DeviceSaver saver_{spec_, group_};
   NotifySocket notify_;
   Terminal terminal_;  // closed: the task has none
   std::optional<SharedMemory> shared_memory_;
@@ -133,7 +141,13 @@ class Supervisor {
   int64_t stop_cause_ = 0;
   int64_t freeze_request_ = 0;  // by which the task is frozen, or shall be; 0 = it is not
   int64_t freeze_look_ns_ = 0;  // when to look whether it is; 0 = known
-  std::string failure_;         // why the agent ends the task, as the task's own failure
+  bool freeze_saves_ = false;   // what it has on its GPUs is saved first
+  int64_t save_tried_ = 0;      // by that request
+  int restore_tries_ = 0;       // that have failed, since it shall go on
+  // Its status says that its devices are saved, and no order to go on has come since: others may
+  // use them.
+  bool devices_lent_ = false;
+  std::string failure_;  // why the agent ends the task, as the task's own failure
 };
 
 }  // namespace berth

@@ -204,7 +204,31 @@ std::string WhyItYields(const ClusterState& state, const Pause& pause) {
                       pause.detail.empty() ? "" : ": ", pause.detail);
 }
 
-// While it is paused: the user's hold, or for whom. Then the first node where its CPU is not free.
+// What the frozen task lacks to go on: its CPU, or devices that it lends. False: nothing.
+bool NameLack(const ClusterState& state, const Job& job, uint32_t index, WaitReason* reason) {
+  const Task& task = job.tasks[index];
+  const Node& node = state.nodes().At(task.node);
+  reason->detail = absl::StrCat("node ", node.spec.name);
+  reason->resource = "cpu";
+  reason->needed = CpuOf(state, job, index);
+  reason->free = std::max<int64_t>(UnusedCpu(node), 0);
+  if (reason->free < reason->needed) return true;
+  const DeviceSet taken = node.devices_used.InUse();
+  if (!task.devices_lent || !task.devices.Overlaps(taken)) return false;
+  const DeviceSet free = Difference(task.devices, taken);
+  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    if (!task.devices.Has(i) || free.Has(i)) continue;
+    reason->resource = node.spec.devices[i].kind;
+    absl::StrAppend(&reason->detail, ", ", node.spec.devices[i].uuid);
+    break;
+  }
+  reason->needed = task.devices.Count() * kWhole;
+  reason->free = free.Count() * kWhole;
+  return true;
+}
+
+// While it is paused: the user's hold, or for whom. Then the first node where what it lends is not
+// free.
 std::vector<WaitReason> WhyPaused(const ClusterState& state, const Job& job) {
   if (job.status.suspended) {
     WaitReason reason = Reason(WaitCode::kUserHold);
@@ -212,14 +236,8 @@ std::vector<WaitReason> WhyPaused(const ClusterState& state, const Job& job) {
     return {std::move(reason)};
   }
   WaitReason reason = Reason(WaitCode::kPauseEnds);
-  reason.resource = "cpu";
   for (uint32_t i = 0; i < job.tasks.size(); ++i) {
-    if (job.tasks[i].pause != PauseState::kResuming) continue;
-    const Node& node = state.nodes().At(job.tasks[i].node);
-    reason.needed = CpuOf(state, job, i);
-    reason.free = std::max<int64_t>(UnusedCpu(node), 0);
-    reason.detail = absl::StrCat("node ", node.spec.name);
-    if (reason.free < reason.needed) break;
+    if (job.tasks[i].pause == PauseState::kResuming && NameLack(state, job, i, &reason)) break;
   }
   if (!Yields(job.status)) return {std::move(reason)};
   reason.job = job.status.pause.beneficiary;

@@ -1,9 +1,10 @@
 // Pauses. A job that runs keeps its places: its tasks are frozen where they are (JobStatus::pause),
-// not stopped. While they are frozen, others may use their CPU, and the job's clock stands still.
+// not stopped. While they are frozen, others may use their CPU, and their devices if the job lends
+// these, and the job's clock stands still.
 //
 // Because its user holds it:
 //   running  -JobSuspended, freeze-> TasksPaused -reported-> paused
-//   paused   -JobSuspended off-> TasksResumed, waits -> TasksResumed, once the CPU is free
+//   paused   -JobSuspended off-> TasksResumed, waits -> TasksResumed, once that is free
 //   paused too long, or stopped by the user: as any job on hold (hold.cc)
 //
 // Because it makes room for another job, the beneficiary (core/actions/preempt.cc):
@@ -35,14 +36,14 @@ TaskList InPause(const Job& job, PauseState pause) {
 
 std::string WhyNotFrozen(const Look& look, uint32_t task) {
   return absl::StrCat("it was not paused: ", TaskLabel(look.job, task), OnNode(look, task),
-                      " was not frozen within ", absl::FormatDuration(kFreezeTimeout));
+                      " was not frozen within ", absl::FormatDuration(FreezeTimeout(look.job)));
 }
 
 Step Freeze(const Look& look) {
   const Job& job = look.job;
   const Pause& pause = job.status.pause;
   const TaskList pausing = InPause(job, PauseState::kPausing);
-  if (!pausing.empty() && IsPaused(job.status) && pause.since + kFreezeTimeout <= look.now) {
+  if (!pausing.empty() && IsPaused(job.status) && pause.since + FreezeTimeout(job) <= look.now) {
     return {
         JobSuspended{.id = job.id, .suspended = false, .why = WhyNotFrozen(look, pausing.front())}};
   }

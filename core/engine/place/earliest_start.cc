@@ -136,7 +136,7 @@ StartSearch::Left* StartSearch::LeftOf(NodeId id) {
   left.free = node.capacity - node.allocated - node.reserved;
   left.well = node.healthy;
   left.used = node.devices_used;
-  left.kept = node.devices_reserved;
+  left.kept = ClaimedDevices(node);
   for (const Shape& shape : shapes_) left.fit.push_back(FitIn(shape, left));
   return &left;
 }
@@ -162,7 +162,7 @@ void StartSearch::TaskGoes(const Job& job, uint32_t index) {
   const ShapeEntry& shape = state_.interner().Shape(job.groups[GroupOf(job, index)].shape);
   left->free += shape.resources;
   ++left->gone;
-  left->used -= UseOf(state_.nodes().At(task.node), shape, task.devices);
+  left->used -= UseOf(state_.nodes().At(task.node), shape, DevicesHeld(task));
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const int64_t fit = FitIn(shapes_[i], *left);
     const int64_t before = std::exchange(left->fit[i], fit);

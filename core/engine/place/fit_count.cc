@@ -147,8 +147,8 @@ void FitCount::ChangeTask(const Task& task, const ShapeEntry& shape, int sign) {
   if (at == nullptr) return;
   const Node& node = state_.nodes().At(task.node);
   // Others may wait for some of what is released.
-  DeviceUse use = UseOf(node, shape, task.devices);
-  use.whole -= node.devices_reserved.whole;
+  DeviceUse use = UseOf(node, shape, DevicesHeld(task));
+  use.whole -= ClaimedDevices(node).whole;
   const Resources freed = FreedBy(node, shape, task);
   at->gone += sign;
   if (sign > 0) {

@@ -36,7 +36,8 @@ Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
   if (!unhealthy.Empty()) return Outlook::kNever;
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, index)].shape);
   const DeviceUse use = UseOf(*node, shape, task.devices);
-  const DeviceUse others = node->devices_reserved - use;  // other jobs nominated here
+  DeviceUse others = node->devices_reserved - use;  // other jobs nominated here
+  others.whole |= node->awaited;
   // Devices are individual, and one that others use may be unhealthy: amounts do not show that.
   const auto fits = [&](const Resources& allocated, const DeviceUse& used) {
     Resources left = node->capacity - allocated - node->reserved;
@@ -53,11 +54,11 @@ Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
     const Job& other = state.jobs().At(key.job);
     const Task& leaves = other.tasks[key.task];
     const ShapeEntry& gone = state.interner().Shape(other.groups[GroupOf(other, key.task)].shape);
-    const DeviceUse use_of_gone = UseOf(*node, gone, leaves.devices);
-    if (BeingFrozen(leaves)) allocated -= GivenBack(gone, use_of_gone);
+    const DeviceUse held = UseOf(*node, gone, DevicesHeld(leaves));
+    if (BeingFrozen(leaves)) allocated -= GivenBack(gone, held);
     if (!Releasing(leaves)) continue;
-    allocated -= HeldBy(gone, use_of_gone, Frozen(leaves));
-    used -= use_of_gone;
+    allocated -= HeldBy(gone, held, Frozen(leaves));
+    used -= held;
   }
   return fits(allocated, used) ? Outlook::kLater : Outlook::kNever;
 }

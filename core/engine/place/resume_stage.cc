@@ -1,7 +1,6 @@
 #include "core/engine/place/resume_stage.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -49,17 +48,14 @@ bool AllReachable(const Job& job) {
 void RunResumes(Cycle& cycle) {
   const ClusterState& state = cycle.state();
   if (state.resuming().empty()) return;
-  std::map<NodeId, int64_t> left;  // of its CPU, after the jobs before
+  ResumeRoom room(state);
   for (Waiting& waiting : InOrder(state)) {
     const Job& job = state.jobs().At(waiting.order.job);
     cycle.CountWork(waiting.tasks.size());
     bool fits = AllReachable(job);
     for (const uint32_t task : waiting.tasks) {
-      const NodeId id = job.tasks[task].node;
-      int64_t& cpu = left.try_emplace(id, UnusedCpu(state.nodes().At(id))).first->second;
-      const int64_t wanted = CpuOf(state, job, task);
-      cpu -= wanted;
-      fits = fits && (cpu >= 0 || wanted == 0);
+      const bool has_room = room.Take(job, task);
+      fits = fits && has_room;
     }
     if (!fits) continue;
     cycle.transaction().Decide(TasksResumed{.job = job.id, .tasks = std::move(waiting.tasks)});

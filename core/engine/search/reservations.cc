@@ -157,7 +157,7 @@ Resources Reservations::RunningAt(const Node& node, const Job& job, Time at) con
 
 DeviceUse Reservations::DevicesAt(const Node& node, const std::vector<Claim>& claims,
                                   const Job& job, Time at) const {
-  DeviceUse use = node.devices_reserved;
+  DeviceUse use = ClaimedDevices(node);
   for (TaskKey key : node.tasks) {
     if (TaskGoneBy(at, key, job)) continue;
     const Job& other = state_.jobs().At(key.job);

@@ -96,7 +96,7 @@ void DomainOptions::CountNode(NodeId id, const FitKey& key,
   for (size_t level = 0; level < levels_; ++level) {
     if (level == 0 || changes[level]) {
       Resources free = node.capacity;
-      DeviceUse used = node.devices_reserved;
+      DeviceUse used = ClaimedDevices(node);
       free -= node.reserved;
       int64_t gone = 0;
       for (TaskKey there : node.tasks) {
@@ -106,7 +106,7 @@ void DomainOptions::CountNode(NodeId id, const FitKey& key,
         const ShapeEntry& shape =
             state_.interner().Shape(job.groups[GroupOf(job, there.task)].shape);
         free -= shape.resources;
-        used += UseOf(node, shape, job.tasks[there.task].devices);
+        used += UseOf(node, shape, DevicesHeld(job.tasks[there.task]));
       }
       for (const DeviceKindSet& kind : node.kinds) {
         free[kind.kind] = used.FreeIn(kind.devices);

@@ -46,7 +46,7 @@ bool PutBack::Fits(const Job& job, const VictimUnit& unit) const {
       needed += taken->second.amounts;
       used += taken->second.devices;
     }
-    const DeviceUse use = UseOf(node, shape, task.devices);
+    const DeviceUse use = UseOf(node, shape, DevicesHeld(task));
     mine.devices += use;
     for (const DeviceKindSet& kind : node.kinds) needed[kind.kind] = 0;
     Resources left = node.capacity - node.allocated;
@@ -64,7 +64,7 @@ void PutBack::Take(const Job& job, const VictimUnit& unit, uint32_t index) {
   Taken& taken = taken_[task.node];
   const ShapeEntry& shape = ShapeOf(job, index);
   taken.amounts += Kept(shape, unit);
-  taken.devices += UseOf(state_.nodes().At(task.node), shape, task.devices);
+  taken.devices += UseOf(state_.nodes().At(task.node), shape, DevicesHeld(task));
 }
 
 }  // namespace berth

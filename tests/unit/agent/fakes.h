@@ -73,8 +73,9 @@ class FakeRunner final : public TaskRunner {
   void Signal(const TaskId& id, const std::string& signal) override {
     calls.push_back(absl::StrCat("signal ", ToString(id), " ", signal));
   }
-  void Freeze(const TaskId& id, int64_t request) override {
-    calls.push_back(absl::StrCat("freeze ", ToString(id), " ", request));
+  void Freeze(const TaskId& id, int64_t request, bool saves_devices) override {
+    calls.push_back(
+        absl::StrCat("freeze ", ToString(id), " ", request, saves_devices ? " save" : ""));
   }
   void Discard(const TaskId& id) override { calls.push_back("discard " + ToString(id)); }
   void Start(const TaskId& id, const v1::TaskLaunch& launch, const v1::Start& start) override {

@@ -57,7 +57,7 @@ TEST_CASE("a task is frozen, survives the agent, goes on, and is frozen when it 
   f.Start(kFrozenTask, "trap 'echo asked; exit 3' TERM; while :; do echo line; sleep 0.02; done");
   f.Await(kFrozenTask, Kind::kRunning);
   REQUIRE(Eventually([&] { return !f.Log(kFrozenTask).empty(); }));
-  f.runner->Freeze(kFrozenTask, 7);
+  f.runner->Freeze(kFrozenTask, 7, false);
   CHECK(f.Await(kFrozenTask, Kind::kPaused).freeze_request == 7);
   absl::SleepFor(absl::Milliseconds(100));  // what it wrote last is in the log
   const std::string log = f.Log(kFrozenTask);
@@ -67,12 +67,12 @@ TEST_CASE("a task is frozen, survives the agent, goes on, and is frozen when it 
   f.runner->Adopt(f.Record(kFrozenTask));
   f.Await(kFrozenTask, Kind::kRunning);
   CHECK(f.Await(kFrozenTask, Kind::kPaused).freeze_request == 7);
-  f.runner->Freeze(kFrozenTask, 8);  // another request, of the same state
+  f.runner->Freeze(kFrozenTask, 8, false);  // another request, of the same state
   CHECK(f.Await(kFrozenTask, Kind::kPaused).freeze_request == 8);
-  f.runner->Freeze(kFrozenTask, 0);
+  f.runner->Freeze(kFrozenTask, 0, false);
   CHECK(f.Await(kFrozenTask, Kind::kResumed).began.has_value());
   REQUIRE(Eventually([&] { return f.Log(kFrozenTask) != log; }));
-  f.runner->Freeze(kFrozenTask, 9);
+  f.runner->Freeze(kFrozenTask, 9, false);
   f.Await(kFrozenTask, Kind::kPaused);
   f.runner->Kill(kFrozenTask, "SIGTERM", absl::Seconds(20), v1::TaskReport::KILLED);
   const TaskEvent exited = f.Await(kFrozenTask, Kind::kExited);
@@ -85,7 +85,7 @@ TEST_CASE("a frozen task whose supervisor is killed does not survive it") {
   if (geteuid() != 0 || !f.MakeIsolation()->HasGroups()) return;
   f.Start(kFrozenTask, "echo $$; while :; do sleep 0.02; done");
   f.Await(kFrozenTask, Kind::kRunning);
-  f.runner->Freeze(kFrozenTask, 7);
+  f.runner->Freeze(kFrozenTask, 7, false);
   f.Await(kFrozenTask, Kind::kPaused);
   const SupervisorStatus status = f.Status(kFrozenTask);
   REQUIRE(status.pid > 0);

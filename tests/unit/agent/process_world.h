@@ -131,6 +131,8 @@ struct Fixture {
     options.disk_interval = absl::Milliseconds(100);
     options.context.node = "n1";
     options.context.address = "127.0.0.1";
+    options.cuda_checkpoint = cuda_checkpoint;
+    options.gpu_files = gpu_files;
     return options;
   }
   // The first event of this kind that was not returned yet.
@@ -213,6 +215,8 @@ struct Fixture {
   int64_t log_file_bytes = 65536;
   int64_t min_free_bytes = 0;
   int64_t kept_output_bytes = 0;
+  std::string cuda_checkpoint;  // and the files by which tasks have GPUs: effective after Restart
+  std::vector<std::string> gpu_files;
   std::unique_ptr<ProcessRunner> runner;
   std::vector<TaskEvent> seen;
   v1::TaskLaunch launch;

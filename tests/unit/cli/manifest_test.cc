@@ -101,7 +101,7 @@ TEST_CASE("errors of all documents are reported together") {
       "killGrace, killSignal, labels, "
       "annotations, suspended, "
       "prepareTimeout, user, runAs, watchdog, escalation, keep, idle, migration, array, schedule, "
-      "minSuccess, runLimit, priorityClass, interactive\n"
+      "minSuccess, runLimit, priorityClass, interactive, pause\n"
       "f.yaml:8:1: unknown key \"limits\"; did you mean \"limit\"?");
 }
 

@@ -89,6 +89,7 @@ void Corrupt(int32_t& sum) { ++sum; }
 void Corrupt(int64_t& sum) { ++sum; }
 void Corrupt(Resources& sum) { ++sum[kCpu]; }
 void Corrupt(DeviceUse& sum) { sum.whole.Add(3); }
+void Corrupt(DeviceSet& sum) { sum.Add(3); }
 
 // Corrupts each sum of the object, one at a time.
 template <class Sums, class Object>

@@ -70,8 +70,8 @@ struct Deaf final : Observer {
   void OnPrepared(size_t, const TaskId&) override {}
   void OnStarted(size_t, const TaskId&, const v1::TaskLaunch&, const v1::Start&) override {}
   void OnEnded(size_t, const TaskId&, bool) override {}
+  void OnTaskFrozen(size_t, const TaskId&, bool, bool) override {}
   void OnFrozen(size_t, bool) override {}
-  void OnTaskFrozen(size_t, const TaskId&, bool) override {}
 };
 
 TEST_CASE("simulation: members of a collective fail after one that did not succeed") {

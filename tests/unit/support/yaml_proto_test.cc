@@ -114,7 +114,7 @@ const Bad kBadJobs[] = {
      "preemptionPolicy, killGrace, killSignal, labels, annotations, suspended, prepareTimeout, "
      "user, runAs, watchdog, escalation, keep, idle, migration, array, schedule, minSuccess, "
      "runLimit, "
-     "priorityClass, interactive"},
+     "priorityClass, interactive, pause"},
     {"groups:\n- replica: 1\n", "f.yaml:2:3: unknown key \"replica\"; did you mean \"replicas\"?"},
     {"MaxRetries: 1", "f.yaml:1:1: unknown key \"MaxRetries\"; did you mean \"maxRetries\"?"},
     {"queue: a\npriority: 1\nqueue: b\n", "f.yaml:3:1: repeated key \"queue\" (first on line 1)"},

@@ -120,6 +120,7 @@ struct JobShape {
   std::string user = "";
   Time deadline = absl::InfiniteFuture();
   Strategy strategy = Strategy::kDefault;
+  bool checkpoints_devices = false;
   int min_success = 0;
   Duration run_limit = absl::InfiniteDuration();
   Boxed<SeriesSpec> series = {};
@@ -220,6 +221,7 @@ inline JobSpec MakeJob(const std::string& name, QueueId queue, const JobShape& s
   spec.user = shape.user;
   spec.deadline = shape.deadline;
   spec.strategy = shape.strategy;
+  spec.checkpoints_devices = shape.checkpoints_devices;
   spec.min_success = shape.min_success;
   spec.run_limit = shape.run_limit;
   spec.series = shape.series;
