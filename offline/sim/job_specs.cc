@@ -309,6 +309,7 @@ absl::StatusOr<JobSpec> ToJobSpec(const sim::v1::Job& job, const std::string& na
   spec.saved_exit_codes = {saved.begin(), saved.end()};
   spec.saves_before_drain = job.saves_before_drain();
   spec.may_migrate = job.may_migrate();
+  spec.checkpoints_devices = job.lends_devices();
   spec.min_success = job.min_success();
   if (auto status = AddSeries(job, path, &spec); !status.ok()) return status;
   SetTimes(job, start, &spec);

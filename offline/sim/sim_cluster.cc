@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/apply.h"
+#include "core/model/pauses.h"
 #include "core/model/state_editor.h"
 #include "offline/sim/reload.h"
 
@@ -185,6 +186,10 @@ absl::Status SimCluster::Answer() {
     if (errand.duty == Duty::kRun) what = ReportState::kRunning;
     if (errand.duty == Duty::kFreeze) what = ReportState::kPaused;
     TaskReported report = ReportOf(errand.task, errand.attempt, what);
+    if (errand.duty == Duty::kFreeze) {
+      const Job& job = state_.jobs().At(errand.task.job);
+      report.devices_lent = MayLend(state_, job, errand.task.task);
+    }
     if (errand.duty == Duty::kStop) {
       report.cause = ExitCause::kKilled;
       report.exit_signal = 15;

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 from berth_harness import BIN, SOURCE
+from pause_test import has_freezer
 
 FAKE_NVML = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release")) / "tests" / "libberth_fake_nvml.so"
 CHECK = SOURCE / "deploy" / "gpu-check"
@@ -58,6 +60,11 @@ int cuModuleGetFunction(void** function, void* module, const char* name) { *func
 int cuLaunchKernel(void* f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned s, void* t,
                    void** p, void** x) { return 0; }
 int cuCtxSynchronize(void) { return 700; }
+// Memory holds one word.
+static unsigned held;
+int cuMemAlloc_v2(unsigned long long* at, unsigned long bytes) { *at = 4096; return bytes == 0; }
+int cuMemsetD32_v2(unsigned long long at, unsigned word, unsigned long count) { held = word; return 0; }
+int cuMemcpyDtoH_v2(void* to, unsigned long long from, unsigned long bytes) { memcpy(to, &held, 4); return 0; }
 int cuDeviceGetUuid(unsigned char* uuid, int device) { memset(uuid, device + 1, 16); return 0; }
 """
 
@@ -112,6 +119,7 @@ class GpuCheck(unittest.TestCase):
         code, text = self.check()
         self.assertEqual((code, self.failures(text)), (0, []), text)
         self.assertIn("One task for each gpu, 2 at once", text)
+        self.assertRegex(text, "skip  .*: how long copying takes was not measured")
         self.assertIn("One task for each mig, 2 at once", text)
         self.assertIn("each task has a different one: MIG-fake-100 MIG-fake-103", text)
         self.assertIn("0 failed", (self.home / "report").read_text())
@@ -126,6 +134,21 @@ class GpuCheck(unittest.TestCase):
         self.assertTrue(any("no condition holds" in failure for failure in failures), text)
         self.assertIn("XID 79", text)
         self.assertNotIn("GPU-fake-2 memory", "\n".join(failures))
+
+    @unittest.skipUnless(has_freezer(), "needs root and control groups")
+    def test_saving_is_measured_where_cuda_checkpoint_exists(self):
+        tools = self.home / "tools"
+        tools.mkdir()
+        program = tools / "cuda-checkpoint"
+        program.write_text("#!/bin/sh\necho --get-state --action --timeout\n")
+        program.chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, {"PATH": f"{tools}:{os.environ['PATH']}"}):
+            code, text = self.check("--node-memory", "256Gi")
+        self.assertEqual((code, self.failures(text)), (0, []), text)
+        for mib in (64, 20480, 61440):
+            self.assertIn(f"{mib} MiB: it finds everything where it was", text)
+            self.assertRegex(text, f"{mib} MiB: saved in [0-9.]+ s")
+        self.assertIn("another task runs on it meanwhile", text)
 
     def test_a_program_at_fault(self):
         code, text = self.check("--fault", state="xid 0 31\n")

@@ -75,6 +75,7 @@ FactsOfRun SomeRun() {
   facts.task.state = TaskState::kRunning;
   facts.task.node = NodeId{1};
   facts.task.devices = Devices({0});
+  facts.task.pause = PauseState::kPaused;
   return facts;
 }
 
