@@ -234,6 +234,7 @@ TEST_CASE("events keep their values") {
     CHECK(report_back.message == report.message);
     CHECK(report_back.own_fault == report.own_fault);
     CHECK(report_back.trust_at_running == report.trust_at_running);
+    CHECK(report_back.devices_lent == report.devices_lent);
     const auto silenced = std::get<NodeSilenced>(random.AnyBody(5));
     CHECK(std::get<NodeSilenced>(round_trip(silenced)).ends_forced == silenced.ends_forced);
     const auto bound = std::get<TasksBound>(random.AnyBody(16));

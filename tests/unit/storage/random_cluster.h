@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/cluster_state.h"
+#include "core/model/pauses.h"
 #include "storage/keys.h"
 #include "storage/turn_recorder.h"
 #include "tests/unit/storage/random_values.h"
@@ -523,7 +524,9 @@ class RandomCluster {
         TaskWhere([](const Task& one) { return one.pause != PauseState::kRuns; });
     const Task& found = state_.jobs().At(job).tasks[task];
     if (found.pause == PauseState::kPausing && random_.Coin()) {
-      return TaskReported{{job, task}, found.attempt, ReportState::kPaused};
+      TaskReported frozen{{job, task}, found.attempt, ReportState::kPaused};
+      frozen.devices_lent = random_.Coin() && MayLend(state_, state_.jobs().At(job), task);
+      return frozen;
     }
     return TasksResumed{job, {task}, found.pause == PauseState::kPaused};
   }

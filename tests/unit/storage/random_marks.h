@@ -1,4 +1,4 @@
-// Pauses, runs and priority classes, for RandomValues and RandomCluster.
+// Reports, pauses, runs and priority classes, for RandomValues and RandomCluster.
 #ifndef BERTH_TESTS_UNIT_STORAGE_RANDOM_MARKS_H_
 #define BERTH_TESTS_UNIT_STORAGE_RANDOM_MARKS_H_
 
@@ -50,6 +50,22 @@ PriorityClassesChanged SomePriorityClasses(Values& v) {
                    .description = "for tests"}};
   }
   return {std::move(change)};
+}
+
+template <class Values>
+TaskReported RandomReport(Values& v, JobId job) {
+  return {.task = {job, v.Uint32()},
+          .attempt = v.Uint32(),
+          .state = v.Any(ReportState::kPaused),
+          .exit_code = v.Int32(),
+          .exit_signal = static_cast<uint8_t>(v.Uint32()),
+          .cause = v.Any(ExitCause::kDevice),
+          .port = static_cast<uint16_t>(v.Uint32()),
+          .message = v.Text(),
+          .own_fault = v.Coin(),
+          .nobodys_fault = v.Coin(),
+          .trust_at_running = v.Coin(),
+          .devices_lent = v.Coin()};
 }
 
 template <class Values>

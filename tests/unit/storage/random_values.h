@@ -169,6 +169,7 @@ class RandomValues {
         .topology = topology,
         .divides_gpus = Coin(),
         .freezes = Coin(),
+        .checkpoints_devices = Coin(),
         .max_tasks = Count(1 << 30)};
   }
   NodeStatus AnyNodeStatus() {
@@ -325,6 +326,7 @@ class RandomValues {
     spec.saves_before_drain = Coin();
     spec.may_migrate = Coin();
     spec.suspends_idle = Coin();
+    spec.checkpoints_devices = Coin();
     spec.watchdog = AnyDuration();
     spec.dump_wait = AnyDuration();
     spec.saved_exit_codes = List([this] { return Int32(); });
@@ -448,6 +450,7 @@ class RandomValues {
             .ready = Coin(),
             .claimed = Coin(),
             .pause = Any(PauseState::kResuming),
+            .devices_lent = Coin(),
             .devices = Devices(),
             .moves = moves,
             .next_node = NodeId{moves ? Uint32() : 0},
@@ -494,17 +497,7 @@ class RandomValues {
       case 14:
         return JobDeleted{job};
       case 15:
-        return TaskReported{TaskKey{job, Uint32()},
-                            Uint32(),
-                            Any(ReportState::kPaused),
-                            Int32(),
-                            static_cast<uint8_t>(Uint32()),
-                            Any(ExitCause::kDevice),
-                            static_cast<uint16_t>(Uint32()),
-                            Text(),
-                            Coin(),
-                            Coin(),
-                            Coin()};
+        return RandomReport(*this, job);
       case 16:
         return TasksBound{job, Coin(), Placements(), Uint32()};
       case 17:
