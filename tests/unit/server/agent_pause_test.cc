@@ -143,5 +143,84 @@ TEST_CASE("pause: a frozen task is killed like any other") {
   CHECK(run.world.job(run.id).status.state == JobState::kCancelled);
 }
 
+// Its job has a GPU, and lends it.
+struct LendingWorld {
+  explicit LendingWorld(bool can, bool lends = true) {
+    agent.inventory.set_freezes(true);
+    agent.inventory.set_checkpoints_devices(can);
+    v1::Device& gpu = *agent.inventory.add_devices();
+    gpu.set_kind("gpu");
+    gpu.set_uuid("g0");
+    agent.Connect();
+    id = world.Submit("one", {.gpus = 1, .lends_devices = lends});
+    agent.Work();
+    REQUIRE(world.job(id).status.state == JobState::kRunning);
+    REQUIRE(ChangeHold(world, id, true, /*freeze=*/true).ok());
+    order = agent.link->Of(Message::kFreezeTask).at(0).freeze_task();
+  }
+  void ReportPaused(bool released, const std::string& why = "") {
+    v1::TaskReport report = agent.ReportFor(id, 0, 1, v1::TaskReport::PAUSED);
+    report.set_freeze_request(order.request());
+    report.set_devices_released(released);
+    report.set_message(why);
+    agent.journal[{id.value, 0, 1}] = report;
+    agent.Report(report);
+    world.Run();
+  }
+
+  World world;
+  Agent agent{&world, "n1"};
+  JobId id;
+  v1::FreezeTask order;
+};
+
+TEST_CASE("pause: a job that lends its devices, and a node that can save them") {
+  LendingWorld run(true);
+  CHECK(run.order.checkpoint_devices());
+  run.ReportPaused(true);
+  CHECK(run.world.task(run.id).devices_lent);
+  CHECK(run.world.node("n1").devices_used.InUse().Empty());
+  SECTION("the report comes again") {
+    run.agent.Disconnect();
+    run.agent.Connect();
+    CHECK(run.world.task(run.id).devices_lent);
+  }
+  SECTION("the server restarts") {
+    run.world.Restart();
+    run.agent.Connect();
+    CHECK(run.world.task(run.id).devices_lent);
+    CHECK(run.world.node("n1").lent.Count() == 1);
+  }
+  REQUIRE(ChangeHold(run.world, run.id, false).ok());
+  CHECK_FALSE(run.world.task(run.id).devices_lent);
+  const Message last = run.agent.link->Of(Message::kFreezeTask).back();
+  CHECK(last.freeze_task().request() == 0);
+  CHECK_FALSE(last.freeze_task().checkpoint_devices());
+}
+
+TEST_CASE("pause: only nodes that can are asked to save devices, for jobs that lend them") {
+  SECTION("the node cannot") {
+    LendingWorld run(false);
+    CHECK_FALSE(run.order.checkpoint_devices());
+    run.ReportPaused(false);
+    CHECK(run.world.task(run.id).pause == PauseState::kPaused);
+    CHECK(run.world.node("n1").devices_used.InUse().Count() == 1);
+  }
+  SECTION("the job keeps them: a report that it lends them is refused") {
+    LendingWorld run(true, false);
+    CHECK_FALSE(run.order.checkpoint_devices());
+    run.ReportPaused(true);
+    CHECK(run.world.task(run.id).pause == PauseState::kPausing);
+    run.ReportPaused(false);
+    CHECK(run.world.task(run.id).pause == PauseState::kPaused);
+  }
+  SECTION("the node could not this time") {
+    LendingWorld run(true);
+    run.ReportPaused(false, "UVM");
+    CHECK_FALSE(run.world.task(run.id).devices_lent);
+    CHECK(run.world.node("n1").devices_used.InUse().Count() == 1);
+  }
+}
+
 }  // namespace
 }  // namespace berth

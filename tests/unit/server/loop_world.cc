@@ -130,6 +130,7 @@ JobSpec MakeSpec(const std::string& name, QueueId queue, const JobOptions& optio
   spec.watchdog = options.watchdog;
   spec.saves_before_drain = options.saves_before_drain;
   spec.suspends_idle = options.suspends_idle;
+  spec.checkpoints_devices = options.lends_devices;
   spec.dump_wait = kDefaultDumpWait;
   spec.groups.back().image = ImageIdOf(options.image);
   return spec;

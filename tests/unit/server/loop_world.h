@@ -99,6 +99,7 @@ struct JobOptions {
   absl::Duration checkpoint_grace = absl::ZeroDuration();
   bool saves_before_drain = false;
   bool suspends_idle = false;
+  bool lends_devices = false;
   absl::Duration ttl_after_finished = absl::InfiniteDuration();
   absl::Duration walltime = absl::InfiniteDuration();
   absl::Duration watchdog = absl::InfiniteDuration();

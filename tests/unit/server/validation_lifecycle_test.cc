@@ -173,6 +173,48 @@ TEST_CASE("a store of an older format gets neither watchdogs nor newer policies"
   }
 }
 
+TEST_CASE("a job that lends its GPUs has one task with whole GPUs, and nothing else") {
+  v1::Job job = testing::SmallJob("train");
+  v1::JobSpec& spec = *job.mutable_spec();
+  const auto found = [&] { return std::string(Validate(job).message()); };
+  spec.mutable_pause()->set_devices(v1::PausePolicy::CHECKPOINT);
+  v1::TaskGroup& group = *spec.mutable_groups(0);
+  group.set_replicas(1);
+  CHECK_THAT(found(), Catch::Contains("spec.pause.devices: CHECKPOINT: it asks for no GPU"));
+  v1::DeviceRequest& gpu = *group.mutable_resources()->add_devices();
+  gpu.set_kind("gpu");
+  gpu.set_count(2);
+  CHECK(Validate(job).ok());
+  CHECK(JobSpecFrom(spec, {}).checkpoints_devices);
+  SECTION("several tasks") {
+    group.set_replicas(2);
+    CHECK_THAT(found(), Catch::Contains("only a job with one task can lend its GPUs; it has 2"));
+    spec.mutable_pause()->set_devices(v1::PausePolicy::KEEP);
+    CHECK(Validate(job).ok());
+  }
+  SECTION("a spare") {
+    group.set_spares(1);
+    CHECK_THAT(found(), Catch::Contains("only a job with one task can lend its GPUs; it has 2"));
+  }
+  SECTION("a share") {
+    gpu.set_count(0);
+    gpu.set_share(0.5);
+    CHECK_THAT(found(), Catch::Contains("a share of a GPU cannot be lent"));
+  }
+  SECTION("an instance of MIG") {
+    gpu.set_mig("1g.10gb");
+    CHECK_THAT(found(), Catch::Contains("instances of MIG cannot be lent"));
+  }
+  SECTION("other devices") {
+    gpu.set_kind("nic");
+    CHECK_THAT(found(), Catch::Contains("a task with devices of kind nic cannot lend its GPUs"));
+  }
+  SECTION("an unknown value") {
+    spec.mutable_pause()->set_devices(static_cast<v1::PausePolicy::Devices>(9));
+    CHECK_THAT(found(), Catch::Contains("spec.pause.devices"));
+  }
+}
+
 TEST_CASE("interactive: a time is required, within bounds") {
   v1::Job job = TwoGroups();
   v1::Interactive& interactive = *job.mutable_spec()->mutable_interactive();
