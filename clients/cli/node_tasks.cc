@@ -73,7 +73,8 @@ Table NodeTaskTable(const v1::ListTasksResponse& tasks, size_t most, const Sessi
                   {task.node()},
                   {absl::StrCat(task.attempt())},
                   {HumanAge(task.has_start_time(), task.start_time(), session.Now())},
-                  {absl::StrJoin(task.devices(), ",")}});
+                  {absl::StrCat(absl::StrJoin(task.devices(), ","),
+                                task.devices_lent() ? " (lent)" : "")}});
   }
   return table;
 }
