@@ -37,7 +37,7 @@ static_assert(static_cast<int>(NodeLossPolicy::kKeep) == pb::KEEP);
 static_assert(static_cast<int>(NodeLossPolicy::kReplaceNow) == pb::REPLACE_NOW);
 
 // Whoever adds a field encodes and decodes it below, and then changes the number.
-static_assert(kFields<JobSpec> == 40);
+static_assert(kFields<JobSpec> == 41);
 static_assert(kFields<GroupSpec> == 23);
 static_assert(kFields<TaskShape> == 7);
 static_assert(kFields<DeviceRequest> == 13);

@@ -45,10 +45,11 @@ bool MayPauseToEnter(const ClusterState& state, const Job& job, const Job& victi
   return ends <= now;
 }
 
-// One frozen job that waits for its CPU.
+// One frozen job that waits for its CPU, or for devices that it lends.
 struct InLineForTurn {
   const Job* job = nullptr;
-  std::map<NodeId, int64_t> cpu;  // that its tasks need there
+  std::map<NodeId, int64_t> cpu;        // that its tasks need there
+  std::map<NodeId, DeviceSet> devices;  // that they lend there
 };
 
 class TurnPasser {
@@ -63,7 +64,10 @@ class TurnPasser {
  private:
   std::vector<InLineForTurn> Line();
   void Serve(const InLineForTurn& waiting);
+  bool AddUsersOf(const DeviceSet& devices, NodeId node, const Job& job,
+                  std::vector<const Job*>* over);
   std::vector<const Job*> WhoseTurnIsOver(const Job& job, NodeId node);
+  void GiveCpu(const Job& victim, std::map<NodeId, int64_t>* left) const;
   void PauseFor(const Job& job, const Job& victim);
 
   Cycle& cycle_;
@@ -86,6 +90,7 @@ std::vector<InLineForTurn> TurnPasser::Line() {
     const int64_t cpu = CpuOf(state_, job, key.task);
     jobs[key.job].job = &job;
     jobs[key.job].cpu[task.node] += cpu;
+    if (task.devices_lent) jobs[key.job].devices[task.node] |= task.devices;
     const Node& node = state_.nodes().At(task.node);
     const int64_t unclaimed = UnusedCpu(node) + node.leaving[kCpu] - node.reserved[kCpu];
     left_.try_emplace(task.node, unclaimed).first->second += cpu;
@@ -122,21 +127,40 @@ std::vector<const Job*> TurnPasser::WhoseTurnIsOver(const Job& job, NodeId node)
   return jobs;
 }
 
+// Those that use devices which the job lends: false if not all of them may be paused, and lend
+// them.
+bool TurnPasser::AddUsersOf(const DeviceSet& devices, NodeId node, const Job& job,
+                            std::vector<const Job*>* over) {
+  const std::vector<const Job*> may = WhoseTurnIsOver(job, node);
+  for (const TaskKey& key : state_.nodes().At(node).tasks) {
+    const Job& user = state_.jobs().At(key.job);
+    const Task& task = user.tasks[key.task];
+    if (!DevicesHeld(task).Overlaps(devices) || GivesRoom(task)) continue;
+    const bool passes = std::find(may.begin(), may.end(), &user) != may.end() &&
+                        MayLend(state_, user, key.task) &&
+                        state_.nodes().At(node).spec.checkpoints_devices;
+    if (!passes) return false;
+    if (std::find(over->begin(), over->end(), &user) == over->end()) over->push_back(&user);
+  }
+  return true;
+}
+
 // All its nodes, or nobody is paused. It keeps those behind it from what it waits for.
 void TurnPasser::Serve(const InLineForTurn& waiting) {
   std::map<NodeId, int64_t> left = left_;
   std::vector<const Job*> over;
   bool fits = true;
+  for (const auto& [node, devices] : waiting.devices) {
+    fits = fits && AddUsersOf(devices, node, *waiting.job, &over);
+  }
+  for (const Job* victim : over) GiveCpu(*victim, &left);
   for (const auto& [node, cpu] : waiting.cpu) {
     if (left[node] >= cpu) continue;
     for (const Job* victim : WhoseTurnIsOver(*waiting.job, node)) {
       if (left[node] >= cpu) break;
       if (std::find(over.begin(), over.end(), victim) != over.end()) continue;
       over.push_back(victim);
-      for (uint32_t i = 0; i < victim->tasks.size(); ++i) {
-        const Task& task = victim->tasks[i];
-        if (Occupies(task.state)) left[task.node] += CpuOf(state_, *victim, i);
-      }
+      GiveCpu(*victim, &left);
     }
     fits &= left[node] >= cpu;
   }
@@ -146,6 +170,13 @@ void TurnPasser::Serve(const InLineForTurn& waiting) {
     for (auto& [node, cpu] : left_) cpu = left[node];
   }
   for (const auto& [node, cpu] : waiting.cpu) left_[node] -= cpu;
+}
+
+void TurnPasser::GiveCpu(const Job& victim, std::map<NodeId, int64_t>* left) const {
+  for (uint32_t i = 0; i < victim.tasks.size(); ++i) {
+    const Task& task = victim.tasks[i];
+    if (Occupies(task.state)) (*left)[task.node] += CpuOf(state_, victim, i);
+  }
 }
 
 void TurnPasser::PauseFor(const Job& job, const Job& victim) {

@@ -44,7 +44,7 @@ inline constexpr size_t kFields = fields_internal::Count<T>();
 template <class T>
 constexpr auto FieldsOf(T& value) {
   constexpr size_t kCount = kFields<std::remove_const_t<T>>;
-  static_assert(0 < kCount && kCount <= 40, "add lines below");
+  static_assert(0 < kCount && kCount <= 42, "add lines below");
 #define BERTH_TIE(fields, ...) \
   if constexpr (kCount == fields) { auto& [__VA_ARGS__] = value; return std::tie(__VA_ARGS__); }
   BERTH_TIE(1, a)
@@ -87,6 +87,8 @@ constexpr auto FieldsOf(T& value) {
   BERTH_TIE(38, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak, al)
   BERTH_TIE(39, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak, al, am)
   BERTH_TIE(40, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak, al, am, an)
+  BERTH_TIE(41, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak, al, am, an, ao)
+  BERTH_TIE(42, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak, al, am, an, ao, ap)
 #undef BERTH_TIE
 }
 // clang-format on

@@ -5,6 +5,7 @@
 
 #include "core/base/check.h"
 #include "core/model/apply.h"
+#include "core/model/pauses.h"
 #include "core/model/rank_order.h"
 #include "core/model/release.h"
 #include "core/model/transitions.h"
@@ -169,7 +170,10 @@ void Transaction::Freeze(JobId job, absl::Span<const uint32_t> tasks) {
   for (uint32_t index : tasks) {
     const Task& before = state_.jobs().At(job).tasks[index];
     BERTH_CHECK(before.state == TaskState::kRunning);
-    SetTask({job, index}, FrozenTask(before));
+    Task frozen = FrozenTask(before);
+    const bool can = state_.nodes().At(before.node).spec.checkpoints_devices;
+    frozen.devices_lent |= can && MayLend(state_, state_.jobs().At(job), index);
+    SetTask({job, index}, frozen);
   }
 }
 

@@ -142,7 +142,7 @@ void ClusterState::StampDirty(uint64_t revision) {
 }
 
 JobSpec SpecOf(const ClusterState& state, const Job& job) {
-  static_assert(kFields<JobSpec> == 40, "return the new field");
+  static_assert(kFields<JobSpec> == 41, "return the new field");
   JobSpec spec;
   spec.name = job.name;
   spec.queue = job.queue;

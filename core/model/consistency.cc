@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/line.h"
+#include "core/model/pauses.h"
 #include "core/model/refusals.h"
 #include "core/model/state_editor.h"
 #include "core/model/taints.h"
@@ -106,7 +107,11 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
     node.devices_leaving += devices;
     ++node.leaving_tasks;
   }
-  if (BeingFrozen(task)) node.leaving += GivenBack(shape, devices);
+  if (BeingFrozen(task)) {
+    const bool lends = LendsSoon(job, shape, task);
+    node.leaving += GivenBack(shape, lends);
+    if (lends) node.devices_leaving += devices;
+  }
   node.tasks.push_back({job.id, index});
   return absl::OkStatus();
 }

@@ -106,7 +106,7 @@ void AddHyperNode(Hasher& h, const HyperNode& domain) {
 }
 
 void AddJob(Hasher& h, const ClusterState& state, const Job& job) {
-  static_assert(kFields<Job> == 57);
+  static_assert(kFields<Job> == 58);
   h.Add(job.id).Add(job.name).Add(job.queue).Add(job.priority).Add(job.labels).Add(job.user);
   h.Add(job.priority_class);
   h.Add(job.owner);

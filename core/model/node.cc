@@ -86,18 +86,16 @@ DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devi
   return use;
 }
 
-Resources GivenBack(const ShapeEntry& shape, const DeviceUse&) {
+Resources GivenBack(const ShapeEntry& shape, bool lends) {
   Resources amounts;
   amounts[kCpu] = shape.resources[kCpu];
-  return amounts;
+  return lends ? amounts + shape.devices : amounts;
 }
 
 Resources HeldBy(const ShapeEntry& shape, const DeviceUse& use, bool frozen) {
   Resources amounts = AmountsOf(shape, use);
   if (!frozen) return amounts;
-  amounts -= GivenBack(shape, use);
-  const bool lends = use.whole.Empty() && use.shared.empty();
-  return lends ? amounts - shape.devices : amounts;
+  return amounts - GivenBack(shape, /*lends=*/use.whole.Empty() && use.shared.empty());
 }
 
 Resources LentBy(const Node& node, const ShapeEntry& shape, const Task& task) {

@@ -228,8 +228,8 @@ DeviceUse UseOf(const Node& node, const ShapeEntry& shape, const DeviceSet& devi
 // ShapeEntry::resources.
 Resources AmountsOf(const ShapeEntry& shape, const DeviceUse& use);
 // The part of it that a task gives back while it is frozen (core/engine/lifecycle/pause.cc): its
-// CPU.
-Resources GivenBack(const ShapeEntry& shape, const DeviceUse& use);
+// CPU, and its devices if it lends them.
+Resources GivenBack(const ShapeEntry& shape, bool lends);
 // What a task on the node holds: without that part while it is frozen, and without its devices if
 // it lends them. `use`: of DevicesHeld.
 Resources HeldBy(const ShapeEntry& shape, const DeviceUse& use, bool frozen);

@@ -63,9 +63,13 @@ Duration FreezeTimeout(const Job& job) {
   return job.checkpoints_devices ? kCheckpointTimeout : kFreezeTimeout;
 }
 
+bool MayLend(const Job& job, const ShapeEntry& shape, const Task& task) {
+  return job.checkpoints_devices && !task.devices.Empty() && shape.share == 0;
+}
+
 bool MayLend(const ClusterState& state, const Job& job, uint32_t task) {
   const ShapeEntry& shape = state.interner().Shape(job.groups[GroupOf(job, task)].shape);
-  return job.checkpoints_devices && !job.tasks[task].devices.Empty() && shape.share == 0;
+  return MayLend(job, shape, job.tasks[task]);
 }
 
 bool ResumeRoom::Take(const Job& job, uint32_t index) {

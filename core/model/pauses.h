@@ -42,7 +42,12 @@ bool AwaitsCpu(const Job& job);
 bool TakesTurns(const ClusterState& state, const Job& job);
 
 // The task may lend its devices while it is frozen: all of them, none in part.
+bool MayLend(const Job& job, const ShapeEntry& shape, const Task& task);
 bool MayLend(const ClusterState& state, const Job& job, uint32_t task);
+// It is being frozen, and its devices will be free, if its node can do that.
+inline bool LendsSoon(const Job& job, const ShapeEntry& shape, const Task& task) {
+  return BeingFrozen(task) && MayLend(job, shape, task);
+}
 
 // What nodes have left for frozen tasks that go on, one after the other, whoever else waits for it.
 class ResumeRoom {

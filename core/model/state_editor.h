@@ -258,7 +258,7 @@ class StateEditor {
   void CountCapacity(const Node& node, bool add);
   void ChangeQueues(QueueId leaf, const Resources& request, const QueueFigures<int>& change);
   void MoveHolds(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);
-  void CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign);
+  void CountLeavingTask(const Job& job, const Task& task, const ShapeEntry& shape, int sign);
   void CountLeaving(Job& job, TaskKey key, const ShapeEntry& shape, const Task& old);
   void CountLeavingJob(Job& job, bool left_before);
   void CountClaimed(const Job& job, const ShapeEntry& shape, bool claimed);

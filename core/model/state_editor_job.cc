@@ -22,7 +22,7 @@ bool WaitsForDependencies(const GangStart& status) {
 
 // Except what AcquireTemplate shares between jobs: groups, policies, topology and affinity.
 void FillJob(JobId id, const JobSpec& spec, Time submit, Job& job) {
-  static_assert(kFields<JobSpec> == 40, "take the new field over");
+  static_assert(kFields<JobSpec> == 41, "take the new field over");
   job.id = id;
   job.name = spec.name;
   job.queue = spec.queue;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/model/pauses.h"
 #include "core/model/state_editor.h"
 #include "core/model/taints.h"
 #include "core/model/task_room.h"
@@ -266,12 +267,20 @@ void StateEditor::CountLent(NodeId id) {
 
 // The task is, or was, being released or frozen: updates what its node will have then. The task
 // occupies that; the caller updates the node's place in the index.
-void StateEditor::CountLeavingTask(const Task& task, const ShapeEntry& shape, int sign) {
+void StateEditor::CountLeavingTask(const Job& job, const Task& task, const ShapeEntry& shape,
+                                   int sign) {
   Node& node = state_.nodes_.At(task.node);
   if (BeingFrozen(task)) {
-    const Resources amounts = GivenBack(shape, UseOf(node, shape, task.devices));
-    if (sign > 0) node.leaving += amounts;
-    if (sign < 0) node.leaving -= amounts;
+    const bool lends = LendsSoon(job, shape, task);
+    const Resources amounts = GivenBack(shape, lends);
+    const DeviceUse use = lends ? UseOf(node, shape, task.devices) : DeviceUse{};
+    if (sign > 0) {
+      node.leaving += amounts;
+      node.devices_leaving += use;
+    } else {
+      node.leaving -= amounts;
+      node.devices_leaving -= use;
+    }
     return;
   }
   node.leaving_tasks += sign;
@@ -294,7 +303,7 @@ void StateEditor::CountHolds(Node& node) {
             Frozen(task));
     AddLent(node, task);
     if (task.pause == PauseState::kResuming) node.reserved += LentBy(node, shape, task);
-    if (GivesRoom(task)) CountLeavingTask(task, shape, 1);
+    if (GivesRoom(task)) CountLeavingTask(job, task, shape, 1);
   }
   for (TaskKey key : node.nominated) {
     const Job& job = state_.jobs_.At(key.job);

@@ -63,11 +63,11 @@ Task StateEditor::SetTask(TaskKey key, const Task& value) {
   if (Releasing(old) != Releasing(value)) WakeForAffinity(key.job);
   const ShapeEntry& shape = state_.interner_.Shape(job.groups[group].shape);
   // What leaves a node must at all times be part of what is in use there.
-  if (was_leaving) CountLeavingTask(old, shape, -1);
+  if (was_leaving) CountLeavingTask(job, old, shape, -1);
   if (was_leaving || is_leaving) CountLeaving(job, key, shape, old);
   if (old.claimed != value.claimed) CountClaimed(job, shape, value.claimed);
   if (!same_holds) MoveHolds(job, key, shape, old);
-  if (is_leaving) CountLeavingTask(value, shape, 1);
+  if (is_leaving) CountLeavingTask(job, value, shape, 1);
   // MoveHolds updates the node's place in the index, but not if the task stays.
   if (is_leaving || (was_leaving && Occupies(value.state))) {
     ReindexNode(state_.nodes_.At(value.node));
@@ -86,7 +86,7 @@ void StateEditor::DetachTask(TaskKey key) {
   const ShapeId shape = job.groups[GroupOf(job, key.task)].shape;
   BERTH_CHECK(!facts() && Occupies(task.state));
   const ShapeEntry& entry = state_.interner_.Shape(shape);
-  if (GivesRoom(task)) CountLeavingTask(task, entry, -1);
+  if (GivesRoom(task)) CountLeavingTask(job, task, entry, -1);
   Vacate(task.node, key, entry, DevicesHeld(task), Frozen(task));
 }
 
@@ -97,7 +97,7 @@ void StateEditor::ReattachTask(TaskKey key) {
   const ShapeEntry& entry = state_.interner_.Shape(shape);
   Occupy(task.node, key, entry, DevicesHeld(task), Frozen(task));
   if (!GivesRoom(task)) return;
-  CountLeavingTask(task, entry, 1);
+  CountLeavingTask(job, task, entry, 1);
   ReindexNode(state_.nodes_.At(task.node));
 }
 

@@ -110,11 +110,23 @@ Step StandBack(const Look& look) {
                       .detail = pause.detail}};
 }
 
+// The beneficiary was promised devices of a task that is frozen with them: its node could not save
+// what is there.
+bool KeptPromisedDevices(const Look& look, const Job& beneficiary) {
+  return std::any_of(look.job.tasks.begin(), look.job.tasks.end(), [&](const Task& task) {
+    if (!Frozen(task) || task.devices_lent) return false;
+    return std::any_of(beneficiary.tasks.begin(), beneficiary.tasks.end(), [&](const Task& other) {
+      return other.state == TaskState::kNominated && other.node == task.node &&
+             other.devices.Overlaps(task.devices);
+    });
+  });
+}
+
 Step MakeWay(const Look& look) {
   const Job& job = look.job;
   const Pause& pause = job.status.pause;
   const TaskList pausing = InPause(job, PauseState::kPausing);
-  if (!pausing.empty() && pause.since + kFreezeTimeout <= look.now) {
+  if (!pausing.empty() && pause.since + FreezeTimeout(job) <= look.now) {
     return Evict(look, WhyNotFrozen(look, pausing.front()));
   }
   if (pause.until <= look.now) {
@@ -123,6 +135,9 @@ Step MakeWay(const Look& look) {
   }
   const Job* beneficiary = look.state.jobs().Find(pause.beneficiary);
   if (beneficiary == nullptr) return GoOnTogether(look);
+  if (KeptPromisedDevices(look, *beneficiary)) {
+    return Evict(look, "what it has on its devices could not be saved");
+  }
   if (AwaitsPlaces(*beneficiary)) return StandBack(look);
   // It is the other one's turn (core/actions/turns.h). One that waits already goes on waiting, as
   // several may have been paused for each other.

@@ -7,6 +7,7 @@
 #include "core/engine/place/fit_count.h"
 #include "core/engine/place/leaving.h"
 #include "core/engine/search/verdict.h"
+#include "core/model/pauses.h"
 #include "core/model/task_room.h"
 #include "core/model/transitions.h"
 #include "core/topology/domain_placer.h"
@@ -55,7 +56,11 @@ Outlook OutlookOf(const ClusterState& state, const Job& job, uint32_t index) {
     const Task& leaves = other.tasks[key.task];
     const ShapeEntry& gone = state.interner().Shape(other.groups[GroupOf(other, key.task)].shape);
     const DeviceUse held = UseOf(*node, gone, DevicesHeld(leaves));
-    if (BeingFrozen(leaves)) allocated -= GivenBack(gone, held);
+    if (BeingFrozen(leaves)) {
+      const bool lends = LendsSoon(other, gone, leaves);
+      allocated -= GivenBack(gone, lends);
+      if (lends) used -= held;
+    }
     if (!Releasing(leaves)) continue;
     allocated -= HeldBy(gone, held, Frozen(leaves));
     used -= held;

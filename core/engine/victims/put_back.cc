@@ -7,10 +7,10 @@
 namespace berth {
 namespace {
 
-// What one task of the unit takes again.
+// What one task of the unit takes again; devices are looked at one by one.
 Resources Kept(const ShapeEntry& shape, const VictimUnit& unit) {
   Resources amounts = shape.resources;
-  if (unit.frozen) amounts -= GivenBack(shape, {});
+  if (unit.frozen) amounts -= GivenBack(shape, /*lends=*/false);
   return amounts;
 }
 

@@ -1,6 +1,7 @@
 // Paused jobs that lend their devices (JobSpec::checkpoints_devices).
 #include <catch2/catch.hpp>
 
+#include "core/model/state_editor.h"
 #include "tests/unit/core/testing/running.h"
 
 namespace berth {
