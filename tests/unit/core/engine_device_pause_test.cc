@@ -306,5 +306,133 @@ TEST_CASE("a job is nominated nowhere that a resumed one waits for") {
   run.CheckSums();
 }
 
+// A job that may be paused runs on the only node, and an urgent one needs its GPUs.
+struct GpuContest : TestCluster {
+  explicit GpuContest(bool checkpoints_devices = true)
+      : TestCluster(testing::PoliciesWith({"allocate", "preempt"})) {
+    AddNode("n1", {.cpu = 64, .gpus = 2, .checkpoints_devices = checkpoints_devices});
+    JobShape shape = Lender(2);
+    shape.preemptible = true;
+    shape.preempt_mode = PreemptMode::kPause;
+    low = Submit("low", shape);
+    RunAll(low);
+    Advance(absl::Minutes(1));
+  }
+  JobId Urgent(int gpus = 2) {
+    JobShape shape = Keeper(gpus);
+    shape.priority = 5;
+    const JobId id = Submit("urgent", shape);
+    Settle();
+    return id;
+  }
+  void ReportFrozen(bool lends) {
+    Must(TaskReported{.task = {low, 0},
+                      .attempt = job(low).tasks[0].attempt,
+                      .state = ReportState::kPaused,
+                      .devices_lent = lends});
+    Settle();
+  }
+  PauseState PauseOfLow() const { return job(low).tasks[0].pause; }
+  void CheckSums() const {
+    const absl::Status status = CheckConsistency(state());
+    INFO(status.ToString());
+    CHECK(status.ok());
+  }
+  JobId low;
+};
+
+TEST_CASE("preemption counts on devices that the victim lends") {
+  GpuContest c;
+  const JobId urgent = c.Urgent();
+  CHECK(c.PauseOfLow() == PauseState::kPausing);
+  CHECK(c.status(c.low).evictions == 0);
+  CHECK(c.StateOf(urgent) == "Pending");
+  CHECK(c.node("n1").devices_leaving.whole.Count() == 2);
+  c.CheckSums();
+  c.ReportFrozen(/*lends=*/true);
+  c.RunAll(urgent);
+  CHECK(c.StateOf(urgent) == "Running");
+  CHECK(c.Where(urgent) == "n1");
+  CHECK(c.PauseOfLow() == PauseState::kResuming);
+  c.CheckSums();
+  c.Advance(absl::Minutes(10));
+  c.Exit(urgent, 0);
+  CHECK(c.PauseOfLow() == PauseState::kRuns);
+  CHECK(c.status(c.low).starts == 1);
+  CHECK(c.job(c.low).tasks[0].devices.Count() == 2);
+  c.CheckSums();
+}
+
+TEST_CASE("a victim whose devices could not be saved is stopped for the other job") {
+  GpuContest c;
+  const JobId urgent = c.Urgent();
+  c.ReportFrozen(/*lends=*/false);
+  CHECK(c.Tasks(c.low) == "L");
+  CHECK(c.status(c.low).eviction.beneficiary == urgent);
+  CHECK(c.status(c.low).eviction.detail == "what it has on its devices could not be saved");
+  c.CheckSums();
+  c.GoneAll(c.low);
+  c.RunAll(urgent);
+  CHECK(c.StateOf(urgent) == "Running");
+  c.CheckSums();
+}
+
+TEST_CASE("a victim that keeps its devices stays frozen if only its CPU is needed") {
+  GpuContest c;
+  JobShape shape = {.priority = 5, .groups = {{.cpu = 60}}};
+  const JobId urgent = c.Submit("urgent", shape);
+  c.Settle();
+  c.ReportFrozen(/*lends=*/false);
+  c.RunAll(urgent);
+  CHECK(c.StateOf(urgent) == "Running");
+  CHECK(c.status(c.low).evictions == 0);
+  c.CheckSums();
+}
+
+TEST_CASE("where a node saves no devices, preemption stops the victim at once") {
+  GpuContest c(/*checkpoints_devices=*/false);
+  c.Urgent();
+  CHECK(c.Tasks(c.low) == "L");
+}
+
+TEST_CASE("jobs that lend their devices take turns on them") {
+  TestCluster c(testing::PoliciesWith({"allocate", "preempt"}));
+  c.AddNode("n1", {.cpu = 64, .gpus = 1});
+  c.AddQueue("q", testing::QueueShape{.slice = absl::Minutes(5)});
+  JobShape shape = Lender(1);
+  shape.queue = "q";
+  shape.preemptible = true;
+  shape.preempt_mode = PreemptMode::kPause;
+  const JobId a = c.Submit("a", shape);
+  c.RunAll(a);
+  const JobId b = c.Submit("b", shape);
+  c.Settle();
+  std::string turns;
+  const auto pause_of = [&](JobId id) { return c.job(id).tasks[0].pause; };
+  for (int minute = 0; minute < 40; ++minute) {
+    for (const JobId id : {a, b}) {
+      if (pause_of(id) != PauseState::kPausing) continue;
+      c.Must(TaskReported{.task = {id, 0},
+                          .attempt = c.job(id).tasks[0].attempt,
+                          .state = ReportState::kPaused,
+                          .devices_lent = true});
+      c.Settle();
+    }
+    if (c.Tasks(b) != "R" && c.StateOf(b) == "Binding") c.RunAll(b);
+    const bool a_runs = pause_of(a) == PauseState::kRuns;
+    const bool b_runs = c.Tasks(b) == "R" && pause_of(b) == PauseState::kRuns;
+    CHECK_FALSE((a_runs && b_runs));
+    if (minute % 5 == 4) turns += a_runs ? 'a' : b_runs ? 'b' : '-';
+    CHECK(CheckConsistency(c.state()).ok());
+    c.Advance(absl::Minutes(1));
+  }
+  INFO(turns);
+  CHECK(turns.find("ab") != std::string::npos);
+  CHECK(turns.find("ba") != std::string::npos);
+  CHECK(turns.find("aaa") == std::string::npos);
+  CHECK(turns.find("bbb") == std::string::npos);
+  CHECK(c.status(a).starts == 1);
+}
+
 }  // namespace
 }  // namespace berth

@@ -48,6 +48,7 @@ struct NodeShape {
   std::vector<Taint> taints = {};
   std::vector<NamedAmount> extended = {};
   bool freezes = true;
+  bool checkpoints_devices = true;
 };
 
 struct QueueShape {
@@ -147,6 +148,7 @@ inline NodeSpec MakeNode(const std::string& name, const NodeShape& shape) {
                             .compute_capability = shape.compute_capability});
   }
   spec.freezes = shape.freezes;
+  spec.checkpoints_devices = shape.checkpoints_devices;
   spec.labels = shape.labels;
   spec.taints = shape.taints;
   spec.extended = InThousandths(shape.extended);
