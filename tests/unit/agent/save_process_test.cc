@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "tests/unit/agent/fake_cuda_checkpoint.h"
 #include "tests/unit/agent/process_world.h"
 
@@ -33,7 +34,7 @@ struct SavingTask : Fixture {
       return false;
     }
     Start(kSavedTask, absl::StrCat("exec 9<", gpu, "; trap 'echo asked; exit 3' TERM; ", before,
-                                   "while :; do echo line; sleep 0.02; done"));
+                                   "while :; do echo line; sleep 0.02 9<&-; done"));
     Await(kSavedTask, Kind::kRunning);
     REQUIRE(Eventually([&] { return !Log(kSavedTask).empty(); }));
     return true;
@@ -150,10 +151,10 @@ TEST_CASE("a task that is stopped while it is being saved gets its GPUs back for
 TEST_CASE("a lease that lapses ends a task whose GPUs are lent") {
   SavingTask f;
   f.launch.set_fence(true);
+  const absl::Duration end = SystemClock().Steady() + absl::Seconds(4);
+  f.runner->SetLease(end, end);
   if (!f.Begin()) return;
   CHECK(f.Pause(7).devices_released);
-  const absl::Duration end = SystemClock().Steady();
-  f.runner->SetLease(end, end);
   CHECK(f.Await(kSavedTask, Kind::kExited).cause == v1::TaskReport::LEASE_LAPSED);
   CHECK_FALSE(absl::StrContains(f.fake.Get("calls"), "restore"));
 }
