@@ -150,7 +150,9 @@ Step MakeWay(const Look& look) {
 bool StaysPaused(const Look& look) {
   const JobStatus& status = look.job.status;
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
-  return placed && status.suspended && status.pause.wanted && look.now < status.pause.until;
+  // All its tasks may have left one by one, which does not change its state.
+  return placed && look.job.occupying > 0 && status.suspended && status.pause.wanted &&
+         look.now < status.pause.until;
 }
 
 Step PauseOrResume(const Look& look) {

@@ -232,6 +232,25 @@ TEST_CASE("what ends a paused task ends it") {
   CheckSums(run);
 }
 
+TEST_CASE("a paused job whose only task leaves a failed device is on hold like any other") {
+  testing::TestCluster cluster;
+  cluster.AddNode("n1", {.cpu = 64, .gpus = 1});
+  const JobId id = cluster.Submit("j", {.groups = {{.cpu = 1, .gpus = 1}}});
+  cluster.RunAll(id);
+  cluster.Must(JobSuspended{.id = id, .suspended = true, .freeze = true});
+  cluster.Settle();
+  cluster.Report(id, 0, ReportState::kPaused);
+  cluster.Settle();
+  NodeSpec spec = cluster.node("n1").spec;
+  spec.devices[0].unhealthy = true;
+  cluster.Must(
+      NodeRegistered{.id = cluster.node_id("n1"), .spec = spec, .epoch = 2, .agent_id = "n1"});
+  cluster.Settle();
+  CHECK(cluster.Tasks(id) == "L");
+  cluster.GoneAll(id);
+  CHECK(cluster.StateOf(id) == "Suspended");
+}
+
 TEST_CASE("a node that comes back at once with its frozen task: the pause goes on") {
   Running run(Gang(1));
   PauseNow(run);
