@@ -21,8 +21,17 @@ constexpr size_t kMaxAnswer = 200;
 
 std::string MibOf(int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// True if the process has a file open whose name begins with one of these; also if that cannot be
-// seen.
+// True if a file is mapped whose name begins with one of these: it may have been closed.
+bool HasMapped(pid_t pid, const std::vector<std::string>& prefixes) {
+  std::string maps;
+  if (ReadWholeFile("/proc/" + std::to_string(pid) + "/maps", &maps) != 0) return false;
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) {
+    return maps.find(" " + prefix) != std::string::npos;
+  });
+}
+
+// True if the process has a file open, or mapped, whose name begins with one of these; also if that
+// cannot be seen.
 bool HasOpen(pid_t pid, const std::vector<std::string>& prefixes) {
   const std::string directory = "/proc/" + std::to_string(pid) + "/fd";
   DIR* listing = opendir(directory.c_str());
@@ -38,7 +47,7 @@ bool HasOpen(pid_t pid, const std::vector<std::string>& prefixes) {
             });
   }
   closedir(listing);
-  return found;
+  return found || HasMapped(pid, prefixes);
 }
 
 // The first line of what the program wrote, without characters that a terminal would act on.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,13 +36,17 @@ struct SavedWorld {
       waitpid(pid, nullptr, 0);
     }
   }
-  pid_t AddProcess(bool has_gpu) {
+  // With `maps`, it has closed the file and still has it mapped.
+  pid_t AddProcess(bool has_gpu, bool maps = false) {
     int ready[2];
     REQUIRE(pipe(ready) == 0);
     const pid_t pid = fork();
     if (pid == 0) {
       const std::string file = root.path() + (has_gpu ? "/nvidia0" : "/cuda/state");
-      if (open(file.c_str(), O_RDONLY) < 0 || write(ready[1], "x", 1) != 1) _exit(1);
+      const int fd = open(file.c_str(), O_RDONLY);
+      const bool mapped = mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, fd, 0) != MAP_FAILED;
+      if (maps) close(fd);
+      if (fd < 0 || !mapped || write(ready[1], "x", 1) != 1) _exit(1);
       for (;;) pause();
     }
     char one = 0;
@@ -128,6 +133,13 @@ TEST_CASE("device saver: several processes with open GPUs are refused by number"
   CHECK(world.saver.why() == absl::StrCat("2 of its processes have GPUs open, such as ", first,
                                           " and ", second, "; cuda-checkpoint is used for one"));
   CHECK(world.fake.Get("calls").empty());
+}
+
+TEST_CASE("device saver: a process that has closed a GPU and still has it mapped counts") {
+  SavedWorld world;
+  const pid_t first = world.AddProcess(true), second = world.AddProcess(true, true);
+  world.Save();
+  CHECK_THAT(world.saver.why(), Catch::Contains(absl::StrCat(first, " and ", second)));
 }
 
 TEST_CASE("device saver: a failed step is undone, and the process runs") {

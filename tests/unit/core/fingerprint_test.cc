@@ -163,6 +163,7 @@ TEST_CASE("the fingerprint depends on every field of a job's status and of a tas
   const FactsOfJob job = SomeJob();
   FactsOfRun run = SomeRun();
   const std::vector<std::string> contradictions = {
+      "task 0 of job 1: it is paused and does not run",
       "task 0 of job 1: node has no device 64",
       "task 0 of job 1: it moves but is not released to run again",
   };
