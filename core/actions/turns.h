@@ -3,10 +3,13 @@
 // while the others are frozen on the same places. So all of them must fit there but for what a
 // pause gives back, and nothing is ever stopped.
 //
-//   one node of 8 cores, slice 5m, jobs of 8 cores; the first letter runs, the others are frozen
-//   0:00 A | 0:05 B(A), B entered | 0:10 A(B) | 0:12 C is submitted | 0:15 B(A): A waits for less
-//   long than C, but B for longer | 0:20 C(A B): C enters, it has waited longer than A | 0:25 A |
-//   ...
+//   one node of 8 cores, slice 5m, jobs of 8 cores; in brackets: frozen
+//   0:00 A
+//   0:05 B [A]     B, submitted at 0:01, enters
+//   0:10 A [B]     C is submitted at 0:12
+//   0:15 B [A]     B has waited since 0:10, longer than C
+//   0:20 C [A B]   C enters: it has waited longer than A
+//   0:25 A [B C]   0:30 B   0:35 C   ...
 //
 // A job that is not placed yet enters when the turn of those that run is over: their slice has
 // passed since they last went on, nobody who waits frozen for these places has waited for longer,

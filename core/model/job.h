@@ -553,18 +553,6 @@ inline bool HasGroupPriorities(const Job& job) { return LowestPriority(job) != j
 
 // It is frozen, or is about to be: its clock stands still.
 inline bool IsPaused(const JobStatus& status) { return status.pause.since != absl::InfinitePast(); }
-// ClusterState::paused_jobs.
-inline bool ListedAsPaused(const JobStatus& status) {
-  return IsPaused(status) && !Ended(status.state);
-}
-// It makes room for another job (Pause::beneficiary).
-inline bool Yields(const JobStatus& status) {
-  return ListedAsPaused(status) && status.pause.beneficiary != JobId{};
-}
-// Since then it has run without a pause.
-inline Time TurnBegan(const JobStatus& status) {
-  return std::max(status.start, status.pause.resumed);
-}
 // For how long it has run until `now` since its latest start, without pauses.
 Duration RunTime(const JobStatus& status, Time now);
 // When its walltime is used up, if it runs; InfiniteFuture while it is paused.

@@ -1,7 +1,8 @@
-// Whether frozen tasks can go on (core/engine/place/resume_stage.cc).
+// Jobs that are paused, and whether they can go on (core/engine/lifecycle/pause.cc).
 #ifndef BERTH_CORE_MODEL_PAUSES_H_
 #define BERTH_CORE_MODEL_PAUSES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -16,6 +17,19 @@ inline constexpr Duration kFreezeTimeout = absl::Seconds(30);
 // earlier (clients/agent/supervisor/device_saver.h).
 inline constexpr Duration kCheckpointTimeout = absl::Minutes(10);
 Duration FreezeTimeout(const Job& job);
+
+// ClusterState::paused_jobs.
+inline bool ListedAsPaused(const JobStatus& status) {
+  return IsPaused(status) && !Ended(status.state);
+}
+// It makes room for another job (Pause::beneficiary).
+inline bool Yields(const JobStatus& status) {
+  return ListedAsPaused(status) && status.pause.beneficiary != JobId{};
+}
+// Since then it has run without a pause.
+inline Time TurnBegan(const JobStatus& status) {
+  return std::max(status.start, status.pause.resumed);
+}
 
 // A node of the job's tasks whose agent cannot freeze them; null: there is none.
 const Node* NodeWithoutFreezer(const ClusterState& state, const Job& job);

@@ -4,6 +4,7 @@
 #include "core/base/check.h"
 #include "core/base/fields.h"
 #include "core/model/line.h"
+#include "core/model/pauses.h"
 #include "core/model/state_editor_internal.h"
 
 namespace berth {

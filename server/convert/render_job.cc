@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/engine/search/verdict.h"
+#include "core/model/pauses.h"
 #include "server/convert/job.h"
 #include "server/convert/series.h"
 #include "server/convert/topology.h"

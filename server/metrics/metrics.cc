@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/model/pauses.h"
 #include "server/convert/job.h"
 #include "server/convert/node.h"
 #include "server/convert/values.h"
@@ -78,7 +79,8 @@ std::array<uint64_t, 2> CountPaused(ReadView& view) {
 void AddPaused(ReadView& view, FamilyList& out) {
   const std::array<uint64_t, 2> counts = CountPaused(view);
   const std::string help =
-      "Jobs whose tasks are frozen, or about to be: by their users, or for jobs of higher priority.";
+      "Jobs whose tasks are frozen, or about to be: by their users, or for jobs of higher "
+      "priority.";
   out.Gauge("jobs_paused", help, AsDouble(counts[0]), {{"by", "user"}});
   out.Gauge("jobs_paused", help, AsDouble(counts[1]), {{"by", "preemption"}});
 }

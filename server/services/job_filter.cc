@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/access/access.h"
+#include "core/model/pauses.h"
 #include "server/convert/job.h"
 #include "server/convert/values.h"
 #include "server/validation/findings.h"

@@ -6,6 +6,7 @@
 #include "core/base/check.h"
 #include "core/engine/lifecycle/steps.h"
 #include "core/model/finished_run.h"
+#include "core/model/pauses.h"
 
 namespace berth {
 namespace {

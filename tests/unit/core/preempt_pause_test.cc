@@ -185,7 +185,7 @@ TEST_CASE("of several victims those are frozen beside which the gang fits") {
   c.Check();
 }
 
-TEST_CASE("surplus tasks are stopped; the rest of the job is frozen only as a whole") {
+TEST_CASE("surplus tasks are stopped, and the rest of the job is frozen only as a whole") {
   JobShape elastic = Low(2);
   elastic.groups[0].min_available = 1;
   Contest c(2, elastic);

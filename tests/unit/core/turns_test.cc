@@ -106,6 +106,28 @@ TEST_CASE("two jobs of equal priority take turns, slice by slice") {
   CHECK(c.Running() == "a");
 }
 
+TEST_CASE("planning wakes up when a turn ends") {
+  Sliced c;
+  const JobId a = c.Submit("a", Sharer());
+  c.Work();
+  c.Pass(absl::Minutes(1));
+  c.Submit("b", Sharer());
+  c.Work();
+  const Plan plan = c.Cycle();
+  CHECK(plan.decisions.empty());
+  CHECK(plan.wake_at == c.status(a).start + kSlice);  // b may enter
+  c.PassTo(plan.wake_at);
+  c.Work();
+  CHECK(c.Running() == "b");
+  const Time began = c.now();
+  for (int i = 0; i < 5 && c.Running() == "b"; ++i) {
+    c.PassTo(c.Cycle().wake_at);
+    c.Work();
+  }
+  CHECK(c.Running() == "a");
+  CHECK(c.now() == began + kSlice);
+}
+
 TEST_CASE("nobody starves: each of several jobs runs as often as the others") {
   Sliced c;
   std::vector<JobId> jobs;

@@ -512,12 +512,7 @@ class RandomCluster {
     const auto [job, task] = TaskWhere([](const Task& one) {
       return one.state == TaskState::kRunning && one.pause == PauseState::kRuns;
     });
-    const JobId other{random_.Coin() ? random_.Below(20) + 1 : 0};
-    return TasksPaused{job,
-                       {task},
-                       now_ + absl::Minutes(random_.Below(60)),
-                       other,
-                       other == JobId{} ? "" : "its priority is low"};
+    return RandomTasksPaused(random_, job, task, now_);
   }
   EventBody SomeResume() {
     const auto [job, task] =

@@ -24,6 +24,16 @@ Pause RandomPause(Values& v) {
           .detail = v.Text()};
 }
 
+template <class Random>
+TasksPaused RandomTasksPaused(Random& random, JobId job, uint32_t task, Time now) {
+  const JobId other{random.Coin() ? random.Below(20) + 1 : 0};
+  return {.job = job,
+          .tasks = {task},
+          .until = now + absl::Minutes(random.Below(60)),
+          .beneficiary = other,
+          .detail = other == JobId{} ? "" : "its priority is low"};
+}
+
 template <class Values>
 PriorityClassChange RandomPriorityClasses(Values& v) {
   return {.remove = v.Texts(), .set = v.List([&v] {

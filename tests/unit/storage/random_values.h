@@ -378,9 +378,8 @@ class RandomValues {
             .places_until = AnyTime(),
             .checkpoint = AnyCheckpoint(),
             .hang = AnyHang(),
-            .pause = AnyPause()};
+            .pause = RandomPause(*this)};
   }
-  Pause AnyPause() { return RandomPause(*this); }
   Checkpoint AnyCheckpoint() {
     if (Coin()) return {};
     return {.time = absl::FromUnixSeconds(Count(1 << 30)),
@@ -541,7 +540,7 @@ class RandomValues {
       case 33:
         return TaskHung{{job, Uint32()}, Uint32(), AnyDuration(), Int32(), Coin()};
       case 35:
-        return PriorityClassesChanged{AnyPriorityClasses()};
+        return PriorityClassesChanged{RandomPriorityClasses(*this)};
       case 36:
         return NodeImagesChanged{node, Ids<ImageId>(), Ids<ImageId>()};
       case 37:
@@ -554,8 +553,6 @@ class RandomValues {
   }
 
   AccessChange AnyAccessChange() { return RandomAccessChange(*this); }  // rules may refuse it
-
-  PriorityClassChange AnyPriorityClasses() { return RandomPriorityClasses(*this); }
 
   RunPrediction AnyPrediction() {
     if (Coin()) return {};
