@@ -174,6 +174,21 @@ class Pause(unittest.TestCase):
         self.cluster.berth("job", "cancel", "urgent")
         self.check_counts_on(lines)
 
+    def test_jobs_of_a_queue_with_slices_take_turns(self):
+        self.cluster.berth("queue", "update", "q", "--slice", "10s")
+        lines = [self.victim("first")]
+        lines.append(self.cluster.shared_file("second.txt"))
+        self.submit(make_job("second", "q", ["/usr/bin/python3", "-c", COUNTER, str(lines[1])], cpu_millis=3000,
+                             preempt_mode=job_pb2.PAUSE))
+        self.cluster.wait_job("second", "RUNNING")
+        self.check_still(lines[0])
+        self.assertEqual(self.job("first").status.pause.detail, "its turn of 10s is over")
+        for other, one in ((1, 0), (0, 1)):
+            self.wait_more(lines[one])
+            self.check_still(lines[other])
+        self.check_counts_on(lines[1])
+        self.assertEqual([self.job(name).status.start_count for name in ("first", "second")], [1, 1])
+
     def test_resume_all_takes_what_users_paused_and_nothing_else(self):
         lines = self.victim()
         self.urgent()

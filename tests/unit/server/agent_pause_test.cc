@@ -3,6 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "server/commands/job_change.h"
+#include "server/services/job_filter.h"
 #include "tests/unit/server/loop_world.h"
 
 namespace berth {
@@ -131,6 +132,34 @@ TEST_CASE("pause: what cannot be frozen is refused by name") {
     CHECK(absl::StrContains(status.message(), "berth cluster finalize"));
   }
   CHECK(run.Requests().empty());
+}
+
+TEST_CASE("pause: a user cannot resume what is paused for another job") {
+  PausedWorld run;
+  const JobId urgent = run.world.Submit("urgent", {.cpu_millis = 1'000'000});
+  const Job& job = run.world.job(run.id);
+  REQUIRE(
+      run.world.loop
+          ->Post([&](Turn& turn) {
+            REQUIRE(
+                turn.Emit(TasksPaused{.job = run.id, .tasks = {0}, .beneficiary = urgent}).ok());
+            const absl::Status refused = ResumeOf(turn.state(), job).status();
+            CHECK(absl::IsFailedPrecondition(refused));
+            CHECK(refused.message() ==
+                  "job \"one\" is paused for job \"urgent\", and not by its user: it goes on "
+                  "once its CPU is free");
+            v1::JobFilter paused, suspended;
+            paused.set_paused_only(true);
+            suspended.set_suspended_only(true);
+            CHECK(JobMatcher(turn.state(), paused)(job));
+            CHECK_FALSE(JobMatcher(turn.state(), suspended)(job));
+            // Its user's own hold may be given up again.
+            REQUIRE(turn.Emit(JobSuspended{.id = run.id, .suspended = true, .freeze = true}).ok());
+            CHECK(JobMatcher(turn.state(), suspended)(job));
+            CHECK(ResumeOf(turn.state(), job)->has_value());
+          })
+          .ok());
+  run.world.Run();
 }
 
 TEST_CASE("pause: a frozen task is killed like any other") {

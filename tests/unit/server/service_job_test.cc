@@ -356,6 +356,8 @@ TEST_CASE("service: jobs by queue and subtree, user, pattern, time and whether t
   CHECK(names([](v1::JobFilter& f) { f.set_name_pattern("rain*"); }).empty());
   CHECK(names([](v1::JobFilter& f) { f.set_ended_only(true); }) == "eval-1 ");
   CHECK(names([](v1::JobFilter& f) { f.set_active_only(true); }) == "train-1 train-2 ");
+  CHECK(names([](v1::JobFilter& f) { f.set_suspended_only(true); }).empty());
+  CHECK(names([](v1::JobFilter& f) { f.set_paused_only(true); }).empty());
   const auto submit_time = world.MustGetJob("train-1").status().submit_time();
   CHECK(names([&](v1::JobFilter& f) { *f.mutable_submitted_after() = submit_time; }) ==
         "train-1 train-2 eval-1 ");

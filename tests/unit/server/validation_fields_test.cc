@@ -49,6 +49,7 @@ const std::map<std::string, int>& OtherNumbers() {
       {"berth.v1.LifecyclePolicy.action", v1::LifecyclePolicy::RESTART_GROUP},
       {"berth.v1.JobSpec.strategy", v1::SPREAD},
       {"berth.v1.JobSpec.preemption_policy", v1::NEVER},
+      {"berth.v1.JobSpec.preempt_mode", v1::PAUSE},
       {"berth.v1.TaskGroup.strategy", v1::SPREAD},
       {"berth.v1.QueueSpec.strategy", v1::SPREAD},
       {"berth.v1.QueueSpec.order", v1::QueueSpec::FIFO_STRICT},
@@ -399,6 +400,7 @@ TEST_CASE("every field of a queue is hot or refused by name") {
   spec.mutable_defaults()->set_cpu_millis(500);
   spec.set_weight(1);
   spec.set_reclaimable(true);
+  spec.mutable_slice()->set_seconds(300);
   REQUIRE(ValidateCreateQueue(full).ok());
   const QueueSpec before = QueueSpecFrom(full.queue());
   for (const Leaf& leaf : LeavesOf(spec, "queue.spec")) {

@@ -230,5 +230,29 @@ TEST_CASE("interactive: a time is required, within bounds") {
   CHECK_THAT(found(), Catch::Contains("spec.interactive.action"));
 }
 
+TEST_CASE("preempt_mode: PAUSE makes a job preemptible, and needs one that may be") {
+  v1::Job job = TwoGroups();
+  v1::JobSpec& spec = *job.mutable_spec();
+  spec.clear_preemptible();
+  spec.set_preempt_mode(v1::PAUSE);
+  CHECK(Validate(job).ok());
+  CHECK(JobSpecFrom(spec, {}).preemptible);
+  CHECK(JobSpecFrom(spec, {}).preempt_mode == PreemptMode::kPause);
+  spec.set_preemptible(false);
+  CHECK_THAT(std::string(Validate(job).message()),
+             Catch::Contains("spec.preempt_mode: PAUSE needs a job that is preemptible"));
+  spec.set_preempt_mode(v1::REQUEUE);
+  CHECK(Validate(job).ok());
+  CHECK_FALSE(JobSpecFrom(spec, {}).preemptible);
+  spec.set_preempt_mode(static_cast<v1::PreemptMode>(9));
+  CHECK_THAT(std::string(Validate(job).message()), Catch::Contains("spec.preempt_mode"));
+  spec.set_preempt_mode(v1::PAUSE);
+  spec.clear_preemptible();
+  Findings findings;
+  CheckLifecycleFormat(FieldPath(FieldPath(), "spec"), spec, kFormatOfSeries - 1, findings);
+  CHECK_THAT(std::string(findings.ToStatus().message()),
+             Catch::Contains("spec.preempt_mode: needs store format 10"));
+}
+
 }  // namespace
 }  // namespace berth
