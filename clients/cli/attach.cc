@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "clients/cli/exec_call.h"
 #include "clients/cli/resource_names.h"
-#include "clients/cli/terminal_io.h"
+#include "clients/session/exec_call.h"
+#include "clients/session/terminal_io.h"
 #include "support/visible.h"
 
 namespace berth {
@@ -51,7 +51,7 @@ class Attachment {
   ExitCode Run() {
     for (;;) {
       SetSize();
-      const ExecResult result = RunExecCall(session_, call_);
+      const ExecResult result = Attach();
       if (result.exit_code.has_value()) return Ended(*result.exit_code);
       if (result.detached) return Detached();
       if (result.began) Began();
@@ -62,6 +62,11 @@ class Attachment {
   }
 
  private:
+  ExecResult Attach() {
+    const absl::StatusOr<Client*> client = session_.client();
+    if (!client.ok()) return {.status = client.status()};
+    return RunExecCall(**client, call_, session_.out(), session_.err());
+  }
   absl::Duration Steady() const { return session_.io().environment.clock->Steady(); }
 
   void SetSize() {

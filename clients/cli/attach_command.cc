@@ -4,7 +4,7 @@
 #include "clients/cli/attach.h"
 #include "clients/cli/command.h"
 #include "clients/cli/resource_names.h"
-#include "clients/cli/terminal_io.h"
+#include "clients/session/terminal_io.h"
 
 namespace berth {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "clients/cli/begin_time.h"
+#include "clients/session/begin_time.h"
 #include "clients/cli/command.h"
 #include "clients/cli/human.h"
 #include "clients/cli/resource_names.h"

@@ -16,7 +16,7 @@
 #include "clients/cli/command.h"
 #include "clients/cli/copy_place.h"
 #include "clients/cli/human.h"
-#include "clients/cli/task_command.h"
+#include "clients/session/task_command.h"
 #include "support/visible.h"
 
 namespace berth {
@@ -80,6 +80,12 @@ ExitCode Finished(Session& session, const absl::StatusOr<int>& tar, const absl::
   return ExitCode::kRefused;
 }
 
+absl::StatusOr<int> RunThere(Session& session, const CopyPlace& place, const TaskCommand& command) {
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return client.status();
+  return RunInTask(**client, place.job, place.task, command, session.err());
+}
+
 ExitCode CopyOut(Session& session, const CopyPlace& from, const std::string& to) {
   const bool into = IsLocalDirectory(to);
   const std::string target = into ? absl::StrCat(absl::StripSuffix(to, "/"), "/", from.leaf) : to;
@@ -97,7 +103,7 @@ ExitCode CopyOut(Session& session, const CopyPlace& from, const std::string& to)
     ours = ExtractTar(counted, from.leaf, std::string(absl::StripSuffix(target, "/")), &report);
     return ours.ok();
   };
-  const absl::StatusOr<int> tar = RunInTask(session, from.job, from.task, command);
+  const absl::StatusOr<int> tar = RunThere(session, from, command);
   return Finished(session, tar, tar.ok() && *tar != 0 ? absl::OkStatus() : ours, report);
 }
 
@@ -106,7 +112,7 @@ absl::StatusOr<bool> IsDirectoryThere(Session& session, const CopyPlace& place,
                                       const std::string& path) {
   TaskCommand command;
   command.argv = {"test", "-d", path};
-  const absl::StatusOr<int> code = RunInTask(session, place.job, place.task, command);
+  const absl::StatusOr<int> code = RunThere(session, place, command);
   if (!code.ok()) return code.status();
   return *code == 0;
 }
@@ -142,7 +148,7 @@ ExitCode CopyIn(Session& session, const std::string& from, const CopyPlace& to) 
     ours = WriteTar(source, name, counted, &report);
     return ours.ok();
   };
-  const absl::StatusOr<int> tar = RunInTask(session, to.job, to.task, command);
+  const absl::StatusOr<int> tar = RunThere(session, to, command);
   return Finished(session, tar, tar.ok() && *tar != 0 ? absl::OkStatus() : ours, report);
 }
 

@@ -2,9 +2,9 @@
 #include <memory>
 
 #include "clients/cli/command.h"
-#include "clients/cli/exec_call.h"
 #include "clients/cli/resource_names.h"
-#include "clients/cli/terminal_io.h"
+#include "clients/session/exec_call.h"
+#include "clients/session/terminal_io.h"
 
 namespace berth {
 namespace {
@@ -35,7 +35,9 @@ ExitCode Exec(Session& session, const ExecArguments& arguments,
     session.err() << "berth: --terminal needs a terminal as standard input\n";
     return ExitCode::kUsage;
   }
-  const ExecResult result = RunExecCall(session, call);
+  const absl::StatusOr<Client*> client = session.client();
+  if (!client.ok()) return session.Finish(client.status());
+  const ExecResult result = RunExecCall(**client, call, session.out(), session.err());
   if (!result.status.ok() || !result.exit_code.has_value()) return session.Finish(result.status);
   return static_cast<ExitCode>(*result.exit_code & 0xff);
 }

@@ -263,10 +263,6 @@ Word NodeStateWord(const v1::NodeStatus& status) {
   return word;
 }
 
-bool HasEnded(v1::JobState state) {
-  return state == v1::JOB_SUCCEEDED || state == v1::JOB_FAILED || state == v1::JOB_CANCELLED;
-}
-
 namespace {
 
 constexpr double kFailingNode = 3;

@@ -13,6 +13,7 @@
 #include "berth/v1/job.pb.h"
 #include "berth/v1/node.pb.h"
 #include "berth/v1/queue.pb.h"
+#include "clients/session/ended.h"
 #include "support/proto_time.h"
 
 namespace berth {
@@ -59,7 +60,6 @@ Word TaskStateWord(const v1::Task& task);
 Word QueueStateWord(v1::QueueState state);
 // With its flags: "Ready,Cordoned".
 Word NodeStateWord(const v1::NodeStatus& status);
-bool HasEnded(v1::JobState state);
 
 // One sentence: "needs 64 gpu, 32 free".
 std::string HumanReason(const v1::WaitReason& reason);

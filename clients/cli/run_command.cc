@@ -10,7 +10,7 @@
 #include "clients/cli/job_logs.h"
 #include "clients/cli/quick_form.h"
 #include "clients/cli/run_wait.h"
-#include "clients/cli/terminal_io.h"
+#include "clients/session/terminal_io.h"
 #include "support/proto_time.h"
 
 namespace berth {

@@ -12,7 +12,7 @@
 #include "clients/cli/human.h"
 #include "clients/cli/job_view.h"
 #include "clients/cli/resource_names.h"
-#include "clients/cli/terminal_io.h"
+#include "clients/session/terminal_io.h"
 
 namespace berth {
 namespace {

@@ -15,6 +15,7 @@
 #include "clients/cli/exit_code.h"
 #include "clients/cli/table.h"
 #include "clients/cpp/client.h"
+#include "clients/session/identity.h"
 
 namespace berth {
 
@@ -35,18 +36,11 @@ struct CliIo {
   bool err_is_terminal = false;
 };
 
-struct GlobalOptions {
-  ClientOptions client;
+struct GlobalOptions : ConnectionOptions {
   Format format = Format::kTable;
   bool format_given = false;
   bool no_headers = false;
   ColorMode color = ColorMode::kAuto;
-  // Of berth-authd. Empty: the usual one, if it exists and the server is not on loopback; "off":
-  // none.
-  std::string auth_socket;
-  // Of berth-authd on another machine. A login is used unless the server is on loopback; with this
-  // also then.
-  std::string auth;
 };
 
 class Session;
@@ -102,13 +96,6 @@ class Session {
   }
 
  private:
-  // Without TLS files of its own, a certificate of berth-authd: of a socket that was named, of
-  // berth login, or of this machine's socket.
-  absl::Status FindCertificate();
-  absl::Status TakeFromSocket(const std::string& socket);
-  // True: the login counts. False: nobody has logged in.
-  absl::StatusOr<bool> TakeLogin();
-
   CliIo io_;
   bool has_document_ = false;
   std::unique_ptr<Client> client_;

@@ -70,6 +70,8 @@ TlsFiles CertificateFiles(const std::string& directory, absl::string_view name) 
           .ca = absl::StrCat(directory, "/", name, ".servers.pem")};
 }
 
+TlsFiles LoginFiles(const std::string& directory) { return CertificateFiles(directory, "login"); }
+
 KeptCertificate LookAtCertificate(const TlsFiles& files) {
   const absl::StatusOr<CertificateNames> names =
       ReadCertificateNames(ReadTextFile(files.certificate).value_or(""));

@@ -20,6 +20,8 @@ absl::Status PrepareCertificateDirectory(const std::string& directory);
 
 // The key and its certificate are in one file, so that they are replaced together.
 TlsFiles CertificateFiles(const std::string& directory, absl::string_view name);
+// Of berth login: one at a time.
+TlsFiles LoginFiles(const std::string& directory);
 
 // `end` is in the past if there is none. It should be renewed from two thirds of its life on.
 struct KeptCertificate {

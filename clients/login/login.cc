@@ -46,6 +46,4 @@ absl::StatusOr<NewLogin> ExchangeToken(const AuthdServer& server, const std::str
                   .end = names->not_after};
 }
 
-TlsFiles LoginFiles(const std::string& directory) { return CertificateFiles(directory, "login"); }
-
 }  // namespace berth

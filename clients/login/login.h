@@ -26,9 +26,6 @@ absl::StatusOr<NewLogin> ExchangeToken(const AuthdServer& server, const std::str
                                        const TlsFiles& files, absl::Duration patience,
                                        const Ask& ask, const ClientEnvironment& environment);
 
-// The files of the login in a directory of certificates: one at a time.
-TlsFiles LoginFiles(const std::string& directory);
-
 }  // namespace berth
 
 #endif  // BERTH_CLIENTS_LOGIN_LOGIN_H_

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "clients/cli/array_range.h"
-#include "clients/cli/begin_time.h"
 #include "clients/cli/topology/node_names.h"
+#include "clients/session/array_range.h"
+#include "clients/session/begin_time.h"
 
 namespace berth {
 namespace {

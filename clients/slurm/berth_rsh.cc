@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "clients/cli/exec_call.h"
+#include "clients/session/exec_call.h"
 #include "clients/slurm/commands.h"
 #include "clients/slurm/job_end.h"
 #include "clients/slurm/variables.h"
@@ -62,7 +62,7 @@ int RunBerthRsh(SlurmContext& context, const Words& words) {
     return context.Fail(absl::FailedPreconditionError(
         "this is no task of a job: mpirun must run inside a job that sbatch or salloc made"));
   }
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return context.Fail(client.status());
   const auto task = TaskOnHost(**client, job, AddressesOf(OwnVariables()), call->host);
   if (!task.ok()) return context.Fail(task.status());
@@ -73,7 +73,7 @@ int RunBerthRsh(SlurmContext& context, const Words& words) {
     exec.open.add_command(word);
   const absl::Time end = absl::Now() + kMostWait;
   for (;;) {
-    const ExecResult result = RunExecCall(*context.session, exec);
+    const ExecResult result = RunExecCall(**client, exec, context.out(), context.err());
     if (result.began || absl::Now() > end || result.status.ok()) {
       if (!result.status.ok()) return context.Fail(result.status);
       return result.exit_code.value_or(1);

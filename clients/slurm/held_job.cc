@@ -22,7 +22,7 @@ constexpr int kLookMs = 20;
 absl::Status CancelHeld(SlurmContext& context, const std::string& name) {
   v1::CancelJobRequest request;
   request.set_name(name);
-  return context.session->Call(&v1::JobService::StubInterface::CancelJob, request).status();
+  return context.Call(&v1::JobService::StubInterface::CancelJob, request).status();
 }
 
 class Held final : public HeldJob {
@@ -34,7 +34,7 @@ class Held final : public HeldJob {
 
   // Opens the command whose end is the job's.
   absl::Status Keep() {
-    const absl::StatusOr<Client*> client = context_.session->client();
+    const absl::StatusOr<Client*> client = context_.client();
     if (!client.ok()) return client.status();
     v1::ExecRequest first;
     first.mutable_open()->set_job(name_);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/functional/function_ref.h"
-#include "clients/cli/human.h"
+#include "clients/session/ended.h"
 #include "clients/slurm/pages.h"
 
 namespace berth {
@@ -12,7 +12,7 @@ namespace {
 // Looks at the job's state after the watch has begun, so that no change is missed.
 absl::StatusOr<v1::JobState> AwaitState(SlurmContext& context, const std::string& job,
                                         absl::FunctionRef<bool(v1::JobState)> reached) {
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
   absl::Status failure;
@@ -66,7 +66,7 @@ JobExit ExitOf(const std::vector<v1::Task>& tasks) {
 absl::StatusOr<int> AwaitJobEnd(SlurmContext& context, const std::string& job) {
   const auto state = AwaitState(context, job, HasEnded);
   if (!state.ok()) return state.status();
-  const auto tasks = TasksOfJob(**context.session->client(), job);
+  const auto tasks = TasksOfJob(**context.client(), job);
   if (!tasks.ok()) return tasks.status();
   const JobExit exit = ExitOf(*tasks);
   const int code = exit.signal != 0 ? 128 + exit.signal : exit.code;

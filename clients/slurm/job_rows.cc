@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "clients/cli/human.h"
 #include "clients/cli/topology/node_names.h"
+#include "clients/session/ended.h"
 #include "clients/slurm/job_end.h"
 #include "clients/slurm/job_label.h"
 #include "clients/slurm/job_state.h"
@@ -273,7 +273,7 @@ absl::StatusOr<JobQuery> QueryOf(const SlurmArguments& arguments) {
 
 absl::StatusOr<std::vector<JobRow>> FindRows(SlurmContext& context, const JobQuery& query,
                                              const RowNeeds& needs) {
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   std::vector<JobRow> rows;
   const absl::Status found = query.numbers.empty() ? AddMatching(**client, query, &rows)

@@ -20,7 +20,7 @@ bool HasLabels(const v1::Node& node,
 }
 
 absl::StatusOr<std::vector<v1::Queue>> AllQueues(SlurmContext& context) {
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   v1::ListQueuesRequest request;
   std::vector<v1::Queue> queues;
@@ -57,7 +57,7 @@ int64_t GpusIn(const v1::ResourceList& list) {
 }  // namespace
 
 absl::StatusOr<std::vector<v1::Node>> FindNodes(SlurmContext& context) {
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   v1::ListNodesRequest request;
   std::vector<v1::Node> nodes;

@@ -25,8 +25,8 @@ absl::StatusOr<JobQuery> AccountQuery(SlurmContext& context, const SlurmArgument
   query->ended = true;
   query->missing_is_error = false;
   query->split = arguments.Has("array");
-  const absl::Time now = context.session->Now();
-  const absl::TimeZone zone = context.session->io().time_zone;
+  const absl::Time now = context.Now();
+  const absl::TimeZone zone = context.zone;
   const bool chosen = !query->numbers.empty();
   if (!chosen && query->users.empty() && !arguments.Has("allusers")) query->users = {UserName()};
   const std::string* since = arguments.Find("starttime");
@@ -120,8 +120,8 @@ int RunSacct(SlurmContext& context, const Words& words) {
   const auto rows = FindRows(context, *query, needs);
   if (!rows.ok()) return context.Fail(rows.status());
   if (scripts) return PrintScripts(context, *rows);
-  const FieldContext in{.now = context.session->Now(),
-                        .zone = context.session->io().time_zone,
+  const FieldContext in{.now = context.Now(),
+                        .zone = context.zone,
                         .cluster = context.config.cluster_name(),
                         .accounting = true,
                         .convert = !arguments.Has("noconvert")};

@@ -150,7 +150,7 @@ int TestOnly(SlurmContext& context, const PreparedBatch& prepared) {
   absl::Status put =
       SetBatch(prepared.batch, request.mutable_job()->mutable_spec()->mutable_groups(0));
   if (!put.ok()) return context.Fail(put);
-  const auto plan = context.session->Call(&v1::ExplainService::StubInterface::PlanJob, request);
+  const auto plan = context.Call(&v1::ExplainService::StubInterface::PlanJob, request);
   if (!plan.ok()) return context.Fail(plan.status());
   std::ostream& err = context.err();
   if (plan->starts_now()) {
@@ -159,8 +159,7 @@ int TestOnly(SlurmContext& context, const PreparedBatch& prepared) {
     err << "sbatch: Job would start at once on " << absl::StrJoin(nodes, ",") << "\n";
   } else if (plan->has_reservation()) {
     err << "sbatch: Job would start at "
-        << SlurmMoment(TimeFrom(plan->reservation().start()), context.session->io().time_zone)
-        << "\n";
+        << SlurmMoment(TimeFrom(plan->reservation().start()), context.zone) << "\n";
   } else {
     err << "sbatch: Job would wait";
     for (const v1::WaitReason& reason : plan->blockers())

@@ -39,7 +39,7 @@ absl::Status CancelNamed(SlurmContext& context, const std::string& name, bool fo
   request.set_name(name);
   request.set_reason("scancel");
   request.set_force(force);
-  const auto cancelled = context.session->Call(&v1::JobService::StubInterface::CancelJob, request);
+  const auto cancelled = context.Call(&v1::JobService::StubInterface::CancelJob, request);
   // As in Slurm, a job that has ended is no error.
   if (absl::IsFailedPrecondition(cancelled.status())) return absl::OkStatus();
   return cancelled.status();
@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<v1::Job>> JobsOfNumber(SlurmContext& context, const s
                                                   const Cancelling& cancelling) {
   const auto numbers = ParseJobNumbers(text, /*steps=*/false);
   if (!numbers.ok()) return numbers.status();
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   std::vector<v1::Job> jobs;
   for (const JobNumber& number : *numbers) {

@@ -31,7 +31,7 @@ absl::string_view NumberWord(absl::string_view word) {
 // The jobs that words name; with `members`, the jobs that an array has made, in place of it.
 absl::StatusOr<std::vector<v1::Job>> NamedJobs(SlurmContext& context, const Words& words,
                                                bool members) {
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   std::vector<v1::Job> jobs;
   for (const std::string& word : words) {
@@ -65,13 +65,13 @@ absl::Status Hold(SlurmContext& context, const v1::Job& job) {
   }
   v1::SuspendJobRequest request;
   request.set_name(job.name());
-  return context.session->Call(&JobStub::SuspendJob, request).status();
+  return context.Call(&JobStub::SuspendJob, request).status();
 }
 
 absl::Status Release(SlurmContext& context, const v1::Job& job) {
   v1::ResumeJobRequest request;
   request.set_name(job.name());
-  return context.session->Call(&JobStub::ResumeJob, request).status();
+  return context.Call(&JobStub::ResumeJob, request).status();
 }
 
 bool MayRequeue(const v1::Job& job) {
@@ -92,7 +92,7 @@ absl::Status Requeue(SlurmContext& context, const v1::Job& job) {
         absl::StrCat("job ", NumberOf(job), " is pending execution"));
   v1::RequeueJobRequest request;
   request.set_name(job.name());
-  return context.session->Call(&JobStub::RequeueJob, request).status();
+  return context.Call(&JobStub::RequeueJob, request).status();
 }
 
 absl::Status RequeueHeld(SlurmContext& context, const v1::Job& job) {
@@ -102,7 +102,7 @@ absl::Status RequeueHeld(SlurmContext& context, const v1::Job& job) {
   }
   v1::SuspendJobRequest request;
   request.set_name(job.name());
-  return context.session->Call(&JobStub::SuspendJob, request).status();
+  return context.Call(&JobStub::SuspendJob, request).status();
 }
 
 using Change = absl::Status (*)(SlurmContext&, const v1::Job&);
@@ -183,7 +183,7 @@ int Update(SlurmContext& context, const Words& words) {
       const absl::Status set = SetUpdate(key, value, job, &request);
       if (!set.ok()) return context.Fail(set);
     }
-    const auto updated = context.session->Call(&JobStub::UpdateJob, request);
+    const auto updated = context.Call(&JobStub::UpdateJob, request);
     if (!updated.ok()) return context.Fail(updated.status());
   }
   return 0;

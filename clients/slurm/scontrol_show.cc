@@ -137,9 +137,8 @@ int ShowJobs(SlurmContext& context, const Words& words, const ShowStyle& style) 
   query.ended = true;
   const auto rows = FindRows(context, query, {.tasks = true, .whole = true});
   if (!rows.ok()) return context.Fail(rows.status());
-  const FieldContext in{.now = context.session->Now(),
-                        .zone = context.session->io().time_zone,
-                        .cluster = context.config.cluster_name()};
+  const FieldContext in{
+      .now = context.Now(), .zone = context.zone, .cluster = context.config.cluster_name()};
   if (style.json) {
     context.out() << JobsAsJson(*rows, in) << "\n";
     return 0;
@@ -202,14 +201,14 @@ int ShowPartitions(SlurmContext& context, const Words& words, const ShowStyle& s
 }
 
 int ShowConfig(SlurmContext& context) {
-  const auto info = context.session->Call(&v1::ClusterService::StubInterface::GetClusterInfo,
-                                          v1::GetClusterInfoRequest());
+  const auto info =
+      context.Call(&v1::ClusterService::StubInterface::GetClusterInfo, v1::GetClusterInfoRequest());
   if (!info.ok()) return context.Fail(info.status());
   const Pairs settings = {{"ClusterName", context.config.cluster_name()},
                           {"JobRequeue", "1"},
                           {"KillWait", "30 sec"},
                           {"MaxArraySize", "1000001"},
-                          {"SlurmctldHost[0]", context.session->server()},
+                          {"SlurmctldHost[0]", context.server()},
                           {"SLURM_VERSION", "23.11.0"},
                           {"BerthVersion", info->version()}};
   context.out() << "Configuration data of Berth, as far as Slurm has a name for it\n";
@@ -220,9 +219,9 @@ int ShowConfig(SlurmContext& context) {
 }
 
 int Ping(SlurmContext& context) {
-  const auto info = context.session->Call(&v1::ClusterService::StubInterface::GetClusterInfo,
-                                          v1::GetClusterInfoRequest());
-  context.out() << "Slurmctld(primary) at " << context.session->server() << " is "
+  const auto info =
+      context.Call(&v1::ClusterService::StubInterface::GetClusterInfo, v1::GetClusterInfoRequest());
+  context.out() << "Slurmctld(primary) at " << context.server() << " is "
                 << (info.ok() ? "UP" : "DOWN") << "\n";
   return info.ok() ? 0 : 1;
 }

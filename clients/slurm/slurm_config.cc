@@ -4,13 +4,13 @@
 
 #include <climits>
 #include <cstdlib>
-#include <iostream>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "support/config_file.h"
 #include "support/visible.h"
+#include "support/visible_message.h"
 
 namespace berth {
 namespace {
@@ -71,6 +71,15 @@ absl::StatusOr<config::v1::SlurmConfig> LoadSlurmConfig() {
   return config;
 }
 
+absl::StatusOr<Client*> SlurmContext::client() {
+  if (client_ == nullptr) {
+    auto opened = OpenClient(&connection, environment);
+    if (!opened.ok()) return opened.status();
+    client_ = *std::move(opened);
+  }
+  return client_.get();
+}
+
 int SlurmContext::Fail(const absl::Status& status) {
   if (status.ok()) return 0;
   const std::vector<Violation> violations = ViolationsOf(status);
@@ -80,20 +89,17 @@ int SlurmContext::Fail(const absl::Status& status) {
   }
   if (violations.empty()) err() << command << ": error: " << VisibleLines(status.message()) << "\n";
   if (absl::IsUnavailable(status))
-    err() << command << ": error: is berthd running at " << session->server() << "?\n";
+    err() << command << ": error: is berthd running at " << server() << "?\n";
   return 1;
 }
 
 absl::StatusOr<SlurmContext> OpenSlurm(const std::string& command) {
   absl::StatusOr<config::v1::SlurmConfig> config = LoadSlurmConfig();
   if (!config.ok()) return config.status();
-  const CliIo io{.out = std::cout,
-                 .err = std::cerr,
-                 .time_zone = absl::LocalTimeZone(),
-                 .environment = SystemEnvironment()};
-  SlurmContext context{
-      .command = command, .config = *std::move(config), .session = std::make_unique<Session>(io)};
-  GlobalOptions& options = context.session->options;
+  SlurmContext context;
+  context.command = command;
+  context.config = *std::move(config);
+  ConnectionOptions& options = context.connection;
   options.client.server = SettingOf("BERTH_SERVER");
   // A task's own socket is for its own job: others are reached as outside of jobs, if it is known
   // how.
@@ -107,6 +113,7 @@ absl::StatusOr<SlurmContext> OpenSlurm(const std::string& command) {
                         .ca = SettingOf("BERTH_TLS_CA")};
   options.auth_socket = SettingOf("BERTH_AUTH_SOCKET");
   options.auth = SettingOf("BERTH_AUTH");
+  options.client.on_answer = [](google::protobuf::Message* answer) { MakeVisible(answer); };
   return context;
 }
 

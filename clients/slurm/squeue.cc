@@ -101,8 +101,8 @@ int ShowQueue(SlurmContext& context, const SlurmArguments& arguments, const Queu
   needs.estimate = arguments.Has("start");
   auto rows = FindRows(context, view.query, needs);
   if (!rows.ok()) return context.Fail(rows.status());
-  const FieldContext in{.now = context.session->Now(),
-                        .zone = context.session->io().time_zone,
+  const FieldContext in{.now = context.Now(),
+                        .zone = context.zone,
                         .cluster = context.config.cluster_name(),
                         .convert = !arguments.Has("noconvert")};
   Sort(view, in, &*rows);

@@ -103,8 +103,8 @@ int RunSshare(SlurmContext& context, const Words& words) {
   if (!arguments.Has("noheader")) print(nullptr);
   // Users have no shares of their own.
   if (arguments.Has("Users")) return 0;
-  const auto shares = context.session->Call(&v1::QueueService::StubInterface::ListQueueShares,
-                                            v1::ListQueueSharesRequest());
+  const auto shares =
+      context.Call(&v1::QueueService::StubInterface::ListQueueShares, v1::ListQueueSharesRequest());
   if (!shares.ok()) return context.Fail(shares.status());
   std::set<std::string> wanted;
   if (const std::string* accounts = arguments.Find("accounts"))

@@ -73,7 +73,7 @@ absl::StatusOr<StepJob> OwnStepJob(const Variables& own) {
 absl::StatusOr<StepJob> StepJobOf(SlurmContext& context, const std::string& number) {
   const auto numbers = ParseJobNumbers(number);
   if (!numbers.ok()) return numbers.status();
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   const auto found = JobByNumber(**client, numbers->front());
   if (!found.ok()) return found.status();

@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<StepLink>> LinkHere(const std::string& program) {
 
 absl::StatusOr<std::unique_ptr<StepLink>> LinkThere(SlurmContext& context, const std::string& job,
                                                     const std::string& task) {
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   v1::ExecRequest first;
   first.mutable_open()->set_job(job);

@@ -154,7 +154,7 @@ class Step {
       rank += part.count;
       const bool here = job_.inside && part.node == job_.allocation.node;
       if (!here && names.empty()) {
-        const absl::StatusOr<Client*> client = context_.session->client();
+        const absl::StatusOr<Client*> client = context_.client();
         if (!client.ok()) return client.status();
         auto found = TaskNames(**client, job_.name, static_cast<int>(plan_.counts.size()));
         if (!found.ok()) return found.status();

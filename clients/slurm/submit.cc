@@ -77,13 +77,13 @@ absl::StatusOr<Variables> ExportedVariables(const std::string& option, const Var
 }
 
 AllocationContext AllocationContextOf(SlurmContext& context) {
-  return {context.config, context.session->Now(), context.session->io().time_zone};
+  return {context.config, context.Now(), context.zone};
 }
 
 absl::StatusOr<v1::Job> PrepareJob(SlurmContext& context, AllocationRequest* request,
                                    cli::v1::SlurmBatch* batch) {
   if (NeedsNodes(*request)) {
-    const absl::StatusOr<Client*> client = context.session->client();
+    const absl::StatusOr<Client*> client = context.client();
     if (!client.ok()) return client.status();
     const auto nodes = ReadyNodes(**client);
     if (!nodes.ok()) return nodes.status();
@@ -99,7 +99,7 @@ absl::StatusOr<v1::Job> PrepareJob(SlurmContext& context, AllocationRequest* req
     const auto numbers = ParseJobNumbers(number);
     if (!numbers.ok()) return numbers.status();
     if (numbers->size() != 1) return absl::InvalidArgumentError("name one job");
-    const absl::StatusOr<Client*> client = context.session->client();
+    const absl::StatusOr<Client*> client = context.client();
     if (!client.ok()) return client.status();
     const absl::StatusOr<v1::Job> job = JobByNumber(**client, numbers->front());
     if (!job.ok()) return job.status();
@@ -114,7 +114,7 @@ absl::StatusOr<v1::SubmitJobsResponse::Submitted> SubmitSlurmJob(SlurmContext& c
   if (!put.ok()) return put;
   v1::SubmitJobsRequest request;
   *request.add_jobs() = std::move(job);
-  const absl::StatusOr<Client*> client = context.session->client();
+  const absl::StatusOr<Client*> client = context.client();
   if (!client.ok()) return client.status();
   const absl::StatusOr<v1::SubmitJobsResponse> submitted = (*client)->Submit(std::move(request));
   if (!submitted.ok()) return submitted.status();

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "clients/cli/begin_time.h"
+#include "clients/session/begin_time.h"
 
 namespace berth {
 namespace {

@@ -9,7 +9,7 @@
 #include "clients/cli/archive.h"
 #include "clients/cli/copy_place.h"
 #include "clients/cli/port_pair.h"
-#include "clients/cli/terminal_io.h"
+#include "clients/session/terminal_io.h"
 #include "tests/unit/cli/cli_harness.h"
 
 namespace berth {

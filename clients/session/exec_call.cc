@@ -1,4 +1,4 @@
-#include "clients/cli/exec_call.h"
+#include "clients/session/exec_call.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "clients/cli/terminal_io.h"
+#include "clients/session/terminal_io.h"
 #include "support/errors.h"
 
 namespace berth {
@@ -94,25 +94,19 @@ class InputPump {
   std::thread thread_;
 };
 
-void PrintAnswer(Session& session, const v1::ExecResponse& answer) {
-  std::ostream& out = answer.stream() == v1::STDERR ? session.err() : session.out();
+void PrintAnswer(const v1::ExecResponse& answer, std::ostream& out) {
   out << answer.output();
   out.flush();
 }
 
 }  // namespace
 
-ExecResult RunExecCall(Session& session, const ExecCall& call) {
+ExecResult RunExecCall(Client& client, const ExecCall& call, std::ostream& out, std::ostream& err) {
   ExecResult result;
-  const absl::StatusOr<Client*> client = session.client();
-  if (!client.ok()) {
-    result.status = client.status();
-    return result;
-  }
   v1::ExecRequest first;
   *first.mutable_open() = call.open;
-  result.status = (*client)->CallOnce([&](grpc::ClientContext* context) {
-    const std::unique_ptr<Stream> stream = (*client)->stub<v1::JobService>().Exec(context);
+  result.status = client.CallOnce([&](grpc::ClientContext* context) {
+    const std::unique_ptr<Stream> stream = client.stub<v1::JobService>().Exec(context);
     stream->Write(first);  // Finish returns the error of the stream
     v1::ExecResponse answer;
     if (stream->Read(&answer)) {  // the command is running
@@ -120,7 +114,7 @@ ExecResult RunExecCall(Session& session, const ExecCall& call) {
       const RawTerminal raw(call.raw);
       const InputPump input(stream.get(), context, call);
       do {
-        PrintAnswer(session, answer);
+        PrintAnswer(answer, answer.stream() == v1::STDERR ? err : out);
         if (answer.has_exit_code()) result.exit_code = answer.exit_code();
       } while (stream->Read(&answer));
       result.detached = input.detached();

@@ -1,13 +1,14 @@
 // One call of JobService.Exec from this program's standard input and output: a command inside a
 // task, or the task's terminal.
-#ifndef BERTH_CLIENTS_CLI_EXEC_CALL_H_
-#define BERTH_CLIENTS_CLI_EXEC_CALL_H_
+#ifndef BERTH_CLIENTS_SESSION_EXEC_CALL_H_
+#define BERTH_CLIENTS_SESSION_EXEC_CALL_H_
 
 #include <optional>
+#include <ostream>
 #include <string>
 
 #include "absl/status/status.h"
-#include "clients/cli/session.h"
+#include "clients/cpp/client.h"
 
 namespace berth {
 
@@ -28,8 +29,8 @@ struct ExecResult {
 
 // This thread prints the output; another one sends standard input. While the call lasts, a raw
 // terminal passes every key on.
-ExecResult RunExecCall(Session& session, const ExecCall& call);
+ExecResult RunExecCall(Client& client, const ExecCall& call, std::ostream& out, std::ostream& err);
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_CLI_EXEC_CALL_H_
+#endif  // BERTH_CLIENTS_SESSION_EXEC_CALL_H_

@@ -1,6 +1,6 @@
 // Reads the indexes of a job array, in the syntax of sbatch --array.
-#ifndef BERTH_CLIENTS_CLI_ARRAY_RANGE_H_
-#define BERTH_CLIENTS_CLI_ARRAY_RANGE_H_
+#ifndef BERTH_CLIENTS_SESSION_ARRAY_RANGE_H_
+#define BERTH_CLIENTS_SESSION_ARRAY_RANGE_H_
 
 #include <cstdint>
 
@@ -19,4 +19,4 @@ absl::StatusOr<v1::Array> ParseArray(absl::string_view text);
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_CLI_ARRAY_RANGE_H_
+#endif  // BERTH_CLIENTS_SESSION_ARRAY_RANGE_H_

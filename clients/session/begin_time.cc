@@ -1,4 +1,4 @@
-#include "clients/cli/begin_time.h"
+#include "clients/session/begin_time.h"
 
 #include <optional>
 #include <string>

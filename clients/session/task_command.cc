@@ -1,4 +1,4 @@
-#include "clients/cli/task_command.h"
+#include "clients/session/task_command.h"
 
 #include <algorithm>
 #include <memory>
@@ -47,18 +47,16 @@ std::string NextPiece(Stream* stream, std::string* errors, std::optional<int>* e
 
 }  // namespace
 
-absl::StatusOr<int> RunInTask(Session& session, const std::string& job, const std::string& task,
-                              const TaskCommand& command) {
-  const absl::StatusOr<Client*> client = session.client();
-  if (!client.ok()) return client.status();
+absl::StatusOr<int> RunInTask(Client& client, const std::string& job, const std::string& task,
+                              const TaskCommand& command, std::ostream& err) {
   v1::ExecRequest first;
   first.mutable_open()->set_job(job);
   first.mutable_open()->set_task(task);
   for (const std::string& word : command.argv) first.mutable_open()->add_command(word);
   std::optional<int> exit_code;
   std::string errors;
-  const absl::Status status = (*client)->CallOnce([&](grpc::ClientContext* context) {
-    const std::unique_ptr<Stream> stream = (*client)->stub<v1::JobService>().Exec(context);
+  const absl::Status status = client.CallOnce([&](grpc::ClientContext* context) {
+    const std::unique_ptr<Stream> stream = client.stub<v1::JobService>().Exec(context);
     stream->Write(first);
     v1::ExecResponse begun;
     if (!stream->Read(&begun)) return stream->Finish();
@@ -70,7 +68,7 @@ absl::StatusOr<int> RunInTask(Session& session, const std::string& job, const st
     giver.join();
     return stream->Finish();
   });
-  session.err() << VisibleLines(errors) << std::flush;
+  err << VisibleLines(errors) << std::flush;
   if (!status.ok()) return status;
   if (!exit_code.has_value()) return absl::UnavailableError("the command's end was not reported");
   return *exit_code;

@@ -1,4 +1,4 @@
-#include "clients/cli/terminal_io.h"
+#include "clients/session/terminal_io.h"
 
 #include <sys/ioctl.h>
 #include <termios.h>

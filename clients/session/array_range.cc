@@ -1,4 +1,4 @@
-#include "clients/cli/array_range.h"
+#include "clients/session/array_range.h"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 // Parses begin times in the syntax of at and sbatch.
-#ifndef BERTH_CLIENTS_CLI_BEGIN_TIME_H_
-#define BERTH_CLIENTS_CLI_BEGIN_TIME_H_
+#ifndef BERTH_CLIENTS_SESSION_BEGIN_TIME_H_
+#define BERTH_CLIENTS_SESSION_BEGIN_TIME_H_
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,4 +19,4 @@ absl::StatusOr<absl::Time> ParseBeginTime(absl::string_view text, absl::Time now
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_CLI_BEGIN_TIME_H_
+#endif  // BERTH_CLIENTS_SESSION_BEGIN_TIME_H_

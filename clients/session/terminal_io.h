@@ -1,6 +1,6 @@
 // The terminal on which `berth` runs.
-#ifndef BERTH_CLIENTS_CLI_TERMINAL_IO_H_
-#define BERTH_CLIENTS_CLI_TERMINAL_IO_H_
+#ifndef BERTH_CLIENTS_SESSION_TERMINAL_IO_H_
+#define BERTH_CLIENTS_SESSION_TERMINAL_IO_H_
 
 #include <signal.h>
 
@@ -68,4 +68,4 @@ class DetachFilter {
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_CLI_TERMINAL_IO_H_
+#endif  // BERTH_CLIENTS_SESSION_TERMINAL_IO_H_

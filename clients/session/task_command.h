@@ -1,14 +1,15 @@
 // Runs a command in a task, with its input and output in this program's hands.
-#ifndef BERTH_CLIENTS_CLI_TASK_COMMAND_H_
-#define BERTH_CLIENTS_CLI_TASK_COMMAND_H_
+#ifndef BERTH_CLIENTS_SESSION_TASK_COMMAND_H_
+#define BERTH_CLIENTS_SESSION_TASK_COMMAND_H_
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "clients/cli/session.h"
+#include "clients/cpp/client.h"
 
 namespace berth {
 
@@ -25,10 +26,11 @@ struct TaskCommand {
   std::function<bool(const Write&)> give;
 };
 
-// Returns the exit code. The command's standard error is printed at its end. `task` empty: rank 0.
-absl::StatusOr<int> RunInTask(Session& session, const std::string& job, const std::string& task,
-                              const TaskCommand& command);
+// Returns the exit code. The command's standard error is printed on `err` at its end. `task` empty:
+// rank 0.
+absl::StatusOr<int> RunInTask(Client& client, const std::string& job, const std::string& task,
+                              const TaskCommand& command, std::ostream& err);
 
 }  // namespace berth
 
-#endif  // BERTH_CLIENTS_CLI_TASK_COMMAND_H_
+#endif  // BERTH_CLIENTS_SESSION_TASK_COMMAND_H_
