@@ -92,8 +92,9 @@ bool TakesFile(const CLI::Option& option) {
 
 // These commands are useless for jobs that have ended.
 bool WantsActive(const CLI::App& place) {
-  static const auto& verbs = *new std::set<std::string>{
-      "cancel", "suspend", "wait", "explain", "estimate", "exec", "attach", "port-forward"};
+  static const auto& verbs =
+      *new std::set<std::string>{"cancel",   "suspend", "requeue", "wait",        "explain",
+                                 "estimate", "exec",    "attach",  "port-forward"};
   return verbs.count(place.get_name()) > 0;
 }
 

@@ -198,6 +198,21 @@ void AddSuspend(CLI::App& noun, Session& session) {
       "freeze their tasks where they are: they keep everything but their CPU");
 }
 
+std::string RequeueText(const v1::Job& job) {
+  if (job.status().state() == v1::JOB_SUSPENDED) return "is suspended: there is nothing to requeue";
+  return StopText(job, "waits in the queue", "requeuing");
+}
+
+ExitCode RequeueJobs(Session& session, const Names& names) {
+  return ForEachName(session, names, [&](const std::string& name) {
+    const absl::StatusOr<v1::Job> job =
+        CallByName(session, &JobStub::RequeueJob, name, v1::RequeueJobRequest());
+    if (!job.ok()) return job.status();
+    PrintChanged(session, *job, RequeueText(*job), JobShape());
+    return absl::OkStatus();
+  });
+}
+
 void AddCancel(CLI::App& noun, Session& session) {
   auto arguments = std::make_shared<CancelArguments>();
   v1::CancelJobRequest* pattern = &arguments->request;
@@ -220,6 +235,8 @@ void AddChanges(CLI::App& noun, Session& session) {
                [](Session& s, const Names& names) {
                  return ChangeByName(s, names, &JobStub::ResumeJob, "resumed", JobShape());
                });
+  AddSelecting(noun, session, {"requeue", Among::kActive, true},
+               "stop jobs and start them again from the queue, without using a retry", RequeueJobs);
   AddSelecting(noun, session, {"delete", Among::kEnded, true}, "delete jobs that have ended",
                [](Session& s, const Names& names) {
                  return DeleteByName(s, names, "job", [](Client& client, const std::string& name) {

@@ -60,6 +60,7 @@ std::vector<CommandsWith> Groups() {
         "job cancel",
         "job suspend",
         "job resume",
+        "job requeue",
         "job update",
         "queue list",
         "queue get",

@@ -91,6 +91,23 @@ class EndToEnd(unittest.TestCase):
         job = self.cluster.wait_job("hold", "CANCELLED")
         self.assertEqual(job.status.cancel_reason, "enough")
 
+    def test_requeue(self):
+        """It runs again as a new attempt, without a retry; one that waits stays as it is."""
+        self.submit(HEAD + "name: again\nqueue: research\nkillGrace: 1s\ngroups:\n- name: w\n  replicas: 2\n"
+                    "  resources: {cpu: 100m}\n  nodeSelector: {matchLabels: {kind: real}}\n  command: [sleep, '1000']\n")
+        self.cluster.wait_job("again", "RUNNING")
+        self.assertIn("requeuing: 2 tasks are being stopped", self.berth("job", "requeue", "again"))
+
+        def again():
+            job = self.cluster.job("again")
+            assert job.status.start_count == 2 and job.status.state == self.cluster.state("RUNNING"), job.status
+            return job
+        self.assertEqual(wait_until(again, 30, "it runs again").status.retries, 0)
+        self.berth("job", "suspend", "again")
+        self.cluster.wait_job("again", "SUSPENDED")
+        self.assertIn("nothing to requeue", self.berth("job", "requeue", "again"))
+        self.berth("job", "cancel", "again")
+
     def test_retries_with_back_off(self):
         self.submit(HEAD + "name: flaky\nqueue: research\nmaxRetries: 2\nretryBackoff: 100ms\ngroups:\n- name: w\n  replicas: 1\n"
                     "  resources: {cpu: 100m}\n  nodeSelector: {matchLabels: {kind: real}}\n"

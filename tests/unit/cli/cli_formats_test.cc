@@ -92,15 +92,17 @@ std::multimap<std::string, Words> Lines(const Files& files) {
     const size_t blank = command.find(' ');
     lines.insert({command, {command.substr(0, blank), command.substr(blank + 1)}});
   }
-  for (const char* named :
-       {"job get",          "job describe",       "job explain",        "job estimate",
-        "job tasks",        "job logs",           "job wait",           "job cancel",
-        "job suspend",      "job resume",         "job delete",         "queue get",
-        "queue describe",   "queue create",       "queue open",         "queue close",
-        "queue delete",     "node get",           "node describe",      "node tasks",
-        "node cordon",      "node drain",         "node uncordon",      "node delete",
-        "hypernode get",    "hypernode describe", "hypernode create",   "hypernode update",
-        "hypernode delete", "topology describe",  "priority-class get", "priority-class delete"}) {
+  for (const char* named : {"job get",           "job describe",       "job explain",
+                            "job estimate",      "job tasks",          "job logs",
+                            "job wait",          "job cancel",         "job suspend",
+                            "job resume",        "job requeue",        "job delete",
+                            "queue get",         "queue describe",     "queue create",
+                            "queue open",        "queue close",        "queue delete",
+                            "node get",          "node describe",      "node tasks",
+                            "node cordon",       "node drain",         "node uncordon",
+                            "node delete",       "hypernode get",      "hypernode describe",
+                            "hypernode create",  "hypernode update",   "hypernode delete",
+                            "topology describe", "priority-class get", "priority-class delete"}) {
     const std::string command = named;
     const size_t blank = command.find(' ');
     lines.insert({command, {command.substr(0, blank), command.substr(blank + 1), "x"}});

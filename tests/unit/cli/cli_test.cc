@@ -224,6 +224,20 @@ TEST_CASE("a suspend reports what still runs") {
   CHECK(cli.out() == "job/a suspending: 4 tasks are being stopped\n");
 }
 
+TEST_CASE("a requeue says what it does, and that a suspended job has nothing to requeue") {
+  Cli cli;
+  cli.script.Answer("RequeueJob", MakeJob("a", v1::JOB_SUSPENDED));
+  cli.script.Answer("RequeueJob", MakeJob("b", v1::JOB_PENDING));
+  cli.script.Answer("RequeueJob", MakeJob("c", v1::JOB_RUNNING));
+  cli.script.Answer("RequeueJob", absl::FailedPreconditionError("job \"d\" has ended"));
+  CHECK(cli.Run({"job", "requeue", "a", "b", "c", "d"}) == 1);
+  CHECK(cli.out() ==
+        "job/a is suspended: there is nothing to requeue\njob/b waits in the queue\n"
+        "job/c requeuing: 4 tasks are being stopped\n");
+  CHECK(cli.err() == "berth: job \"d\" has ended\n");
+  CHECK(cli.script.Requests<v1::RequeueJobRequest>("RequeueJob")[2].name() == "c");
+}
+
 TEST_CASE("verbs of jobs") {
   Cli cli;
   cli.script.Answer("SuspendJob", MakeJob("a", v1::JOB_SUSPENDED));
