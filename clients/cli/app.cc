@@ -254,6 +254,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
   AddLoginCommands(app, session);
   AddAuditCommand(app, session);
   AddTopologyImportCommand(app, session);
+  AddMigrateCommand(app, session);
   AddCompletionCommand(app, session);
   AddManCommand(app, session);
 }

@@ -83,8 +83,9 @@ bool TakesFile(const CLI::Option& option) {
     const std::string name = option.get_name();
     return name == "FILE" || name == "SOURCE" || name == "TARGET";
   }
-  for (const char* name : {"--file", "--tls-certificate", "--tls-key", "--tls-ca", "--auth-socket",
-                           "--auth-ca", "--token-file", "--ports", "--output-directory"}) {
+  for (const char* name :
+       {"--file", "--tls-certificate", "--tls-key", "--tls-ca", "--auth-socket", "--auth-ca",
+        "--token-file", "--ports", "--output-directory", "--conf", "--associations", "--qos"}) {
     if (option.check_name(name)) return true;
   }
   return option.check_name("--directory");

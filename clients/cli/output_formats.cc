@@ -31,7 +31,7 @@ std::vector<CommandsWith> Groups() {
   using F = Format;
   return {
       {{},
-       {"exec", "run", "attach", "port-forward", "cp", "version", "login", "logout", "man",
+       {"exec", "run", "attach", "port-forward", "cp", "version", "login", "logout", "man", "migrate slurm",
         "completion bash", "completion zsh", "completion fish", "job logs", "job exec"}},
       {{F::kJson}, {"job history"}},
       {{F::kTable, F::kJson}, {"job watch"}},

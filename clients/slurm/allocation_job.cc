@@ -86,12 +86,31 @@ absl::Status SetNodeSelector(const AllocationRequest& request,
   return absl::OkStatus();
 }
 
-// Queue, priority class and limits of time, by --partition and --qos.
+// The queue of --account, if the site has accounts.
+absl::Status SetAccountQueue(const AllocationRequest& request,
+                             const config::v1::SlurmConfig& config, v1::JobSpec* spec) {
+  if (config.accounts().empty()) return absl::OkStatus();
+  for (const config::v1::SlurmAccount& account : config.accounts()) {
+    if (account.name() != request.account) continue;
+    spec->set_queue(account.queue().empty() ? account.name() : account.queue());
+    return absl::OkStatus();
+  }
+  if (!request.account.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--account: there is no \"", request.account,
+                     "\": the operator adds it to accounts in /etc/berth/slurm.yaml"));
+  }
+  if (!spec->queue().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--account: name one, because you have no default account");
+}
+
+// Queue, priority class and limits of time, by --partition, --account and --qos.
 absl::Status SetPlace(const AllocationRequest& request, const config::v1::SlurmConfig& config,
                       const config::v1::SlurmPartition* partition, v1::JobSpec* spec) {
   const std::string& name = partition == nullptr ? request.partition : partition->name();
-  if (!name.empty()) spec->set_queue(name);
+  if (!name.empty() && config.accounts().empty()) spec->set_queue(name);
   if (partition != nullptr && !partition->queue().empty()) spec->set_queue(partition->queue());
+  if (absl::Status status = SetAccountQueue(request, config, spec); !status.ok()) return status;
   if (!request.qos.empty()) {
     const config::v1::SlurmQos* qos = FindQos(config, request.qos);
     if (qos == nullptr) {

@@ -83,9 +83,9 @@ int RunSlurmCommand(const std::string& name, const Words& words) {
     std::cerr << name << ": error: " << context.status().message() << "\n";
     return 1;
   }
-  const int code = Commands().at(name)(*context, words);
-  context->out().flush();
-  return code;
+  // The process ends with the command, and with it the connection.
+  auto& kept = *new SlurmContext(*std::move(context));
+  return Commands().at(name)(kept, words);
 }
 
 }  // namespace berth

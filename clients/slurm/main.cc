@@ -1,5 +1,6 @@
 // berth-slurm: the commands of Slurm, under their names (docs/users/slurm.md).
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 
 #include "clients/slurm/commands.h"
@@ -16,7 +17,12 @@ int main(int argc, char** argv) {
     name = words.front();
     words.erase(words.begin());
   }
-  if (berth::IsSlurmCommand(name)) return berth::RunSlurmCommand(name, words);
+  if (berth::IsSlurmCommand(name)) {
+    const int code = berth::RunSlurmCommand(name, words);
+    std::cout.flush();
+    // gRPC would take its threads apart, for which every sbatch would wait.
+    std::_Exit(code);
+  }
   std::cerr << "berth-slurm: call it by a link named sbatch, srun, salloc, squeue, sacct, scancel, "
                "scontrol or sinfo\n";
   return 2;

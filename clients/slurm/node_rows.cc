@@ -33,14 +33,18 @@ absl::StatusOr<std::vector<v1::Queue>> AllQueues(SlurmContext& context) {
   return queues;
 }
 
-PartitionRow RowOfPartition(const config::v1::SlurmPartition& partition,
+PartitionRow RowOfPartition(const config::v1::SlurmConfig& config,
+                            const config::v1::SlurmPartition& partition,
                             const std::vector<v1::Queue>& queues,
                             const std::vector<v1::Node>& nodes) {
   PartitionRow row{.name = partition.name()};
   const std::string& queue = partition.queue().empty() ? partition.name() : partition.queue();
   const auto found = std::find_if(queues.begin(), queues.end(),
                                   [&](const v1::Queue& known) { return known.name() == queue; });
-  row.up = found != queues.end() && found->status().state() == v1::QUEUE_OPEN;
+  // With accounts, jobs go to the queues of these.
+  row.up = partition.queue().empty() && !config.accounts().empty()
+               ? true
+               : found != queues.end() && found->status().state() == v1::QUEUE_OPEN;
   if (partition.has_max_time()) row.limit = DurationFrom(partition.max_time());
   if (partition.has_default_time()) row.default_time = DurationFrom(partition.default_time());
   for (const v1::Node& node : nodes) {
@@ -77,7 +81,7 @@ absl::StatusOr<std::vector<PartitionRow>> FindPartitions(SlurmContext& context) 
   if (!nodes.ok()) return nodes.status();
   std::vector<PartitionRow> rows;
   for (const auto& partition : context.config.partitions()) {
-    rows.push_back(RowOfPartition(partition, *queues, *nodes));
+    rows.push_back(RowOfPartition(context.config, partition, *queues, *nodes));
     rows.back().is_default = &partition == DefaultPartition(context.config);
   }
   if (!rows.empty()) return rows;

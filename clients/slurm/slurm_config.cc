@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <set>
@@ -46,6 +47,13 @@ absl::Status CheckSlurmConfig(const config::v1::SlurmConfig& config) {
   if (absl::Status status = CheckNames(config.partitions(), "partitions"); !status.ok())
     return status;
   if (absl::Status status = CheckNames(config.qos(), "qos"); !status.ok()) return status;
+  if (absl::Status status = CheckNames(config.accounts(), "accounts"); !status.ok()) return status;
+  for (const auto& [user, account] : config.default_accounts()) {
+    const auto is_it = [&](const auto& known) { return known.name() == account; };
+    if (std::any_of(config.accounts().begin(), config.accounts().end(), is_it)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("default_accounts: ", user, ": ", account, " is not in accounts"));
+  }
   int defaults = 0;
   for (const auto& partition : config.partitions()) defaults += partition.default_() ? 1 : 0;
   if (defaults > 1)

@@ -42,8 +42,9 @@ absl::StatusOr<StepPlan> PlanOf(const SlurmArguments& arguments, const Variables
   if (!wait.ok()) return wait.status();
   if (*wait > kUsualWait) plan.wait = absl::Seconds(*wait);
   if (arguments.Has("mpi") && text("mpi") != "none" && text("mpi") != "list") {
-    return absl::UnimplementedError(
-        "--mpi: only none is built; start MPI programs with mpirun, over berth-rsh");
+    return absl::UnimplementedError(absl::StrCat(
+        "--mpi=", text("mpi"), ": there is no PMI or PMIx server: write mpirun COMMAND ",
+        "instead of srun COMMAND; it finds the job's nodes by itself"));
   }
   plan.directory = text("chdir").empty() ? CurrentDirectory() : text("chdir");
   plan.variables = own;

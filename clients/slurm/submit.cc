@@ -90,6 +90,10 @@ absl::StatusOr<v1::Job> PrepareJob(SlurmContext& context, AllocationRequest* req
     if (absl::Status status = SpreadTasks(*nodes, request); !status.ok()) return status;
   }
   if (absl::Status status = CompleteSizes(request); !status.ok()) return status;
+  const auto& accounts = context.config.default_accounts();
+  if (const auto found = accounts.find(UserName());
+      request->account.empty() && found != accounts.end())
+    request->account = found->second;
   if (request->directory.empty()) request->directory = CurrentDirectory();
   if (request->directory[0] != '/')
     request->directory = absl::StrCat(CurrentDirectory(), "/", request->directory);

@@ -22,6 +22,8 @@ VERSIONS = {
     "executorlib": ["executorlib==1.11.0", "pysqa==1.1.1"],
     "reframe": ["reframe-hpc==4.10.4"],
 }
+# The last version whose parts are all on Maven Central.
+NEXTFLOW = "io.nextflow:nextflow:23.10.1"
 ALL = os.environ.get("CASES") == "all"
 
 
@@ -42,9 +44,32 @@ def environment_of(name):
     return folder
 
 
+def nextflow_jars():
+    """The folder of Nextflow's programs; a test is skipped if they cannot be had."""
+    folder = pathlib.Path(BUILD) / "slurm-clients" / "nextflow"
+    mark = folder / "berth-versions"
+    if mark.exists() and mark.read_text() == NEXTFLOW:
+        return folder / "jars"
+    if not (shutil.which("mvn") and shutil.which("java")):
+        raise unittest.SkipTest("Maven or Java is not installed")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    group, name, version = NEXTFLOW.split(":")
+    (folder / "pom.xml").write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>berth</groupId><artifactId>test</artifactId><version>1</version>"
+        f"<dependencies><dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+        "</dependency></dependencies></project>")
+    result = subprocess.run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"], cwd=folder,
+                            capture_output=True, text=True)
+    if result.returncode != 0:
+        raise unittest.SkipTest(f"{NEXTFLOW} cannot be installed: {result.stdout.strip().splitlines()[:1]}")
+    mark.write_text(NEXTFLOW)
+    return folder / "jars"
+
+
 class SlurmClients(unittest.TestCase):
     def begin(self, name, **config):
-        self.environment = environment_of(name)
+        self.environment = environment_of(name) if name in VERSIONS else pathlib.Path("/nonexistent")
         self.world = SlurmWorld(self, **config)
         self.world.environment["PATH"] = f"{self.environment}/bin:{self.world.environment['PATH']}"
         # Tasks run as another user than this test, as everywhere in these tests: what they write must be open.
@@ -124,17 +149,20 @@ rule all:
     input: "sum.txt"
 rule part:
     output: "part-{i}.txt"
-    resources: slurm_partition="default", slurm_account="lab", mem_mb=100, runtime=5, cpus_per_task=1
+    resources: slurm_partition="default", slurm_account="lab", mem_mb=600, runtime=5, cpus_per_task=1
     shell: "umask 0; echo {wildcards.i} > {output}"
 rule sum:
     input: expand("part-{i}.txt", i=range(3))
     output: "sum.txt"
-    resources: slurm_partition="default", slurm_account="lab", mem_mb=100, runtime=5
+    resources: slurm_partition="default", slurm_account="lab", mem_mb=600, runtime=5
     shell: "umask 0; cat {input} | paste -sd+ | bc > {output}"
 """.replace("| paste -sd+ | bc", "| awk '{{s += $1}} END {{print s}}'"))
+        # Its cache of sources is for its own user alone, and tasks run as another one.
         result = self.world.run("sh", "-c", f"umask 0; cd {work}; exec snakemake --executor slurm --jobs 4 --latency-wait 30 "
+                                "--shared-fs-usage input-output persistence software-deployment sources storage-local-copies "
                                 "--slurm-init-seconds-before-status-checks 2 --seconds-between-status-checks 2", timeout_s=400)
-        self.assertEqual(result.returncode, 0, f"{result.stdout}\n{result.stderr}\n{self.jobs()}")
+        logs = "".join(log.read_text() for log in sorted(work.glob(".snakemake/slurm_logs/*/*/*.log")))
+        self.assertEqual(result.returncode, 0, f"{result.stdout}\n{result.stderr}\n{self.jobs()}\n{logs}")
         self.assertEqual((work / "sum.txt").read_text().strip(), "3")
         self.assertEqual(self.jobs().count("COMPLETED"), 4)
 
@@ -192,6 +220,39 @@ if __name__ == "__main__":
         number = self.world.sbatch("-n", "2", "-N", "1", "-o", "pool-%j", "--wrap", f"{self.environment}/bin/python pool.py")
         self.assertEqual(self.world.wait_state(number, "COMPLETED", "FAILED", timeout_s=200), "COMPLETED", self.world.read(f"pool-{number}"))
         self.assertIn("[0, 1, 4, 9]", self.world.read(f"pool-{number}"))
+
+    @unittest.skipUnless(ALL, "CASES=all")
+    def test_nextflow(self):
+        """A workflow with its Slurm executor: #SBATCH lines, squeue with its format, and a task that fails once."""
+        jars = nextflow_jars()
+        self.begin("nextflow")
+        self.world.write("main.nf", """
+process part {
+    errorStrategy 'retry'
+    maxRetries 2
+    input: val x
+    output: path 'part.txt'
+    script:
+    \"\"\"
+    umask 0
+    test $x -ne 2 -o $task.attempt -ne 1
+    echo $x > part.txt
+    \"\"\"
+}
+process sum {
+    input: path('part-*')
+    output: stdout
+    script: "cat part-* | awk '{s += \\$1} END {print s}'"
+}
+workflow { channel.of(1, 2, 3) | part | collect | sum | view { "sum is ${it.trim()}" } }
+""")
+        self.world.write("nextflow.config", "process { executor = 'slurm'; queue = 'default'; cpus = 1; memory = '200 MB'; time = '5m' }\n"
+                         "executor { pollInterval = '1s'; queueStatInterval = '1s'; exitReadTimeout = '20s' }\n")
+        result = self.world.run("sh", "-c", f"umask 0; exec java -cp '{jars}/*' nextflow.cli.Launcher -q run main.nf", timeout_s=300,
+                                NXF_OFFLINE="true", NXF_HOME=str(self.world.home / "nxf"), NXF_ANSI_LOG="false")
+        self.assertEqual(result.returncode, 0, f"{result.stdout}\n{result.stderr}\n{self.jobs()}")
+        self.assertIn("sum is 6", result.stdout)
+        self.assertEqual((self.jobs().count("COMPLETED"), self.jobs().count("FAILED")), (4, 1), self.jobs())
 
     @unittest.skipUnless(ALL, "CASES=all")
     def test_reframe(self):

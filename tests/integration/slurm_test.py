@@ -348,6 +348,8 @@ srun nosuchprogram; echo "missing $?"
         world.ok("scancel", number)
         self.assertIn("there are no associations", world.refused("sacctmgr", "list", "user"))
         self.assertIn("is not kept", world.refused("sstat"))
+        self.assertIn("--mpi=pmix: there is no PMI or PMIx server: write mpirun COMMAND",
+                      world.refused("srun", "--mpi=pmix", "true"))
 
     def test_help_names_only_what_is_done(self):
         for command in ("sbatch", "srun", "salloc", "squeue", "sacct", "scancel", "scontrol", "sinfo", "sshare", "sprio"):

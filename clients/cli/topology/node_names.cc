@@ -14,21 +14,6 @@
 namespace berth {
 namespace {
 
-// Splits at the commas outside of brackets.
-std::vector<absl::string_view> SplitList(absl::string_view list) {
-  std::vector<absl::string_view> parts;
-  size_t begin = 0;
-  int depth = 0;
-  for (size_t i = 0; i <= list.size(); ++i) {
-    if (i < list.size() && list[i] == '[') ++depth;
-    if (i < list.size() && list[i] == ']') --depth;
-    if (i < list.size() && (list[i] != ',' || depth > 0)) continue;
-    parts.push_back(absl::StripAsciiWhitespace(list.substr(begin, i - begin)));
-    begin = i + 1;
-  }
-  return parts;
-}
-
 // A name as text and final number: {"n", 2, 7} is "n07". width 0: no number, or one with too many
 // digits.
 struct Numbered {
@@ -55,9 +40,23 @@ bool Follows(const Numbered& earlier, const Numbered& later) {
 
 }  // namespace
 
+std::vector<absl::string_view> SplitNameList(absl::string_view list) {
+  std::vector<absl::string_view> parts;
+  size_t begin = 0;
+  int depth = 0;
+  for (size_t i = 0; i <= list.size(); ++i) {
+    if (i < list.size() && list[i] == '[') ++depth;
+    if (i < list.size() && list[i] == ']') --depth;
+    if (i < list.size() && (list[i] != ',' || depth > 0)) continue;
+    parts.push_back(absl::StripAsciiWhitespace(list.substr(begin, i - begin)));
+    begin = i + 1;
+  }
+  return parts;
+}
+
 absl::StatusOr<std::vector<std::string>> NameLists::Expand(absl::string_view list) {
   std::vector<std::string> all;
-  for (const absl::string_view part : SplitList(list)) {
+  for (const absl::string_view part : SplitNameList(list)) {
     auto names = ExpandNamePattern(part);
     if (!names.ok()) return names.status();
     expanded_ += names->size();

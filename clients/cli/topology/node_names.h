@@ -10,6 +10,9 @@
 
 namespace berth {
 
+// Splits at the commas outside of brackets: "a[1-2,4], b" -> "a[1-2,4]", "b".
+std::vector<absl::string_view> SplitNameList(absl::string_view list);
+
 // Expands hostlists and counts the names, so that a few bytes of a hostile source cannot become
 // gigabytes. Use one object for each import.
 class NameLists {

@@ -3,75 +3,20 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "clients/cli/topology/node_names.h"
 #include "clients/cli/topology/slurm_blocks.h"
+#include "clients/cli/topology/slurm_lines.h"
 #include "support/nearest.h"
 
 namespace berth {
 namespace {
 
 constexpr int64_t kMaxLinkSpeed = 1'000'000;
-
-struct Setting {
-  std::string key;   // in lower case
-  std::string word;  // as written
-  std::string value;
-  YamlPosition position;
-};
-
-bool IsKeyCharacter(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-}
-
-// Removes one "key=value" from a line; false if there is none.
-bool TakeSetting(absl::string_view* line, Setting* setting) {
-  size_t end = 0;
-  while (end < line->size() && IsKeyCharacter((*line)[end])) ++end;
-  setting->word = std::string(line->substr(0, end));
-  setting->key = absl::AsciiStrToLower(setting->word);
-  absl::string_view rest = absl::StripLeadingAsciiWhitespace(line->substr(end));
-  if (end == 0 || !absl::ConsumePrefix(&rest, "=")) return false;
-  rest = absl::StripLeadingAsciiWhitespace(rest);
-  if (absl::ConsumePrefix(&rest, "\"")) {
-    const size_t quote = rest.find('"');
-    if (quote == absl::string_view::npos) return false;
-    setting->value = std::string(rest.substr(0, quote));
-    rest.remove_prefix(quote + 1);
-  } else {
-    const size_t blank = std::min(rest.find_first_of(" \t\r"), rest.size());
-    setting->value = std::string(rest.substr(0, blank));
-    rest.remove_prefix(blank);
-  }
-  *line = rest;
-  return true;
-}
-
-// The settings of one line; an error for anything else on it.
-std::vector<Setting> SettingsOf(absl::string_view whole, int line_number, YamlErrors* errors) {
-  std::vector<Setting> settings;
-  absl::string_view line = whole.substr(0, whole.find('#'));
-  for (;;) {
-    line = absl::StripLeadingAsciiWhitespace(line);
-    if (line.empty()) return settings;
-    Setting setting;
-    setting.position = {line_number, static_cast<int>(line.data() - whole.data()) + 1};
-    const size_t word = std::min(line.find_first_of(" \t=\r"), line.size());
-    if (!TakeSetting(&line, &setting)) {
-      const bool include = absl::EqualsIgnoreCase(line.substr(0, word), "include");
-      errors->Add(setting.position,
-                  include ? "Include is not supported: give both files" : "expected KEY=VALUE");
-      return {};
-    }
-    settings.push_back(std::move(setting));
-  }
-}
 
 class SlurmConfReader {
  public:
@@ -81,20 +26,7 @@ class SlurmConfReader {
     YamlErrors errors(text.name);
     file_ = text.name;
     errors_ = &errors;
-    int number = 0;
-    int first_number = 0;  // of the lines that are joined
-    std::string joined;
-    for (const absl::string_view raw : absl::StrSplit(text.text, '\n')) {
-      ++number;
-      if (joined.empty()) first_number = number;
-      absl::string_view line = absl::StripSuffix(raw, "\r");
-      const bool goes_on = absl::ConsumeSuffix(&line, "\\");
-      absl::StrAppend(&joined, line, goes_on ? " " : "");
-      if (goes_on) continue;
-      ReadLine(SettingsOf(joined, first_number, errors_));
-      joined.clear();
-    }
-    if (!joined.empty()) ReadLine(SettingsOf(joined, first_number, errors_));
+    ReadSlurmLines(text.text, &errors, [&](const SlurmLine& line) { ReadLine(line); });
     return errors.status();
   }
 
@@ -107,9 +39,8 @@ class SlurmConfReader {
   }
 
  private:
-  void ReadLine(const std::vector<Setting>& line) {
-    if (line.empty()) return;
-    const Setting& first = line.front();
+  void ReadLine(const SlurmLine& line) {
+    const SlurmSetting& first = line.front();
     if (first.key == "switchname") {
       ReadGroup(line, {"Switches", "Nodes", "LinkSpeed"}, &imported_.groups);
     } else if (first.key == "blockname") {
@@ -124,7 +55,7 @@ class SlurmConfReader {
     }
   }
 
-  void ReadGroup(const std::vector<Setting>& line, const std::vector<std::string>& known,
+  void ReadGroup(const SlurmLine& line, const std::vector<std::string>& known,
                  std::vector<NodeGroup>* groups) {
     NodeGroup group;
     group.id = line.front().value;
@@ -133,7 +64,7 @@ class SlurmConfReader {
       errors_->Add(group.place.position, absl::StrCat(line.front().word, " must be one name"));
     std::map<std::string, int> seen;
     for (size_t i = 1; i < line.size(); ++i) {
-      const Setting& setting = line[i];
+      const SlurmSetting& setting = line[i];
       const auto is_it = [&](const std::string& key) {
         return absl::EqualsIgnoreCase(key, setting.key);
       };
@@ -153,7 +84,7 @@ class SlurmConfReader {
     }
   }
 
-  void ReadSetting(const Setting& setting, NodeGroup* group) {
+  void ReadSetting(const SlurmSetting& setting, NodeGroup* group) {
     if (setting.key == "linkspeed") {
       int64_t speed = 0;
       if (!absl::SimpleAtoi(setting.value, &speed) || speed < 0 || speed > kMaxLinkSpeed)
@@ -170,8 +101,8 @@ class SlurmConfReader {
     (nodes ? group->nodes : group->children) = *std::move(names);
   }
 
-  void ReadSizes(const std::vector<Setting>& line) {
-    const Setting& setting = line.front();
+  void ReadSizes(const SlurmLine& line) {
+    const SlurmSetting& setting = line.front();
     if (line.size() > 1)
       errors_->Add(line[1].position, "nothing may follow BlockSizes on its line");
     if (!sizes_.empty()) errors_->Add(setting.position, "duplicate BlockSizes");

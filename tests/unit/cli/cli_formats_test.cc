@@ -57,6 +57,7 @@ std::multimap<std::string, Words> Lines(const Files& files) {
       {"login", {"login"}},
       {"logout", {"logout"}},
       {"man", {"man"}},
+      {"migrate slurm", {"migrate", "slurm", "--conf", "x", "--output-directory", "y"}},
       {"completion bash", {"completion", "bash"}},
       {"completion zsh", {"completion", "zsh"}},
       {"completion fish", {"completion", "fish"}},

@@ -110,6 +110,27 @@ TEST_CASE("slurm allocation: partitions, qualities of service and features by th
   CHECK(absl::StrContains(world.Refusal({"-q", "x"}), "there is no \"x\""));
 }
 
+TEST_CASE("slurm allocation: accounts with queues go before partitions, and a QOS before them") {
+  World world;
+  world.config.add_partitions()->set_name("gpu");
+  CHECK(world.Job({"-A", "anything"})->spec().queue() == "gpu");  // only a label
+  world.config.add_accounts()->set_name("physics");
+  auto* lab = world.config.add_accounts();
+  lab->set_name("ML_Lab");
+  lab->set_queue("ml-lab");
+  CHECK(world.Job({"-A", "physics"})->spec().queue() == "physics");
+  CHECK(world.Job({"-A", "ML_Lab"})->spec().queue() == "ml-lab");
+  CHECK(absl::StrContains(world.Refusal({"-A", "x"}), "--account: there is no \"x\""));
+  CHECK(absl::StrContains(world.Refusal({}), "--account: name one"));
+  auto* qos = world.config.add_qos();
+  qos->set_name("spare");
+  qos->set_queue("spare");
+  CHECK(world.Job({"-A", "physics", "-q", "spare"})->spec().queue() == "spare");
+  world.config.mutable_partitions(0)->set_queue("common");
+  CHECK(world.Job({})->spec().queue() == "common");
+  CHECK(world.Job({"-A", "physics"})->spec().queue() == "physics");
+}
+
 TEST_CASE("slurm allocation: other options") {
   World world;
   const auto job =
