@@ -99,8 +99,8 @@ class EndToEnd(unittest.TestCase):
         self.assertIn("requeuing: 2 tasks are being stopped", self.berth("job", "requeue", "again"))
 
         def again():
-            job = self.cluster.job("again")
-            assert job.status.start_count == 2 and job.status.state == self.cluster.state("RUNNING"), job.status
+            job = self.cluster.wait_job("again", "RUNNING")
+            assert job.status.start_count == 2, job.status
             return job
         self.assertEqual(wait_until(again, 30, "it runs again").status.retries, 0)
         self.berth("job", "suspend", "again")
