@@ -31,8 +31,9 @@ std::vector<CommandsWith> Groups() {
   using F = Format;
   return {
       {{},
-       {"exec", "run", "attach", "port-forward", "cp", "version", "login", "logout", "man", "migrate slurm",
-        "completion bash", "completion zsh", "completion fish", "job logs", "job exec"}},
+       {"exec", "run", "attach", "port-forward", "cp", "version", "login", "logout", "man",
+        "migrate slurm", "completion bash", "completion zsh", "completion fish", "job logs",
+        "job exec"}},
       {{F::kJson}, {"job history"}},
       {{F::kTable, F::kJson}, {"job watch"}},
       {{F::kTable},

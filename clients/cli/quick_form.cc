@@ -7,11 +7,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "clients/session/array_range.h"
-#include "clients/session/begin_time.h"
 #include "clients/cli/command.h"
 #include "clients/cli/quick_values.h"
 #include "clients/cli/resource_names.h"
+#include "clients/session/array_range.h"
+#include "clients/session/begin_time.h"
 #include "support/number_check.h"
 #include "support/quantity.h"
 

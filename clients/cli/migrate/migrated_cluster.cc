@@ -47,6 +47,7 @@ class Migration {
       AddPartition(partition, has_accounts);
     AddFeatures();
     AddLabels();
+    FindPreempted();
     for (const SlurmQosText& qos : site_.qos) AddQos(qos);
     std::stable_sort(result_.left_out.begin(), result_.left_out.end(),
                      [](const LeftOut& a, const LeftOut& b) {
@@ -141,7 +142,7 @@ class Migration {
   void AddQos(const SlurmQosText& qos) {
     config::v1::SlurmQos* added = result_.config.add_qos();
     added->set_name(qos.name);
-    if (IsPreempted(qos.name)) added->set_preemptible(true);
+    if (preempted_.contains(qos.name)) added->set_preemptible(true);
     for (const SlurmOptionText& option : qos.options) {
       if (option.key == "priority") {
         AddPriorityClass(qos, option, added);
@@ -160,15 +161,14 @@ class Migration {
     return option.key == "preemptmode" && option.value == "cluster";
   }
 
-  bool IsPreempted(const std::string& name) const {
+  void FindPreempted() {
     for (const SlurmQosText& qos : site_.qos) {
       for (const SlurmOptionText& option : qos.options) {
         if (option.key != "preempt") continue;
-        const std::vector<std::string> names = absl::StrSplit(option.value, ',');
-        if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+        for (const absl::string_view name : absl::StrSplit(option.value, ','))
+          preempted_.insert(std::string(name));
       }
     }
-    return false;
   }
 
   void AddPriorityClass(const SlurmQosText& qos, const SlurmOptionText& option,
@@ -190,6 +190,7 @@ class Migration {
   const SlurmSite& site_;
   MigratedCluster result_;
   MigratedNames names_, class_names_;
+  std::set<std::string> preempted_;  // names of QOS
 };
 
 }  // namespace

@@ -106,6 +106,11 @@ class SlurmConfigReader {
         LeaveOut(setting, InsteadOfNodeKey(setting.key));
       }
     }
+    features_ += names->size() * features.size();
+    if (features_ > kMaxNodeFeatures) {
+      return errors_->Add(line.front().position,
+                          absl::StrCat("more than ", kMaxNodeFeatures, " features of nodes"));
+    }
     for (const std::string& name : *names) {
       if (!site_.nodes.emplace(name, features).second)
         errors_->Add(line.front().position, absl::StrCat("node ", name, " is defined twice"));
@@ -182,7 +187,7 @@ class SlurmConfigReader {
   void AddPartitionNodes(const SlurmSetting& setting, std::set<std::string>* nodes) {
     for (const absl::string_view part : SplitNameList(setting.value)) {
       if (IsWord(part, kAllNodes)) {
-        for (const auto& [name, features] : site_.nodes) nodes->insert(name);
+        for (const auto& [name, features] : site_.nodes) AddMember(setting, name, nodes);
       } else if (const auto found = node_sets_.find(std::string(part)); found != node_sets_.end()) {
         for (const NodeSetPart& each : found->second) AddNodeSetPart(setting, each, nodes);
       } else {
@@ -200,19 +205,28 @@ class SlurmConfigReader {
                       std::set<std::string>* nodes) {
     if (!part.feature) return AddNamedNodes(setting, part.value, nodes);
     for (const auto& [name, features] : site_.nodes) {
-      if (features.contains(part.value)) nodes->insert(name);
+      if (features.contains(part.value)) AddMember(setting, name, nodes);
     }
   }
 
   void AddNamedNodes(const SlurmSetting& setting, absl::string_view list,
                      std::set<std::string>* nodes) {
-    const auto names = lists_.ExpandNodes(list);
+    NameLists lists;  // a node is in many partitions
+    const auto names = lists.ExpandNodes(list);
     if (!names.ok()) return errors_->Add(setting.position, names.status().message());
     for (const std::string& name : *names) {
       if (!site_.nodes.contains(name))
         errors_->Add(setting.position, absl::StrCat("there is no NodeName=", name));
-      nodes->insert(name);
+      AddMember(setting, name, nodes);
     }
+  }
+
+  void AddMember(const SlurmSetting& setting, const std::string& name,
+                 std::set<std::string>* nodes) {
+    if (members_ < kMaxPartitionMembers && nodes->insert(name).second) ++members_;
+    if (members_ < kMaxPartitionMembers || std::exchange(told_, true)) return;
+    errors_->Add(setting.position, absl::StrCat("partitions with more than ", kMaxPartitionMembers,
+                                                " nodes together"));
   }
 
   void ReadTime(const SlurmSetting& setting, std::optional<absl::Duration>* time) {
@@ -241,6 +255,8 @@ class SlurmConfigReader {
   std::string file_;
   YamlErrors* errors_ = nullptr;  // of the file that is read now
   NameLists lists_;
+  size_t features_ = 0, members_ = 0;
+  bool told_ = false;  // of too many members
   SlurmLine node_defaults_, partition_defaults_;
   std::map<std::string, std::vector<NodeSetPart>> node_sets_;
   std::vector<std::pair<SlurmLine, std::string>> partitions_;  // with their files

@@ -20,6 +20,8 @@ inline constexpr size_t kMaxSlurmAssociations = 200'000;
 inline constexpr size_t kMaxSlurmPartitions = 1'000;
 inline constexpr size_t kMaxSlurmQos = 1'000;
 inline constexpr size_t kMaxLeftOut = 100'000;
+inline constexpr size_t kMaxNodeFeatures = 1'000'000;      // of all nodes together
+inline constexpr size_t kMaxPartitionMembers = 1'000'000;  // likewise of partitions
 
 // Something that has no counterpart, or not the whole of it.
 struct LeftOut {

@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "clients/cli/quick_values.h"
 #include "clients/session/array_range.h"
 #include "clients/session/begin_time.h"
-#include "clients/cli/quick_values.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "tests/unit/cli/cli_harness.h"
 

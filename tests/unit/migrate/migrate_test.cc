@@ -230,6 +230,14 @@ TEST_CASE("migrate: errors name file and line") {
              Contains("c:1:17: there is no NodeName=x"));
   CHECK_THAT(Site().Config("PartitionName=p MaxTime=soon\n"), Contains("c:1:17: expected a time"));
   CHECK_THAT(Site().Config("NodeName=n[1-900000]\n"), Contains("c:1:1"));
+  CHECK_THAT(Site().Config("NodeName=n[1-150000]\nPartitionName=DEFAULT Nodes=ALL\n"
+                           "PartitionName=a\nPartitionName=b\nPartitionName=c\nPartitionName=d\n"
+                           "PartitionName=e\nPartitionName=f\nPartitionName=g\nPartitionName=h\n"),
+             Contains("c:2:23: partitions with more than 1000000 nodes together"));
+  std::string features;
+  for (int i = 0; i < 11; ++i) absl::StrAppend(&features, i == 0 ? "" : ",", "f", i);
+  CHECK_THAT(Site().Config("NodeName=n[1-100000] Feature=" + features),
+             Contains("more than 1000000 features of nodes"));
   CHECK_THAT(Site().Associations("hello\n"), Contains("a:1:1: expected KIND - 'NAME'"));
   CHECK_THAT(Site().Associations("Account - 'a':Fairshare\n"), Contains("a:1:1: expected OPTION="));
   CHECK_THAT(Site().Associations("Cluster|User|\nx|y|\n"), Contains("there is no column account"));
