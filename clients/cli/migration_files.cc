@@ -20,7 +20,7 @@ void AddManifests(const std::vector<Resource>& resources, std::vector<std::strin
   for (const Resource& resource : resources) texts->push_back(WriteManifest(resource));
 }
 
-std::string LabelText(const std::vector<MigratedLabels>& all) {
+std::string LabelDocuments(const std::vector<MigratedLabels>& all) {
   std::string text =
       "# Labels for the configurations of agents (agent.yaml): each block for the nodes above "
       "it.\n";
@@ -34,7 +34,7 @@ std::string LabelText(const std::vector<MigratedLabels>& all) {
 }
 
 // Names of users were checked, and those of queues are DNS labels: nothing needs quotes.
-std::string GrantText(const std::vector<MigratedGrant>& grants) {
+std::string GrantScript(const std::vector<MigratedGrant>& grants) {
   std::string text =
       "#!/bin/sh\n# Who may submit where, after `berth access init --everyone none`.\nstatus=0\n";
   for (const MigratedGrant& grant : grants) {
@@ -60,9 +60,10 @@ std::vector<MigrationFile> FilesOf(const MigratedCluster& cluster,
     files.push_back({"hypernodes.yaml", absl::StrJoin(topology, kDocumentEnd), "berth apply -f"});
   files.push_back({"slurm.yaml", WriteYaml(cluster.config), "install as /etc/berth/slurm.yaml"});
   if (!cluster.labels.empty())
-    files.push_back({"labels.yaml", LabelText(cluster.labels), "add to agent.yaml of the nodes"});
+    files.push_back(
+        {"labels.yaml", LabelDocuments(cluster.labels), "add to agent.yaml of the nodes"});
   if (!cluster.grants.empty())
-    files.push_back({"access.sh", GrantText(cluster.grants), "sh, after berth access init"});
+    files.push_back({"access.sh", GrantScript(cluster.grants), "sh, after berth access init"});
   return files;
 }
 
