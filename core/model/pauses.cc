@@ -42,9 +42,11 @@ bool CanYield(const ClusterState& state, const Job& job) {
 
 bool AwaitsPlaces(const Job& beneficiary) {
   if (Ended(beneficiary.status.state)) return false;
-  return std::any_of(beneficiary.tasks.begin(), beneficiary.tasks.end(), [](const Task& task) {
-    return task.state == TaskState::kNominated || task.moves;
-  });
+  const GroupTally tally = TallyOf(beneficiary);
+  if (tally.Nominated() > 0) return true;
+  return tally.In(TaskState::kReleasing) > 0 &&
+         std::any_of(beneficiary.tasks.begin(), beneficiary.tasks.end(),
+                     [](const Task& task) { return task.moves; });
 }
 
 bool AwaitsCpu(const Job& job) {
