@@ -169,6 +169,7 @@ void App::Parts::Wire() {
   loop_->AddObserver(told_.get());
   loop_->Read([&](const ClusterState& state, uint64_t) { refused_starts_.Begin(state); });
   loop_->AddObserver(&refused_starts_);
+  loop_->AddObserver(&waits_);
   migs_ = std::make_unique<MigKeeper>(loop_.get(), gateway_.get());
   prefetches_ = std::make_unique<PrefetchKeeper>(loop_.get(), dispatcher_.get());
   ended_ = std::make_unique<EndedKeeper>(loop_.get(), limits.active_tasks());
@@ -184,7 +185,8 @@ void App::Parts::Wire() {
   metrics_ = std::make_unique<Metrics>(
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
                     logs_.get(), watches_.get(), migs_.get(), health_.get(), start_, &restarts_,
-                    &refused_starts_, told_.get(), ha_.get()},
+                    &refused_starts_, told_.get(), ha_.get(), &waits_, &submit_seconds_,
+                    health_ != nullptr ? config_.data_directory() : "", TlsFilesOf(config_.tls())},
       &progress_);
   WireServices();
 }
@@ -216,7 +218,8 @@ void App::Parts::WireServices() {
       .images_of = [this](NodeId node) { return gateway_->ImagesOf(node); },
       .progress = told_.get(),
       .refused = &audit_->refused(),
-      .leadership = ha_ != nullptr ? &ha_->leadership() : nullptr};
+      .leadership = ha_ != nullptr ? &ha_->leadership() : nullptr,
+      .submit_seconds = &submit_seconds_};
   job_service_ =
       std::make_unique<JobService>(&context_, logs_.get(), execs_.get(), read_executor_.get());
   queue_service_ = std::make_unique<QueueService>(&context_);

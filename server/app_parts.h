@@ -36,6 +36,7 @@
 #include "server/convert/values.h"
 #include "server/ha/high_availability.h"
 #include "server/listeners/event_log.h"
+#include "server/listeners/job_waits.h"
 #include "server/listeners/queue_conditions.h"
 #include "server/listeners/watch_hub.h"
 #include "server/loop/committer.h"
@@ -156,6 +157,8 @@ class App::Parts {
   ProgressCounter progress_;
   RestartWatch restarts_;
   RefusedStarts refused_starts_;
+  JobWaits waits_;
+  Histogram submit_seconds_;
   EventLog event_log_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<OpenStreams> streams_;

@@ -1,4 +1,5 @@
-// Histogram: durations, without a lock. Buckets double from 1 us to about 67 s.
+// Histogram: durations, without a lock. Buckets double from a unit, 26 times: from 1 us to about
+// 67 s, or from 1 ms to about 19 h.
 #ifndef BERTH_SERVER_LOOP_HISTOGRAM_H_
 #define BERTH_SERVER_LOOP_HISTOGRAM_H_
 
@@ -16,13 +17,20 @@ namespace berth {
 class Histogram {
  public:
   static constexpr size_t kBuckets = 27;  // and one for longer durations
+
+  Histogram() : Histogram(absl::Microseconds(1)) {}
+  explicit Histogram(absl::Duration unit) : unit_nanos_(absl::ToInt64Nanoseconds(unit)) {}
+
   // Upper bound of bucket `i`, in seconds.
-  static double Bound(size_t i) { return static_cast<double>(uint64_t{1} << i) * 1e-6; }
+  double Bound(size_t i) const {
+    return static_cast<double>(uint64_t{1} << i) * (static_cast<double>(unit_nanos_) / 1e9);
+  }
 
   void Observe(absl::Duration elapsed) {
     const int64_t nanos = absl::ToInt64Nanoseconds(elapsed);
-    const auto micros = nanos <= 0 ? uint64_t{0} : (static_cast<uint64_t>(nanos) + 999) / 1000;
-    const size_t bucket = micros <= 1 ? 0 : static_cast<size_t>(std::bit_width(micros - 1));
+    const auto unit = static_cast<uint64_t>(unit_nanos_);
+    const auto units = nanos <= 0 ? uint64_t{0} : (static_cast<uint64_t>(nanos) + unit - 1) / unit;
+    const size_t bucket = units <= 1 ? 0 : static_cast<size_t>(std::bit_width(units - 1));
     counts_[bucket < kBuckets ? bucket : kBuckets].fetch_add(1, std::memory_order_relaxed);
     nanos_.fetch_add(nanos, std::memory_order_relaxed);
   }
@@ -33,6 +41,7 @@ class Histogram {
   }
 
  private:
+  const int64_t unit_nanos_;
   std::array<std::atomic<uint64_t>, kBuckets + 1> counts_{};
   std::atomic<int64_t> nanos_{0};
 };

@@ -39,7 +39,7 @@ void FamilyList::AddHistogram(const std::string& name, const std::string& help,
   uint64_t cumulative = 0;
   for (size_t i = 0; i < Histogram::kBuckets; ++i) {
     cumulative += histogram.Count(i);
-    metric.histogram.bucket.push_back({cumulative, Histogram::Bound(i)});
+    metric.histogram.bucket.push_back({cumulative, histogram.Bound(i)});
   }
   metric.histogram.sample_count = cumulative + histogram.Count(Histogram::kBuckets);
   metric.histogram.sample_sum = histogram.SumSeconds();

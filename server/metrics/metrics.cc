@@ -1,6 +1,7 @@
 #include "server/metrics/metrics.h"
 
 #include <prometheus/text_serializer.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -17,7 +18,10 @@
 #include "server/metrics/ha_metrics.h"
 #include "server/reads/cluster_totals.h"
 #include "server/reads/read_view.h"
+#include "server/reads/waiting_jobs.h"
 #include "support/clock.h"
+#include "support/pki/certificate.h"
+#include "support/text_file.h"
 #include "support/version.h"
 
 namespace berth {
@@ -140,6 +144,14 @@ void AddNodes(const MetricSources& sources, ReadView& view, FamilyList& out) {
     out.Gauge("capacity", "Of nodes that accept tasks: cores, bytes, devices.",
               Amount(totals.capacity, kind.kind), {{"resource", kind.name}});
   }
+  const std::string help =
+      "What of that is free: on nodes without tasks (empty), and on the others (shared).";
+  for (const KindAmount& kind : kinds) {
+    out.Gauge("free", help, Amount(totals.free_on_empty, kind.kind),
+              {{"resource", kind.name}, {"nodes", "empty"}});
+    out.Gauge("free", help, Amount(totals.free_on_shared, kind.kind),
+              {{"resource", kind.name}, {"nodes", "shared"}});
+  }
 }
 
 struct QueueSample {
@@ -186,6 +198,9 @@ void AddQueues(ReadView& view, FamilyList& out) {
   AddQueueAmounts(samples, kinds, "queue_pending", "Requested by its pending tasks.",
                   &Queue::pending, out);
   AddQueueAmounts(samples, kinds, "queue_limit", "Its hard cap, if there is one.", &Queue::limit,
+                  out);
+  AddQueueAmounts(samples, kinds, "queue_deserved", "What it deserves.", &Queue::deserved, out);
+  AddQueueAmounts(samples, kinds, "queue_guarantee", "What is kept for it.", &Queue::guarantee,
                   out);
   for (const QueueSample& sample : samples) {
     const Queue& queue = sample.queue;
@@ -288,6 +303,48 @@ void AddConditions(const MetricSources& sources, ReadView& view, FamilyList& out
             AsDouble(sources.refused_starts->Queues()), {{"condition", "STARTS_REFUSED"}});
 }
 
+// Why jobs wait, and for how long.
+void AddWaits(const MetricSources& sources, ReadView& view, FamilyList& out) {
+  const auto counts = CountWaitingJobs(view, SystemClock().Now());
+  for (int code = 0; code < v1::WaitReason::Code_ARRAYSIZE; ++code) {
+    const std::string& name = v1::WaitReason::Code_Name(static_cast<v1::WaitReason::Code>(code));
+    out.Gauge("jobs_waiting",
+              "Pending jobs by the most important reason that berth job explain names, of the "
+              "1,000 oldest ones.",
+              AsDouble(counts[static_cast<size_t>(code)]), {{"reason", name}});
+  }
+  if (sources.submit_seconds != nullptr) {
+    out.AddHistogram("submit_seconds",
+                     "From a call that submits jobs until they are durable and it is answered.",
+                     *sources.submit_seconds);
+  }
+  if (sources.waits == nullptr) return;
+  out.AddHistogram("decision_seconds",
+                   "From a job's submission, or its start time if that is later, to its first "
+                   "placement; also while it is held.",
+                   sources.waits->decisions());
+  out.AddHistogram("start_seconds", "From the placement of a job until all its tasks run.",
+                   sources.waits->starts());
+}
+
+constexpr std::array<const char*, kReleaseReasons> kReleaseReasonNames = {
+    "cancelled", "suspended",    "restart",     "gang_broken",  "drain",
+    "timeout",   "completed",    "failed",      "not_prepared", "reclaimed",
+    "preempted", "consolidated", "gang_expired"};
+
+void AddReleases(const ProgressCounter& progress, FamilyList& out) {
+  for (size_t i = 0; i < kReleaseReasons; ++i) {
+    out.Counter("tasks_released",
+                "Tasks that were told to stop, by reason. Evictions for other jobs are reclaimed, "
+                "preempted and consolidated.",
+                AsDouble(progress.tasks_released[i].load()), {{"reason", kReleaseReasonNames[i]}});
+  }
+  out.Counter("nodes_silenced", "Nodes that fell silent.",
+              AsDouble(progress.nodes_silenced.load()));
+  out.Counter("nodes_fenced", "Silent nodes that became lost: their tasks are certain to be gone.",
+              AsDouble(progress.nodes_fenced.load()));
+}
+
 void AddProgress(const ProgressCounter& progress, FamilyList& out) {
   out.Counter("jobs_submitted", "Jobs accepted.", AsDouble(progress.jobs_submitted.load()));
   const std::array<std::string, 3> outcomes = {"succeeded", "failed", "cancelled"};
@@ -359,6 +416,37 @@ void AddStore(const StoreHealth* health, FamilyList& out) {
             AsDouble(health->reserve().bytes()));
 }
 
+void AddDisk(const std::string& directory, FamilyList& out) {
+  struct statvfs disk = {};
+  if (directory.empty() || statvfs(directory.c_str(), &disk) != 0) return;
+  const auto block = AsDouble(uint64_t{disk.f_frsize});
+  out.Gauge("disk_size_bytes", "Of the file system of dataDirectory.",
+            AsDouble(uint64_t{disk.f_blocks}) * block);
+  out.Gauge("disk_free_bytes", "Of these, free for berthd's user.",
+            AsDouble(uint64_t{disk.f_bavail}) * block);
+}
+
+// Since 1970; nullopt: there is no such certificate.
+std::optional<double> ExpiryOf(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  const absl::StatusOr<std::string> pem = ReadTextFile(path);
+  if (!pem.ok()) return std::nullopt;
+  const absl::StatusOr<CertificateNames> names = ReadCertificateNames(*pem);
+  if (!names.ok()) return std::nullopt;
+  return absl::ToDoubleSeconds(names->not_after - absl::UnixEpoch());
+}
+
+void AddCertificates(const TlsFiles& tls, FamilyList& out) {
+  const std::string help =
+      "When a file of berthd's `tls` expires (its first certificate), since 1970.";
+  if (const std::optional<double> expiry = ExpiryOf(tls.certificate)) {
+    out.Gauge("certificate_expiry_time_seconds", help, *expiry, {{"file", "certificate"}});
+  }
+  if (const std::optional<double> expiry = ExpiryOf(tls.ca)) {
+    out.Gauge("certificate_expiry_time_seconds", help, *expiry, {{"file", "ca"}});
+  }
+}
+
 void AddAgents(const MetricSources& sources, FamilyList& out) {
   const AgentCounters& counters = sources.gateway->counters();
   out.Gauge("agent_sessions", "Agents connected.", AsDouble(uint64_t{sources.gateway->sessions()}));
@@ -411,6 +499,11 @@ struct Count {
   ProgressCounter& progress;
 
   void operator()(const JobSubmitted&) { ++progress.jobs_submitted; }
+  void operator()(const NodeSilenced&) { ++progress.nodes_silenced; }
+  void operator()(const NodeFenced&) { ++progress.nodes_fenced; }
+  void operator()(const TasksReleased& event) {
+    progress.tasks_released[static_cast<size_t>(event.reason)] += event.tasks.size();
+  }
   void operator()(const TasksBound& event) { progress.tasks_bound += event.placements.size(); }
   void operator()(const TaskReported& event) {
     if (event.state == ReportState::kRunning) ++progress.tasks_started;
@@ -456,9 +549,13 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   AddConditions(sources_, view, out);
   AddToldProgress(sources_, view, out);
   AddProgress(progress_, out);
+  AddReleases(progress_, out);
+  AddWaits(sources_, view, out);
   AddLoop(*sources_.loop, out);
   AddCommitter(*sources_.committer, out);
   AddStore(sources_.health, out);
+  AddDisk(sources_.data_directory, out);
+  AddCertificates(sources_.tls, out);
   AddAgents(sources_, out);
   AddReaders(sources_, out);
   if (sources_.ha != nullptr) AddHighAvailability(*sources_.ha, out);

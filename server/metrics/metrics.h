@@ -21,11 +21,13 @@
 #include "server/controllers/progress_book.h"
 #include "server/ha/high_availability.h"
 #include "server/listeners/job_conditions.h"
+#include "server/listeners/job_waits.h"
 #include "server/listeners/queue_conditions.h"
 #include "server/listeners/watch_hub.h"
 #include "server/loop/committer.h"
 #include "server/loop/loop.h"
 #include "storage/store_health.h"
+#include "support/tls.h"
 
 namespace berth {
 
@@ -45,7 +47,13 @@ struct MetricSources {
   const RefusedStarts* refused_starts = nullptr;
   const ProgressBook* told = nullptr;
   const HighAvailability* ha = nullptr;  // null: this server is alone
+  const JobWaits* waits = nullptr;
+  const Histogram* submit_seconds = nullptr;
+  std::string data_directory;
+  TlsFiles tls;
 };
+
+inline constexpr size_t kReleaseReasons = static_cast<size_t>(ReleaseReason::kGangExpired) + 1;
 
 // Counts jobs and tasks as they become durable.
 class ProgressCounter final : public DurableListener {
@@ -54,10 +62,12 @@ class ProgressCounter final : public DurableListener {
                      std::shared_ptr<const std::string> turn) override;
 
   std::atomic<uint64_t> jobs_submitted{0}, tasks_bound{0}, tasks_started{0}, tasks_exited{0};
+  std::atomic<uint64_t> nodes_silenced{0}, nodes_fenced{0};
   std::atomic<uint64_t> refused_by_job{0}, refused_by_node{0}, refused_by_nobody{0};
   std::atomic<uint64_t> pauses_by_user{0}, pauses_by_preemption{0};
   // By outcome: succeeded, failed, cancelled.
   std::array<std::atomic<uint64_t>, 3> jobs_ended{};
+  std::array<std::atomic<uint64_t>, kReleaseReasons> tasks_released{};  // by ReleaseReason
 };
 
 // Thread-safe.

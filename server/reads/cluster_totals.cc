@@ -19,7 +19,10 @@ NodeTotals SumNodes(ReadView& view, Time now) {
       if (node.status.state == NodeState::kReady && !TakesTasks(node.status)) {
         ++(node.status.draining ? totals.ready_draining : totals.ready_cordoned);
       }
-      if (TakesTasks(node.status)) totals.capacity += node.capacity;
+      if (!TakesTasks(node.status)) continue;
+      totals.capacity += node.capacity;
+      const bool empty = node.tasks.empty() && node.nominated.empty();
+      (empty ? totals.free_on_empty : totals.free_on_shared) += FreeOf(node);
     }
     return true;
   };

@@ -17,6 +17,8 @@ struct NodeTotals {
   int64_t ready_draining = 0;
   int64_t failing = 0;  // kFailingNode or more faults now
   Resources capacity;   // of nodes that accept tasks: ready and not cordoned
+  // What is free on these: on nodes without tasks, and on the others.
+  Resources free_on_empty, free_on_shared;
 };
 
 // Iterates over all nodes, in steps.

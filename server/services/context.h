@@ -27,6 +27,7 @@
 #include "server/convert/values.h"
 #include "server/listeners/job_conditions.h"
 #include "server/listeners/owned_jobs.h"
+#include "server/loop/histogram.h"
 #include "server/loop/loop.h"
 #include "server/reads/read_view.h"
 #include "server/services/caller.h"
@@ -98,6 +99,7 @@ struct ServiceContext {
   const ProgressBook* progress = nullptr;  // null: nothing is known
   RefusedCalls* refused = nullptr;         // where to note calls that rules refuse
   const Leadership* leadership = nullptr;  // null: this server is alone
+  Histogram* submit_seconds = nullptr;     // null: not measured
 
   // server/services/run_as.h
   absl::Status CheckRunAs(const Caller& client, const std::string& owner,

@@ -185,6 +185,7 @@ absl::Status CheckUsers(const ServiceContext& context, const Call& call,
 grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* context,
                                                  const v1::SubmitJobsRequest* request,
                                                  v1::SubmitJobsResponse* response) {
+  const absl::Duration began = context_.clock->Steady();
   Reply<v1::SubmitJobsResponse> reply(context, response);
   grpc::ServerUnaryReactor* reactor = reply.reactor();
   const Call call =
@@ -227,12 +228,17 @@ grpc::ServerUnaryReactor* JobService::SubmitJobs(grpc::CallbackServerContext* co
   RequestTable* requests = context_.requests;
   Write(context_, call, std::move(reply), CommandClass::kNewWork, weight,
         [submission = std::move(submission), requests, request, rpc = call.rpc,
-         owned = context_.owned, first_job = FirstJobOf(context_.store->Incarnation())](
+         owned = context_.owned, first_job = FirstJobOf(context_.store->Incarnation()), began,
+         clock = context_.clock, seconds = context_.submit_seconds](
             Turn& turn, Rights& now, v1::SubmitJobsResponse& answer) mutable {
           absl::Status status = PermitSubmit(turn.state(), now, rpc, *request);
           if (status.ok())
             status = submission.Commit(turn, *requests, first_job, answer, {&now, owned});
-          if (status.ok()) LogSubmitted(answer);
+          if (!status.ok()) return status;
+          LogSubmitted(answer);
+          if (seconds != nullptr) {
+            turn.OnDurable([=] { seconds->Observe(clock->Steady() - began); });
+          }
           return status;
         });
   return reactor;
