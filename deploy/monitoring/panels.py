@@ -72,6 +72,13 @@ def latency(title, metric, **more):
          f"{name} {{{{instance}}}}") for quantile, name in ((0.5, "median"), (0.99, "99 %"))), "s", **more)
 
 
+def wait(title, metric, **more):
+    """Median and 90th percentile of a histogram of the cluster."""
+    return Panel(title, tuple(
+        (f"histogram_quantile({quantile}, max by (cluster, le) (rate({metric}_bucket{{{C}}}[$__rate_interval])))", name)
+        for quantile, name in ((0.5, "median"), (0.9, "90 %"))), "s", **more)
+
+
 def stat(title, expression, unit="short", **more):
     return Panel(title, ((expression, ""),), unit, "stat", 4, **more)
 
@@ -99,6 +106,13 @@ OVERVIEW = Dashboard("berth-cluster", "Berth / Cluster", (CLUSTER,), (
             (f"berth:tasks_started:rate5m{{{C}}}", "started"),
             (rate("berth_tasks_exited_total"), "ended")), "ops"),
         Panel("Refused starts, by fault", ((f"berth:starts_refused:rate10m{{{C}}}", "{{fault}}"),), "ops"),
+        Panel("Tasks told to stop, by reason", ((rate("berth_tasks_released_total", ("reason",)), "{{reason}}"),), "ops",
+              description="Evictions for other jobs are reclaimed, preempted and consolidated."),
+        wait("Time to decision", "berth_decision_seconds",
+             description="From submission, or the start time if that is later, to the first placement; also while held."),
+        wait("Time to start", "berth_start_seconds", description="From placement until all tasks run."),
+        Panel("Why jobs are pending", ((f'{fact("berth_jobs_waiting", ("reason",))} > 0', "{{reason}}"),),
+              description="The most important reason of each of the 1,000 oldest. Of one job: berth job explain."),
         Panel("Jobs with a condition", ((fact("berth_job_conditions", ("condition",)), "{{condition}}"),)))),
     ("GPUs", (
         Panel("GPUs", (
@@ -107,6 +121,10 @@ OVERVIEW = Dashboard("berth-cluster", "Berth / Cluster", (CLUSTER,), (
             (f"berth:gpus:free{{{C}}}", "free"),
             (f"berth:gpus:pending{{{C}}}", "requested by pending tasks")),
             description="Free GPUs while jobs wait: berth job explain says why."),
+        Panel("Free GPUs, by use of their nodes", (
+            (fact("berth_free", (), 'resource="gpu",nodes="empty"'), "on nodes without tasks"),
+            (fact("berth_free", (), 'resource="gpu",nodes="shared"'), "on nodes that are partly used")),
+              description="Fragmentation: gangs of whole nodes find no place on nodes that are partly used."),
         Panel("GPUs allocated and used", (
             (f"100 * berth:gpus:allocated_ratio{{{C}}}", "allocated"),
             (f"berth:gpus:used_percent{{{C}}}", "used")), "percent"))),
@@ -128,6 +146,10 @@ QUEUES = Dashboard("berth-queues", "Berth / Queues", (CLUSTER, QUEUE, RESOURCE),
         Panel("Allocated, of the limit", ((
             f'{fact("berth_queue_allocated", ("queue",), _QUEUE)} / ({fact("berth_queue_limit", ("queue",), _QUEUE)} > 0)',
             "{{queue}}"),), "percentunit", description="Queues with a limit only."),
+        Panel("Guaranteed and deserved", (
+            (f'{fact("berth_queue_guarantee", ("queue",), _QUEUE)} > 0', "guaranteed {{queue}}"),
+            (f'{fact("berth_queue_deserved", ("queue",), _QUEUE)} > 0', "deserved {{queue}}")),
+              description="Queues that have such amounts."),
         Panel("Allocated, of the cluster's capacity", ((
             f'{fact("berth_queue_allocated", ("queue",), _QUEUE)} / on (cluster) group_left () '
             f"({fact('berth_capacity', (), _RESOURCE)} > 0)", "{{queue}}"),),
@@ -168,6 +190,10 @@ NODES = Dashboard("berth-nodes", "Berth / Nodes and devices", (CLUSTER, NODE), (
         Panel("Nodes that need attention", (
             (fact("berth_nodes_cordoned"), "cordoned"), (fact("berth_nodes_silent"), "silent"),
             (fact("berth_nodes_backing_off"), "backing off"), (fact("berth_nodes_failing"), "failing again and again"))),
+        Panel("Nodes that fell silent, and nodes fenced", (
+            (f"max by (cluster) (increase(berth_nodes_silenced_total{{{C}}}[1h]))", "fell silent"),
+            (f"max by (cluster) (increase(berth_nodes_fenced_total{{{C}}}[1h]))", "fenced"),
+            (f'berth:tasks{{{C},state="LOST"}}', "tasks not fenced yet")), description="In the last hour."),
         Panel("Conditions that nodes report", ((fact("berth_node_conditions", ("condition",)), "{{condition}}"),)),
         Panel("Brakes", ((fact("berth_silent_brake"), "silent nodes"), (fact("berth_health_brake_held"), "nodes with problems")),
               description="Not 0: so many nodes are silent or report problems that Berth does not act on it."),
@@ -201,6 +227,7 @@ CONTROL_PLANE = Dashboard("berth-control-plane", "Berth / Control plane", (CLUST
         Panel("Accept work", ((of_servers("berth_accepting_work"), "{{instance}}"),), "bool_yes_no", "stat", 8),
         Panel("Version", ((f"berth_build_info{{{I}}}", "{{instance}} {{version}}"),), "none", "stat", 8))),
     ("The loop", (
+        latency("A submit, until it is durable", "berth_submit_seconds"),
         latency("A turn: commands, planning, records", "berth_turn_seconds"),
         latency("A planning cycle", "berth_plan_seconds"),
         Panel("Planning cycles a second", ((rate_of_servers("berth_cycles_total"), "{{instance}}"),
@@ -217,6 +244,10 @@ CONTROL_PLANE = Dashboard("berth-control-plane", "Berth / Control plane", (CLUST
         Panel("Damage and full disks", (
             (f"increase(berth_store_read_errors_total{{{I}}}[1h])", "reads that met damage {{instance}}"),
             (f"increase(berth_commit_full_retries_total{{{I}}}[1h])", "writes without room {{instance}}"))),
+        Panel("Disk", ((of_servers("berth_disk_free_bytes"), "free {{instance}}"),
+                       (of_servers("berth_disk_size_bytes"), "size {{instance}}")), "bytes"),
+        Panel("Certificates expire in", ((f'{of_servers("berth_certificate_expiry_time_seconds")} - time()',
+                                          "{{file}} {{instance}}"),), "s"),
         Panel("Memory of the process", ((of_servers("berth_resident_memory_bytes"), "{{instance}}"),), "bytes"))),
     ("Agents and readers", (
         latency("From durable to the agents' streams", "berth_dispatch_seconds"),
