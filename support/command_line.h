@@ -17,10 +17,11 @@ inline constexpr int kExitUsage = 2;
 // 8.
 inline std::string ManPageOf(const CLI::App& app, const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
-  const int section = name == "berthd" || name == "berth-agent" || name == "berth-authd" ? 8 : 1;
+  const bool daemon =
+      name == "berthd" || name == "berth-agent" || name == "berth-authd" || name == "berth-web";
   return ManPage(app, {.name = name,
                        .synopsis = name,
-                       .section = section,
+                       .section = daemon ? 8 : 1,
                        .date = ManPageDate(),
                        .see_also = {"berth(1)"}});
 }

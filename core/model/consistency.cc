@@ -43,6 +43,30 @@ struct Sums {
   std::map<ShapeId, std::set<const JobTemplate*>> shapes;
 };
 
+// What the task that occupies a place adds to its node.
+void CountAt(const ClusterState& state, const Job& job, uint32_t index, const ShapeEntry& shape,
+             const DeviceUse& devices, Sums::OfNode& node) {
+  const Task& task = job.tasks[index];
+  const Resources held = HeldBy(shape, devices, Frozen(task));
+  node.allocated += held;
+  node.devices_used += devices;
+  if (task.devices_lent) node.lent |= task.devices;
+  if (task.pause == PauseState::kResuming) {
+    node.reserved += LentBy(state.nodes().At(task.node), shape, task);
+    if (task.devices_lent) node.awaited |= task.devices;
+  }
+  if (task.state == TaskState::kReleasing) {
+    node.leaving += held;
+    node.devices_leaving += devices;
+    ++node.leaving_tasks;
+  }
+  if (BeingFrozen(task)) {
+    const bool lends = LendsSoon(job, shape, task);
+    node.leaving += GivenBack(shape, lends);
+    if (lends) node.devices_leaving += devices;
+  }
+}
+
 absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, Sums& sums,
                      Sums::OfQueue& own) {
   const Task& task = job.tasks[index];
@@ -93,25 +117,8 @@ absl::Status AddTask(const ClusterState& state, const Job& job, uint32_t index, 
     return Differs("job ", job.id.value, " task ", index, " shares a device of node ",
                    task.node.value);
   }
-  const Resources held = HeldBy(shape, devices, Frozen(task));
-  node.allocated += held;
-  node.devices_used += devices;
-  if (task.devices_lent) node.lent |= task.devices;
-  if (task.pause == PauseState::kResuming) {
-    node.reserved += LentBy(state.nodes().At(task.node), shape, task);
-    if (task.devices_lent) node.awaited |= task.devices;
-    sums.resuming.insert({job.id, index});
-  }
-  if (task.state == TaskState::kReleasing) {
-    node.leaving += held;
-    node.devices_leaving += devices;
-    ++node.leaving_tasks;
-  }
-  if (BeingFrozen(task)) {
-    const bool lends = LendsSoon(job, shape, task);
-    node.leaving += GivenBack(shape, lends);
-    if (lends) node.devices_leaving += devices;
-  }
+  CountAt(state, job, index, shape, devices, node);
+  if (task.pause == PauseState::kResuming) sums.resuming.insert({job.id, index});
   node.tasks.push_back({job.id, index});
   return absl::OkStatus();
 }

@@ -11,7 +11,7 @@ import unittest
 from berth_harness import BIN, SOURCE
 
 BUILD = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release"))
-DAEMONS = {"berthd": 8, "berth-agent": 8, "berth-sim": 1}
+DAEMONS = {"berthd": 8, "berth-agent": 8, "berth-authd": 8, "berth-web": 8, "berth-sim": 1}
 
 
 def run(*arguments, **options):
@@ -40,6 +40,7 @@ class ManTest(unittest.TestCase):
         for program, section in DAEMONS.items():
             page = run(BIN / program, "--man")
             assert page.returncode == 0, page.stderr
+            assert page.stdout.split(" ")[2] == str(section), page.stdout[:60]
             (cls.home / f"{program}.{section}").write_text(page.stdout)
         cls.pages = {path.name: path for path in cls.home.iterdir()}
 

@@ -2,6 +2,7 @@
 """The units under deploy/systemd: settings that tasks and the store depend on are present, systemd accepts the units,
 and berthd stays sandboxed. No systemd runs here; without systemd-analyze that part is skipped.
 """
+import json
 import pathlib
 import re
 import shutil
@@ -47,11 +48,25 @@ class Systemd(unittest.TestCase):
         self.assertFalse(inherited, "tasks would inherit these")
         kept = set(" ".join(agent["Service", "CapabilityBoundingSet"]).split())
         self.assertLessEqual({"CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHOWN"}, kept)
+        self.assertRegex((UNITS / "berth-agent.sysusers").read_text(), r"(?m)^u berth-tasks ")
+
+    @unittest.skipIf(shutil.which("systemd-analyze") is None, "systemd-analyze is not installed")
+    def test_the_unit_of_the_agent_argues_for_each_part_of_the_sandbox_that_it_leaves_out(self):
+        text = (UNITS / "berth-agent.service").read_text()
+        comments = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+        table = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", "--json=short",
+                                str(UNITS / "berth-agent.service")], capture_output=True, text=True, timeout=60).stdout
+        missing = {entry["json_field"] for entry in json.loads(table) if entry["set"] is False}
+        names = {"RootDirectoryOrRootImage": "RootDirectory", "SystemCallFilter": "SystemCallFilter"}
+        sandbox = {names.get(field, field).split("_")[0] for field in missing}
+        sandbox -= {"CapabilityBoundingSet", "UserOrDynamicUser", "User"}  # argued beside their own line
+        self.assertGreater(len(sandbox), 10)
+        self.assertEqual({field for field in sandbox if field not in comments}, set())
 
     def test_berthd_is_not_root_and_writes_only_its_store(self):
         berthd = read("berthd.service")
         user = self.service(berthd, "User")
-        self.assertRegex((UNITS / "berth.sysusers").read_text(), rf"(?m)^u {user} ")
+        self.assertRegex((UNITS / "berthd.sysusers").read_text(), rf"(?m)^u {user} ")
         self.assertEqual(self.service(berthd, "StateDirectory"), "berth")  # /var/lib/berth, the default data directory
         self.assertEqual(self.service(berthd, "CapabilityBoundingSet"), "")
         self.assertEqual(self.service(berthd, "ProtectSystem"), "strict")
@@ -60,7 +75,7 @@ class Systemd(unittest.TestCase):
     def test_berth_authd_has_no_rights_and_sees_the_users_of_the_machine(self):
         authd = read("berth-authd.service")
         user = self.service(authd, "User")
-        self.assertRegex((UNITS / "berth.sysusers").read_text(), rf"(?m)^u {user} ")
+        self.assertRegex((UNITS / "berth-authd.sysusers").read_text(), rf"(?m)^u {user} ")
         self.assertEqual(self.service(authd, "RuntimeDirectory"), "berth")  # /run/berth, where its socket is
         self.assertEqual(self.service(authd, "RuntimeDirectoryMode"), "0755")
         self.assertEqual(self.service(authd, "CapabilityBoundingSet"), "")
@@ -70,7 +85,7 @@ class Systemd(unittest.TestCase):
     def test_berth_web_has_no_rights_but_port_443(self):
         web = read("berth-web.service")
         user = self.service(web, "User")
-        self.assertRegex((UNITS / "berth.sysusers").read_text(), rf"(?m)^u {user} ")
+        self.assertRegex((UNITS / "berth-web.sysusers").read_text(), rf"(?m)^u {user} ")
         self.assertEqual(self.service(web, "CapabilityBoundingSet"), "CAP_NET_BIND_SERVICE")
         self.assertEqual(self.service(web, "NoNewPrivileges"), "yes")
         self.assertEqual(self.service(web, "ProtectSystem"), "strict")
@@ -99,7 +114,7 @@ class Systemd(unittest.TestCase):
                 text = (UNITS / name).read_text().replace("/usr/bin/", f"{BIN.resolve()}/")
                 unit = pathlib.Path(home, name)
                 unit.write_text(text)
-                result = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60)
+                result = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60)
                 self.assertEqual((result.returncode, result.stdout + result.stderr), (0, ""), name)
             unit = pathlib.Path(home, "berthd.service")
             result = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager",
