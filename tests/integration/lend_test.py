@@ -76,13 +76,15 @@ class Lend(unittest.TestCase):
         program = self.tool / "cuda-checkpoint"
         program.write_text(TOOL.replace("DIRECTORY", str(self.tool)))
         program.chmod(0o755)
-        self.gpu = self.cluster.shared_file("gpu-GPU-a")
+        self.gpu = pathlib.Path(f"/dev/shm/{self.cluster.home.name}-GPU-a")  # files of devices are below /dev
         self.gpu.write_text("a GPU")
+        self.gpu.chmod(0o644)
+        self.addCleanup(self.gpu.unlink)
         self.add_agent("n1")
 
     def add_agent(self, name, **config):
-        files = {"gpu": {"variable": "CUDA_VISIBLE_DEVICES", "files": [str(self.gpu.parent / "gpu-{}")]}}
-        self.cluster.add_agent(name, **{"cpu": "4", "discovery": {"disabled": True}, "deviceAccess": files,
+        files = {"gpu": {"variable": "CUDA_VISIBLE_DEVICES", "files": [str(self.gpu).replace("GPU-a", "{}")]}}
+        self.cluster.add_agent(name, **{"cpu": "4", "discovery": {"disabled": True}, "deviceAccess": files, "sharedShm": True,
                                         "devices": [{"kind": "gpu", "uuid": "GPU-a"}],
                                         "cudaCheckpoint": str(self.tool / "cuda-checkpoint"), **config})
         self.cluster.wait_nodes(len(self.cluster.agents))
@@ -158,7 +160,7 @@ class Lend(unittest.TestCase):
             (reason,) = self.job("first").status.reasons
             self.assertEqual((reason.resource, reason.needed, reason.free), ("gpu", 1, 0))
             listed = self.cluster.berth("job", "describe", "first")
-            self.assertIn("resumes once its devices are free: needs gpu 1, 0 free: node n1, GPU-a", listed)
+            self.assertIn("resumes once its devices are free: needs 1 gpu, 0 free: node n1, GPU-a", listed)
             self.pause("second")
             self.wait_more(first)
             self.check_still(second)
