@@ -4,6 +4,7 @@ the first time: the root and the packages that apt fetches are kept in CACHE.
 import fcntl
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ CACHE = SOURCE / "build" / "packages" / "debian-root"
 BASE = CACHE / "base.tar"
 PACKAGES = "systemd,systemd-sysv,dbus,iproute2,openssl,procps,openssh-server,openssh-client"
 MIRROR = os.environ.get("BERTH_DEBIAN_MIRROR", "http://deb.debian.org/debian")
-KEPT = {"archives": "/var/cache/apt/archives", "lists": "/var/lib/apt/lists"}  # below CACHE, in every root
+KEPT = {"archives": "var/cache/apt/archives", "lists": "var/lib/apt/lists"}  # in CACHE: in a root
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive", "HOME": "/root"}
 # For a kernel that still mounts control groups of version 1; Debian 12 has version 2.
 NSPAWN = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
@@ -33,6 +34,15 @@ def prepare():
         part.rename(BASE)
 
 
+def link_files(source, target):
+    """Hard links to all files of a folder, without those of apt's locks."""
+    for path in source.iterdir():
+        if path.is_file() and path.name != "lock":
+            other = target / path.name
+            other.unlink(missing_ok=True)
+            os.link(path, other)
+
+
 class Root:
     """A Debian of its own in a new folder; DEBS is /debs in it."""
 
@@ -43,19 +53,29 @@ class Root:
         subprocess.run(["tar", "-xf", str(BASE), "-C", str(folder), "--numeric-owner"], check=True)
         (self.folder / "etc/hostname").write_text(name + "\n")
         (self.folder / "etc/machine-id").write_text("")
-        # apt's user cannot enter the folders of KEPT, and packages that are there need no network.
+        self.take_kept()
+        # apt's user cannot enter the folder.
         (self.folder / "etc/apt/apt.conf.d/90test").write_text('APT::Sandbox::User "root";\nDpkg::Use-Pty "0";\n')
 
     def nspawn_command(self, *options):
-        binds = [f"--bind={CACHE / kept}:{place}" for kept, place in KEPT.items()]
         return ["systemd-nspawn", "--quiet", f"--directory={self.folder}", f"--machine={self.name}", "--register=no", "--keep-unit",
-                f"--bind-ro={self.debs}:/debs", *binds, *options]
+                f"--bind-ro={self.debs}:/debs", *options]
+
+    def take_kept(self):
+        """Packages and lists that apt fetched in any root: no network is needed for them."""
+        for kept, place in KEPT.items():
+            link_files(CACHE / kept, self.folder / place)
 
     def offline(self, command, timeout=900):
         """Runs a shell command with the network of this machine, while systemd is not running there."""
         settings = [f"--setenv={key}={value}" for key, value in CLEAN.items()]
-        return subprocess.run(self.nspawn_command("--resolv-conf=replace-host", "--pipe", *settings, "sh", "-c", command),
-                              capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, env=NSPAWN)
+        result = subprocess.run(self.nspawn_command("--resolv-conf=replace-host", "--pipe", *settings, "sh", "-c", command),
+                                capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, env=NSPAWN)
+        for kept, place in KEPT.items():
+            link_files(self.folder / place, CACHE / kept)
+        # nspawn's own remark about folders that it shares with the machine.
+        result.stderr = re.sub(r"(?m)^Attempted to remove disk file system under .*\n", "", result.stderr)
+        return result
 
     def boot(self, *network):
         self.log = open(f"{self.folder}.log", "ab")

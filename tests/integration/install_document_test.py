@@ -64,6 +64,7 @@ class InstallDocument(unittest.TestCase):
         first = cls.machines["berthd"].offline("apt-get update -qq && apt-get install -y --download-only /debs/berth-*.deb")
         assert first.returncode == 0, first.stderr
         for name, machine in cls.machines.items():
+            machine.take_kept()
             machine.boot(f"--network-namespace-path=/run/netns/{BRIDGE}-{name}")
 
     @classmethod
@@ -88,7 +89,7 @@ class InstallDocument(unittest.TestCase):
         names = "".join(f"{address} {name}\n" for name, address in MACHINES.items())
         (machine.folder / "etc/hosts").write_text("127.0.0.1 localhost\n" + names)
         ssh = machine.folder / "root/.ssh"
-        ssh.mkdir(mode=0o700)
+        ssh.mkdir(mode=0o700, exist_ok=True)
         key = cls.home / "ssh-key"
         if not key.exists():
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)

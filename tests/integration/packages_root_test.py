@@ -71,10 +71,10 @@ class PackagesRoot(unittest.TestCase):
             self.assertLess(int(accounts[user][2]), 1000)
         wanted = {path for path in after if pathlib.Path(path).name.endswith(".service") and "multi-user.target.wants" in path}
         self.assertFalse({path for path in wanted if "berth" in path}, "enabled without being asked for")
-        for command in ["berth version --client || berth --version", "berthd --version", "berth-agent --version", "berth-sim --version",
-                        "berth-web --version", "berth-authd --version", "man -w berth 2>/dev/null || true",
+        for command in ["berth --version", "berth completion bash | bash -n", "berthd --version", "berth-agent --version", "berth-sim --help >/dev/null",
+                        "berth-web --version", "berth-authd --version",
                         "/usr/lib/berth/slurm/sinfo --version", "python3 -c 'import berth; berth.Job(\"x\", queue=\"q\")'",
-                        "berth-agent --discover >/dev/null", "systemd-analyze verify --man=no " + " ".join(SERVICES.values())]:
+                        "berth-agent --discover >/dev/null", "systemd-analyze verify --man=no " + " ".join(f"{name}.service" for name in SERVICES.values())]:
             result = root.offline(command)
             self.assertEqual((result.returncode, result.stderr), (0, ""), f"{command}: {result.stdout}")
         result = root.offline(f"dpkg --purge {' '.join(FILES)} && apt-get autoremove --purge -y -qq")

@@ -123,8 +123,8 @@ class Packages(unittest.TestCase):
             configuration = next(path for path in FILES[name] if path.startswith("etc/"))
             self.assertEqual(control("conffiles").decode().split(), [f"/{configuration}"])
             scripts = control("postinst").decode()
-            self.assertIn(f"systemd-sysusers berth-{name.removeprefix('berth-')}.conf", scripts)
-            self.assertNotIn("deb-systemd-helper enable", scripts)  # only an administrator enables them
+            self.assertRegex(scripts, rf"systemd-sysusers .*{name}.conf")
+            self.assertIn(f"deb-systemd-helper debian-installed '{service}.service'", scripts)  # enabled again, not at first
 
     def test_lintian_finds_no_fault(self):
         changes, = (self.home / "first").glob("*.changes")
