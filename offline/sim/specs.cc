@@ -233,6 +233,7 @@ absl::StatusOr<NodeSpec> ToNodeSpec(const sim::v1::Node& node, const std::string
   spec.cpu_millis = node.cpu_millis();
   spec.memory_bytes = node.memory_bytes();
   spec.freezes = !node.has_freezes() || node.freezes();
+  spec.checkpoints_devices = spec.freezes;
   std::map<std::string, int> numbers;
   sim::v1::Devices gpus;
   gpus.set_kind("gpu");

@@ -17,7 +17,7 @@ startAfter: 2026-11-24T09:00:00Z
 min_available: 3
 checkpoint: {signal: SIGUSR1, grace: 2m, savedExitCodes: 75, before: [Eviction, DRAIN]}
 labels: {team: "7"}
-pause: {devices: Checkpoint}
+pause: {devices: Keep}
 policies:
 - {event: task_failed, exitCodes: [1, 2], action: RestartJob}
 groups:
@@ -58,7 +58,7 @@ class Manifests(unittest.TestCase):
         self.assertEqual((job.name, job.walltime, job.min_available), ("all", timedelta(minutes=90), 3))
         self.assertEqual(job.start_after, datetime(2026, 11, 24, 9, tzinfo=timezone.utc))
         self.assertEqual(job.checkpoint.saved_exit_codes, [75])
-        self.assertEqual(job.pause, berth.PausePolicy(devices=berth.PausePolicyDevices.CHECKPOINT))
+        self.assertEqual(job.pause, berth.PausePolicy(devices=berth.PausePolicyDevices.KEEP))
         self.assertEqual(job.checkpoint.before, [berth.CheckpointPolicyStop.EVICTION, berth.CheckpointPolicyStop.DRAIN])
         self.assertEqual((job.policies[0].event, job.policies[0].action), ("TaskFailed", "RestartJob"))
         self.assertEqual(worker.resources, berth.R(cpu=1.5, memory=3 << 29, gpu=8, devices=[berth.DeviceRequest("nic", count=2)]))
