@@ -57,10 +57,8 @@ class Snakemake(unittest.TestCase):
     def run_in(self, folder, *command):
         environment = {**os.environ, "BERTH_SERVER": self.cluster.server.address, "HOME": str(folder),
                        "XDG_CACHE_HOME": str(folder)}
-        # As the user of the tasks: Snakemake's files are for their owner alone.
-        who = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
         return subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, timeout=500,
-                              env=environment, **who)
+                              env=environment, **world.as_task_user())
 
     def test_the_suite_of_the_interface(self):
         folder = world.shared_folder(self.cluster, "suite")

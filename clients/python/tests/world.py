@@ -64,6 +64,11 @@ def shared_folder(cluster, name="shared"):
     return place
 
 
+def as_task_user():
+    """Options of subprocess: as the user of the tasks, whose files are for their owner alone."""
+    return {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+
+
 def in_thread(function, *arguments):
     """Runs beside the test; `join` raises what it raised."""
     result = {}
