@@ -53,10 +53,10 @@ class Dask(unittest.TestCase):
     def test_its_own_tests(self):
         (self.folder / "conftest_berth.py").write_text(FIXTURES)
         result = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "conftest_berth", "-p", "no:cacheprovider", "--pyargs",
+            [*world.as_task_user(), sys.executable, "-m", "pytest", "-q", "-p", "conftest_berth", "-p", "no:cacheprovider", "--pyargs",
              "dask_jobqueue.tests.test_job", "dask_jobqueue.tests.test_jobqueue_core", "-k", LEFT_OUT, "-o", "asyncio_mode=auto",
              f"--basetemp={self.folder}/t"], cwd=self.folder, capture_output=True, text=True, timeout=500,
-            env={**os.environ, "PYTHONPATH": str(self.folder), "HOME": str(self.folder)}, **world.as_task_user())
+            env={**os.environ, "PYTHONPATH": str(self.folder), "HOME": str(self.folder)})
         self.assertEqual(result.returncode, 0, result.stdout[-8000:] + result.stderr[-2000:])
         self.assertRegex(result.stdout, r"\b(2\d|3\d|4\d) passed")
 

@@ -57,8 +57,8 @@ class Snakemake(unittest.TestCase):
     def run_in(self, folder, *command):
         environment = {**os.environ, "BERTH_SERVER": self.cluster.server.address, "HOME": str(folder),
                        "XDG_CACHE_HOME": str(folder)}
-        return subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, timeout=500,
-                              env=environment, **world.as_task_user())
+        return subprocess.run([*world.as_task_user(), sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, timeout=500,
+                              env=environment)
 
     def test_the_suite_of_the_interface(self):
         folder = world.shared_folder(self.cluster, "suite")

@@ -22,14 +22,15 @@ def same_python():
     return theirs == str(sys.version_info[:2])
 
 
-def start(agents=2, config=None, **agent_config):
-    """The cluster, with a queue "research"; the caller ends it."""
+def start(agents=2, config=None, addresses=False, **agent_config):
+    """The cluster, with a queue "research"; the caller ends it. `addresses`: each node has one of its own."""
     cluster = berth_harness.Cluster(config)
     try:
         cluster.server.start()
         cluster.berth("queue", "create", "research")
         for number in range(1, agents + 1):
-            cluster.add_agent(f"n{number}", **agent_config)
+            address = {"address": f"127.0.0.{number}"} if addresses else {}
+            cluster.add_agent(f"n{number}", **address, **agent_config)
         with berth.Client(cluster.server.address) as client:
             berth_harness.wait_until(lambda: client.cluster().nodes.get("READY") == agents, 30, "agents")
     except BaseException:
@@ -65,8 +66,11 @@ def shared_folder(cluster, name="shared"):
 
 
 def as_task_user():
-    """Options of subprocess: as the user of the tasks, whose files are for their owner alone."""
-    return {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+    """Before a command: it runs as the user of the tasks, whose files are for their owner alone.
+
+    Not by `user` of subprocess: that forks, and a fork of a process with connections of gRPC may end in an assertion of it.
+    """
+    return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.getuid() == 0 else []
 
 
 def in_thread(function, *arguments):

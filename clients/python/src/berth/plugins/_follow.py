@@ -11,6 +11,7 @@ from berth._hub import Tracked
 from berth.client import Client
 from berth.model import Job, JobState
 
+ENDED = frozenset((JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED))
 Changed = Callable[[JobState], None]
 
 

@@ -26,7 +26,7 @@ from distributed.core import Status
 from berth.client import Client
 from berth.model import Group, JobState, Resources
 from berth.model import Job as BerthSpec
-from berth.plugins._follow import Followed, shared
+from berth.plugins._follow import ENDED, Followed, shared
 
 logger = logging.getLogger(__name__)
 DEFAULTS: dict[str, Any] = {
@@ -36,7 +36,6 @@ DEFAULTS: dict[str, Any] = {
     "job-extra": None, "job-extra-directives": {}, "job-directives-skip": [], "log-directory": None, "scheduler-options": {},
     "shebang": "#!/usr/bin/env bash", "queue": None, "walltime": None, "run-as": None, "gpus": 0}
 dask.config.update_defaults({"jobqueue": {"berth": DEFAULTS}})
-ENDED = frozenset((JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED))
 
 
 class BerthJob(core.Job):  # type: ignore[misc]
