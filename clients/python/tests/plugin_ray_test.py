@@ -59,6 +59,37 @@ class Ray(unittest.TestCase):
             self.assertEqual([task.group for task in client.tasks(job="two")], ["head", "worker"])
             self.assertEqual(client.get("two").status.state, "Succeeded")
 
+    def test_the_exit_code_and_refusals(self):
+        said = self.berth_ray("--nodes", "1", "--", sys.executable, self.program(1, 7), code=7)
+        self.assertIn("exited with 7", said)
+        self.assertIn('no queue "nowhere"', self.berth_ray("--nodes", "1", "--queue", "nowhere", "--", "true", code=1))
+        with self.assertRaisesRegex(ValueError, "at least 1 node"):
+            berth.ray.cluster(0)
+
+    def test_a_lost_node_starts_the_cluster_again(self):
+        job = berth.ray.cluster(4, [sys.executable, self.program(4)], resources=berth.R(cpu=1, memory="1Gi"), queue="research",
+                                name="lost", max_retries=2, policies=[berth.Policy(event="TaskFailed", action="RestartJob")])
+        with berth.Client() as client:
+            client.submit(job)
+            world.berth_harness.wait_until(lambda: client.get("lost").status.state == "Running", 60, "running")
+            client.exec("lost", ["sh", "-c", "kill -9 $(pgrep -f raylet/raylet) $(pgrep -f 'scripts start')"], task="worker-1")
+            ended = client.wait(["lost"], timeout=240)[0]
+            self.assertEqual(ended.status.retries, 1)
+            self.assertIn(b"nodes used: 4", b"".join(client.logs("lost", "head-0")))
+
+    def test_a_cluster_without_a_command(self):
+        name = self.berth_ray("--nodes", "2", "--detach").strip()
+        with berth.Client() as client:
+            world.berth_harness.wait_until(lambda: client.get(name).status.state == "Running", 60, "running")
+            world.berth_harness.wait_until(lambda: b"RAY_ADDRESS=" in b"".join(client.logs(name, "head-0")), 90, "all nodes")
+            address = b"".join(client.logs(name, "head-0")).rpartition(b"RAY_ADDRESS=")[2].split()[0].decode()
+            code = (f"import os, ray; ray.init('{address}', log_to_driver=False);"
+                    "print(int(ray.cluster_resources()['CPU']))")
+            seen = client.exec(name, [sys.executable, "-c", code], task="head-0")
+            self.assertEqual(seen.stdout.split()[-1], b"4", seen)
+            client.cancel(name)
+            world.berth_harness.wait_until(lambda: client.get(name).status.state == "Cancelled", 60, "cancelled")
+
 
 if __name__ == "__main__":
     unittest.main()
