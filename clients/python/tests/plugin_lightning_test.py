@@ -39,7 +39,8 @@ class Model(lightning.LightningModule):
 
 torch.manual_seed(int(os.environ["RANK"]))  # DDP makes the weights equal
 options = {**trainer_options(), "accelerator": "cpu", **eval(sys.argv[1])}
-trainer = lightning.Trainer(strategy="ddp", max_steps=3, logger=False, enable_checkpointing=False, enable_progress_bar=False, **options)
+trainer = lightning.Trainer(strategy="ddp", max_steps=3, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                            **options)
 trainer.fit(Model(), torch.utils.data.DataLoader(torch.randn(64, 4), batch_size=4))
 print("done", type(trainer.strategy.cluster_environment).__name__, trainer.world_size, flush=True)
 '''

@@ -9,8 +9,8 @@ import berth
 
 PROGRAM = '''
 import os, sys, time
+from berth.plugins.mlflow import log_system_metrics  # before MLflow, which loads the provider while it is imported
 import mlflow
-from berth.plugins.mlflow import log_system_metrics
 
 mlflow.set_tracking_uri(sys.argv[1])
 mlflow.set_system_metrics_sampling_interval(0.3)

@@ -19,7 +19,8 @@ from berth.plugins.parsl import BerthProvider
 def fresh_config():
     return Config(executors=[HighThroughputExecutor(
         label="berth", address="127.0.0.1", encrypted=True, max_workers_per_node=2,
-        provider=BerthProvider("research", worker_init="export TMPDIR=/tmp PATH=" + os.environ["PATH"], cores_per_node=2, mem_per_node=1, init_blocks=1, max_blocks=2))], usage_tracking=0)
+        provider=BerthProvider("research", worker_init="export TMPDIR=/tmp PATH=" + os.environ["PATH"], cores_per_node=2,
+                               mem_per_node=1, init_blocks=1, max_blocks=2))], usage_tracking=0)
 '''
 # In the place of Parsl's own provider, which starts processes of this machine.
 IN_ITS_PLACE = '''
@@ -57,8 +58,8 @@ class Parsl(unittest.TestCase):
         (self.folder / "config.py").write_text(CONFIG)
         (self.folder / "in_its_place.py").write_text(IN_ITS_PLACE)
         result = subprocess.run(
-            [*world.as_task_user(), sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={place}", f"--confcutdir={place}",
-             *options, *(f"{place}/{name}" for name in files)],
+            [*world.as_task_user(), sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={place}",
+             f"--confcutdir={place}", *options, *(f"{place}/{name}" for name in files)],
             cwd=self.folder, capture_output=True, text=True, timeout=500,
             env={**os.environ, "PYTHONPATH": str(self.folder), "HOME": str(self.folder), "PATH": PATH})
         self.assertEqual(result.returncode, 0, result.stdout[-8000:] + result.stderr[-2000:])
@@ -71,8 +72,9 @@ class Parsl(unittest.TestCase):
         self.assertGreater(self.its_tests(SCALING, "--config=local", "-p", "in_its_place"), 4)
 
     def test_a_block_of_two_nodes(self):
-        from berth.plugins.parsl import BerthProvider
         from parsl.jobs.states import JobState
+
+        from berth.plugins.parsl import BerthProvider
         provider = BerthProvider("research", cores_per_node=2, mem_per_node=0.1, nodes_per_block=2, job=berth.Job(priority=3))
         block = provider.submit("echo $NODE_RANK $WORLD_SIZE $PARSL_CORES $index; exit $NODE_RANK", 2)
         self.wait_for(provider, block, JobState.FAILED)
@@ -87,9 +89,10 @@ class Parsl(unittest.TestCase):
         world.berth_harness.wait_until(lambda: provider.status([block])[0].state == state, 60, state)
 
     def test_ends_of_blocks(self):
-        from berth.plugins.parsl import BerthProvider
         from parsl.jobs.states import JobState
         from parsl.providers.errors import SubmitException
+
+        from berth.plugins.parsl import BerthProvider
         provider = BerthProvider("research", walltime="2s")
         block = provider.submit("sleep 60", 1)
         self.wait_for(provider, block, JobState.RUNNING)

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 import unittest
-from datetime import timedelta
 
 import world
 

@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import time
 import unittest
 
 import world
@@ -33,7 +34,7 @@ rule bad:
 '''
 MANY = '''
 envvars: "HOME", "XDG_CACHE_HOME"
-N = 12
+N = int(config["count"])
 rule all:
     input: expand("done/{n}", n=range(N)), "sum"
 rule one:
@@ -57,8 +58,8 @@ class Snakemake(unittest.TestCase):
     def run_in(self, folder, *command):
         environment = {**os.environ, "BERTH_SERVER": self.cluster.server.address, "HOME": str(folder),
                        "XDG_CACHE_HOME": str(folder)}
-        return subprocess.run([*world.as_task_user(), sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, timeout=500,
-                              env=environment)
+        return subprocess.run([*world.as_task_user(), sys.executable, "-m", *command], cwd=folder, capture_output=True,
+                              text=True, timeout=2000, env=environment)
 
     def test_the_suite_of_the_interface(self):
         folder = world.shared_folder(self.cluster, "suite")
@@ -77,12 +78,18 @@ class Snakemake(unittest.TestCase):
         self.assertIn("the reason", logs[0].read_text())
 
     def test_a_dag_of_many_rules(self):
+        """COUNT rules; SNAKEMAKE_RULES=500 measures."""
+        count = int(os.environ.get("SNAKEMAKE_RULES", "40"))
         folder = world.shared_folder(self.cluster, "many")
         (folder / "Snakefile").write_text(MANY)
+        began, used = time.monotonic(), os.times()
         result = self.run_in(folder, "snakemake", "--executor", "berth", "--berth-queue", "research", "--jobs", "100",
-                             "--latency-wait", "10")
+                             "--latency-wait", "10", "--config", f"count={count}")
+        ended = os.times()
+        print(f"{count} rules in {time.monotonic() - began:.0f} s; Snakemake itself took "
+              f"{ended.children_user + ended.children_system - used.children_user - used.children_system:.0f} s of a core")
         self.assertEqual(result.returncode, 0, result.stderr[-4000:])
-        self.assertEqual((folder / "sum").read_text().strip(), str(sum(range(12))))
+        self.assertEqual((folder / "sum").read_text().strip(), str(sum(range(count))))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import sys
 import time
 
 STEP_S = 0.3
-children = []
+children: list[subprocess.Popen[bytes]] = []
 
 
 def end(number, frame):
@@ -41,7 +41,7 @@ def start(options, head, place):
     else:
         command.append(f"--address={master}")
     for name, value in options.items():
-        if head or not name.startswith("dashboard") and name != "include-dashboard":
+        if head or (not name.startswith("dashboard") and name != "include-dashboard"):
             command.append(f"--{name}={value}")
     child = subprocess.Popen(command, env={**os.environ, "RAY_DISABLE_IMPORT_WARNING": "1"})
     children.append(child)

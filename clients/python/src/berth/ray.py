@@ -16,7 +16,7 @@ from typing import Any, Optional
 from berth import _ray_node, errors
 from berth._values import DurationLike
 from berth.client import Client
-from berth.model import Group, Job, JobState, Policy, Resources
+from berth.model import DeviceRequest, Group, Job, JobState, Policy, Resources
 from berth.plugins._follow import ENDED, Followed
 
 __all__ = ["cluster", "main"]
@@ -53,7 +53,8 @@ def cluster(nodes: int, command: Sequence[str] = (), *, resources: Optional[Reso
 
 def _amounts(resources: Resources) -> dict[str, Any]:
     """What Ray shall believe a node has: what its task gets."""
-    found: dict[str, Any] = {"num-gpus": int(resources.gpu or 0)}
+    gpus = resources.gpu.count if isinstance(resources.gpu, DeviceRequest) else resources.gpu
+    found: dict[str, Any] = {"num-gpus": gpus or 0}
     if resources.cpu is not None:
         found["num-cpus"] = max(int(resources.cpu), 1)
     if resources.memory is not None:

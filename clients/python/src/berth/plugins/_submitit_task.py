@@ -1,6 +1,10 @@
 """The process of a task of submitit: its output goes to submitit's files, then submitit calls the function."""
 import os
+import signal
 import sys
+import time
+
+OTHERS_S = 30
 
 
 def main() -> None:
@@ -11,7 +15,24 @@ def main() -> None:
         os.dup2(file, descriptor)
         os.close(file)
     from submitit.core.submission import submitit_main
-    submitit_main()
+    try:
+        submitit_main()
+    except Exception:
+        let_others_end(sys.argv[1])
+        raise
+
+
+def let_others_end(folder: str) -> None:
+    """A task that fails ends its gang. First the others get a while to leave their results, and errors of their own."""
+    from submitit.core.utils import JobPaths
+
+    from berth.plugins.submitit import BerthJobEnvironment
+    environment = BerthJobEnvironment()
+    signal.signal(environment._usr_sig(), lambda number, frame: os._exit(1))  # what failed is not checkpointed
+    results = [JobPaths(folder, environment.job_id, task).result_pickle for task in range(environment.num_tasks)]
+    end = time.monotonic() + OTHERS_S
+    while time.monotonic() < end and not all(result.exists() for result in results):
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

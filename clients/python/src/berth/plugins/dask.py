@@ -139,7 +139,7 @@ def _walltime(value: Any) -> Any:
     return 86400 * int(days or 0) + seconds
 
 
-class BerthCluster(core.JobQueueCluster):  # type: ignore[misc]
+class BerthCluster(core.JobQueueCluster):  # type: ignore[misc]  # noqa: D101 - it is composed
     __doc__ = f"""Workers of Dask as jobs of Berth.
 
     Parameters

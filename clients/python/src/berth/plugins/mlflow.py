@@ -7,34 +7,15 @@ from __future__ import annotations
 
 import os
 
-from mlflow.tracking.context.abstract_context import RunContextProvider
+import mlflow
 
-TAGS = {"berth.job": "BERTH_JOB", "berth.job_uid": "BERTH_JOB_UID", "berth.queue": "BERTH_QUEUE", "berth.task": "BERTH_TASK",
-        "berth.attempt": "BERTH_ATTEMPT", "berth.node": "BERTH_NODE", "berth.nodes": "BERTH_NODES", "berth.rank": "RANK",
-        "berth.world_size": "WORLD_SIZE", "berth.array_job": "BERTH_ARRAY_JOB", "berth.array_index": "BERTH_ARRAY_INDEX",
-        "berth.gpus": "BERTH_DEVICES_GPU", "berth.device_share": "BERTH_DEVICE_SHARE"}
-LONGEST = 5000  # of a tag, as MLflow takes it
+from berth.plugins._mlflow_context import BerthContext
 
-
-class BerthContext(RunContextProvider):  # type: ignore[misc]
-    """The tags of a run that begins in a task."""
-
-    def in_context(self) -> bool:
-        """Whether this is a task of Berth."""
-        return "BERTH_JOB" in os.environ
-
-    def tags(self) -> dict[str, str]:
-        """Those whose variable is set.
-
-        >>> BerthContext().tags()
-        {}
-        """
-        return {tag: os.environ[name][:LONGEST] for tag, name in TAGS.items() if os.environ.get(name)}
+__all__ = ["BerthContext", "log_system_metrics"]
 
 
 def log_system_metrics() -> None:
     """From now on, runs log CPU, memory, disk, network and GPU, under system/TASK/ in a task of Berth."""
-    import mlflow
     if "BERTH_TASK" in os.environ:
         mlflow.set_system_metrics_node_id(os.environ["BERTH_TASK"])
     mlflow.enable_system_metrics_logging()

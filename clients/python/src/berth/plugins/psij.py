@@ -9,7 +9,7 @@ import concurrent.futures
 import re
 import time
 import uuid
-from typing import Any, Optional
+from typing import Optional
 
 import psij
 import yaml

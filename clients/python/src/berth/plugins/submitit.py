@@ -89,6 +89,24 @@ class BerthJob(core.Job[Any]):  # type: ignore[misc]
             if check:
                 raise
 
+    def exception(self) -> Any:
+        """That of the task with the smallest id that raised. A task that ended without a result comes after those."""
+        if not self._sub_jobs:
+            return super().exception()
+        self.wait()
+        with_result = [job for job in self._sub_jobs if job.paths.result_pickle.exists()]
+        without = [job for job in self._sub_jobs if job not in with_result]
+        return next((error for job in [*with_result, *without] if (error := job.exception()) is not None), None)
+
+    def results(self) -> list[Any]:
+        """Of all tasks; raises as `exception` says."""
+        self.wait()
+        error = self.exception() if self._sub_jobs else None
+        if error is not None:
+            raise error
+        found: list[Any] = super().results()
+        return found
+
     def _interrupt(self) -> None:
         """As a preemption does: the checkpoint signal, and another start (for tests)."""
         client, name = self.watcher.client(), _berth_name(self.job_id)
