@@ -8,7 +8,8 @@ import unittest
 import world
 
 import berth
-from berth import aio, client, frames, progress
+from berth import aio, client, frames, progress, ray
+from berth.plugins import _shell
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -19,7 +20,7 @@ def owners():
         one = getattr(berth, name)
         if inspect.isclass(one) or inspect.isfunction(one):
             yield name, one
-    for module in (aio, frames, progress):
+    for module in (aio, frames, progress, ray):
         for name in module.__all__:
             yield f"{module.__name__}.{name}", getattr(module, name)
 
@@ -104,6 +105,10 @@ class Docs(unittest.TestCase):
     def test_everything_has_an_example(self):
         missing = [title for title, text in documented().items() if not text or ">>> " not in text]
         self.assertEqual(missing, [])
+
+    def test_quoting_for_plugins(self):
+        self.assertGreater(doctest.testmod(_shell).attempted, 0)
+        self.assertEqual(doctest.testmod(_shell).failed, 0)
 
     def test_examples_of_the_blocking_client(self):
         self.prepare()

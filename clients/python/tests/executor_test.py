@@ -106,6 +106,45 @@ class Functions(unittest.TestCase):
             self.assertEqual([futures[0].result(timeout=60), futures[2].result()], [1, 0])
             self.assertRaises(ZeroDivisionError, futures[1].result)
 
+    def test_chosen_chunks_have_a_process_for_each_call(self):
+        def one(n):
+            import random
+            print("call", n)
+            if n == 7:
+                os.kill(os.getpid(), 9)
+            if n == 8:
+                os._exit(3)
+            if n == 9:
+                raise ValueError("nine")
+            return n, os.getpid(), random.random()
+
+        for folder in (True, False):
+            with self.subTest(folder=folder), self.executor(folder, parallelism=1) as executor:
+                futures = executor.map_array(one, range(40), chunksize=None)
+                self.assertEqual(len({future.job for future in futures}), 4)
+                with self.assertRaisesRegex(berth.JobFailed, "ended its process with signal 9"):
+                    futures[7].result(timeout=60)
+                self.assertRaisesRegex(berth.JobFailed, "exit code 3", futures[8].result)
+                self.assertRaisesRegex(ValueError, "nine", futures[9].result)
+                good = [futures[n].result(timeout=60) for n in range(40) if n not in (7, 8, 9)]
+                self.assertEqual([n for n, _, _ in good], [n for n in range(40) if n not in (7, 8, 9)])
+                self.assertEqual(len({chance for _, _, chance in good}), 37)
+                first = [pid for n, pid, _ in good if n < 7]
+                self.assertEqual(len(set(first)), 7)
+                self.assertIn(b"call 9\n", b"".join(self.client.logs(futures[0].job)))
+        def second_time(path):
+            with open(path, "a") as seen:
+                seen.write("x")
+            if os.path.getsize(path) < 2:
+                os._exit(1)
+            return os.path.getsize(path)
+
+        with self.executor(parallelism=1, max_retries=1) as executor:
+            paths = [str(self.folder / f"seen-{n}") for n in range(6)]
+            self.assertEqual(list(executor.map(second_time, paths, chunksize=None)), [2] * 6)
+        with self.executor(walltime="1m", parallelism=1) as executor:
+            self.assertEqual(len({future.job for future in executor.map_array(abs, range(6), chunksize=None)}), 6)
+
     def test_exceptions_that_cannot_be_pickled_have_their_text(self):
         def raises():
             raise Unpicklable(1, 2)

@@ -3,6 +3,7 @@
 PyTorch is Debian's, which is small; that of PyPI for Linux needs 5 GB of CUDA. Debian's 1.13 has two faults with Python 3.11: a class
 without a hash as a default of a dataclass, which SHIM mends, and a value of torchrun, which --redirects and --tee avoid.
 """
+import subprocess
 import sys
 import unittest
 
@@ -93,6 +94,11 @@ class Lightning(unittest.TestCase):
                                                              "--redirects=1", "--tee=1", "--log_dir=/tmp/logs"])
         self.assertIn("ranks [[0, 0], [1, 0], [2, 1], [3, 1]]", said)
         self.assertEqual(said.count("done TorchElasticEnvironment 4"), 4, said)
+
+    def test_outside_of_berth_there_are_no_options(self):
+        code = f"{SHIM}\nimport doctest, berth.plugins.lightning as ours; print(doctest.testmod(ours))"
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertIn("TestResults(failed=0, attempted=1)", said.stdout, said.stderr)
 
     def test_another_number_of_nodes_is_refused(self):
         self.assertIn("num_nodes=5, and the job wrong has 1 tasks",

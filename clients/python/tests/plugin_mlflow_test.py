@@ -1,4 +1,5 @@
 """MLflow in tasks: tags of runs, and system metrics of several tasks in one run."""
+import doctest
 import os
 import sys
 import unittest
@@ -71,8 +72,9 @@ class MLflow(unittest.TestCase):
             self.assertIn(f"system/{task}/system_memory_usage_megabytes", run.data.metrics)
 
     def test_outside_of_berth_there_are_no_tags(self):
-        from berth.plugins.mlflow import BerthContext
-        self.assertFalse(BerthContext().in_context())
+        from berth.plugins import _mlflow_context
+        self.assertFalse(_mlflow_context.BerthContext().in_context())
+        self.assertEqual(doctest.testmod(_mlflow_context), (0, 1))
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ rule total:
 class Snakemake(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = world.start(agents=4, cpu="16")
+        cls.cluster = world.start(agents=4, cpu="2")
         cls.addClassCleanup(cls.cluster.stop)
 
     def run_in(self, folder, *command):
@@ -78,16 +78,16 @@ class Snakemake(unittest.TestCase):
         self.assertIn("the reason", logs[0].read_text())
 
     def test_a_dag_of_many_rules(self):
-        """COUNT rules; SNAKEMAKE_RULES=500 measures."""
-        count = int(os.environ.get("SNAKEMAKE_RULES", "40"))
+        """SNAKEMAKE_RULES=500 measures."""
+        count = int(os.environ.get("SNAKEMAKE_RULES", "24"))
         folder = world.shared_folder(self.cluster, "many")
         (folder / "Snakefile").write_text(MANY)
         began, used = time.monotonic(), os.times()
         result = self.run_in(folder, "snakemake", "--executor", "berth", "--berth-queue", "research", "--jobs", "100",
-                             "--latency-wait", "10", "--config", f"count={count}")
+                             "--latency-wait", "30", "--config", f"count={count}")
         ended = os.times()
-        print(f"{count} rules in {time.monotonic() - began:.0f} s; Snakemake itself took "
-              f"{ended.children_user + ended.children_system - used.children_user - used.children_system:.0f} s of a core")
+        print(f"{count} rules in {time.monotonic() - began:.0f} s; the Snakemake that submits took "
+              f"{ended.children_user + ended.children_system - used.children_user - used.children_system:.0f} s of a core", flush=True)
         self.assertEqual(result.returncode, 0, result.stderr[-4000:])
         self.assertEqual((folder / "sum").read_text().strip(), str(sum(range(count))))
 

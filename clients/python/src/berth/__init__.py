@@ -7,7 +7,7 @@ Succeeded
 
 `berth.aio.Client` has the same methods for asyncio.
 """
-from berth import _manifest, aio, frames, model, progress
+from berth import _manifest, aio, frames, model, progress, ray
 from berth._manifest import Resource
 from berth._version import VERSION as __version__  # noqa: N811
 from berth.aio import ExecResult, LogLine
@@ -34,4 +34,4 @@ def read_manifest(text: str, file: str = "manifest") -> list[Resource]:
 
 
 __all__ = [*_errors, *_model, "Checkpointable", "Client", "ExecResult", "Executor", "Future", "JobHandle", "LogLine", "R",
-           "Requeue", "__version__", "aio", "frames", "model", "progress", "read_manifest"]
+           "Requeue", "__version__", "aio", "frames", "model", "progress", "ray", "read_manifest"]

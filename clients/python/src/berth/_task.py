@@ -6,7 +6,8 @@
 VERSION is that of the Python that pickled the function, "3.11": code of another one may crash.
 
 The index of the call is BERTH_ARRAY_INDEX. A result is a pickle of (True, value) or (False, exception, traceback)
-for each element of the chunk. A function that raises ends the task with exit code 70.
+for each element of the chunk; (None, text) if it ended its own process. A function that raises ends the task with exit code 70.
+With BERTH_APART, each element has processes of its own, at most so many, until one does not crash.
 """
 import os
 import pickle
@@ -48,6 +49,54 @@ def call(function, arguments):
                 raise
             results.append(dumps(shown(error)))
     return results
+
+
+def call_apart(function, arguments):
+    """As call, with a process of its own for each call: a fork of this one, which has loaded the function and run nothing."""
+    results, attempts = [], int(os.environ["BERTH_APART"])
+    for one in arguments:
+        for _ in range(attempts):
+            data, how = fork(function, one)
+            if data is not None:
+                break
+        results.append(data if data is not None else pickle.dumps((None, f"the call ended its process with {how}", "")))
+    return results
+
+
+def fork(function, one):
+    """The result of one call, and nothing; or None if it ended its process, and how."""
+    out = os.memfd_create("result")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            seed_again()
+            with open(out, "wb", closefd=False) as file:
+                file.write(call(function, [one])[0])
+            import atexit
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            code = 0
+        finally:
+            os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    os.lseek(out, 0, os.SEEK_SET)
+    with open(out, "rb") as file:
+        data = file.read()
+    code = os.waitstatus_to_exitcode(status)
+    if code:
+        return None, f"signal {-code}" if code < 0 else f"exit code {code}"
+    return data, ""
+
+
+def seed_again():
+    """Python's generator has a new seed after a fork; these have not."""
+    for module, seed in (("numpy.random", "seed"), ("torch", "seed")):
+        if module in sys.modules:
+            getattr(sys.modules[module], seed)()
 
 
 def write(path, data):
@@ -156,7 +205,7 @@ def main(arguments):
         sys.exit(RAISED)
     if os.environ.get("BERTH_CHECKPOINTS"):
         handle_checkpoint(place, function, calls)
-    results = call(function, calls)
+    results = (call_apart if os.environ.get("BERTH_APART") else call)(function, calls)
     place.result(results)
     sys.exit(RAISED if any(not pickle.loads(one)[0] for one in results) else 0)
 

@@ -32,6 +32,8 @@ MAX_PAYLOAD = 96 << 10  # of the arguments of a command: the kernel's limit is 1
 FLUSH_S = 0.005  # submits within this time become one request
 TIMEOUTS = 3  # starts after the end of a walltime
 READERS = 8
+MOST_TASKS = 400  # of a map that chooses its chunks, and without a limit on how many run at once
+PER_SLOT = 4  # as multiprocessing.Pool.map divides
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -78,6 +80,8 @@ def _settle(future: Future[Any], data: bytes) -> None:
         good, value, text = pickle.loads(data)
     except Exception as error:
         return future.set_exception(error)
+    if good is None:
+        return future.set_exception(errors.JobFailed(f"job {future.job} left no result: {value}"))
     if good:
         return future.set_result(value)
     value.__cause__ = _RemoteTraceback(text)
@@ -92,9 +96,10 @@ def _fail(future: Future[Any], error: BaseException) -> None:
 class _Chunks:
     """The calls of one job or array, in chunks of one task each."""
 
-    def __init__(self, name: str, function: Any, chunks: list[Calls], folder: Optional[Path]) -> None:
+    def __init__(self, name: str, function: Any, chunks: list[Calls], folder: Optional[Path], apart: bool = False) -> None:
         import cloudpickle
         self.name, self.count = name, len(chunks)
+        self.apart = apart  # each call of a chunk in a process of its own
         self.checkpoints = callable(getattr(function, "checkpoint", None))
         self.futures: list[list[Future[Any]]] = []
         self.nonce = secrets.token_hex(8)
@@ -198,11 +203,13 @@ class Executor(concurrent.futures.Executor):
         return chunks.futures[0][0]
 
     def map(self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: Optional[float] = None,
-            chunksize: int = 1) -> Iterator[T]:
+            chunksize: Optional[int] = 1) -> Iterator[T]:
         """The results of calls with one element of each iterable, in their order. One array of jobs makes all calls.
 
-        `chunksize`: calls in one task, one after the other. To start a process takes about 0.1 s of a core: give short calls
-        larger chunks. `timeout`: in seconds, for all results.
+        `chunksize`: calls in one task, one after the other, in one process. A task takes about 0.04 s of a core: give short
+        calls larger chunks. None: more than 400 calls (or four times `parallelism`) share so many tasks, and each call still
+        has a process of its own, a fork, in which it may crash alone. Their results come when their task ends. A function with
+        a checkpoint and an executor with a walltime get a task for each call. `timeout`: in seconds, for all results.
 
         >>> with berth.Executor(client, queue="research", python="/usr/bin/python3", job=template) as executor:
         ...     list(executor.map(pow, [2, 3], [4, 5]))
@@ -221,19 +228,21 @@ class Executor(concurrent.futures.Executor):
 
         return results()
 
-    def map_array(self, fn: Callable[..., T], *iterables: Iterable[Any], chunksize: int = 1) -> list[Future[T]]:
+    def map_array(self, fn: Callable[..., T], *iterables: Iterable[Any], chunksize: Optional[int] = 1) -> list[Future[T]]:
         """As map, but returns the futures.
 
         >>> with berth.Executor(client, queue="research", python="/usr/bin/python3", job=template) as executor:
         ...     [future.result(timeout=60) for future in executor.map_array(abs, [-5, 6])]
         [5, 6]
         """
-        if chunksize < 1:
+        if chunksize is not None and chunksize < 1:
             raise ValueError(f"chunksize must be at least 1, is {chunksize}")
         calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [(args, {}) for args in zip(*iterables)]
         if not calls:
             return []
-        chunks = self._chunks(fn, [calls[begin:begin + chunksize] for begin in range(0, len(calls), chunksize)])
+        size = chunksize if chunksize is not None else self._size_for(fn, len(calls))
+        chunks = self._chunks(fn, [calls[begin:begin + size] for begin in range(0, len(calls), size)],
+                              apart=chunksize is None and size > 1)
         self._loop.loop.call_soon_threadsafe(self._enqueue, chunks)
         return [future for futures in chunks.futures for future in futures]
 
@@ -252,10 +261,16 @@ class Executor(concurrent.futures.Executor):
             if self._own:
                 self._client.close()
 
-    def _chunks(self, function: Callable[..., Any], calls: list[Calls]) -> _Chunks:
+    def _size_for(self, function: Callable[..., Any], count: int) -> int:
+        """Of chunks whose calls differ from calls in tasks of their own in nothing but the time of their results."""
+        if callable(getattr(function, "checkpoint", None)) or self._template.walltime is not None:
+            return 1
+        return -(-count // (PER_SLOT * self._parallelism or MOST_TASKS))
+
+    def _chunks(self, function: Callable[..., Any], calls: list[Calls], apart: bool = False) -> _Chunks:
         if self._down:
             raise RuntimeError("cannot schedule new futures after shutdown")
-        chunks = _Chunks(f"{self._name}-{secrets.token_hex(6)}", function, calls, self._folder)
+        chunks = _Chunks(f"{self._name}-{secrets.token_hex(6)}", function, calls, self._folder, apart)
         for index, chunk in enumerate(calls):
             made: list[Future[Any]] = [Future(chunks.job_of(index), self._canceller(chunks, index)) for _ in chunk]
             chunks.futures.append(made)
@@ -283,6 +298,8 @@ class Executor(concurrent.futures.Executor):
         job.policies = [Policy(event="TaskFailed", exit_codes=[_task.RAISED], action="Abort"), *job.policies]
         if chunks.count > 1:
             job.array = Array(size=chunks.count, parallelism=self._parallelism)
+        if chunks.apart:
+            group.env = {**group.env, "BERTH_APART": str(1 + self._template.max_retries)}
         if chunks.checkpoints:
             group.env = {**group.env, "BERTH_CHECKPOINTS": "1"}
             job.checkpoint = CheckpointPolicy(signal="SIGUSR1", grace=self._grace, saved_exit_codes=[_task.SAVED])
