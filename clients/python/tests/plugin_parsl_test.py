@@ -83,7 +83,7 @@ class Parsl(unittest.TestCase):
             self.assertEqual(client.get(block).priority, 3)
             tasks = list(client.tasks(job=block))
             self.assertEqual(len({task.node for task in tasks}), 2)
-            self.assertEqual(b"".join(client.logs(block, "node-1")).split(b"\n")[:-1], [b"1 2 2 1", b"1 2 2 2"])
+            self.assertEqual(sorted(b"".join(client.logs(block, "node-1")).split(b"\n")[:-1]), [b"1 2 2 1", b"1 2 2 2"])
 
     def wait_for(self, provider, block, state):
         world.berth_harness.wait_until(lambda: provider.status([block])[0].state == state, 60, state)
@@ -93,7 +93,7 @@ class Parsl(unittest.TestCase):
         from parsl.providers.errors import SubmitException
 
         from berth.plugins.parsl import BerthProvider
-        provider = BerthProvider("research", walltime="2s")
+        provider = BerthProvider("research", walltime="4s")
         block = provider.submit("sleep 60", 1)
         self.wait_for(provider, block, JobState.RUNNING)
         self.wait_for(provider, block, JobState.TIMEOUT)
