@@ -19,6 +19,10 @@ inline constexpr size_t kMaxWebBodyBytes = size_t{1} << 20;
 inline constexpr size_t kWebHeaderBytes = size_t{16} << 10;  // with libmicrohttpd's own data
 inline constexpr size_t kMaxHeaders = 100;
 
+// How often, and how long each, a server that stops waits for pages to take what was written.
+inline constexpr int kLastWordsTries = 100;
+inline constexpr absl::Duration kLastWordsWait = absl::Milliseconds(10);
+
 inline constexpr int kStreams = 500;
 inline constexpr size_t kDialogBytes = size_t{256}
                                        << 10;  // input of a terminal that berthd has not taken

@@ -35,6 +35,11 @@ bool EventStream::ended() const {
   return closed_ || gone_already_;
 }
 
+bool EventStream::gone() const {
+  absl::MutexLock lock(&mutex_);
+  return gone_already_;
+}
+
 void EventStream::Wake() {
   if (suspended_ != nullptr) MHD_resume_connection(std::exchange(suspended_, nullptr));
 }

@@ -36,6 +36,8 @@ class EventStream {
   // What was written is still sent.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
   bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The connection has ended.
+  bool gone() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For the server's thread.
   static constexpr long kNothingYet = 0;

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "clients/authd/oidc/tls_certificates.h"
 #include "support/clock.h"
 #include "support/http/connection_info.h"
@@ -236,6 +237,14 @@ WebServer::~WebServer() {
   for (const std::weak_ptr<EventStream>& weak : streams) {
     if (const std::shared_ptr<EventStream> stream = weak.lock()) stream->Close();
   }
+  // The last events are still sent, to pages that read.
+  const auto all_gone = [&] {
+    return std::all_of(streams.begin(), streams.end(), [](const auto& weak) {
+      const std::shared_ptr<EventStream> stream = weak.lock();
+      return stream == nullptr || stream->gone();
+    });
+  };
+  for (int i = 0; i < kLastWordsTries && !all_gone(); ++i) absl::SleepFor(kLastWordsWait);
   for (MHD_Daemon* daemon : daemons_) MHD_stop_daemon(daemon);
 }
 

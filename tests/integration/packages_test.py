@@ -33,7 +33,7 @@ FILES = {
                      "usr/share/fish/vendor_completions.d/berth.fish"],
     "berth-slurm": ["usr/lib/berth/slurm/berth-slurm"],
     "berth-sim": ["usr/bin/berth-sim", "usr/share/man/man1/berth-sim.1.gz"],
-    "python3-berth": [],
+    "python3-berth": ["usr/bin/berth-ray", "usr/share/man/man1/berth-ray.1.gz"],
 }
 FOLDERS = {"berth-client": "usr/share/man/man1", "berth-slurm": "usr/lib/berth/slurm", "python3-berth": "usr/lib/python3/dist-packages"}
 SERVICES = {"berth-server": "berthd", "berth-agent": "berth-agent", "berth-authd": "berth-authd", "berth-web": "berth-web"}

@@ -35,7 +35,10 @@ class Events:
         """(event, data)"""
         event, data = None, ""
         while True:
-            line = self.answer.readline().decode().rstrip("\n")
+            line = self.answer.readline().decode()
+            if not line:
+                raise EOFError("the stream has ended")
+            line = line.rstrip("\n")
             name, _, value = line.partition(": ")
             if name == "event":
                 event = value

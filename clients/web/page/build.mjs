@@ -147,5 +147,7 @@ const index = readFileSync(join(out, "static/index.html"), "utf8")
   .replace("APP_STYLE", `/${named.style}`);
 assets.push({ path: "/index.html", bytes: Buffer.from(index), lasting: false });
 assets.push({ path: "/icon.svg", bytes: readFileSync(join(out, "static/icon.svg")), lasting: false });
-assets.push({ path: "/licenses.txt", bytes: licences(packages), lasting: false });
+const texts = licences(packages);
+writeFileSync(join(out, "licenses.txt"), texts); // for packages of distributions
+assets.push({ path: "/licenses.txt", bytes: texts, lasting: false });
 writeFileSync(join(out, "assets.cc"), assetsSource(assets));
