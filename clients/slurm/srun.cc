@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "clients/cli/topology/node_names.h"
 #include "clients/slurm/commands.h"

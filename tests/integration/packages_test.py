@@ -28,7 +28,7 @@ FILES = {
     "berth-authd": ["usr/bin/berth-authd", f"{UNITS}/berth-authd.service", f"{SYSUSERS}/berth-authd.conf", "etc/berth/authd.yaml",
                     "usr/share/man/man8/berth-authd.8.gz"],
     "berth-web": ["usr/bin/berth-web", f"{UNITS}/berth-web.service", f"{SYSUSERS}/berth-web.conf", "etc/berth/web.yaml",
-                  "usr/share/man/man8/berth-web.8.gz", f"{DOC}/berth-web/licenses.txt"],
+                  "usr/share/man/man8/berth-web.8.gz", f"{DOC}/berth-web/licenses.txt.gz"],
     "berth-client": ["usr/bin/berth", "usr/share/bash-completion/completions/berth", "usr/share/zsh/vendor-completions/_berth",
                      "usr/share/fish/vendor_completions.d/berth.fish"],
     "berth-slurm": ["usr/lib/berth/slurm/berth-slurm"],
