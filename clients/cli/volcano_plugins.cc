@@ -74,20 +74,20 @@ std::string VolcanoTaskName(const JobSpec& spec, int task) {
   return name.empty() ? absl::StrCat("default", task) : name;
 }
 
-int Replicas(const JobSpec& spec, int task) {
+int ReplicasOfTask(const JobSpec& spec, int task) {
   return spec.tasks(task).has_replicas() ? spec.tasks(task).replicas() : 1;
 }
 
 // "train-worker-0.train"
 std::vector<std::string> HostsOf(const JobSpec& spec, const std::string& job_name, int task) {
   std::vector<std::string> hosts;
-  for (int i = 0; i < Replicas(spec, task); ++i)
+  for (int i = 0; i < ReplicasOfTask(spec, task); ++i)
     hosts.push_back(
         absl::StrCat(job_name, "-", VolcanoTaskName(spec, task), "-", i, ".", job_name));
   return hosts;
 }
 
-int FindTask(const JobSpec& spec, const std::string& name) {
+int TaskNamed(const JobSpec& spec, const std::string& name) {
   for (int i = 0; i < spec.tasks_size(); ++i) {
     if (VolcanoTaskName(spec, i) == name) return i;
   }
@@ -184,7 +184,7 @@ class PluginsConverter {
   }
   int64_t Tasks() const {
     int64_t tasks = 0;
-    for (int i = 0; i < in_.tasks_size(); ++i) tasks += Replicas(in_, i);
+    for (int i = 0; i < in_.tasks_size(); ++i) tasks += ReplicasOfTask(in_, i);
     return tasks;
   }
 
@@ -195,9 +195,10 @@ class PluginsConverter {
       PodHosts& one = pods.emplace_back();
       one.group = i;
       one.names =
-          PodNames(absl::StrCat(name_, "-", VolcanoTaskName(in_, i), "-"), Replicas(in_, i));
+          PodNames(absl::StrCat(name_, "-", VolcanoTaskName(in_, i), "-"), ReplicasOfTask(in_, i));
       one.subdomain = name_;
-      const bool serves = Has("ray") && VolcanoTaskName(in_, i) == head && Replicas(in_, i) == 1;
+      const bool serves =
+          Has("ray") && VolcanoTaskName(in_, i) == head && ReplicasOfTask(in_, i) == 1;
       if (serves) one.service = name_;
     }
     return pods;
@@ -240,9 +241,9 @@ class PluginsConverter {
   // As in an MPIJob, but the hosts are those of MPI_HOST.
   void GiveMpi() {
     const Arguments arguments(in_.plugins().mpi());
-    const int master = FindTask(in_, arguments.Text("master", "master"));
+    const int master = TaskNamed(in_, arguments.Text("master", "master"));
     const std::string worker_name = arguments.Text("worker", "worker");
-    const int worker = FindTask(in_, worker_name);
+    const int worker = TaskNamed(in_, worker_name);
     if (master < 0 || worker < 0)
       return document_.Error(path_ + ".mpi", "mpi: there is no such master or worker task");
     ForEachProcess(job_.spec().mutable_groups(master), [&](auto* process) {
@@ -259,8 +260,8 @@ class PluginsConverter {
   const std::string name_;
 };
 
-void SetCommand(const std::string& container, const std::string& command,
-                kubernetes::v1::PodSpec* pod) {
+void SetContainerCommand(const std::string& container, const std::string& command,
+                         kubernetes::v1::PodSpec* pod) {
   for (kubernetes::v1::Container& one : *pod->mutable_containers()) {
     if (one.name() != container) continue;
     one.clear_command();
@@ -277,21 +278,22 @@ void SetRayCommands(const std::string& path, const std::string& job_name, JobSpe
   if (!document->Has(plugin)) return;
   const Arguments arguments(spec->plugins().ray());
   const std::string head_name = arguments.Text("head", "head");
-  const int head = FindTask(*spec, head_name);
-  const int worker = FindTask(*spec, arguments.Text("worker", "worker"));
+  const int head = TaskNamed(*spec, head_name);
+  const int worker = TaskNamed(*spec, arguments.Text("worker", "worker"));
   const int port = arguments.Port("port", 6379);
   if (head < 0)
     return document->Error(plugin, absl::StrCat("ray: there is no task \"", head_name, "\""));
-  SetCommand(arguments.Text("headContainer", "head"),
-             absl::StrCat("ray start --head --block --dashboard-host=0.0.0.0 --port=", port,
-                          " --dashboard-port=", arguments.Port("dashboardPort", 8265),
-                          " --ray-client-server-port=", arguments.Port("clientPort", 10001)),
-             spec->mutable_tasks(head)->mutable_template_()->mutable_spec());
+  SetContainerCommand(
+      arguments.Text("headContainer", "head"),
+      absl::StrCat("ray start --head --block --dashboard-host=0.0.0.0 --port=", port,
+                   " --dashboard-port=", arguments.Port("dashboardPort", 8265),
+                   " --ray-client-server-port=", arguments.Port("clientPort", 10001)),
+      spec->mutable_tasks(head)->mutable_template_()->mutable_spec());
   if (worker < 0) return;
-  SetCommand(arguments.Text("workerContainer", "worker"),
-             absl::StrCat("ray start --block --address=", job_name, "-", head_name, "-0.", job_name,
-                          ":", port),
-             spec->mutable_tasks(worker)->mutable_template_()->mutable_spec());
+  SetContainerCommand(arguments.Text("workerContainer", "worker"),
+                      absl::StrCat("ray start --block --address=", job_name, "-", head_name, "-0.",
+                                   job_name, ":", port),
+                      spec->mutable_tasks(worker)->mutable_template_()->mutable_spec());
 }
 
 std::string TensorFlowConfig(const JobSpec& spec, const std::string& job_name, int task) {
@@ -300,7 +302,7 @@ std::string TensorFlowConfig(const JobSpec& spec, const std::string& job_name, i
   int port = arguments.Port("port", 2222);
   std::string cluster, type;
   for (const char* one : kTypes) {
-    const int of = FindTask(spec, arguments.Text(one, one));
+    const int of = TaskNamed(spec, arguments.Text(one, one));
     if (of < 0) continue;
     if (of == task) type = one;
     std::vector<std::string> hosts;

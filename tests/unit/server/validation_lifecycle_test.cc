@@ -249,7 +249,8 @@ TEST_CASE("preempt_mode: PAUSE makes a job preemptible, and needs one that may b
   spec.set_preempt_mode(v1::PAUSE);
   spec.clear_preemptible();
   Findings findings;
-  CheckLifecycleFormat(FieldPath(FieldPath(), "spec"), spec, kFormatOfSeries - 1, findings);
+  const FieldPath root;
+  CheckLifecycleFormat(FieldPath(root, "spec"), spec, kFormatOfSeries - 1, findings);
   CHECK_THAT(std::string(findings.ToStatus().message()),
              Catch::Contains("spec.preempt_mode: needs store format 10"));
 }
