@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-constexpr uint64_t kSeeds = 60;
+constexpr uint64_t kSeeds = 80;
 constexpr int kEvents = 440;
 
 // Random edits like a planner's, undone in reverse order.

@@ -437,7 +437,7 @@ EventBody RandomEvents::ProgressEvent() {
       return CheckpointRecorded{task, attempt, Up(100) - (Chance(20) ? 200 : 0), Up(100),
                                 static_cast<CheckpointPlace>(Up(4))};
     default:
-      return TaskHung{task, attempt, absl::Seconds(Up(100)), Up(100) - 1, Chance(3)};
+      return TaskHung{task, attempt, absl::Seconds(Up(100)), Up(100) - 1, Hangs(*job) != Chance(8)};
   }
 }
 
