@@ -111,7 +111,8 @@ const Bad kBadJobs[] = {
      "startAfter, deadline, "
      "ttlAfterFinished, affinity, topology, minAvailable, groups, policies, maxRetries, "
      "retryBackoff, dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, "
-     "preemptionPolicy, killGrace, killSignal, labels, annotations, suspended, prepareTimeout, "
+     "preemptionPolicy, preemptMode, killGrace, killSignal, labels, annotations, suspended, "
+     "prepareTimeout, "
      "user, runAs, watchdog, escalation, keep, idle, migration, array, schedule, minSuccess, "
      "runLimit, "
      "priorityClass, interactive, pause"},
