@@ -98,7 +98,7 @@ TEST_CASE("errors of all documents are reported together") {
       "startAfter, deadline, ttlAfterFinished, affinity, topology, minAvailable, groups, policies, "
       "maxRetries, retryBackoff, "
       "dependencies, checkpoint, onNodeLoss, strategy, deviceStrategy, preemptionPolicy, "
-      "killGrace, killSignal, labels, "
+      "preemptMode, killGrace, killSignal, labels, "
       "annotations, suspended, "
       "prepareTimeout, user, runAs, watchdog, escalation, keep, idle, migration, array, schedule, "
       "minSuccess, runLimit, priorityClass, interactive, pause\n"
