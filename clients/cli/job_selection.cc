@@ -103,7 +103,8 @@ void AddJobFilters(CLI::App& command, JobSelection* selection) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(kIsJobState);
-  command.add_flag("--paused", selection->paused, "only jobs whose tasks are frozen, or about to be");
+  command.add_flag("--paused", selection->paused,
+                   "only jobs whose tasks are frozen, or about to be");
   command.add_option("--label,-l", selection->labels, "only jobs with this label; may be repeated")
       ->allow_extra_args(false)
       ->check(kIsKeyValue);

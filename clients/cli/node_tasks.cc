@@ -67,14 +67,14 @@ Table NodeTaskTable(const v1::ListTasksResponse& tasks, size_t most, const Sessi
   const size_t shown = std::min(most, static_cast<size_t>(tasks.tasks_size()));
   for (size_t i = 0; i < shown; ++i) {
     const v1::Task& task = tasks.tasks(static_cast<int>(i));
-    table.AddRow({{task.job()},
-                  {NameOfTask(task)},
-                  TaskStateWord(task),
-                  {task.node()},
-                  {absl::StrCat(task.attempt())},
-                  {HumanAge(task.has_start_time(), task.start_time(), session.Now())},
-                  {absl::StrCat(absl::StrJoin(task.devices(), ","),
-                                task.devices_lent() ? " (lent)" : "")}});
+    table.AddRow(
+        {{task.job()},
+         {NameOfTask(task)},
+         TaskStateWord(task),
+         {task.node()},
+         {absl::StrCat(task.attempt())},
+         {HumanAge(task.has_start_time(), task.start_time(), session.Now())},
+         {absl::StrCat(absl::StrJoin(task.devices(), ","), task.devices_lent() ? " (lent)" : "")}});
   }
   return table;
 }

@@ -47,9 +47,9 @@ void Dispatcher::Send(std::vector<LaunchOrder> orders) {
 void Dispatcher::SendNow(const LaunchOrder& order) {
   static const v1::JobSpec kNone;
   const v1::JobSpec* cold = &kNone;
-  const bool needs_cold = order.kind == OrderKind::kStart ? MayHaveHostNames(*order.job)
-                                                          : order.kind != OrderKind::kFreeze &&
-                                                                order.kind != OrderKind::kThaw;
+  const bool needs_cold = order.kind == OrderKind::kStart
+                              ? MayHaveHostNames(*order.job)
+                              : order.kind != OrderKind::kFreeze && order.kind != OrderKind::kThaw;
   if (needs_cold) {
     absl::StatusOr<const v1::JobSpec*> parsed = ParsedCold(order.job->cold_of);
     if (parsed.ok() && (*parsed)->groups_size() != std::ssize(order.job->group_names)) {

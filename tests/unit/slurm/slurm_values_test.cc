@@ -3,7 +3,6 @@
 #include <csignal>
 
 #include "absl/strings/ascii.h"
-
 #include "clients/slurm/child_process.h"
 #include "clients/slurm/file_pattern.h"
 #include "clients/slurm/frames.h"

@@ -30,9 +30,8 @@ TEST_CASE("task call: other texts name no task") {
 }
 
 TEST_CASE("task call: methods of tasks, by their whole names") {
-  for (const char* method :
-       {"JobService.GetJob", "JobService.ListTasks", "JobService.ReadLogs", "JobService.Exec",
-        "JobService.RequeueJob"}) {
+  for (const char* method : {"JobService.GetJob", "JobService.ListTasks", "JobService.ReadLogs",
+                             "JobService.Exec", "JobService.RequeueJob"}) {
     CHECK(IsTaskMethod(method));
   }
   for (const char* method : {"AgentService.Connect", "JobService.ListJobs", "JobService.SubmitJobs",
