@@ -11,11 +11,13 @@ import berth
 import berth.ray
 
 PROGRAM = '''
-import collections
+import os
 import time
 import ray
 
 ray.init()
+if os.environ["BERTH_ATTEMPT"] == "1" and WAITS:
+    time.sleep(600)
 assert len([node for node in ray.nodes() if node["Alive"]]) == NODES, ray.nodes()
 
 
@@ -41,9 +43,9 @@ class Ray(unittest.TestCase):
         cls.addClassCleanup(os.environ.pop, "BERTH_SERVER", None)
         cls.folder = world.shared_folder(cls.cluster, "ray")
 
-    def program(self, nodes, code=0):
+    def program(self, nodes, code=0, waits=False):
         path = self.folder / f"program-{nodes}-{code}.py"
-        path.write_text(PROGRAM.replace("NODES", str(nodes)).replace("CODE", str(code)))
+        path.write_text(PROGRAM.replace("NODES", str(nodes)).replace("CODE", str(code)).replace("WAITS", str(waits)))
         return str(path)
 
     def berth_ray(self, *arguments, code=0):
@@ -67,16 +69,17 @@ class Ray(unittest.TestCase):
             berth.ray.cluster(0)
 
     def test_a_lost_node_starts_the_cluster_again(self):
-        job = berth.ray.cluster(4, [sys.executable, self.program(4)], resources=berth.R(cpu=1, memory="1Gi"), queue="research",
+        job = berth.ray.cluster(4, [sys.executable, self.program(4, waits=True)], resources=berth.R(cpu=1, memory="1Gi"), queue="research",
                                 name="lost", max_retries=5, policies=[berth.Policy(event="TaskFailed", action="RestartJob")])
         with berth.Client() as client:
             client.submit(job)
             world.berth_harness.wait_until(lambda: client.get("lost").status.state == "Running", 60, "running")
-            client.exec("lost", ["sh", "-c", "kill -9 $(pgrep -f raylet/raylet) $(pgrep -f 'scripts start')"], task="worker-1")
+            world.berth_harness.wait_until(lambda: b"RAY_ADDRESS=" in b"".join(client.logs("lost", "head-0")), 90, "all nodes")
+            self.assertEqual(client.exec("lost", ["pkill", "-9", "-x", "raylet"], task="worker-1").exit_code, 0)
             ended = client.wait(["lost"], timeout=240, check=False)[0]
             said = b"".join(b"".join(client.logs("lost", task)) for task in ("head-0", "worker-0", "worker-1", "worker-2"))
             self.assertEqual(ended.status.state, "Succeeded", said.decode())
-            self.assertGreater(ended.status.retries, 0)
+            self.assertEqual(ended.status.retries, 1, "one restart of the whole gang")
             self.assertIn(b"nodes used: 4", b"".join(client.logs("lost", "head-0")))
 
     def test_a_cluster_without_a_command(self):

@@ -15,6 +15,7 @@ import sys
 import time
 
 STEP_S = 0.3
+END_S = 5  # a node would move its objects to others for 30 s, but the whole cluster ends
 children: list[subprocess.Popen[bytes]] = []
 
 
@@ -23,6 +24,14 @@ def end(number, frame):
     for child in children:
         if child.poll() is None:
             child.send_signal(number)
+    signal.alarm(END_S)
+
+
+def kill(number, frame):
+    """What has not ended by now."""
+    for child in children:
+        if child.poll() is None:
+            child.kill()
 
 
 def own_address():
@@ -32,12 +41,12 @@ def own_address():
 
 
 def start(options, head, place):
-    """`ray start` in the foreground. Ports are free ones, so that several nodes may share a host."""
+    """`ray start` in the foreground. Ports are free ones and directories their own, so that several nodes may share a host."""
     own, master = own_address(), f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats", "--log-style", "record",
-               f"--node-ip-address={own}", "--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0"]
+               f"--node-ip-address={own}", f"--temp-dir={place}", "--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0"]
     if head:
-        command += ["--head", f"--port={os.environ['MASTER_PORT']}", f"--ray-client-server-port={free_port()}", f"--temp-dir={place}"]
+        command += ["--head", f"--port={os.environ['MASTER_PORT']}", f"--ray-client-server-port={free_port()}"]
     else:
         command.append(f"--address={master}")
     for name, value in options.items():
@@ -103,8 +112,10 @@ def main(arguments):
     deadline = time.monotonic() + options.pop("start_s")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    signal.signal(signal.SIGALRM, kill)
     head = os.environ["RANK"] == "0"
-    place = f"/tmp/ray-{os.environ['BERTH_JOB_UID']}-{os.environ['BERTH_EPOCH']}"  # short: sockets are in it
+    # Short: sockets are in it. Nodes that start together on one host would choose the same names in one directory.
+    place = f"/tmp/ray-{os.environ['BERTH_JOB_UID']}-{os.environ['BERTH_EPOCH']}-{os.environ['RANK']}"
     address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     if not head:
         wait_for_head(deadline)
@@ -117,10 +128,9 @@ def main(arguments):
         code = run(command, node, address)
     finally:
         if node.poll() is None:
-            node.terminate()
+            end(signal.SIGTERM, None)
             node.wait()
-        if head:
-            shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
     return 128 - code if code < 0 else code
 
 
