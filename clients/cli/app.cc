@@ -255,6 +255,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
   AddAuditCommand(app, session);
   AddTopologyImportCommand(app, session);
   AddMigrateCommand(app, session);
+  AddDebugCommands(app, session);
   AddCompletionCommand(app, session);
   AddManCommand(app, session);
 }

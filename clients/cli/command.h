@@ -30,6 +30,7 @@ void AddAccessCommands(CLI::App& app, Session& session);  // and whoami
 void AddLoginCommands(CLI::App& app, Session& session);   // and logout
 void AddAuditCommand(CLI::App& app, Session& session);
 void AddMigrateCommand(CLI::App& app, Session& session);
+void AddDebugCommands(CLI::App& app, Session& session);
 // apply and submit; `command` is what follows "--".
 void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);
 

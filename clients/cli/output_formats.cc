@@ -32,8 +32,8 @@ std::vector<CommandsWith> Groups() {
   return {
       {{},
        {"exec", "run", "attach", "port-forward", "cp", "version", "login", "logout", "man",
-        "migrate slurm", "completion bash", "completion zsh", "completion fish", "job logs",
-        "job exec"}},
+        "migrate slurm", "debug bundle", "completion bash", "completion zsh", "completion fish",
+        "job logs", "job exec"}},
       {{F::kJson}, {"job history"}},
       {{F::kTable, F::kJson}, {"job watch"}},
       {{F::kTable},

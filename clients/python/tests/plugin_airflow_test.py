@@ -6,6 +6,7 @@ import pathlib
 import sqlite3
 import subprocess
 import sys
+import time
 import unittest
 import urllib.request
 
@@ -102,7 +103,7 @@ class Airflow(unittest.TestCase):
     def test_failures(self):
         for dag, text in (("failing", "exited with 3"), ("deferred_failing", "exited with 4"), ("refused", 'no queue "nowhere"')):
             with self.subTest(dag):
-                said = self.airflow("dags", "test", dag, "2026-11-28")
+                said = self.airflow("dags", "test", dag, "2026-11-28", code=1)
                 self.assertIn(text, said)
                 self.assertIn("state=failed", said)
 
@@ -118,6 +119,8 @@ class Airflow(unittest.TestCase):
 
             world.berth_harness.wait_until(lambda: running() == {"long-waiting", "long-deferred"}, 120, "both jobs", interval_s=0.5)
             world.berth_harness.wait_until(lambda: self.states("long").get("deferred") == 1, 60, "deferred", interval_s=1)
+            # Until then nobody runs who could cancel its job (docs/users/python-plugins.md).
+            world.berth_harness.wait_until(self.trigger_runs, 60, "its trigger", interval_s=1)
             self.end_tasks("long")
             world.berth_harness.wait_until(lambda: not running(), 150, "cancelled jobs", interval_s=0.5)
             reasons = {client.get(job.name).status.cancel_reason for job in client.jobs(name="long-*")}
@@ -132,6 +135,14 @@ class Airflow(unittest.TestCase):
 
     def states(self, dag):
         return dict(self.database("select state, count(*) from task_instance where dag_id = ? group by state", dag))
+
+    def trigger_runs(self):
+        """A triggerer has taken it, and has had time to begin."""
+        rows = self.database("select triggerer_id from trigger join task_instance on trigger_id = trigger.id where dag_id = 'long'")
+        if any(triggerer for triggerer, in rows):
+            time.sleep(5)
+            return True
+        return False
 
     def start(self, *services):
         """Each is a process of Airflow, and ends with the test."""

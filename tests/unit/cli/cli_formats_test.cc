@@ -57,6 +57,7 @@ std::multimap<std::string, Words> Lines(const Files& files) {
       {"login", {"login"}},
       {"logout", {"logout"}},
       {"man", {"man"}},
+      {"debug bundle", {"debug", "bundle", "--no-local"}},
       {"migrate slurm", {"migrate", "slurm", "--conf", "x", "--output-directory", "y"}},
       {"completion bash", {"completion", "bash"}},
       {"completion zsh", {"completion", "zsh"}},
