@@ -252,8 +252,7 @@ void EndLostTasks(StateEditor& editor, const Job& job, Time now) {
 }  // namespace
 
 void EndByForce(StateEditor& editor, TaskKey key, const Task& task, Time now) {
-  const Task released = ReleasedTask(task, /*requeue=*/false, ReleaseReason::kCancelled, now);
-  editor.SetTask(key, GoneTask(released, EndCause::kNodeLost, now));
+  editor.SetTask(key, EndedByForce(task, now));
   editor.SetTaskMessage(key, "ended by force while its node was silent; it may still run there");
 }
 

@@ -203,8 +203,7 @@ absl::Status ApplyBody(ClusterState& state, const NodeSilenced& event, Time now)
       EndByForce(editor, key, task, now);
       continue;
     }
-    const bool give_up = job.on_node_loss == NodeLossPolicy::kReplaceNow;
-    editor.SetTask(key, give_up ? GoneTask(task, EndCause::kNodeLost, now) : LostTask(task, now));
+    editor.SetTask(key, SilencedTask(task, job.on_node_loss, now));
   }
   // Else it counts when the node is fenced.
   const bool all_ended = !tasks.empty() && node.tasks.empty();
@@ -222,11 +221,9 @@ absl::Status ApplyBody(ClusterState& state, const NodeFenced& event, Time now) {
   for (TaskKey key : TasksOn(node)) {
     const Job& job = state.jobs().At(key.job);
     const Task& task = job.tasks[key.task];
-    // The fence does not end KEEP tasks, so they must not restart until the node reports that they
-    // are gone.
-    const bool runs_again = !Releasing(task) || task.requeue;
-    if (job.on_node_loss == NodeLossPolicy::kKeep && runs_again) continue;
-    editor.SetTask(key, GoneTask(task, EndCause::kNodeLost, now));
+    if (EndsAtFence(task, job.on_node_loss)) {
+      editor.SetTask(key, GoneTask(task, EndCause::kNodeLost, now));
+    }
   }
   return absl::OkStatus();
 }

@@ -3,17 +3,20 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/model/group_of.h"
 
 namespace berth {
 
-uint32_t GroupOf(const Job& job, uint32_t task) {
-  if (job.groups.size() == 1) return 0;
+uint32_t GroupOf(absl::Span<const Group> groups, uint32_t task) {
+  if (groups.size() == 1) return 0;
   const auto after =
-      std::upper_bound(job.groups.begin(), job.groups.end(), task,
+      std::upper_bound(groups.begin(), groups.end(), task,
                        [](uint32_t index, const Group& group) { return index < group.first_task; });
-  BERTH_CHECK(after != job.groups.begin());
-  return static_cast<uint32_t>(after - job.groups.begin() - 1);
+  BERTH_CHECK(after != groups.begin());
+  return static_cast<uint32_t>(after - groups.begin() - 1);
 }
+
+uint32_t GroupOf(const Job& job, uint32_t task) { return GroupOf(job.groups, task); }
 
 Strategy StrategyOf(const Job& job, const Group& group, Strategy of_queue) {
   for (Strategy strategy : {group.strategy, job.strategy, of_queue}) {

@@ -8,6 +8,12 @@ namespace berth {
 
 Task AfterRelease(const ClusterState& state, const TasksReleased& event, uint32_t index, Time now) {
   const Task& before = state.jobs().At(event.job).tasks[index];
+  const bool unreachable = state.nodes().At(before.node).status.state == NodeState::kLost;
+  return AfterRelease(before, event, index, unreachable, now);
+}
+
+Task AfterRelease(const Task& before, const TasksReleased& event, uint32_t index, bool unreachable,
+                  Time now) {
   Task task = ReleasedTask(before, event.requeue, event.reason, now);
   const auto to = std::find_if(event.moves_to.begin(), event.moves_to.end(),
                                [&](const Placement& place) { return place.task == index; });
@@ -15,7 +21,6 @@ Task AfterRelease(const ClusterState& state, const TasksReleased& event, uint32_
   // room does not.
   const bool claimed = before.claimed && event.reason == ReleaseReason::kConsolidated;
   if (to != event.moves_to.end()) task = MovedTask(task, claimed, *to);
-  const bool unreachable = state.nodes().At(task.node).status.state == NodeState::kLost;
   return unreachable && !event.requeue ? GoneTask(task, EndCause::kNodeLost, now) : task;
 }
 

@@ -13,6 +13,9 @@ namespace berth {
 // KEEP task on a lost node will never report that it is gone, so it is given up at once, unless it
 // will run again: no fence ends it there, and a second attempt could run alongside it.
 Task AfterRelease(const ClusterState& state, const TasksReleased& event, uint32_t index, Time now);
+// The same for that task `before`; `unreachable`: its node is lost.
+Task AfterRelease(const Task& before, const TasksReleased& event, uint32_t index, bool unreachable,
+                  Time now);
 
 }  // namespace berth
 

@@ -296,6 +296,21 @@ Task ReturnedTask(const Task& before, Time now) {
   return task;
 }
 
+Task SilencedTask(const Task& before, NodeLossPolicy policy, Time now) {
+  const bool give_up = policy == NodeLossPolicy::kReplaceNow;
+  return give_up ? GoneTask(before, EndCause::kNodeLost, now) : LostTask(before, now);
+}
+
+bool EndsAtFence(const Task& task, NodeLossPolicy policy) {
+  const bool runs_again = !Releasing(task) || task.requeue;
+  return policy != NodeLossPolicy::kKeep || !runs_again;
+}
+
+Task EndedByForce(const Task& before, Time now) {
+  const Task released = ReleasedTask(before, /*requeue=*/false, ReleaseReason::kCancelled, now);
+  return GoneTask(released, EndCause::kNodeLost, now);
+}
+
 FreeRanks::FreeRanks(const Job& job, bool gang, absl::Span<const Placement> placements)
     : taken_(job.tasks.size(), 0) {
   if (job.tasks.size() == 1) return;  // the most common case

@@ -74,6 +74,14 @@ Task GoneTask(const Task& before, EndCause cause, Time now);
 // Its node fell silent, or came back.
 Task LostTask(const Task& before, Time now);
 Task ReturnedTask(const Task& before, Time now);
+// Its node fell silent: it is lost, or given up.
+Task SilencedTask(const Task& before, NodeLossPolicy policy, Time now);
+// The fence of its silent node ends it. It does not end KEEP tasks, so those must not restart until
+// the node reports that they are gone.
+bool EndsAtFence(const Task& task, NodeLossPolicy policy);
+// A task of a job that was cancelled by force, on a silent node, where it may still run. It counts
+// as ended.
+Task EndedByForce(const Task& before, Time now);
 
 // Queue::usage after the event's time has passed. Uses integers and a table of 2^(-x), so it is the
 // same on every machine. Amounts below 1/1024 of a unit are dropped.
