@@ -1,95 +1,23 @@
 #include "clients/slurm/job_label.h"
 
-#include <algorithm>
-#include <vector>
-
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace berth {
-namespace {
-
-constexpr size_t kLabelBytes = 63;
-constexpr char kEncoded[] = "e.";
-
-bool IsLetterOrDigit(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
-
-bool IsPlainLabel(const std::string& text) {
-  return !text.empty() && text.size() <= kLabelBytes && IsLetterOrDigit(text.front()) &&
-         IsLetterOrDigit(text.back()) && std::all_of(text.begin(), text.end(), [](char c) {
-           return IsLetterOrDigit(c) || c == '-' || c == '_';
-         });
-}
-
-std::string KeyOfPiece(const std::string& key, size_t piece) {
-  return piece == 0 ? key : absl::StrCat(key, "-", piece);
-}
-
-std::vector<std::string> PiecesOf(const std::string& text) {
-  std::vector<std::string> pieces;
-  std::string piece = kEncoded;
-  for (const char c : text) {
-    const std::string token = IsLetterOrDigit(c)
-                                  ? std::string(1, c)
-                                  : absl::StrFormat(".%02x", static_cast<unsigned char>(c));
-    if (piece.size() + token.size() > kLabelBytes) {
-      pieces.push_back(std::move(piece));
-      piece = kEncoded;
-    }
-    piece += token;
-  }
-  pieces.push_back(std::move(piece));
-  return pieces;
-}
-
-std::string DecodePiece(absl::string_view piece) {
-  std::string text;
-  for (size_t i = 0; i < piece.size(); ++i) {
-    if (piece[i] != '.' || i + 2 >= piece.size()) {
-      text += piece[i];
-      continue;
-    }
-    std::string byte;
-    const absl::string_view digits = piece.substr(i + 1, 2);
-    const bool hex = absl::ascii_isxdigit(static_cast<unsigned char>(digits[0])) &&
-                     absl::ascii_isxdigit(static_cast<unsigned char>(digits[1]));
-    text += hex ? absl::HexStringToBytes(digits) : std::string(piece.substr(i, 3));
-    i += 2;
-  }
-  return text;
-}
-
-}  // namespace
 
 absl::Status SetTextLabel(v1::JobSpec* spec, const std::string& key, const std::string& text) {
   if (text.size() > kMostLabelText) {
     return absl::InvalidArgumentError(
         absl::StrCat("at most ", kMostLabelText, " bytes, has ", text.size()));
   }
-  auto& labels = *spec->mutable_labels();
-  if (IsPlainLabel(text)) {
-    labels[key] = text;
-    return absl::OkStatus();
-  }
-  const std::vector<std::string> pieces = PiecesOf(text);
-  if (text.empty()) return absl::OkStatus();
-  for (size_t i = 0; i < pieces.size(); ++i) labels[KeyOfPiece(key, i)] = pieces[i];
+  for (const auto& [label, value] : TextLabels(key, text)) (*spec->mutable_labels())[label] = value;
   return absl::OkStatus();
 }
 
 std::string TextLabel(const v1::JobSpec& spec, const std::string& key) {
-  const auto first = spec.labels().find(key);
-  if (first == spec.labels().end()) return "";
-  if (!absl::StartsWith(first->second, kEncoded)) return first->second;
-  std::string text;
-  for (size_t i = 0;; ++i) {
-    const auto piece = spec.labels().find(KeyOfPiece(key, i));
-    if (piece == spec.labels().end() || !absl::StartsWith(piece->second, kEncoded)) return text;
-    text += DecodePiece(absl::string_view(piece->second).substr(sizeof kEncoded - 1));
-  }
+  return TextInLabels(key, [&](const std::string& label) {
+    const auto found = spec.labels().find(label);
+    return found == spec.labels().end() ? nullptr : &found->second;
+  });
 }
 
 }  // namespace berth

@@ -7,20 +7,20 @@
 
 #include "absl/status/status.h"
 #include "berth/v1/job.pb.h"
+#include "support/text_label.h"
 
 namespace berth {
 
 // "slurm/name", "slurm/account" ...: kinds of text that a job has.
 inline constexpr char kNameLabel[] = "slurm/name";
-inline constexpr char kAccountLabel[] = "slurm/account";
+inline constexpr const char* kAccountLabel = kSlurmAccountLabel;
 inline constexpr char kPartitionLabel[] = "slurm/partition";
 inline constexpr char kQosLabel[] = "slurm/qos";
 inline constexpr char kTasksLabel[] = "slurm/tasks";  // --ntasks
 inline constexpr size_t kMostLabelText = 256;
 
-// Writes any text, also one that is no label: a text of letters, digits, '-' and '_' is the label
-// itself; another one is "e." and the text with every other byte as ".HH", in pieces of 63 bytes
-// under KEY, KEY-1, KEY-2... INVALID_ARGUMENT for more than kMostLabelText bytes.
+// Writes any text, also one that is no label (support/text_label.h). INVALID_ARGUMENT for more than
+// kMostLabelText bytes.
 absl::Status SetTextLabel(v1::JobSpec* spec, const std::string& key, const std::string& text);
 // "" if there is none.
 std::string TextLabel(const v1::JobSpec& spec, const std::string& key);
