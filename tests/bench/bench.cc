@@ -32,6 +32,7 @@ std::vector<Benchmark> AllBenchmarks() {
        CoreReclaimMany},
       {"core.look_again", "ms for a cycle that evaluates 380 kinds of jobs, none of which fits",
        CoreLookAgain},
+      {"history.fold", "events/s folded into the usage history, without its database", HistoryFold},
       {"replay.small", "submits, starts and ends per second, jobs replayed on 16 nodes",
        ReplaySmall},
       {"replay.large", "the same for 100,000 jobs replayed on 10,000 nodes", ReplayLarge},
