@@ -178,6 +178,7 @@ void App::Parts::Wire() {
       health_ != nullptr ? absl::StrCat(config_.data_directory(), "/", kAuditName) : "",
       AuditLimitsFrom(config_), store_.get(), audit_executor_.get(), clock);
   if (audit_->writes()) loop_->AddListener(audit_->listener());
+  WireUsage();
   loop_->AddListener(watches_.get());
   loop_->AddListener(&progress_);
   loop_->AddListener(&restarts_);
@@ -186,9 +187,19 @@ void App::Parts::Wire() {
       MetricSources{loop_.get(), committer_.get(), gateway_.get(), dispatcher_.get(), leases_.get(),
                     logs_.get(), watches_.get(), migs_.get(), health_.get(), start_, &restarts_,
                     &refused_starts_, told_.get(), ha_.get(), &waits_, &submit_seconds_,
-                    health_ != nullptr ? config_.data_directory() : "", TlsFilesOf(config_.tls())},
+                    health_ != nullptr ? config_.data_directory() : "", TlsFilesOf(config_.tls()),
+                    usage_->keeps() ? usage_.get() : nullptr},
       &progress_);
   WireServices();
+}
+
+void App::Parts::WireUsage() {
+  std::optional<HistoryOptions> options = HistoryOptionsFrom(config_, health_ == nullptr);
+  if (options.has_value() && health_ != nullptr) {
+    options->low_space = [health = health_] { return !health->reserve().LowSpace().empty(); };
+  }
+  usage_ = std::make_unique<History>(std::move(options), store_.get(), &SystemClock());
+  if (usage_->keeps()) loop_->AddListener(usage_.get());
 }
 
 void App::Parts::WireServices() {
@@ -246,6 +257,7 @@ void App::Parts::WireServices() {
   access_service_ = std::make_unique<AccessService>(&context_);
   priority_class_service_ = std::make_unique<PriorityClassService>(&context_);
   audit_service_ = std::make_unique<AuditService>(&context_, audit_.get());
+  history_service_ = std::make_unique<HistoryService>(&context_, usage_.get());
   if (http_ != nullptr) {
     http_->SetHandler(
         "/metrics",
@@ -342,7 +354,7 @@ absl::Status App::Parts::Listen() {
            job_service_.get(), queue_service_.get(), node_service_.get(), watch_service_.get(),
            cluster_service_.get(), agent_service_.get(), explain_service_.get(),
            hyper_node_service_.get(), access_service_.get(), audit_service_.get(),
-           priority_class_service_.get()}) {
+           priority_class_service_.get(), history_service_.get()}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();

@@ -1,8 +1,13 @@
 #include "server/app_options.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "server/convert/values.h"
+#include "storage/files.h"
+#include "support/text_label.h"
 
 namespace berth {
 
@@ -25,6 +30,27 @@ LeaseOptions LeaseOptionsFrom(const config::v1::Server& config, GrantedLease gra
 AuditLimits AuditLimitsFrom(const config::v1::Server& config) {
   return {.retention = DurationFrom(config.audit().retention()),
           .max_bytes = static_cast<uint64_t>(config.audit().max_bytes())};
+}
+
+std::optional<HistoryOptions> HistoryOptionsFrom(const config::v1::Server& config, bool in_memory) {
+  const config::v1::Usage& usage = config.usage();
+  if (!usage.enabled()) return std::nullopt;
+  HistoryOptions options;
+  if (!in_memory) options.directory = absl::StrCat(config.data_directory(), "/", kHistoryName);
+  options.account_of = [label = usage.account_label()](
+                           const std::map<std::string, std::string>& labels) -> std::string {
+    const auto find = [&](const std::string& key) {
+      const auto found = labels.find(key);
+      return found == labels.end() ? nullptr : &found->second;
+    };
+    const std::string* account = find(label);
+    return account != nullptr ? *account : TextInLabels(kSlurmAccountLabel, find);
+  };
+  options.minutes = DurationFrom(usage.minute_retention());
+  options.hours = DurationFrom(usage.retention());
+  options.max_bytes = static_cast<uint64_t>(usage.max_bytes());
+  options.keys = static_cast<size_t>(usage.keys());
+  return options;
 }
 
 UserLimits UserLimitsFrom(const config::v1::Server& config) {

@@ -35,6 +35,7 @@
 #include "server/controllers/progress_book.h"
 #include "server/convert/values.h"
 #include "server/ha/high_availability.h"
+#include "server/history/history.h"
 #include "server/listeners/event_log.h"
 #include "server/listeners/job_waits.h"
 #include "server/listeners/queue_conditions.h"
@@ -53,6 +54,7 @@
 #include "server/services/caller.h"
 #include "server/services/cluster_service.h"
 #include "server/services/explain_service.h"
+#include "server/services/history_service.h"
 #include "server/services/hyper_node_service.h"
 #include "server/services/job_service.h"
 #include "server/services/node_service.h"
@@ -96,6 +98,7 @@ class App::Parts {
   absl::Status StartHttp();
   absl::Status Load(const StoreOpener& open_store);
   void Wire();
+  void WireUsage();
   void WireServices();
   void Adopt(const config::v1::Server& config);
   void MaintainLog();
@@ -154,6 +157,7 @@ class App::Parts {
   std::unique_ptr<ExecRelay> execs_;
   std::unique_ptr<WatchHub> watches_;
   std::unique_ptr<Audit> audit_;
+  std::unique_ptr<History> usage_;
   ProgressCounter progress_;
   RestartWatch restarts_;
   RefusedStarts refused_starts_;
@@ -176,6 +180,7 @@ class App::Parts {
   std::unique_ptr<AccessService> access_service_;
   std::unique_ptr<PriorityClassService> priority_class_service_;
   std::unique_ptr<AuditService> audit_service_;
+  std::unique_ptr<HistoryService> history_service_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<StreamGuard> guard_;
   std::unique_ptr<grpc::Server> server_;

@@ -92,6 +92,7 @@ void App::Parts::StopCalls() {
     loop_thread_->Stop();
     log_executor_.reset();  // it may restart planning
     committer_->Stop();
+    usage_.reset();  // its queries read the state
     loop_.reset();
   }
   shutdown.join();
@@ -115,6 +116,7 @@ void App::Parts::Stop() {
   read_executor_.reset();
   log_executor_.reset();
   audit_executor_.reset();
+  usage_.reset();
   server_.reset();
 }
 

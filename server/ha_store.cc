@@ -215,7 +215,8 @@ constexpr char kCopying[] = ".copying", kBehind[] = "behind-";
 
 // Entries of the directory that do not belong to the store itself.
 bool StaysInPlace(const std::string& name) {
-  return name == kCopying || name == "copies" || absl::StartsWith(name, kBehind);
+  return name == kCopying || name == "copies" || absl::StartsWith(name, kHistoryName) ||
+         absl::StartsWith(name, kBehind);
 }
 
 absl::StatusOr<std::vector<fs::path>> EntriesOf(const fs::path& directory) {

@@ -13,6 +13,7 @@ namespace berth {
 inline constexpr char kBackupMark[] = "BACKUP";
 // The directory of the audit's chains, below the store's (server/audit/audit.h).
 inline constexpr char kAuditName[] = "audit";
+inline constexpr char kHistoryName[] = "history";  // of usage; not part of backups
 
 // OK without an error. Else, naming the path: RESOURCE_EXHAUSTED if no space is left, INTERNAL.
 absl::Status FileStatus(const std::error_code& error, const std::filesystem::path& path);

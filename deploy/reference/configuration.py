@@ -1,7 +1,7 @@
 """docs/reference/configuration.md: the keys of the configuration files of berthd, the agent, berth-authd and berth-web."""
 from reference import markdown, protos, yaml_keys
 
-SOURCES = ["berth/config/v1/config.proto", "berth/auth/v1/auth.proto", "berth/web/v1/web.proto"]
+SOURCES = ["berth/config/v1/config.proto", "berth/config/v1/records.proto", "berth/auth/v1/auth.proto", "berth/web/v1/web.proto"]
 FILES = {"berthd": ("berth.config.v1.Server", "`berthd --config FILE` reads these keys."),
          "berth-agent": ("berth.config.v1.Agent", "`berth-agent --config FILE` reads these keys."),
          "berth-agent --simulate": ("berth.config.v1.Simulation",

@@ -27,6 +27,8 @@ using config::v1::Server;
 constexpr absl::Duration kDefaultStopLease = absl::Minutes(5);
 constexpr absl::Duration kDefaultLongestLease = absl::Hours(1);
 constexpr absl::Duration kDefaultAuditRetention = absl::Hours(24 * 365);
+constexpr absl::Duration kDefaultMinuteRetention = absl::Hours(24 * 30);
+constexpr absl::Duration kDefaultUsageRetention = absl::Hours(24 * 400);
 
 void Default(std::string* field, absl::string_view value) {
   if (field->empty()) *field = std::string(value);
@@ -60,6 +62,18 @@ void FillDurations(Server& config) {
   if (!config.audit().has_retention()) {
     ToProto(kDefaultAuditRetention, config.mutable_audit()->mutable_retention());
   }
+}
+
+void FillUsage(Server& config) {
+  config::v1::Usage& usage = *config.mutable_usage();
+  if (!usage.has_enabled()) usage.set_enabled(true);
+  Default(usage.mutable_account_label(), "account");
+  if (!usage.has_minute_retention()) {
+    ToProto(kDefaultMinuteRetention, usage.mutable_minute_retention());
+  }
+  if (!usage.has_retention()) ToProto(kDefaultUsageRetention, usage.mutable_retention());
+  if (usage.max_bytes() == 0) usage.set_max_bytes(int64_t{4} << 30);
+  if (usage.keys() == 0) usage.set_keys(10'000);
 }
 
 void FillHa(Server& config) {
@@ -138,6 +152,19 @@ void CheckDurations(const FieldPath& root, const Server& config, Findings& findi
                 findings);
   CheckRange({audit, "max_bytes"}, config.audit().max_bytes(), int64_t{1} << 20, int64_t{1} << 40,
              findings);
+}
+
+void CheckUsage(const FieldPath& root, const config::v1::Usage& usage, Findings& findings) {
+  const FieldPath path(root, "usage");
+  CheckDuration({path, "minute_retention"}, usage.minute_retention(), absl::Hours(1), kMaxDuration,
+                findings);
+  CheckDuration({path, "retention"}, usage.retention(), absl::Hours(24), kMaxDuration, findings);
+  CheckRange({path, "max_bytes"}, usage.max_bytes(), int64_t{16} << 20, int64_t{1} << 40, findings);
+  CheckRange({path, "keys"}, usage.keys(), 100, 1'000'000, findings);
+  if (!IsLabelKey(usage.account_label())) {
+    findings.Invalid({path, "account_label"}, absl::StrCat("must be the key of a label, is ",
+                                                           Quoted(usage.account_label())));
+  }
 }
 
 void CheckLimits(const FieldPath& root, const Limits& limits, Findings& findings) {
@@ -332,6 +359,7 @@ absl::Status CompleteConfig(Server& config) {
   FillTexts(config);
   FillDurations(config);
   FillNumbers(config);
+  FillUsage(config);
   FillHa(config);
   FillScheduling(*config.mutable_scheduling());
   Findings findings;
@@ -339,6 +367,7 @@ absl::Status CompleteConfig(Server& config) {
   CheckListen(root, config, findings);
   CheckPaths(root, config, findings);
   CheckDurations(root, config, findings);
+  CheckUsage(root, config.usage(), findings);
   CheckLimits(root, config.limits(), findings);
   CheckRunAs(root, config, findings);
   CheckAccess(root, config, findings);

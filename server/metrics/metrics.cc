@@ -16,6 +16,7 @@
 #include "server/convert/values.h"
 #include "server/metrics/families.h"
 #include "server/metrics/ha_metrics.h"
+#include "server/metrics/usage_metrics.h"
 #include "server/reads/cluster_totals.h"
 #include "server/reads/read_view.h"
 #include "server/reads/waiting_jobs.h"
@@ -559,6 +560,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   AddAgents(sources_, out);
   AddReaders(sources_, out);
   if (sources_.ha != nullptr) AddHighAvailability(*sources_.ha, out);
+  if (sources_.usage != nullptr) AddUsageHistory(*sources_.usage, SystemClock().Now(), out);
   return out.Take();
 }
 

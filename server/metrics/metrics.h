@@ -20,6 +20,7 @@
 #include "server/controllers/mig_keeper.h"
 #include "server/controllers/progress_book.h"
 #include "server/ha/high_availability.h"
+#include "server/history/history.h"
 #include "server/listeners/job_conditions.h"
 #include "server/listeners/job_waits.h"
 #include "server/listeners/queue_conditions.h"
@@ -51,6 +52,7 @@ struct MetricSources {
   const Histogram* submit_seconds = nullptr;
   std::string data_directory;
   TlsFiles tls;
+  const History* usage = nullptr;  // null: there is none
 };
 
 inline constexpr size_t kReleaseReasons = static_cast<size_t>(ReleaseReason::kGangExpired) + 1;

@@ -35,6 +35,7 @@ def _generate():
 _generate()
 agent_pb2 = importlib.import_module("berth.v1.agent_pb2")
 cluster_pb2 = importlib.import_module("berth.v1.cluster_pb2")
+history_pb2 = importlib.import_module("berth.v1.history_pb2")
 hypernode_pb2 = importlib.import_module("berth.v1.hypernode_pb2")
 job_pb2 = importlib.import_module("berth.v1.job_pb2")
 job_status_pb2 = importlib.import_module("berth.v1.job_status_pb2")
@@ -74,6 +75,7 @@ class Api:
         self.watch = Stub(self.channel, watch_pb2, "WatchService")
         self.agents = Stub(self.channel, agent_pb2, "AgentService")
         self.hyper_nodes = Stub(self.channel, hypernode_pb2, "HyperNodeService")
+        self.history = Stub(self.channel, history_pb2, "HistoryService")
 
     def close(self):
         self.channel.close()

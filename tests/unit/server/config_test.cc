@@ -36,6 +36,11 @@ TEST_CASE("config: an empty configuration gives the documented defaults") {
   CHECK(config->silent_brake() == 0.2);
   CHECK(config->health_brake().percent() == 10);
   CHECK(config->health_brake().least() == 3);
+  CHECK(config->usage().enabled());
+  CHECK(config->usage().account_label() == "account");
+  CHECK(DurationFrom(config->usage().minute_retention()) == absl::Hours(24 * 30));
+  CHECK(DurationFrom(config->usage().retention()) == absl::Hours(24 * 400));
+  CHECK(config->usage().keys() == 10'000);
   // Completing twice changes nothing.
   const std::string once = config->SerializeAsString();
   REQUIRE(CompleteConfig(*config).ok());
@@ -50,6 +55,11 @@ TEST_CASE("config: each wrong value is refused with its reason") {
       {"listen: localhost", "listen: must be ADDRESS:PORT with port 0..65535, is \"localhost\""},
       {"httpListen: 127.0.0.1:99999", "http_listen: must be ADDRESS:PORT"},
       {"tls: {certificate: a.pem}", "tls: needs all of certificate, key and ca"},
+      {"usage: {minuteRetention: 1m}", "usage.minute_retention"},
+      {"usage: {retention: 1h}", "usage.retention"},
+      {"usage: {maxSize: 1Mi}", "usage.max_bytes"},
+      {"usage: {keys: 99}", "usage.keys"},
+      {"usage: {accountLabel: 'a b'}", "usage.account_label: must be the key of a label"},
       {"access: {trustDomain: Prod}", "access.trust_domain: must be lower-case letters"},
       {"access: {trustDomain: a/b}", "access.trust_domain: must be lower-case letters"},
       {"access: {withoutTls: {groups: [a]}}",

@@ -354,6 +354,12 @@ absl::Status Try(Door& d, Rpc rpc, const Place& at) {
       return Send(d.explain, &v1::ExplainService::Stub::WhatIf, v1::WhatIfRequest());
     case Rpc::kWatchServiceWatch:
       return TryWatch(d);
+    case Rpc::kHistoryServiceGetUsage:
+      return Send(d.history, &v1::HistoryService::Stub::GetUsage, v1::GetUsageRequest());
+    case Rpc::kHistoryServiceGetCapacity:
+      return Send(d.history, &v1::HistoryService::Stub::GetCapacity, v1::GetCapacityRequest());
+    case Rpc::kHistoryServiceListEndedJobs:
+      return Send(d.history, &v1::HistoryService::Stub::ListEndedJobs, v1::ListEndedJobsRequest());
     case Rpc::kAuditServiceListAudit:
       return Send(d.audit, &v1::AuditService::Stub::ListAudit, v1::ListAuditRequest());
     case Rpc::kAuditServiceVerifyAudit:

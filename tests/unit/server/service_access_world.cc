@@ -86,6 +86,7 @@ Door::Door(const std::shared_ptr<grpc::Channel>& channel)
       explain(v1::ExplainService::NewStub(channel)),
       access(v1::AccessService::NewStub(channel)),
       audit(v1::AuditService::NewStub(channel)),
+      history(v1::HistoryService::NewStub(channel)),
       priority_classes(v1::PriorityClassService::NewStub(channel)),
       agents(v1::AgentService::NewStub(channel)) {}
 

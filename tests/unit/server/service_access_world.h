@@ -18,6 +18,7 @@
 #include "berth/v1/access.grpc.pb.h"
 #include "berth/v1/agent.grpc.pb.h"
 #include "berth/v1/audit.grpc.pb.h"
+#include "berth/v1/history.grpc.pb.h"
 #include "server/app.h"
 #include "storage/memory/memory_store.h"
 #include "support/pki/authority.h"
@@ -39,6 +40,7 @@ struct Door {
   std::unique_ptr<v1::ExplainService::Stub> explain;
   std::unique_ptr<v1::AccessService::Stub> access;
   std::unique_ptr<v1::AuditService::Stub> audit;
+  std::unique_ptr<v1::HistoryService::Stub> history;
   std::unique_ptr<v1::PriorityClassService::Stub> priority_classes;
   std::unique_ptr<v1::AgentService::Stub> agents;
 };
