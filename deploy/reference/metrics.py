@@ -9,6 +9,7 @@ from reference import markdown
 
 SERVER = "server/metrics/metrics.cc"
 HA = "server/metrics/ha_metrics.cc"
+USAGE = "server/metrics/usage_metrics.cc"
 AGENT = "clients/agent/gpu_metrics.cc"
 TYPES = {"Gauge": "gauge", "Counter": "counter", "AddHistogram": "histogram"}
 LITERALS = re.compile(r'\s*(?:"(?:\\.|[^"\\])*"\s*)+')
@@ -33,8 +34,9 @@ class Metric:
 
 
 def page(tree):
-    blocks = [markdown.head(f"{SERVER}, {HA} and {AGENT}"), "# Metrics", INTRO.rstrip(), "## berthd",
-              table([*server_metrics(Source(tree, SERVER)), *server_metrics(Source(tree, HA))]), "## berth-agent", AGENT_INTRO.rstrip(),
+    blocks = [markdown.head(f"{SERVER}, {HA}, {USAGE} and {AGENT}"), "# Metrics", INTRO.rstrip(), "## berthd",
+              table([metric for source in (SERVER, HA, USAGE) for metric in server_metrics(Source(tree, source))]),
+              "## berth-agent", AGENT_INTRO.rstrip(),
               *agent_blocks(agent_metrics(Source(tree, AGENT)))]
     return markdown.join(blocks)
 

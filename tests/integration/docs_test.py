@@ -16,7 +16,8 @@ REFERENCE = SOURCE / "docs" / "reference"
 SITE = SOURCE / "build" / "site"
 NO_ENVIRONMENT = 3
 NOT_REACHED = re.compile(r"NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|Network is unreachable|resolve host", re.I)
-SOURCES_OF_PAGES = ["deploy/docs", "deploy/reference", "docs", "proto", "server/metrics/metrics.cc", "server/metrics/ha_metrics.cc", "clients/agent/gpu_metrics.cc"]
+SOURCES_OF_PAGES = ["deploy/docs", "deploy/reference", "docs", "proto", "server/metrics/metrics.cc", "server/metrics/ha_metrics.cc",
+                    "server/metrics/usage_metrics.cc", "clients/agent/gpu_metrics.cc"]
 LOADING = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data", "form": "action"}
 
 
