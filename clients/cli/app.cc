@@ -39,7 +39,8 @@ const std::map<std::string, Format> kFormats = {{"table", Format::kTable},
                                                 {"wide", Format::kWide},
                                                 {"json", Format::kJson},
                                                 {"yaml", Format::kYaml},
-                                                {"name", Format::kName}};
+                                                {"name", Format::kName},
+                                                {"csv", Format::kCsv}};
 const std::map<std::string, ColorMode> kColorModes = {
     {"auto", ColorMode::kAuto}, {"always", ColorMode::kAlways}, {"never", ColorMode::kNever}};
 
@@ -95,7 +96,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
            options.format = kFormats.at(name);
            options.format_given = true;
          },
-         "table, wide, json, yaml or name")
+         "table, wide, json, yaml, name or csv")
       ->check(CLI::IsMember(Keys(kFormats)))
       ->group(global);
   app.add_flag("--no-headers", options.no_headers, "omit the header line of tables")->group(global);

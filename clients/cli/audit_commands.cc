@@ -4,16 +4,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/cli/command.h"
 #include "clients/cli/human.h"
+#include "clients/cli/past_time.h"
 #include "clients/cli/resource_names.h"
-#include "clients/session/begin_time.h"
 #include "support/proto_json.h"
 #include "support/proto_time.h"
-#include "support/quantity.h"
 
 namespace berth {
 namespace {
@@ -27,18 +25,6 @@ struct AuditArguments {
   std::string since = "24h", until;
   bool verify = false;
 };
-
-// "24h": so long ago; or a time, "2026-12-01T10:00".
-absl::StatusOr<absl::Time> PastTime(const std::string& text, const Session& session) {
-  const auto ago = ParseDuration(text);
-  if (ago.ok()) {
-    return session.Now() - absl::Seconds(ago->seconds) - absl::Nanoseconds(ago->nanos);
-  }
-  const bool is_date = text.size() > 4 && absl::ascii_isdigit(text[0]) && text[4] == '-';
-  if (is_date) return ParseBeginTime(text, session.Now(), session.io().time_zone);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "\"", text, "\" is neither how long ago (24h, 30d) nor a time (2026-12-01T10:00)"));
-}
 
 absl::Status FillTimes(AuditArguments& arguments, const Session& session) {
   const absl::StatusOr<absl::Time> since = PastTime(arguments.since, session);

@@ -59,6 +59,8 @@ void Print(Session& session, const std::vector<T>& resources, bool single, const
         out << (i == 0 ? "\n" : ",\n") << JsonOf(resources[i]);
       out << (resources.empty() ? "]\n" : "\n]\n");
       return;
+    case Format::kCsv:
+      return;  // refused: FormatsOf has it only for commands that do not use this
   }
 }
 

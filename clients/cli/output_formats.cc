@@ -14,7 +14,8 @@ const std::map<Format, std::string>& FormatNames() {
                                                                {Format::kWide, "wide"},
                                                                {Format::kJson, "json"},
                                                                {Format::kYaml, "yaml"},
-                                                               {Format::kName, "name"}};
+                                                               {Format::kName, "name"},
+                                                               {Format::kCsv, "csv"}};
   return *names;
 }
 

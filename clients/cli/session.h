@@ -19,7 +19,7 @@
 
 namespace berth {
 
-enum class Format { kTable, kWide, kJson, kYaml, kName };
+enum class Format { kTable, kWide, kJson, kYaml, kName, kCsv };
 enum class ColorMode { kAuto, kAlways, kNever };
 
 // The environment. Everything referred to must outlive the session.
