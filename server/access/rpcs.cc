@@ -25,6 +25,8 @@ constexpr Row kRows[] = {
     {Rpc::kHyperNodeServiceGetHyperNode, {Verb::kReadCluster, Over::kCluster, "read HyperNodes"}},
     {Rpc::kHyperNodeServiceListHyperNodes, {Verb::kReadCluster, Over::kCluster, "list HyperNodes"}},
     {Rpc::kExplainServiceWhatIf, {Verb::kReadCluster, Over::kCluster, "ask what if"}},
+    {Rpc::kHistoryServiceGetCapacity,
+     {Verb::kReadCluster, Over::kCluster, "read how the capacity was used"}},
     {Rpc::kAuditServiceListAudit, {Verb::kReadAudit, Over::kCluster, "read the audit log"}},
     {Rpc::kAuditServiceVerifyAudit, {Verb::kReadAudit, Over::kCluster, "verify the audit log"}},
     {Rpc::kNodeServiceCordonNode, {Verb::kOperateCluster, Over::kCluster, "cordon nodes"}},
@@ -61,6 +63,7 @@ constexpr Row kRows[] = {
     {Rpc::kQueueServiceGetQueue, {Verb::kReadQueue, Over::kQueue, "read"}},
     {Rpc::kQueueServiceListQueues, {Verb::kReadQueue, Over::kRows, "list"}},
     {Rpc::kQueueServiceListQueueShares, {Verb::kReadQueue, Over::kRows, "list the shares of"}},
+    {Rpc::kHistoryServiceGetUsage, {Verb::kReadQueue, Over::kRows, "read the usage of"}},
     {Rpc::kQueueServiceCreateQueue, {Verb::kManageQueue, Over::kQueue, "create queues in"}},
     {Rpc::kQueueServiceUpdateQueue, {Verb::kManageQueue, Over::kQueue, "update"}},
     {Rpc::kQueueServiceDeleteQueue, {Verb::kManageQueue, Over::kQueue, "delete queues in"}},
@@ -86,6 +89,7 @@ constexpr Row kRows[] = {
     {Rpc::kJobServiceListJobs, {Verb::kListJobs, Over::kRows, "list"}},
     {Rpc::kJobServiceListTasks, {Verb::kListJobs, Over::kRows, "list the tasks of"}},
     {Rpc::kWatchServiceWatch, {Verb::kListJobs, Over::kRows, "watch"}},
+    {Rpc::kHistoryServiceListEndedJobs, {Verb::kListJobs, Over::kRows, "list the ended jobs of"}},
     {Rpc::kJobServiceUpdateJob, {Verb::kChangeJob, Over::kJob, "update"}},
     {Rpc::kJobServiceCancelJob, {Verb::kChangeJob, Over::kJob, "cancel"}},
     {Rpc::kJobServiceSuspendJob, {Verb::kChangeJob, Over::kJob, "suspend"}},
@@ -142,6 +146,9 @@ OnStandby OnStandbyOf(Rpc rpc) {
     case Rpc::kJobServiceListTasks:
     case Rpc::kAuditServiceListAudit:
     case Rpc::kAuditServiceVerifyAudit:
+    case Rpc::kHistoryServiceGetUsage:
+    case Rpc::kHistoryServiceGetCapacity:
+    case Rpc::kHistoryServiceListEndedJobs:
     case Rpc::kAccessServiceWhoAmI:
     case Rpc::kAccessServiceGetAccess:
     case Rpc::kAccessServiceCheckAccess:
