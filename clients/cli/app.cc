@@ -35,12 +35,9 @@ Exit codes: 0 success; 1 refused by the server; 2 invalid command line; 3 not fo
 4 invalid manifest or value; 5 server unreachable or overloaded; 6 not implemented;
 10 the awaited job did not succeed; 11 it did not end before --timeout.)";
 
-const std::map<std::string, Format> kFormats = {{"table", Format::kTable},
-                                                {"wide", Format::kWide},
-                                                {"json", Format::kJson},
-                                                {"yaml", Format::kYaml},
-                                                {"name", Format::kName},
-                                                {"csv", Format::kCsv}};
+const std::map<std::string, Format> kFormats = {{"table", Format::kTable}, {"wide", Format::kWide},
+                                                {"json", Format::kJson},   {"yaml", Format::kYaml},
+                                                {"name", Format::kName},   {"csv", Format::kCsv}};
 const std::map<std::string, ColorMode> kColorModes = {
     {"auto", ColorMode::kAuto}, {"always", ColorMode::kAlways}, {"never", ColorMode::kNever}};
 
@@ -253,6 +250,7 @@ void AddAllCommands(CLI::App& app, Session& session, const std::vector<std::stri
   AddClusterCommands(app, session);
   AddAccessCommands(app, session);
   AddLoginCommands(app, session);
+  AddUsageCommand(app, session);
   AddAuditCommand(app, session);
   AddTopologyImportCommand(app, session);
   AddMigrateCommand(app, session);

@@ -27,11 +27,12 @@ struct AuditArguments {
 };
 
 absl::Status FillTimes(AuditArguments& arguments, const Session& session) {
-  const absl::StatusOr<absl::Time> since = PastTime(arguments.since, session);
+  const absl::TimeZone zone = session.io().time_zone;
+  const absl::StatusOr<absl::Time> since = PastTime(arguments.since, session, zone);
   if (!since.ok()) return since.status();
   ToProto(*since, arguments.request.mutable_since());
   if (arguments.until.empty()) return absl::OkStatus();
-  const absl::StatusOr<absl::Time> until = PastTime(arguments.until, session);
+  const absl::StatusOr<absl::Time> until = PastTime(arguments.until, session, zone);
   if (!until.ok()) return until.status();
   ToProto(*until, arguments.request.mutable_until());
   return absl::OkStatus();

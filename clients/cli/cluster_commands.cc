@@ -222,6 +222,7 @@ ExitCode Version(Session& session, bool client_only) {
 void AddClusterCommands(CLI::App& app, Session& session) {
   CLI::App& noun = *AddNoun(app, "cluster", "inspect and administer the cluster");
   AddCommand(noun, session, "info", "show state and capacity of the cluster", Info);
+  AddClusterUsage(noun, session);
   auto dry_run = std::make_shared<bool>(false);
   CLI::App* reload = AddCommand(noun, session, "reload", "let the server reload its configuration",
                                 [dry_run](Session& s) { return Reload(s, *dry_run); });

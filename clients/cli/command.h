@@ -29,6 +29,8 @@ void AddClusterCommands(CLI::App& app, Session& session);
 void AddAccessCommands(CLI::App& app, Session& session);  // and whoami
 void AddLoginCommands(CLI::App& app, Session& session);   // and logout
 void AddAuditCommand(CLI::App& app, Session& session);
+void AddUsageCommand(CLI::App& app, Session& session);
+void AddClusterUsage(CLI::App& cluster, Session& session);  // cluster usage
 void AddMigrateCommand(CLI::App& app, Session& session);
 // apply and submit; `command` is what follows "--".
 void AddSubmitCommands(CLI::App& app, Session& session, const std::vector<std::string>& command);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "clients/cli/by_name.h"
 #include "clients/cli/explain_commands.h"
+#include "clients/cli/job_ended.h"
 #include "clients/cli/job_history.h"
 #include "clients/cli/job_list.h"
 #include "clients/cli/job_logs.h"
@@ -313,6 +314,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
   AddExplainCommands(noun, session);
   AddTasksAndWatch(noun, session);
   AddJobHistory(noun, session);
+  AddJobEnded(noun, session);
   AddJobLogs(noun, session);
   AddWait(noun, session);
   AddChanges(noun, session);

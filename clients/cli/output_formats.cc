@@ -10,12 +10,9 @@ namespace berth {
 namespace {
 
 const std::map<Format, std::string>& FormatNames() {
-  static const auto* names = new std::map<Format, std::string>{{Format::kTable, "table"},
-                                                               {Format::kWide, "wide"},
-                                                               {Format::kJson, "json"},
-                                                               {Format::kYaml, "yaml"},
-                                                               {Format::kName, "name"},
-                                                               {Format::kCsv, "csv"}};
+  static const auto* names = new std::map<Format, std::string>{
+      {Format::kTable, "table"}, {Format::kWide, "wide"}, {Format::kJson, "json"},
+      {Format::kYaml, "yaml"},   {Format::kName, "name"}, {Format::kCsv, "csv"}};
   return *names;
 }
 
@@ -44,6 +41,8 @@ std::vector<CommandsWith> Groups() {
        {"apply", "job delete", "queue delete", "node delete", "hypernode delete", "hypernode apply",
         "priority-class delete"}},
       {{F::kTable, F::kWide, F::kJson}, {"audit"}},
+      {{F::kTable, F::kWide, F::kJson, F::kCsv}, {"job ended"}},
+      {{F::kTable, F::kWide, F::kJson, F::kYaml, F::kCsv}, {"usage", "cluster usage"}},
       {{F::kTable, F::kJson, F::kYaml},
        {"node token create", "node token list", "cluster reload", "cluster finalize",
         "cluster pause", "cluster members", "cluster handover", "cluster etcd-repair",

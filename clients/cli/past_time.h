@@ -10,9 +10,10 @@
 
 namespace berth {
 
-// "24h": so long ago; or a time, "2026-12-01" or "2026-12-01T10:00", in the zone of the client.
+// "24h": so long ago; or a time, "2026-12-01" or "2026-12-01T10:00", in `zone` if it names none.
 // INVALID_ARGUMENT for anything else.
-absl::StatusOr<absl::Time> PastTime(const std::string& text, const Session& session);
+absl::StatusOr<absl::Time> PastTime(const std::string& text, const Session& session,
+                                    absl::TimeZone zone);
 
 }  // namespace berth
 

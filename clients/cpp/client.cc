@@ -97,7 +97,8 @@ Client::Server& Client::Current() {
                   v1::HyperNodeService::NewStub(server.channel),
                   v1::AccessService::NewStub(server.channel),
                   v1::AuditService::NewStub(server.channel),
-                  v1::PriorityClassService::NewStub(server.channel)};
+                  v1::PriorityClassService::NewStub(server.channel),
+                  v1::HistoryService::NewStub(server.channel)};
   return server;
 }
 

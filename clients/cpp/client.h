@@ -36,6 +36,7 @@
 #include "berth/v1/audit.grpc.pb.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
+#include "berth/v1/history.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
@@ -196,7 +197,8 @@ class Client {
                            std::unique_ptr<v1::HyperNodeService::StubInterface>,
                            std::unique_ptr<v1::AccessService::StubInterface>,
                            std::unique_ptr<v1::AuditService::StubInterface>,
-                           std::unique_ptr<v1::PriorityClassService::StubInterface>>;
+                           std::unique_ptr<v1::PriorityClassService::StubInterface>,
+                           std::unique_ptr<v1::HistoryService::StubInterface>>;
   struct Server {
     std::string address;
     std::shared_ptr<grpc::Channel> channel;  // null: not tried yet, or lost

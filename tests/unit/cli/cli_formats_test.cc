@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "absl/strings/str_split.h"
 #include "clients/cli/command.h"
 #include "clients/cli/output_formats.h"
 #include "google/protobuf/struct.pb.h"
@@ -83,6 +84,9 @@ std::multimap<std::string, Words> Lines(const Files& files) {
       {"access refuse", {"access", "refuse", "--node", "x"}},
       {"access readmit", {"access", "readmit", "--serial", "1f"}},
       {"audit", {"audit"}},
+      {"usage", {"usage", "--by", "queue,user,account,class,model", "--step", "day"}},
+      {"cluster usage", {"cluster", "usage", "--by-model"}},
+      {"job ended", {"job", "ended"}},
   };
   for (const char* alone :
        {"job list", "job history", "job watch", "queue list", "queue shares", "node list",
@@ -175,6 +179,9 @@ void Answers(Script& script) {
   script.Answer("ChangeAccess", v1::ChangeAccessResponse());
   script.Answer("CheckAccess", Filled<v1::CheckAccessResponse>());
   script.Answer("ListAudit", Filled<v1::ListAuditResponse>());
+  script.Answer("GetUsage", Filled<v1::GetUsageResponse>());
+  script.Answer("GetCapacity", Filled<v1::GetCapacityResponse>());
+  script.Answer("ListEndedJobs", Filled<v1::ListEndedJobsResponse>());
   script.Answer("ReloadConfig", Filled<v1::ReloadConfigResponse>());
   script.Answer("FinalizeUpgrade", Filled<v1::FinalizeUpgradeResponse>());
   script.Answer("ListMembers", Filled<v1::ListMembersResponse>());
@@ -210,6 +217,19 @@ bool IsNames(const std::string& text) {
          !text.empty() && text[0] != '{' && text.find(':') == std::string::npos;
 }
 
+// Lines with as many commas as the first.
+bool IsCsv(const std::string& text) {
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  if (lines.size() < 2) return false;
+  const auto commas = [](const std::string& line) {
+    return std::count(line.begin(), line.end(), ',');
+  };
+  return commas(lines[0]) > 2 &&
+         std::all_of(lines.begin(), lines.end(), [&](const std::string& line) {
+           return commas(line) == commas(lines[0]) && line.find(' ') == std::string::npos;
+         });
+}
+
 bool HasForm(const std::string& text, Format format) {
   switch (format) {
     case Format::kJson:
@@ -218,16 +238,16 @@ bool HasForm(const std::string& text, Format format) {
       return IsYaml(text);
     case Format::kName:
       return IsNames(text);
+    case Format::kCsv:
+      return IsCsv(text);
     default:
       return text.find(' ') != std::string::npos && text[0] != '{';
   }
 }
 
-const std::map<std::string, Format> kFormats = {{"table", Format::kTable},
-                                                {"wide", Format::kWide},
-                                                {"json", Format::kJson},
-                                                {"yaml", Format::kYaml},
-                                                {"name", Format::kName}};
+const std::map<std::string, Format> kFormats = {{"table", Format::kTable}, {"wide", Format::kWide},
+                                                {"json", Format::kJson},   {"yaml", Format::kYaml},
+                                                {"name", Format::kName},   {"csv", Format::kCsv}};
 
 // Puts "--" before "train" and "true".
 Words WithDashes(Words line) {

@@ -38,6 +38,8 @@ void Answers(Script& script) {
   script.Answer("SubmitJobs", Filled<v1::SubmitJobsResponse>());
   script.Answer("PlanJob", Filled<v1::PlanJobResponse>());
   script.Answer("UpdateJob", Filled<v1::Job>());
+  script.Answer("GetUsage", Filled<v1::GetUsageResponse>());
+  script.Answer("ListEndedJobs", Filled<v1::ListEndedJobsResponse>());
 }
 
 const std::vector<std::vector<std::string>> kCommands = {{"job", "list"},
@@ -47,6 +49,8 @@ const std::vector<std::vector<std::string>> kCommands = {{"job", "list"},
                                                          {"job", "estimate", "x"},
                                                          {"queue", "shares"},
                                                          {"topology", "show"},
+                                                         {"usage", "--by=queue,user,account"},
+                                                         {"job", "ended"},
                                                          {"job", "tasks", "x"},
                                                          {"job", "cancel", "x"},
                                                          {"node", "list"},
@@ -65,7 +69,7 @@ const std::vector<std::vector<std::string>> kCommands = {{"job", "list"},
 TEST_CASE("no answer of a server reaches a terminal unescaped") {
   Cli cli;
   Answers(cli.script);
-  for (const char* format : {"table", "wide", "name", "json", "yaml"}) {
+  for (const char* format : {"table", "wide", "name", "json", "yaml", "csv"}) {
     for (const std::vector<std::string>& command : kCommands) {
       std::vector<std::string> line = command;
       line.insert(line.end(), {"-o", format});

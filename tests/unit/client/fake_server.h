@@ -19,6 +19,7 @@
 #include "berth/v1/audit.grpc.pb.h"
 #include "berth/v1/cluster.grpc.pb.h"
 #include "berth/v1/explain.grpc.pb.h"
+#include "berth/v1/history.grpc.pb.h"
 #include "berth/v1/hypernode.grpc.pb.h"
 #include "berth/v1/job.grpc.pb.h"
 #include "berth/v1/node.grpc.pb.h"
@@ -284,6 +285,17 @@ class FakeAudit : public v1::AuditService::Service {
   Script& script_;
 };
 
+class FakeHistory : public v1::HistoryService::Service {
+ public:
+  explicit FakeHistory(Script& script) : script_(script) {}
+  BERTH_FAKE_UNARY(GetUsage, GetUsageRequest, GetUsageResponse);
+  BERTH_FAKE_UNARY(GetCapacity, GetCapacityRequest, GetCapacityResponse);
+  BERTH_FAKE_UNARY(ListEndedJobs, ListEndedJobsRequest, ListEndedJobsResponse);
+
+ private:
+  Script& script_;
+};
+
 class FakePriorityClasses : public v1::PriorityClassService::Service {
  public:
   explicit FakePriorityClasses(Script& script) : script_(script) {}
@@ -306,7 +318,7 @@ class FakeServer {
                              &port_);
     for (grpc::Service* service : std::initializer_list<grpc::Service*>{
              &jobs_, &queues_, &nodes_, &cluster_, &watch_, &explain_, &hyper_nodes_, &access_,
-             &audit_, &priority_classes_}) {
+             &audit_, &priority_classes_, &history_}) {
       builder.RegisterService(service);
     }
     server_ = builder.BuildAndStart();
@@ -328,6 +340,7 @@ class FakeServer {
   FakeHyperNodes hyper_nodes_{script};
   FakeAudit audit_{script};
   FakePriorityClasses priority_classes_{script};
+  FakeHistory history_{script};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
