@@ -99,11 +99,13 @@ std::string ElapsedRaw(Row row, In in) {
   return absl::StrCat(absl::ToInt64Seconds(ElapsedOf(row, in)));
 }
 std::string TimeLimit(Row row, In in) {
+  if (row.archived.has_value()) return "Unknown";
   if (!row.job.spec().has_walltime()) return "UNLIMITED";
   const absl::Duration limit = DurationFrom(row.job.spec().walltime());
   return in.accounting ? SlurmElapsed(limit) : ShortElapsed(limit);
 }
 std::string TimeLimitRaw(Row row, In) {
+  if (row.archived.has_value()) return "";
   if (!row.job.spec().has_walltime()) return "UNLIMITED";
   return absl::StrCat(absl::ToInt64Minutes(DurationFrom(row.job.spec().walltime())));
 }
@@ -133,6 +135,7 @@ std::string Nodes(Row row, In) { return absl::StrCat(NodeCount(row)); }
 std::string NodeList(Row row, In in) {
   const std::vector<std::string> nodes = row.Nodes();
   if (!nodes.empty()) return CompressHosts(nodes);
+  if (row.archived.has_value()) return HasStarted(row) ? "Unknown" : "None assigned";
   return in.accounting ? "None assigned" : "";
 }
 std::string BatchHost(Row row, In in) {
@@ -172,10 +175,12 @@ std::string Tres(Row row, In in) {
   if (gpus > 0) absl::StrAppend(&text, ",gres/gpu=", gpus);
   return text;
 }
-std::string Priority(Row row, In) { return absl::StrCat(row.job.spec().priority()); }
+std::string Priority(Row row, In) {
+  return row.archived.has_value() ? "" : absl::StrCat(row.job.spec().priority());
+}
 std::string Nice(Row row, In) { return absl::StrCat(-row.job.spec().priority()); }
 std::string Exit(Row row, In) {
-  const JobExit exit = ExitOf(row.tasks);
+  const JobExit exit = row.archived.has_value() ? *row.archived : ExitOf(row.tasks);
   const bool ended = StateOf(row.job).ended;
   const bool cancelled = row.job.status().state() == v1::JOB_CANCELLED;
   if (!ended || (cancelled && exit.signal == 0)) return "0:0";

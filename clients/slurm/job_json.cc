@@ -34,7 +34,7 @@ int64_t CountIn(const std::string& text) {
 }
 
 Json ExitAsJson(const JobRow& row) {
-  const JobExit exit = ExitOf(row.tasks);
+  const JobExit exit = row.archived.has_value() ? *row.archived : ExitOf(row.tasks);
   const bool ended = StateOf(row.job).ended;
   const char* status = !ended             ? "PENDING"
                        : exit.signal != 0 ? "SIGNALED"
@@ -47,6 +47,7 @@ Json ExitAsJson(const JobRow& row) {
 }
 
 Json LimitAsJson(const JobRow& row) {
+  if (row.archived.has_value()) return UnsetNumber();
   if (!row.job.spec().has_walltime()) return UnsetNumber(true);
   return SetNumber(row.job.spec().walltime().seconds() / 60);
 }
@@ -117,7 +118,8 @@ Json AccountJob(const JobRow& row, const FieldContext& in) {
        {"exit_code", ExitAsJson(row)},
        {"nodes", CompressHosts(row.Nodes())},
        {"allocation_nodes", CountIn(FieldText(row, in, 'D'))},
-       {"priority", SetNumber(row.job.spec().priority())},
+       {"priority",
+        row.archived.has_value() ? UnsetNumber() : SetNumber(row.job.spec().priority())},
        {"time", JsonObject({{"submission", SecondsOf(true, status.submit_time())},
                             {"start", start},
                             {"end", end},

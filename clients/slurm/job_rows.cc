@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "clients/cli/topology/node_names.h"
 #include "clients/session/ended.h"
+#include "clients/slurm/job_archive.h"
 #include "clients/slurm/job_end.h"
 #include "clients/slurm/job_label.h"
 #include "clients/slurm/job_state.h"
@@ -120,9 +121,9 @@ absl::Status ListInto(Client& client, const v1::ListJobsRequest& request, const 
   });
 }
 
-// A job by number, and of an array all its jobs.
+// A job by number, and of an array all its jobs. Arrays are added to `arrays` by name.
 absl::Status AddNumber(Client& client, const JobNumber& number, const JobQuery& query,
-                       std::vector<JobRow>* rows) {
+                       std::vector<JobRow>* rows, std::set<std::string>* arrays) {
   absl::StatusOr<v1::Job> job = JobByNumber(client, number);
   if (absl::IsNotFound(job.status()) && number.index.has_value()) {
     // An index without a job yet.
@@ -143,20 +144,33 @@ absl::Status AddNumber(Client& client, const JobNumber& number, const JobQuery& 
   v1::ListJobsRequest members;
   members.mutable_filter()->set_series(job->name());
   const bool array = job->spec().has_array();
+  if (array) arrays->insert(job->name());
   AddRow(*std::move(job), query, rows);
   return array ? ListInto(client, members, query, rows) : absl::OkStatus();
 }
 
+absl::Status AddArchived(Client& client, const ArchiveQuery& archive, const JobQuery& query,
+                         std::vector<JobRow>* rows) {
+  return ReadArchive(client, archive, [&](ArchivedJob found) {
+    if (!IsSelected(found.job, query)) return;
+    rows->push_back({.number = NumberOf(found.job), .archived = found.exit});
+    rows->back().job = std::move(found.job);
+  });
+}
+
 absl::Status AddNumbers(Client& client, const JobQuery& query, std::vector<JobRow>* rows) {
+  ArchiveQuery archive;
   for (const JobNumber& number : query.numbers) {
-    const absl::Status status = AddNumber(client, number, query, rows);
+    const absl::Status status = AddNumber(client, number, query, rows, &archive.arrays);
+    if (absl::IsNotFound(status)) archive.numbers.push_back(number);
     if (absl::IsNotFound(status) && !query.missing_is_error) continue;
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  if (!query.archive || !archive.named()) return absl::OkStatus();
+  return AddArchived(client, archive, query, rows);
 }
 
-absl::Status AddMatching(Client& client, const JobQuery& query, std::vector<JobRow>* rows) {
+absl::Status AddListed(Client& client, const JobQuery& query, std::vector<JobRow>* rows) {
   v1::ListJobsRequest request;
   v1::JobFilter& filter = *request.mutable_filter();
   filter.set_active_only(!query.ended);
@@ -170,7 +184,16 @@ absl::Status AddMatching(Client& client, const JobQuery& query, std::vector<JobR
   return ListInto(client, request, query, rows);
 }
 
+absl::Status AddMatching(Client& client, const JobQuery& query, std::vector<JobRow>* rows) {
+  const absl::Status listed = AddListed(client, query, rows);
+  if (!listed.ok() || !query.archive) return listed;
+  ArchiveQuery archive{.since = query.since};
+  if (query.users.size() == 1) archive.user = *query.users.begin();
+  return AddArchived(client, archive, query, rows);
+}
+
 absl::Status Complete(Client& client, const RowNeeds& needs, JobRow* row) {
+  if (row->archived.has_value()) return absl::OkStatus();
   const std::string name = row->job.name();
   if (needs.whole) {
     v1::GetJobRequest request;
@@ -281,18 +304,16 @@ absl::StatusOr<std::vector<JobRow>> FindRows(SlurmContext& context, const JobQue
   if (!found.ok()) return found;
   std::stable_sort(rows.begin(), rows.end(),
                    [](const JobRow& a, const JobRow& b) { return a.job.uid() < b.job.uid(); });
-  if (query.users.size() == 1) {  // two lists
-    rows.erase(std::unique(rows.begin(), rows.end(),
-                           [](const JobRow& a, const JobRow& b) { return a.number == b.number; }),
-               rows.end());
-  }
   RowNeeds all = needs;
   all.tasks = needs.tasks || !query.nodes.empty();
   std::vector<JobRow> selected;
+  std::set<std::string> seen;  // a job may be in several lists; that of the server goes first
   for (JobRow& row : rows) {
+    if (seen.contains(row.number)) continue;
     const absl::Status status = Complete(**client, all, &row);
     if (absl::IsNotFound(status)) continue;  // it was deleted in the meantime
     if (!status.ok()) return status;
+    seen.insert(row.number);
     if (IsOnNodes(row, query.nodes)) selected.push_back(std::move(row));
   }
   return selected;

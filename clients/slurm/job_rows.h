@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "berth/v1/explain.pb.h"
+#include "clients/slurm/job_end.h"
 #include "clients/slurm/numbers.h"
 #include "clients/slurm/options.h"
 #include "clients/slurm/slurm_config.h"
@@ -23,6 +24,8 @@ struct JobRow {
   std::vector<v1::Task> tasks;         // if asked for
   std::optional<absl::Time> estimate;  // if asked for: of its start
   bool whole = false;                  // with what only the store has: command, annotations
+  // Of a job that only the server's history has (job_archive.h): it has no tasks any more.
+  std::optional<JobExit> archived;
 
   std::vector<std::string> Nodes() const;  // of its places, by rank
 };
@@ -32,6 +35,7 @@ struct JobQuery {
   bool missing_is_error = true;    // of the numbers
   std::set<std::string> users, accounts, partitions, names, qos, nodes, states;
   bool ended = false;                      // also jobs that have ended
+  bool archive = false;                    // also those that the server has deleted
   std::optional<absl::Time> since, until;  // there at some time between
   bool split = false;                      // a row for each index of an array that has no job yet
 };

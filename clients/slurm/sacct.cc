@@ -23,6 +23,7 @@ absl::StatusOr<JobQuery> AccountQuery(SlurmContext& context, const SlurmArgument
   absl::StatusOr<JobQuery> query = QueryOf(arguments);
   if (!query.ok()) return query.status();
   query->ended = true;
+  query->archive = true;
   query->missing_is_error = false;
   query->split = arguments.Has("array");
   const absl::Time now = context.Now();
@@ -88,6 +89,7 @@ int PrintFieldNames(std::ostream& out) {
 
 int PrintScripts(SlurmContext& context, const std::vector<JobRow>& rows) {
   for (const JobRow& row : rows) {
+    if (row.archived.has_value()) continue;  // the history has no scripts
     Variables variables;
     for (const v1::EnvVar& variable : row.job.spec().groups(0).env())
       variables[variable.name()] = variable.value();

@@ -43,10 +43,10 @@ v1::UsageRow UsageOf(const char* queue, const char* user, const v1::ResourceTime
   return row;
 }
 
-v1::HistoryState Known(const Cli& cli) {
+v1::HistoryState Known(Cli& cli) {
   v1::HistoryState state;
   ToProto(At("2026-10-01T00:00:00Z"), state.mutable_since());
-  ToProto(const_cast<Cli&>(cli).world.Now(), state.mutable_as_of());
+  ToProto(cli.world.Now(), state.mutable_as_of());
   return state;
 }
 
