@@ -17,6 +17,7 @@ from berth._log import LogLine
 from berth._loop import Loop
 from berth._settings import TIMEOUT_S
 from berth._submit import AnyJob
+from berth._usage import Capacity, Usage, UsageKey, UsageStep
 from berth.errors import Violation
 '''
 
@@ -161,19 +162,19 @@ def model_names(texts):
     return sorted(found)
 
 
-def module(aio, cluster):
-    """The text of the module, from those of aio.py and _cluster_calls.py."""
-    known = classes([aio, cluster])
+def module(*sources):
+    """The text of the module, from those of aio.py, _cluster_calls.py and _history_calls.py."""
+    known = classes(sources)
     client, handle = known["Client"], known["JobHandle"]
     init = next(one for one in client.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
     declared, passed = arguments(init)
-    lines = [HEAD + f"from berth.model import {', '.join(model_names([aio, cluster]))}", "",
+    lines = [HEAD + f"from berth.model import {', '.join(model_names(sources))}", "",
              '__all__ = ["Client", "JobHandle"]',
              HANDLE.format(doc=blocking(ast.get_docstring(handle, clean=False)).rstrip()).rstrip("\n")]
     for one in public(handle):
         lines += method(one, "_handle", ())
     lines.append(CLIENT.format(doc=blocking(ast.get_docstring(client, clean=False)).rstrip(), init=declared,
                                pass_init=passed).rstrip("\n"))
-    for one in [*public(client), *public(known["ClusterCalls"])]:
+    for one in [*public(client), *public(known["ClusterCalls"]), *public(known["HistoryCalls"])]:
         lines += method(one, "_client", ("wait",))
     return "\n".join(lines) + "\n"

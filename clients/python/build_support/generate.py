@@ -14,7 +14,7 @@ PACKAGE = HERE.parent / "src" / "berth"
 TREE = HERE.parents[2]
 PROTO = TREE / "proto"
 # The services of the public API; the files that they import follow. Agents have another one.
-FILES = ["access", "audit", "cluster", "explain", "hypernode", "job", "node", "priority_class", "queue", "watch"]
+FILES = ["access", "audit", "cluster", "explain", "history", "hypernode", "job", "node", "priority_class", "queue", "watch"]
 
 
 def has_protos():
@@ -47,7 +47,7 @@ def run():
         write(PACKAGE / path, text)
     protos.write_types(PROTO, files, PACKAGE.parent)
     write(PACKAGE / "model.py", model.module(files))
-    sources = ((PACKAGE / name).read_text(encoding="utf-8") for name in ("aio.py", "_cluster_calls.py"))
+    sources = ((PACKAGE / name).read_text(encoding="utf-8") for name in ("aio.py", "_cluster_calls.py", "_history_calls.py"))
     write(PACKAGE / "client.py", facade.module(*sources))
     write(PACKAGE / "_version.py", f'"""The version of the package, that of Berth."""\nVERSION = "{version()}"\n')
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from berth import _values
+from berth._hours import Held, Hours
 from berth._message import Document, JobDocument, Message
 from berth._values import Bytes, Choice, Cores, Duration, Many, One, Time
 '''

@@ -14,9 +14,10 @@ DEFAULTS = {"TaskGroup.name": "worker", "DeviceRequest.kind": "gpu"}
 # What is read and written: the closure of these.
 ROOTS = ["Job", "Queue", "Node", "HyperNode", "PriorityClass", "Task", "ClusterInfo", "QueueShares", "ChangeEvent",
          "SubmitJobsResponse.Submitted", "ExplainJobResponse", "PlanJobResponse", "EstimateJobResponse", "WhoAmIResponse",
-         "ListMembersResponse"]
-# What can be written as a manifest.
-BASES = {"Job": "JobDocument", "Queue": "Document", "HyperNode": "Document", "PriorityClass": "Document"}
+         "ListMembersResponse", "UsageRow", "CapacityRow", "EndedJob", "HistoryState"]
+# What can be written as a manifest, and what has hours.
+BASES = {"Job": "JobDocument", "Queue": "Document", "HyperNode": "Document", "PriorityClass": "Document",
+         "ResourceTime": "Hours", "UsageRow": "Held", "CapacityRow": "Held", "EndedJob": "Held"}
 # What the names of values begin with, where it is not the name of the enum.
 PREFIXES = {"JobState": "JOB", "TaskState": "TASK", "NodeState": "NODE", "QueueState": "QUEUE"}
 # Examples of the classes that people write most.
@@ -31,6 +32,7 @@ EXAMPLES = {
                   "Resources(cpu=1.5, memory=2147483648, gpu=1)"],
     "DeviceRequest": [">>> berth.R(gpu=berth.DeviceRequest(share=0.5))",
                       "Resources(gpu=DeviceRequest(share=0.5))"],
+    "ResourceTime": [">>> berth.ResourceTime(cpu_milli_seconds=7_200_000).core_hours", "2.0"],
     "Array": [">>> berth.Array(size=100, parallelism=10)", "Array(size=100, parallelism=10)"],
     "Policy": [">>> berth.Policy(event='TaskFailed', exit_codes=[93], action='Abort').action",
                "<PolicyAction.ABORT: 'Abort'>"],

@@ -9,6 +9,7 @@ Succeeded
 """
 from berth import _manifest, aio, frames, model, progress, ray
 from berth._manifest import Resource
+from berth._usage import Capacity, Usage
 from berth._version import VERSION as __version__  # noqa: N811
 from berth.aio import ExecResult, LogLine
 from berth.client import Client, JobHandle
@@ -33,5 +34,5 @@ def read_manifest(text: str, file: str = "manifest") -> list[Resource]:
     return _manifest.read(text, file)
 
 
-__all__ = [*_errors, *_model, "Checkpointable", "Client", "ExecResult", "Executor", "Future", "JobHandle", "LogLine", "R",
-           "Requeue", "__version__", "aio", "frames", "model", "progress", "ray", "read_manifest"]
+__all__ = [*_errors, *_model, "Capacity", "Checkpointable", "Client", "ExecResult", "Executor", "Future", "JobHandle", "LogLine", "R",
+           "Requeue", "Usage", "__version__", "aio", "frames", "model", "progress", "ray", "read_manifest"]

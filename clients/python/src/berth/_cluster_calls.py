@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Optional, Union
 
 from berth import _values
-from berth._channels import Channels, new_request_id
+from berth._calls import PAGE, Calls
+from berth._channels import new_request_id
 from berth.model import (
     ClusterInfo,
     HyperNode,
@@ -20,25 +21,9 @@ from berth.model import (
 )
 from berth.v1 import access_pb2, cluster_pb2, hypernode_pb2, node_pb2, priority_class_pb2, queue_pb2
 
-A = TypeVar("A")
-PAGE = 1000
 
-
-class ClusterCalls:
-    """What is not about jobs; the base of aio.Client."""
-
-    _channels: Channels
-
-    async def _call(self, service: str, method: str, request: Any, response: type[A], gone_is_done: bool = False) -> A:
-        return await self._channels.call(service, method, request, response, gone_is_done=gone_is_done)
-
-    async def _pages(self, service: str, method: str, request: Any, response: type[A]) -> AsyncIterator[A]:
-        while True:
-            page: Any = await self._call(service, method, request, response)
-            yield page
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
+class ClusterCalls(Calls):
+    """What is about queues, nodes and the cluster; a base of aio.Client."""
 
     async def queues(self) -> AsyncIterator[Queue]:
         """All queues, by name.

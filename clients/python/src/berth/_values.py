@@ -26,6 +26,7 @@ _MOST = 2**63 - 1
 
 DurationLike = Union[timedelta, str, int, float]
 TimeLike = Union[datetime, str]
+PastLike = Union[datetime, timedelta, str]
 
 
 def parse_duration(text: str) -> timedelta:
@@ -126,6 +127,15 @@ def as_time(value: TimeLike) -> datetime:
     if value.tzinfo is None:
         raise ValueError(f"the time {value} needs a time zone, such as datetime.timezone.utc")
     return value.astimezone(timezone.utc)
+
+
+def as_past(value: PastLike) -> datetime:
+    """A time of as_time, or how long ago: a timedelta, or a text of parse_duration such as "30d"."""
+    if isinstance(value, str) and (value.strip() == "0" or _PART.match(value.strip())):
+        value = parse_duration(value)
+    if isinstance(value, timedelta):
+        return datetime.now(timezone.utc) - value
+    return as_time(value)
 
 
 def duration_to_pb(value: timedelta) -> DurationPb:

@@ -8,9 +8,11 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from berth import _values, errors
+from berth._calls import PAGE
 from berth._channels import Channels, new_request_id
 from berth._cluster_calls import ClusterCalls
 from berth._exec import ExecResult, execute
+from berth._history_calls import HistoryCalls
 from berth._hub import Hub, watch
 from berth._log import LogLine, read_log
 from berth._settings import TIMEOUT_S, Settings
@@ -21,7 +23,6 @@ from berth.v1 import explain_pb2, job_pb2, watch_pb2
 
 __all__ = ["Client", "ExecResult", "JobHandle", "LogLine"]
 
-PAGE = 1000
 CLOSE_S = 0.02  # gRPC still ends the calls that were cancelled, for which it needs the event loop
 
 
@@ -112,7 +113,7 @@ class JobHandle:
         return await self._client.explain(self.name)
 
 
-class Client(ClusterCalls):
+class Client(ClusterCalls, HistoryCalls):
     """Calls to Berth. One client serves any number of callers of one event loop; close it at the end.
 
     `server`: "HOST:PORT", several with commas, or "unix:PATH"; default BERTH_SERVER, else 127.0.0.1:7070. `certificate`,
