@@ -72,8 +72,8 @@ class HistoryCalls(Calls):
         All filters that are given must match. `since` and `until`: of the end, as of usage. `queue`: with the queues below
         it. `name`: a pattern such as "train-*". `uids`: at most 1,000. FailedPrecondition if the server keeps no history.
 
-        >>> [job.name async for job in client.ended_jobs(name="hello", since="24h")][0]
-        'hello'
+        >>> "hello" in [job.name async for job in client.ended_jobs(queue="research", since="24h")]
+        True
         """
         numbers: Any = [JobState(state).number for state in states]
         request = history_pb2.ListEndedJobsRequest(queue=queue, user=user, owner=owner, account=account, states=numbers,

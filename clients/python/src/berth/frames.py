@@ -1,16 +1,20 @@
-"""Jobs, nodes and shares of queues as pandas frames. Needs pandas: pip install berth[frames]."""
+"""Jobs, nodes, shares and usage of queues as pandas frames. Needs pandas: pip install berth[frames].
+
+A frame is written by pandas itself: frame.to_csv, and with pyarrow frame.to_parquet.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Optional
 
-from berth.model import Job, Node, QueueShares, ResourceList
+from berth._usage import Capacity, Usage
+from berth.model import EndedJob, Job, Node, QueueShares, ResourceList, ResourceTime
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["jobs_frame", "nodes_frame", "shares_frame"]
+__all__ = ["capacity_frame", "ended_jobs_frame", "jobs_frame", "nodes_frame", "shares_frame", "usage_frame"]
 
 
 def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pandas.DataFrame:
@@ -124,3 +128,80 @@ def nodes_frame(nodes: Iterable[Node]) -> pandas.DataFrame:
         rows.append(row)
     columns = ["name", "state", "cordoned", "draining", "tasks"]
     return _frame(rows, columns + sorted({name for row in rows for name in row} - set(columns)))
+
+
+UNITS = ["gpu_hours", "core_hours", "memory_gib_hours", "scratch_gib_hours"]
+
+
+def _hours(time: Optional[ResourceTime]) -> dict[str, float]:
+    """Hours by unit: those of UNITS, and "nic_hours" for other kinds."""
+    if time is None:
+        return dict.fromkeys(UNITS, 0.0)
+    others = {f"{kind.replace('-', '_')}_hours": time.device_hours(kind) for kind in sorted(time.count_milli_seconds)}
+    return {"gpu_hours": time.gpu_hours, "core_hours": time.core_hours, "memory_gib_hours": time.memory_gib_hours,
+            "scratch_gib_hours": time.scratch_gib_hours, **others}
+
+
+def _time_frame(entries: Iterable[Any], columns: list[str], parts: list[str], main: str) -> pandas.DataFrame:
+    """A row for each entry: its `columns`, and hours of each of its `parts`. Those of `main` have no suffix."""
+    rows: list[dict[str, Any]] = []
+    units = list(UNITS)
+    for entry in entries:
+        row = {name: getattr(entry, "from_" if name == "from" else name) for name in columns}
+        for part in parts:
+            for unit, hours in _hours(getattr(entry, part)).items():
+                row[unit if part == main else f"{unit}_{part}"] = hours
+                units += [unit] if unit not in units else []
+        rows.append(row)
+    hours_of = [unit if part == main else f"{unit}_{part}" for unit in units for part in parts]
+    frame = _frame(rows, columns + hours_of)
+    return frame.fillna(dict.fromkeys(hours_of, 0.0))
+
+
+USAGE = ["from", "to", "queue", "queue_path", "user", "account", "priority_class", "device_model"]
+USAGE_PARTS = ["held", "lost_to_preemption", "lost_to_faults", "paused", "reserved", "waiting"]
+
+
+def usage_frame(usage: Usage) -> pandas.DataFrame:
+    """A row for each period and key, of Client.usage; the columns of `berth usage -o csv`.
+
+    "gpu_hours", "core_hours", "memory_gib_hours" and "scratch_gib_hours" were held, "gpu_hours_lost_to_preemption" and so on
+    are parts of that. Other kinds of devices have columns of their own, such as "nic_hours". Keys that were not asked for
+    are empty.
+
+    >>> frame = berth.frames.usage_frame(client.usage(by=["queue"], since="24h"))
+    >>> float(frame.set_index("queue").loc["research", "core_hours"]) > 0
+    True
+    """
+    return _time_frame(usage.rows, USAGE, USAGE_PARTS, "held")
+
+
+CAPACITY_PARTS = ["total", "overcommitted", "held", "reserved", "free", "fragmented", "cordoned", "down", "unhealthy"]
+
+
+def capacity_frame(capacity: Capacity) -> pandas.DataFrame:
+    """A row for each period, of Client.capacity; columns such as "gpu_hours_total" and "gpu_hours_held".
+
+    >>> frame = berth.frames.capacity_frame(client.capacity(since="24h"))
+    >>> bool((frame["core_hours_free"] <= frame["core_hours_total"]).all())
+    True
+    """
+    return _time_frame(capacity.rows, ["from", "to", "device_model"], CAPACITY_PARTS, "")
+
+
+ENDED = ["uid", "name", "queue", "queue_path", "user", "owner", "account", "priority_class", "state", "submit_time",
+         "first_start_time", "last_start_time", "end_time", "tasks", "start_count", "retries", "evictions", "exit_code",
+         "exit_signal", "message"]
+ENDED_PARTS = ["held", "paused", "lost_to_preemption", "lost_to_faults"]
+
+
+def ended_jobs_frame(jobs: Iterable[EndedJob]) -> pandas.DataFrame:
+    """A row for each job, of Client.ended_jobs, with what it held in its whole life and what of it was lost.
+
+    >>> frame = berth.frames.ended_jobs_frame(client.ended_jobs(queue="research", since="24h"))
+    >>> "hello" in set(frame["name"])
+    True
+    """
+    frame = _time_frame(jobs, ENDED, ENDED_PARTS, "held")
+    frame["state"] = frame["state"].map(str)
+    return frame
