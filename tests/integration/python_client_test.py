@@ -17,8 +17,8 @@ SOURCE = pathlib.Path(os.environ.get("BERTH_SOURCE", pathlib.Path(__file__).reso
 PACKAGE = SOURCE / "clients" / "python"
 PLACE = pathlib.Path(os.environ.get("BERTH_BUILD", SOURCE / "build" / "release")).parent / "python-client"
 # What each end runs, side by side. Manifests, frames and checks do not depend on the versions.
-RUNS = [("high", ["check", "doc", "executor", "frames", "manifest"]), ("high", ["client", "ha", "tls"]),
-        ("low", ["client", "doc", "executor"])]
+RUNS = [("high", ["check", "doc", "executor", "frames", "manifest"]), ("high", ["client", "ha", "history", "tls"]),
+        ("low", ["client", "doc", "executor", "history"])]
 LONGEST_S = 240
 
 

@@ -12,8 +12,8 @@ CONFIG = {"lease": "6s", "heartbeatInterval": "1s", "fenceMargin": "1s", "silent
 
 
 class SlurmWorld:
-    def __init__(self, test, nodes=4, cpu="4", config=None):
-        self.cluster = Cluster(CONFIG)
+    def __init__(self, test, nodes=4, cpu="4", config=None, server=None):
+        self.cluster = Cluster({**CONFIG, **(server or {})})
         self.cluster.belongs_to(test)
         self.cluster.server.start()
         for number in range(1, nodes + 1):
