@@ -203,7 +203,7 @@ absl::Status ListEnded(Session& session, EndedArguments& arguments) {
   }
   const v1::ListEndedJobsRequest& request = arguments.request;
   PrintHistoryNotes(session, state, TimeFrom(request.since()),
-                    request.has_until() ? TimeFrom(request.until()) : session.Now());
+                    request.has_until() ? TimeFrom(request.until()) : absl::InfiniteFuture());
   return absl::OkStatus();
 }
 

@@ -1,5 +1,4 @@
 // berth usage: who used how much; berth cluster usage: how the capacity was used.
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -80,9 +79,8 @@ absl::StatusOr<Response> AllRows(Session& session, const Request& request,
 
 template <class Request>
 void PrintNotes(Session& session, const Request& request, const v1::HistoryState& state) {
-  const absl::Time now = session.Now();
   PrintHistoryNotes(session, state, TimeFrom(request.from()),
-                    request.has_to() ? std::min(now, TimeFrom(request.to())) : now);
+                    request.has_to() ? TimeFrom(request.to()) : absl::InfiniteFuture());
 }
 
 absl::Status ShowUsage(Session& session, UsageArguments& arguments) {

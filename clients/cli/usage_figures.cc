@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMilliSecondsOfHour = 3'600'000;
 constexpr double kMebibyteSecondsOfGibibyteHour = 1024.0 * 3600;
-constexpr int kShares = 1000;
+constexpr int kPerMilleOfAll = 1000;
 
 // "12.50" -> "12.5", "12.00" -> "12".
 std::string WithoutZeros(std::string text) {
@@ -109,10 +109,10 @@ std::vector<int> PerMille(const std::vector<int64_t>& amounts) {
   if (sum == 0) return shares;
   std::vector<size_t> order(amounts.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  const auto left = [&](size_t i) { return absl::int128(amounts[i]) * kShares % sum; };
-  int missing = kShares;
+  const auto left = [&](size_t i) { return absl::int128(amounts[i]) * kPerMilleOfAll % sum; };
+  int missing = kPerMilleOfAll;
   for (size_t i = 0; i < amounts.size(); ++i) {
-    shares[i] = static_cast<int>(absl::int128(amounts[i]) * kShares / sum);
+    shares[i] = static_cast<int>(absl::int128(amounts[i]) * kPerMilleOfAll / sum);
     missing -= shares[i];
   }
   std::stable_sort(order.begin(), order.end(),

@@ -1,5 +1,6 @@
 #include "clients/cli/usage_view.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,31 +12,31 @@
 namespace berth {
 namespace {
 
-using Usage = v1::GetUsageRequest;
+using UsageRequest = v1::GetUsageRequest;
 constexpr absl::Duration kLagNamed = absl::Minutes(1);
 
 // Columns of one kind of key: of a table, of CSV, and the values of a row.
-struct Key {
-  Usage::Dimension dimension;
+struct UsageKey {
+  UsageRequest::Dimension dimension;
   const char* heading;
   const char* column;
   const std::string& (v1::UsageRow::*value)() const;
 };
-constexpr Key kKeys[] = {
-    {Usage::QUEUE, "QUEUE", "queue", &v1::UsageRow::queue},
-    {Usage::USER, "USER", "user", &v1::UsageRow::user},
-    {Usage::ACCOUNT, "ACCOUNT", "account", &v1::UsageRow::account},
-    {Usage::PRIORITY_CLASS, "CLASS", "priority_class", &v1::UsageRow::priority_class},
-    {Usage::DEVICE_MODEL, "MODEL", "device_model", &v1::UsageRow::device_model}};
+constexpr UsageKey kUsageKeys[] = {
+    {UsageRequest::QUEUE, "QUEUE", "queue", &v1::UsageRow::queue},
+    {UsageRequest::USER, "USER", "user", &v1::UsageRow::user},
+    {UsageRequest::ACCOUNT, "ACCOUNT", "account", &v1::UsageRow::account},
+    {UsageRequest::PRIORITY_CLASS, "CLASS", "priority_class", &v1::UsageRow::priority_class},
+    {UsageRequest::DEVICE_MODEL, "MODEL", "device_model", &v1::UsageRow::device_model}};
 
 // What a row counts besides what was held.
-struct Part {
+struct UsagePart {
   const char* heading;
   const char* suffix;  // of a column of CSV
   bool wide;
   const v1::ResourceTime& (v1::UsageRow::*time)() const;
 };
-constexpr Part kParts[] = {
+constexpr UsagePart kUsageParts[] = {
     {"LOST TO PREEMPTION", "lost_to_preemption", false, &v1::UsageRow::lost_to_preemption},
     {"LOST TO FAULTS", "lost_to_faults", false, &v1::UsageRow::lost_to_faults},
     {"PAUSED", "paused", true, &v1::UsageRow::paused},
@@ -43,22 +44,23 @@ constexpr Part kParts[] = {
     {"WAITING", "waiting", true, &v1::UsageRow::waiting}};
 
 // How capacity is divided, in the order of the message.
-struct Share {
+struct CapacityPart {
   const char* heading;
   const char* suffix;
   const v1::ResourceTime& (v1::CapacityRow::*time)() const;
 };
-constexpr Share kShares[] = {{"HELD", "held", &v1::CapacityRow::held},
-                             {"RESERVED", "reserved", &v1::CapacityRow::reserved},
-                             {"FREE", "free", &v1::CapacityRow::free},
-                             {"FRAGMENTED", "fragmented", &v1::CapacityRow::fragmented},
-                             {"CORDONED", "cordoned", &v1::CapacityRow::cordoned},
-                             {"DOWN", "down", &v1::CapacityRow::down},
-                             {"UNHEALTHY", "unhealthy", &v1::CapacityRow::unhealthy}};
+constexpr CapacityPart kCapacityParts[] = {
+    {"HELD", "held", &v1::CapacityRow::held},
+    {"RESERVED", "reserved", &v1::CapacityRow::reserved},
+    {"FREE", "free", &v1::CapacityRow::free},
+    {"FRAGMENTED", "fragmented", &v1::CapacityRow::fragmented},
+    {"CORDONED", "cordoned", &v1::CapacityRow::cordoned},
+    {"DOWN", "down", &v1::CapacityRow::down},
+    {"UNHEALTHY", "unhealthy", &v1::CapacityRow::unhealthy}};
 
-std::vector<const Key*> KeysOf(const Usage& request) {
-  std::vector<const Key*> keys;
-  for (const Key& key : kKeys) {
+std::vector<const UsageKey*> KeysOf(const UsageRequest& request) {
+  std::vector<const UsageKey*> keys;
+  for (const UsageKey& key : kUsageKeys) {
     for (const int dimension : request.by()) {
       if (dimension == key.dimension) keys.push_back(&key);
     }
@@ -70,7 +72,7 @@ MeteredResources ResourcesIn(const v1::GetUsageResponse& usage) {
   MeteredResources resources;
   for (const v1::UsageRow& row : usage.rows()) {
     resources.See(row.held());
-    for (const Part& part : kParts) resources.See((row.*part.time)());
+    for (const UsagePart& part : kUsageParts) resources.See((row.*part.time)());
   }
   return resources;
 }
@@ -79,7 +81,7 @@ MeteredResources ResourcesIn(const v1::GetCapacityResponse& capacity) {
   MeteredResources resources;
   for (const v1::CapacityRow& row : capacity.rows()) {
     resources.See(row.total());
-    for (const Share& share : kShares) resources.See((row.*share.time)());
+    for (const CapacityPart& share : kCapacityParts) resources.See((row.*share.time)());
   }
   return resources;
 }
@@ -90,7 +92,7 @@ std::string ValueText(const std::string& value) { return value.empty() ? "-" : v
 void AddFigures(const v1::UsageRow& row, const std::string& main,
                 const std::vector<std::string>& others, std::vector<Word>* cells) {
   cells->push_back({HoursText(HoursOf(row.held(), main))});
-  for (const Part& part : kParts) {
+  for (const UsagePart& part : kUsageParts) {
     cells->push_back({HoursText(HoursOf((row.*part.time)(), main))});
   }
   for (const std::string& one : others) cells->push_back({HoursText(HoursOf(row.held(), one))});
@@ -109,13 +111,13 @@ v1::UsageRow SumOf(const v1::GetUsageResponse& usage) {
   return sum;
 }
 
-std::vector<Column> UsageColumns(const Usage& request, const std::string& main,
+std::vector<Column> UsageColumns(const UsageRequest& request, const std::string& main,
                                  const std::vector<std::string>& others) {
   std::vector<Column> columns;
   if (request.step() != v1::HISTORY_STEP_TOTAL) columns.push_back({"PERIOD (UTC)"});
-  for (const Key* key : KeysOf(request)) columns.push_back({key->heading});
+  for (const UsageKey* key : KeysOf(request)) columns.push_back({key->heading});
   columns.push_back({UnitHeading(main), Column::kRight});
-  for (const Part& part : kParts) {
+  for (const UsagePart& part : kUsageParts) {
     columns.push_back({part.heading, Column::kRight | (part.wide ? Column::kWide : 0)});
   }
   for (const std::string& one : others) columns.push_back({UnitHeading(one), Column::kRight});
@@ -127,16 +129,16 @@ std::vector<std::string> TimesForCsv(const google::protobuf::Timestamp& from,
   return {TimeForCsv(true, from), TimeForCsv(true, to)};
 }
 
-std::vector<std::string> UsageCsvHeader(const Usage& request,
+std::vector<std::string> UsageCsvHeader(const UsageRequest& request,
                                         const std::vector<std::string>& resources) {
   std::vector<std::string> cells = {"from", "to"};
-  for (const Key* key : KeysOf(request)) {
+  for (const UsageKey* key : KeysOf(request)) {
     cells.push_back(key->column);
-    if (key->dimension == Usage::QUEUE) cells.push_back("queue_path");
+    if (key->dimension == UsageRequest::QUEUE) cells.push_back("queue_path");
   }
   for (const std::string& one : resources) {
     cells.push_back(UnitColumn(one));
-    for (const Part& part : kParts) {
+    for (const UsagePart& part : kUsageParts) {
       cells.push_back(absl::StrCat(UnitColumn(one), "_", part.suffix));
     }
   }
@@ -153,7 +155,7 @@ std::vector<std::string> ShareTexts(const v1::CapacityRow& row, const std::strin
                                     bool hours) {
   std::vector<int64_t> amounts;
   std::vector<std::string> texts;
-  for (const Share& share : kShares) {
+  for (const CapacityPart& share : kCapacityParts) {
     amounts.push_back(AmountOfTime((row.*share.time)(), resource));
     if (hours) texts.push_back(HoursText(HoursIn(amounts.back(), resource)));
   }
@@ -179,18 +181,18 @@ std::string TimeForCsv(bool has, const google::protobuf::Timestamp& time) {
   return has ? absl::FormatTime("%Y-%m-%dT%H:%M:%E*SZ", TimeFrom(time), absl::UTCTimeZone()) : "";
 }
 
-Table UsageTable(const Usage& request, const v1::GetUsageResponse& usage) {
+Table UsageTable(const UsageRequest& request, const v1::GetUsageResponse& usage) {
   const MeteredResources resources = ResourcesIn(usage);
   const std::string main = resources.Main();
   std::vector<std::string> others = resources.Seen();
   std::erase(others, main);
-  const std::vector<const Key*> keys = KeysOf(request);
+  const std::vector<const UsageKey*> keys = KeysOf(request);
   const bool periods = request.step() != v1::HISTORY_STEP_TOTAL;
   Table table(UsageColumns(request, main, others));
   for (const v1::UsageRow& row : usage.rows()) {
     std::vector<Word> cells;
     if (periods) cells.push_back({PeriodText(request.step(), row.from())});
-    for (const Key* key : keys) cells.push_back({ValueText((row.*key->value)())});
+    for (const UsageKey* key : keys) cells.push_back({ValueText((row.*key->value)())});
     AddFigures(row, main, others, &cells);
     table.AddRow(std::move(cells));
   }
@@ -204,19 +206,19 @@ Table UsageTable(const Usage& request, const v1::GetUsageResponse& usage) {
   return table;
 }
 
-std::string UsageCsv(const Usage& request, const v1::GetUsageResponse& usage) {
+std::string UsageCsv(const UsageRequest& request, const v1::GetUsageResponse& usage) {
   const std::vector<std::string> resources = ResourcesIn(usage).ForCsv();
-  const std::vector<const Key*> keys = KeysOf(request);
+  const std::vector<const UsageKey*> keys = KeysOf(request);
   std::string text = CsvLine(UsageCsvHeader(request, resources));
   for (const v1::UsageRow& row : usage.rows()) {
     std::vector<std::string> cells = TimesForCsv(row.from(), row.to());
-    for (const Key* key : keys) {
+    for (const UsageKey* key : keys) {
       cells.push_back((row.*key->value)());
-      if (key->dimension == Usage::QUEUE) cells.push_back(row.queue_path());
+      if (key->dimension == UsageRequest::QUEUE) cells.push_back(row.queue_path());
     }
     for (const std::string& one : resources) {
       cells.push_back(HoursExact(HoursOf(row.held(), one)));
-      for (const Part& part : kParts) {
+      for (const UsagePart& part : kUsageParts) {
         cells.push_back(HoursExact(HoursOf((row.*part.time)(), one)));
       }
     }
@@ -233,7 +235,8 @@ Table CapacityTable(const v1::GetCapacityRequest& request, const v1::GetCapacity
   if (request.by_model()) columns.push_back({"MODEL"});
   columns.push_back({"RESOURCE"});
   columns.push_back({"CAPACITY", Column::kRight});
-  for (const Share& share : kShares) columns.push_back({share.heading, Column::kRight});
+  for (const CapacityPart& share : kCapacityParts)
+    columns.push_back({share.heading, Column::kRight});
   columns.push_back({"OVERCOMMITTED", Column::kRight | Column::kWide});
   Table table(std::move(columns));
   for (const v1::CapacityRow& row : capacity.rows()) {
@@ -262,7 +265,7 @@ std::string CapacityCsv(const v1::GetCapacityRequest& request,
   for (const std::string& one : resources) {
     header.push_back(absl::StrCat(UnitColumn(one), "_total"));
     header.push_back(absl::StrCat(UnitColumn(one), "_overcommitted"));
-    for (const Share& share : kShares) {
+    for (const CapacityPart& share : kCapacityParts) {
       header.push_back(absl::StrCat(UnitColumn(one), "_", share.suffix));
     }
   }
@@ -273,7 +276,7 @@ std::string CapacityCsv(const v1::GetCapacityRequest& request,
     for (const std::string& one : resources) {
       cells.push_back(HoursExact(HoursOf(row.total(), one)));
       cells.push_back(HoursExact(HoursOf(row.overcommitted(), one)));
-      for (const Share& share : kShares) {
+      for (const CapacityPart& share : kCapacityParts) {
         cells.push_back(HoursExact(HoursOf((row.*share.time)(), one)));
       }
     }
@@ -285,6 +288,7 @@ std::string CapacityCsv(const v1::GetCapacityRequest& request,
 void PrintHistoryNotes(Session& session, const v1::HistoryState& state, absl::Time from,
                        absl::Time to) {
   std::ostream& err = session.err();
+  to = std::min(to, session.Now());
   const absl::Time since = TimeFrom(state.since()), as_of = TimeFrom(state.as_of());
   if (state.has_since() && from != absl::InfinitePast() && since > from) {
     err << "berth: nothing is known before " << InUtc(since) << "\n";

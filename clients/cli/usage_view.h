@@ -28,7 +28,7 @@ std::string PeriodText(v1::HistoryStep step, const google::protobuf::Timestamp& 
 std::string TimeForCsv(bool has, const google::protobuf::Timestamp& time);
 
 // Prints what figures lack of the time between `from` (infinite past: all that is known) and `to`,
-// on standard error.
+// or now, on standard error.
 void PrintHistoryNotes(Session& session, const v1::HistoryState& state, absl::Time from,
                        absl::Time to);
 

@@ -271,8 +271,8 @@ TEST_CASE("job ended lists jobs that are gone") {
                  "bob", "--owner", "ada", "--account", "phys", "--name", "train*", "--state",
                  "failed,Cancelled"}) == 0);
   CHECK(cli.out() ==
-        "NAME   QUEUE  USER  STATE   ENDED                 RAN  TASKS  GPU-HOURS  MESSAGE\n"
-        "train  nlp    ada   Failed  2026-11-18 12:00:00  2h0m      4          8  worker-3 exited "
+        "NAME   QUEUE  USER  STATE   ENDED                RAN  TASKS  GPU-HOURS  MESSAGE\n"
+        "train  nlp    ada   Failed  2026-11-18 12:00:00   2h      4          8  worker-3 exited "
         "with 137, \"killed\"\n");
   CHECK(cli.err().empty());
   const auto request = cli.script.Requests<v1::ListEndedJobsRequest>("ListEndedJobs")[0];
