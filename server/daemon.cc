@@ -22,6 +22,7 @@
 #include "support/file_limit.h"
 #include "support/grpc_log.h"
 #include "support/log.h"
+#include "support/tls.h"
 #include "support/version.h"
 
 namespace berth {
@@ -36,6 +37,7 @@ struct Flags {
   std::string fsck;
   std::string restore;
   bool access_table = false;
+  bool check_config = false;
   bool ha_init = false;
   bool ha_leave = false;
 };
@@ -145,6 +147,19 @@ int ChangeHa(const Flags& flags) {
   return done.ok() ? 0 : Fail(done);
 }
 
+// What --check-config does: all that a start checks before it opens the store, but for ports.
+int CheckConfig(const Flags& flags) {
+  LogForGrpc(LogLevel::kError);
+  const absl::StatusOr<config::v1::Server> config = ConfigFrom(flags);
+  if (!config.ok()) return Fail(config.status());
+  if (const auto own = MakeServerCredentials(TlsFilesOf(config->tls())); !own.ok())
+    return Fail(own.status());
+  if (const auto etcd = MakeChannelCredentials(TlsFilesOf(config->ha().tls())); !etcd.ok())
+    return Fail(etcd.status());
+  std::cout << (flags.config.empty() ? "the defaults" : flags.config) << ": valid\n";
+  return 0;
+}
+
 int CheckStore(const std::string& directory) {
   absl::Status status = Fsck(directory, std::cout);
   if (status.ok()) status = FsckAudit(directory, std::cout);
@@ -181,6 +196,10 @@ void AddOptions(CLI::App& cli, Flags* flags) {
                "configuration)");
   cli.add_flag("--ha-leave", flags->ha_leave,
                "end the cluster in etcd, so that this server goes on alone, and exit");
+  cli.add_flag(
+      "--check-config", flags->check_config,
+      "check the configuration and the files that it names, and exit: 0 if they are valid, "
+      "else 2");
   cli.add_flag("--access-table", flags->access_table,
                "print which right each method of the API needs, and exit");
   cli.set_version_flag("--version", std::string("berthd ") + kBerthVersion);
@@ -197,6 +216,7 @@ int RunDaemon(int argc, char** argv) {
     std::cout << AccessTable();
     return 0;
   }
+  if (flags.check_config) return CheckConfig(flags);
   if (flags.ha_init || flags.ha_leave) return ChangeHa(flags);
   if (!flags.restore.empty()) return RestoreStore(flags);
   return flags.fsck.empty() ? Serve(flags) : CheckStore(flags.fsck);

@@ -40,7 +40,10 @@ class GpuChecks {
   // For a driver that did not respond: earlier results stay, and this one is added.
   static CheckResult NoAnswer(const std::string& why);
   // Forgets all XIDs.
-  void Forget() { xids_.clear(); }
+  void Forget() {
+    xids_.clear();
+    last_xids_.clear();
+  }
 
   // The last XID of each GPU, bad or not, by UUID.
   const std::map<std::string, int64_t>& last_xids() const { return last_xids_; }

@@ -46,6 +46,7 @@ struct Flags {
   std::string join_url;
   std::string join_ca;
   bool forget_term = false;
+  bool check_config = false;
 };
 
 // Signals that the main thread, or a thread that stops the loop, waits for.
@@ -224,6 +225,22 @@ int RunForgetTerm(const Flags& flags) {
   return 0;
 }
 
+// What --check-config does: without devices, a server or the state directory.
+int CheckConfig(const Flags& flags) {
+  ConfigPlaces places;
+  absl::StatusOr<config::v1::Agent> config = ReadConfig(flags, &places);
+  if (!config.ok()) return Fail(config.status());
+  SetAgentDefaults(&*config);
+  if (absl::Status status = CheckAgentConfig(*config, geteuid()); !status.ok())
+    return Fail(Located(status, places));
+  if (!config->has_join()) {  // which gets the certificate
+    const auto tls = MakeChannelCredentials(ToTlsFiles(config->tls()));
+    if (!tls.ok()) return Fail(tls.status());
+  }
+  std::cout << (flags.config.empty() ? "the defaults" : flags.config) << ": valid\n";
+  return 0;
+}
+
 int RunAgent(const Flags& flags) {
   ConfigPlaces places;
   absl::StatusOr<config::v1::Agent> read = ReadConfig(flags, &places);
@@ -313,11 +330,17 @@ int Main(int argc, char** argv) {
                "forget which servers have led, and end: the agent, when it is started again, obeys "
                "a server that led before them")
       ->excludes(discover);
+  app.add_flag(
+         "--check-config", flags.check_config,
+         "check the configuration and the certificates that it names, and exit: 0 if they are "
+         "valid, else 2")
+      ->excludes(discover);
   app.add_option("--simulate", flags.simulate,
                  "simulate the nodes of this file (berth.config.v1.Simulation)")
       ->excludes("--config")
       ->excludes("--discover")
       ->excludes("--forget-term")
+      ->excludes("--check-config")
       ->excludes("--topology")
       ->excludes("--join")
       ->excludes("--join-url")
@@ -334,6 +357,7 @@ int Main(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails as on a full disk
   if (flags.discover) return RunDiscover(flags);
   if (flags.forget_term) return RunForgetTerm(flags);
+  if (flags.check_config) return CheckConfig(flags);
   return flags.simulate.empty() ? RunAgent(flags) : RunSimulation(flags);
 }
 

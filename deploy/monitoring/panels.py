@@ -113,13 +113,16 @@ OVERVIEW = Dashboard("berth-cluster", "Berth / Cluster", (CLUSTER,), (
         wait("Time to start", "berth_start_seconds", description="From placement until all tasks run."),
         Panel("Why jobs are pending", ((f'{fact("berth_jobs_waiting", ("reason",))} > 0', "{{reason}}"),),
               description="The most important reason of each of the 1,000 oldest. Of one job: berth job explain."),
+        Panel("Jobs that are paused", ((fact("berth_jobs_paused", ("by",)), "by {{by}}"),),
+              description="Their tasks are frozen where they are (docs/users/pause.md)."),
         Panel("Jobs with a condition", ((fact("berth_job_conditions", ("condition",)), "{{condition}}"),)))),
     ("GPUs", (
         Panel("GPUs", (
             (f"berth:gpus:capacity{{{C}}}", "capacity"),
             (f"berth:gpus:allocated{{{C}}}", "allocated"),
             (f"berth:gpus:free{{{C}}}", "free"),
-            (f"berth:gpus:pending{{{C}}}", "requested by pending tasks")),
+            (f"berth:gpus:pending{{{C}}}", "requested by pending tasks"),
+            (f"berth:gpus:wanted{{{C}}}", "of these by jobs that may be placed")),
             description="Free GPUs while jobs wait: berth job explain says why."),
         Panel("Free GPUs, by use of their nodes", (
             (fact("berth_free", (), 'resource="gpu",nodes="empty"'), "on nodes without tasks"),
@@ -143,6 +146,8 @@ QUEUES = Dashboard("berth-queues", "Berth / Queues", (CLUSTER, QUEUE, RESOURCE),
         Panel("Allocated", ((fact("berth_queue_allocated", ("queue",), _QUEUE), "{{queue}}"),),
               description="A queue counts its whole subtree; root is the cluster."),
         Panel("Requested by pending tasks", ((fact("berth_queue_pending", ("queue",), _QUEUE), "{{queue}}"),)),
+        Panel("Requested by jobs that may be placed", ((fact("berth_queue_wanted", ("queue",), _QUEUE), "{{queue}}"),),
+              description="Without those that are held, suspended or wait for others."),
         Panel("Allocated, of the limit", ((
             f'{fact("berth_queue_allocated", ("queue",), _QUEUE)} / ({fact("berth_queue_limit", ("queue",), _QUEUE)} > 0)',
             "{{queue}}"),), "percentunit", description="Queues with a limit only."),

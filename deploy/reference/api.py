@@ -3,7 +3,7 @@ import re
 
 from reference import markdown, protos
 
-ORDER = ["job", "job_status", "array", "container", "volume", "lifecycle", "queue", "node", "hypernode", "cluster", "priority_class", "access", "audit", "explain", "watch", "types", "agent"]
+ORDER = ["job", "job_status", "array", "container", "volume", "lifecycle", "queue", "node", "hypernode", "cluster", "priority_class", "access", "audit", "history", "explain", "watch", "types", "agent"]
 ERRORS = "google/rpc/status.proto"
 CODES = {
     "ALREADY_EXISTS": "the name is in use, or the request id came with another request before",

@@ -197,6 +197,9 @@ void AddQueues(ReadView& view, FamilyList& out) {
                   "Held by the queue's subtree: cores, bytes, devices.", &Queue::allocated, out);
   AddQueueAmounts(samples, kinds, "queue_pending", "Requested by its pending tasks.",
                   &Queue::pending, out);
+  AddQueueAmounts(samples, kinds, "queue_wanted",
+                  "Part of it: of jobs that may be placed, so neither held nor suspended.",
+                  &Queue::wanted, out);
   AddQueueAmounts(samples, kinds, "queue_limit", "Its hard cap, if there is one.", &Queue::limit,
                   out);
   AddQueueAmounts(samples, kinds, "queue_deserved", "What it deserves.", &Queue::deserved, out);
@@ -483,6 +486,7 @@ void AddAgents(const MetricSources& sources, FamilyList& out) {
   out.Counter("dispatches", help, AsDouble(dispatch.checkpoints.load()), {{"order", "checkpoint"}});
   out.Counter("dispatches", help, AsDouble(dispatch.dumps.load()), {{"order", "stacks"}});
   out.Counter("dispatches", help, AsDouble(dispatch.prefetches.load()), {{"order", "prefetch"}});
+  out.Counter("dispatches", help, AsDouble(dispatch.freezes.load()), {{"order", "freeze"}});
   out.AddHistogram("dispatch_seconds", "From durable to handed to the agents' streams, per turn.",
                    dispatch.seconds);
 }

@@ -69,6 +69,24 @@ class ConfigErrors(unittest.TestCase):
         self.refused("berth-agent", "--config", f"{tasks}stateDirectory: {self.home}/agent\nlog: {{file: /proc/none/agent.log}}\n",
                      "config.yaml:", "log.file", "/proc/none/agent.log")
 
+    def test_a_configuration_is_checked_without_a_start(self):
+        tasks = "" if os.getuid() != 0 else "taskUser: nobody\n"
+        valid = {"berthd": f"dataDirectory: {self.home}/data\nlease: 20s\n", "berth-agent": f"{tasks}stateDirectory: {self.home}/agent\n"}
+        for program, text in valid.items():
+            path = self.home / "config.yaml"
+            path.write_text(text)
+            result = subprocess.run([BIN / program, "--config", path, "--check-config"], capture_output=True, text=True, timeout=60)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, f"{path}: valid\n", ""))
+            path.write_text(text + "unknownKey: 1\n")
+            code, said = self.run_program(program, "--config", path, "--check-config")
+            self.assertEqual(code, USAGE)
+            self.assertIn(f"{path}:3" if tasks or program == "berthd" else f"{path}:2", said)
+            path.write_text(text + "tls: {certificate: /none.pem, key: /none.key, ca: /none.pem}\n")
+            code, said = self.run_program(program, "--config", path, "--check-config")
+            self.assertEqual(code, USAGE)
+            self.assertIn("/none.pem", said)
+        self.assertEqual([path.name for path in self.home.iterdir()], ["config.yaml"], "neither stores nor state directories are made")
+
     def test_other_errors_name_their_place(self):
         self.refused("berthd", "--config", "lease: 3s\nheartbeatInterval: 2s\n", "config.yaml:2:", "a third of lease")
         self.refused("berth-agent", "--config", "server: localhost:7070\nhealth:\n  interval: 2h\n", "config.yaml:3:", "1s..1h")

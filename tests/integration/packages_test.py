@@ -21,6 +21,7 @@ SYSUSERS, UNITS, DOC = "usr/lib/sysusers.d", "lib/systemd/system", "usr/share/do
 # All files but those of FOLDERS, and the two that each package has in DOC.
 FILES = {
     "berth-server": ["usr/bin/berthd", f"{UNITS}/berthd.service", f"{SYSUSERS}/berth-server.conf", "etc/berth/berthd.yaml",
+                     f"{UNITS}/berth-backup.service", f"{UNITS}/berth-backup.timer", "usr/libexec/berth/berth-backup", "etc/default/berth-backup",
                      "usr/share/man/man8/berthd.8.gz"],
     "berth-agent": ["usr/bin/berth-agent", *(f"usr/libexec/berth/berth-{name}" for name in ("agent", "image", "probe", "supervisor")),
                     f"{UNITS}/berth-agent.service", f"{SYSUSERS}/berth-agent.conf", "etc/berth/agent.yaml",

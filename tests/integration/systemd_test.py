@@ -110,13 +110,13 @@ class Systemd(unittest.TestCase):
     @unittest.skipIf(shutil.which("systemd-analyze") is None, "systemd-analyze is not installed")
     def test_systemd_accepts_them(self):
         with tempfile.TemporaryDirectory() as home:
-            for name in ["berthd.service", "berth-agent.service", "berth-authd.service", "berth-web.service"]:  # programs must exist there
-                text = (UNITS / name).read_text().replace("/usr/bin/", f"{BIN.resolve()}/")
+            for name in ["berthd.service", "berth-agent.service", "berth-authd.service", "berth-web.service", "berth-backup.service"]:  # programs must exist there
+                text = (UNITS / name).read_text().replace("/usr/bin/", f"{BIN.resolve()}/").replace("/usr/libexec/berth/", f"{UNITS}/")
                 unit = pathlib.Path(home, name)
                 unit.write_text(text)
                 result = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60)
                 self.assertEqual((result.returncode, result.stdout + result.stderr), (0, ""), name)
-            for name in ["berthd.service", "berth-authd.service", "berth-web.service"]:
+            for name in ["berthd.service", "berth-authd.service", "berth-web.service", "berth-backup.service"]:
                 result = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager",
                                          f"--threshold={WORST_EXPOSURE}", str(pathlib.Path(home, name))],
                                         capture_output=True, text=True, timeout=60)

@@ -57,6 +57,7 @@ TEST_CASE("XIDs that need a reset make a GPU unhealthy for good, application err
   CHECK(checks.last_xids().at("g") == 48);
   checks.Forget();
   CHECK(JudgeOne(checks, {}).empty());
+  CHECK(checks.last_xids().empty());
 }
 
 TEST_CASE("operators can add XIDs and ignore others") {
