@@ -98,7 +98,7 @@ TEST_CASE("usage: of 30 days by queue, if nothing else is asked for") {
   CHECK(request.by(0) == v1::GetUsageRequest::QUEUE);
 }
 
-TEST_CASE("usage: losses are in core-hours where nothing has a GPU; periods are in UTC") {
+TEST_CASE("usage: losses are in core-hours where nothing has a GPU, and periods in UTC") {
   Cli cli;
   v1::GetUsageResponse usage;
   *usage.add_rows() = UsageOf("", "", Hours(0, 10, 4));
