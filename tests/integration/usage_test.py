@@ -16,7 +16,8 @@ from datetime import datetime
 from berth_harness import SOURCE, Cluster, wait_until
 from slurm_world import SlurmWorld
 
-NODES = [{"name": "h[1-2]", "cpu": 64, "memory": "512Gi", "devices": {"gpu": 8}, "models": {"gpu": "H100"}, "runTime": "4s"},
+NODES = [{"name": "h[1-2]", "cpu": 64, "memory": "512Gi", "devices": {"gpu": 8}, "models": {"gpu": "H100"}, "runTime": "4s",
+          "labels": {"pool": "h"}},
          {"name": "a1", "cpu": 32, "memory": "256Gi", "devices": {"gpu": 4}, "models": {"gpu": "A100"}, "runTime": "4s",
           "labels": {"pool": "a"}}]
 JOB = """apiVersion: berth/v1
@@ -31,7 +32,7 @@ groups:
 - name: w
   replicas: {tasks}
   resources: {{cpu: 4, memory: 8Gi, gpu: {gpus}}}
-  nodeSelector: {selector}
+  nodeSelector: {{matchLabels: {{pool: {pool}}}}}
   command: [run]
 """
 KEYS = "queue,user,account,class,model"
@@ -56,7 +57,7 @@ class Usage(unittest.TestCase):
         for name in ("nlp", "vision"):
             cls.cluster.berth("queue", "create", name, "--parent", "ai")
         cls.submit("one", "nlp", "ada", "phys", tasks=2, gpus=4)
-        cls.submit("two", "vision", "bob", "chem", tasks=1, gpus=2, selector="{pool: a}")
+        cls.submit("two", "vision", "bob", "chem", tasks=1, gpus=2, pool="a")
         cls.gone("one", "two")
         # It holds both nodes, and makes way for a job of higher priority.
         cls.submit("victim", "nlp", "ada", "phys", tasks=2, gpus=8)
@@ -65,9 +66,9 @@ class Usage(unittest.TestCase):
         cls.gone("victim", "urgent")
 
     @classmethod
-    def submit(cls, name, queue, user, account, tasks, gpus, priority=0, preemptible="true", selector="{}"):
+    def submit(cls, name, queue, user, account, tasks, gpus, priority=0, preemptible="true", pool="h"):
         text = JOB.format(name=name, queue=queue, user=user, account=account, tasks=tasks, gpus=gpus, priority=priority,
-                          preemptible=preemptible, selector=selector)
+                          preemptible=preemptible, pool=pool)
         cls.cluster.berth("submit", cls.cluster.manifest(text, f"{name}.yaml"))
 
     @classmethod
