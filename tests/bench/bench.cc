@@ -32,6 +32,12 @@ std::vector<Benchmark> AllBenchmarks() {
        CoreReclaimMany},
       {"core.look_again", "ms for a cycle that evaluates 380 kinds of jobs, none of which fits",
        CoreLookAgain},
+      {"core.backlog",
+       "us to plan after the end of a job, 100,000 pending jobs of which no two are "
+       "alike; and 1,000,000",
+       CoreBacklog},
+      {"core.shapes",
+       "the same with 10,000 pending jobs, each with a shape of its own; and 100,000", CoreShapes},
       {"replay.small", "submits, starts and ends per second, jobs replayed on 16 nodes",
        ReplaySmall},
       {"replay.large", "the same for 100,000 jobs replayed on 10,000 nodes", ReplayLarge},

@@ -51,6 +51,8 @@ std::vector<Row> CoreVictims(const Options& options);
 std::vector<Row> CoreReclaimLarge(const Options& options);
 std::vector<Row> CoreReclaimMany(const Options& options);
 std::vector<Row> CoreLookAgain(const Options& options);
+std::vector<Row> CoreBacklog(const Options& options);
+std::vector<Row> CoreShapes(const Options& options);
 std::vector<Row> ReplaySmall(const Options& options);
 std::vector<Row> ReplayLarge(const Options& options);
 std::vector<Row> TopologyLoad(const Options& options);

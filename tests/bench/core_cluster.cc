@@ -217,26 +217,39 @@ void CoreCluster::Settle() {
   Fail("planning does not come to rest");
 }
 
-// Returns whether there was anything to report.
-bool CoreCluster::ReportAll() {
-  std::vector<TaskReported> reports;
-  state_.jobs().ForEach([&](JobId id, const Job& job) {
-    for (uint32_t i = 0; job.occupying > 0 && i < job.tasks.size(); ++i) {
-      const Task& task = job.tasks[i];
-      TaskReported report{.task = {id, i}, .attempt = task.attempt};
-      if (task.state == TaskState::kBound) {
-        reports.push_back(report);
-      } else if (task.state == TaskState::kReleasing) {
-        report.state = ReportState::kExited;
-        report.exit_code = 143;
-        report.cause = ExitCause::kKilled;
-        reports.push_back(report);
-      }
+// Bound tasks run, released ones have been killed.
+void CoreCluster::AddReports(JobId id, const Job& job, std::vector<TaskReported>* reports) {
+  for (uint32_t i = 0; job.occupying > 0 && i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    TaskReported report{.task = {id, i}, .attempt = task.attempt};
+    if (task.state == TaskState::kReleasing) {
+      report.state = ReportState::kExited;
+      report.exit_code = 143;
+      report.cause = ExitCause::kKilled;
+    } else if (task.state != TaskState::kBound) {
+      continue;
     }
-  });
+    reports->push_back(report);
+  }
+}
+
+bool CoreCluster::Send(const std::vector<TaskReported>& reports) {
   for (const TaskReported& report : reports) Apply(report);
   (void)state_.TakeDirty();
   return !reports.empty();
+}
+
+// Returns whether there was anything to report.
+bool CoreCluster::ReportAll() {
+  std::vector<TaskReported> reports;
+  state_.jobs().ForEach([&](JobId id, const Job& job) { AddReports(id, job, &reports); });
+  return Send(reports);
+}
+
+bool CoreCluster::ReportOf(JobId id) {
+  std::vector<TaskReported> reports;
+  AddReports(id, state_.jobs().At(id), &reports);
+  return Send(reports);
 }
 
 void CoreCluster::RunAll() {
@@ -254,8 +267,13 @@ void CoreCluster::Report(JobId id, TaskState in, ReportState what) {
   }
 }
 
-void CoreCluster::Finish(JobId id) {
+void CoreCluster::EndTasks(JobId id) {
   Report(id, TaskState::kRunning, ReportState::kExited);
+  (void)state_.TakeDirty();
+}
+
+void CoreCluster::Finish(JobId id) {
+  EndTasks(id);
   Settle();
 }
 

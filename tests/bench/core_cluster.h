@@ -67,7 +67,11 @@ class CoreCluster {
   void Settle();
   // Sends reports of agents until there are none: bound tasks run, released ones exit.
   void RunAll();
-  // All tasks of the job succeed; cycles follow.
+  // The same for one job, without planning. Returns whether there was anything to report.
+  bool ReportOf(JobId job);
+  // All running tasks of the job succeed.
+  void EndTasks(JobId job);
+  // The same; cycles follow.
   void Finish(JobId job);
   void Advance(Duration duration) { now_ += duration; }
   void CordonAll(bool cordoned);
@@ -90,6 +94,8 @@ class CoreCluster {
  private:
   HyperNodeId AddDomain(HyperNodeSpec spec);
   bool ReportAll();
+  static void AddReports(JobId id, const Job& job, std::vector<TaskReported>* reports);
+  bool Send(const std::vector<TaskReported>& reports);
   void Report(JobId id, TaskState in, ReportState what);
   void FinishAll();
 
