@@ -12,7 +12,7 @@ namespace berth::bench {
 namespace {
 
 constexpr Duration kBetweenEnds = absl::Milliseconds(300);  // 12,000 jobs that run for an hour
-constexpr int64_t kMostEnds = 1'000;
+constexpr size_t kMostEnds = 1'000, kLeastEnds = 20;
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -22,6 +22,7 @@ struct Backlog {
   int64_t nodes = 0;
   int64_t jobs = 0;          // pending
   bool constrained = false;  // models, zones and tolerations differ as well; walltimes do not
+  size_t preemptible = 0;    // percent
   double most_seconds = 0;   // of measured ends: later ends are left out
 };
 
@@ -29,8 +30,8 @@ struct Backlog {
 // own amounts of CPU and memory, and its own walltime or its own constraints.
 class UnlikeJobs {
  public:
-  UnlikeJobs(std::vector<QueueId> queues, bool constrained)
-      : queues_(std::move(queues)), constrained_(constrained) {}
+  UnlikeJobs(std::vector<QueueId> queues, const Backlog& of)
+      : queues_(std::move(queues)), constrained_(of.constrained), preemptible_(of.preemptible) {}
 
   JobSpec Next();
   int64_t last_gpus() const { return last_gpus_; }
@@ -41,6 +42,7 @@ class UnlikeJobs {
   Dice dice_{31};
   const std::vector<QueueId> queues_;
   const bool constrained_;
+  const size_t preemptible_;
   int64_t submitted_ = 0;
   int64_t last_gpus_ = 0;
 };
@@ -71,7 +73,7 @@ JobSpec UnlikeJobs::Next() {
   }
   spec.groups = {std::move(group)};
   spec.user = absl::StrCat("user-", dice_.Below(200));
-  spec.preemptible = dice_.Percent(80);
+  spec.preemptible = dice_.Percent(preemptible_);
   spec.checkpoint_interval = absl::Minutes(30);
   spec.ttl_after_finished = absl::Minutes(5);
   last_gpus_ = size.tasks * size.gpus;
@@ -101,8 +103,13 @@ bool ReportDecided(CoreCluster& cluster, const std::vector<EventBody>& decisions
   return any;
 }
 
-// Returns the seconds of planning until nothing more is decided, and counts the decisions.
-double PlanUntilQuiet(CoreCluster& cluster, int64_t* decisions) {
+struct Counted {
+  uint64_t cycles = 0, decisions = 0;
+  uint64_t considered = 0;  // times that a job was considered
+};
+
+// Returns the seconds of planning until nothing more is decided.
+double PlanUntilQuiet(CoreCluster& cluster, Counted* counted) {
   double seconds = 0;
   std::vector<EventBody> all;
   do {
@@ -110,11 +117,13 @@ double PlanUntilQuiet(CoreCluster& cluster, int64_t* decisions) {
     while (true) {
       const TimedPlan timed = cluster.PlanTimed();
       seconds += timed.seconds;
+      ++counted->cycles;
+      counted->considered += timed.plan.counters.jobs_considered;
       if (timed.plan.decisions.empty()) break;
       all.insert(all.end(), timed.plan.decisions.begin(), timed.plan.decisions.end());
       cluster.ApplyTimed(timed.plan);
     }
-    *decisions += static_cast<int64_t>(all.size());
+    counted->decisions += all.size();
   } while (ReportDecided(cluster, all));
   return seconds;
 }
@@ -146,56 +155,68 @@ Figures MeasureBacklog(const Backlog& of) {
     queues.push_back(cluster.AddQueue({.name = absl::StrCat("queue-", q)}));
   }
   cluster.AddNodes(of.nodes, /*alike=*/!of.constrained);
-  UnlikeJobs jobs(queues, of.constrained);
+  UnlikeJobs jobs(queues, of);
   Fill(cluster, jobs);
   while (static_cast<int64_t>(cluster.state().pending().job_count()) < of.jobs) {
     cluster.Submit(jobs.Next());
   }
-  int64_t decisions = 0;
-  const double first_seconds = PlanUntilQuiet(cluster, &decisions);
+  Counted counted;
+  const double first_seconds = PlanUntilQuiet(cluster, &counted);
   Dice dice(37);
   const std::vector<JobId> running = Running(cluster, dice);
   std::vector<double> us;
   const double begin = Seconds();
-  decisions = 0;
-  for (size_t i = 0; i < running.size() && std::ssize(us) < kMostEnds; ++i) {
+  counted = {};
+  double state = 0;
+  for (size_t i = 0; i < running.size() && us.size() < kMostEnds; ++i) {
     if (cluster.state().jobs().At(running[i]).status.state != JobState::kRunning) continue;
     cluster.Advance(kBetweenEnds);
     cluster.EndTasks(running[i]);
-    us.push_back(PlanUntilQuiet(cluster, &decisions) * 1e6);
-    if (us.size() >= 20 && Seconds() - begin > of.most_seconds) break;
+    us.push_back(PlanUntilQuiet(cluster, &counted) * 1e6);
+    if (us.size() == kLeastEnds) state = cluster.StateDigest();
+    if (us.size() >= kLeastEnds && Seconds() - begin > of.most_seconds) break;
   }
   cluster.Check();
   std::sort(us.begin(), us.end());
+  const auto ends = static_cast<double>(us.size());
   return {{"us", us[us.size() / 2]},
           {"p99_us", us[us.size() * 99 / 100]},
           {"slowest_us", us.back()},
-          {"ends", static_cast<double>(us.size())},
-          {"decisions", static_cast<double>(decisions)},
+          {"ends", ends},
+          {"decisions", static_cast<double>(counted.decisions)},
+          {"cycles_per_end", static_cast<double>(counted.cycles) / ends},
+          {"considered_per_end", static_cast<double>(counted.considered) / ends},
           {"first_ms", first_seconds * 1e3},
           {"nodes", static_cast<double>(of.nodes)},
           {"gpus_free", static_cast<double>(cluster.Gpus() - cluster.GpusHeld())},
           {"pending_jobs", static_cast<double>(cluster.state().pending().job_count())},
           {"classes", static_cast<double>(cluster.state().pending().classes().size())},
           {"running_jobs", static_cast<double>(cluster.state().jobs_in(JobState::kRunning))},
-          {"state", cluster.StateDigest()},
+          {"state", state},
           {"state_mib", OwnResidentMib() - before_mib}};
 }
 
-// Each with ten times the backlog as well: the cost of an end should not grow with it.
-std::vector<Row> Rows(const Options& options, const std::string& name, int64_t jobs,
-                      bool constrained) {
+// Each with ten times the backlog as well: the cost of an end should not grow with it. By default
+// jobs are not preemptible; with 80 % that are, actions look for victims.
+std::vector<Row> BacklogRows(const Options& options, const std::string& name, int64_t jobs,
+                             bool constrained) {
+  static constexpr struct {
+    const char* name;
+    int64_t times;
+    size_t preemptible;
+  } kCases[] = {{"1x", 1, 0}, {"10x", 10, 0}, {"preemptible", 1, 80}};
   std::vector<Row> rows;
-  for (const int times : {1, 10}) {
-    const std::string text = absl::StrCat(times, "x");
-    if (!options.Wants(text)) continue;
+  for (const auto& one : kCases) {
+    if (!options.Wants(one.name)) continue;
     const Backlog of{.nodes = Scaled(options, 10'000, 256),
-                     .jobs = Scaled(options, jobs * times),
+                     .jobs = Scaled(options, jobs * one.times, 1'000 * one.times),
                      .constrained = constrained,
+                     .preemptible = one.preemptible,
                      .most_seconds = options.quick ? 5.0 : 60.0};
-    rows.push_back(FiguresRow(
-        name, "us", "us", Runs(options, times == 1 ? 3 : 1, [=] { return MeasureBacklog(of); })));
-    rows.back().texts["case"] = text;
+    const int runs = one.times == 1 ? 3 : 1;
+    rows.push_back(
+        FiguresRow(name, "us", "us", Runs(options, runs, [=] { return MeasureBacklog(of); })));
+    rows.back().texts["case"] = one.name;
   }
   return rows;
 }
@@ -203,11 +224,11 @@ std::vector<Row> Rows(const Options& options, const std::string& name, int64_t j
 }  // namespace
 
 std::vector<Row> CoreBacklog(const Options& options) {
-  return Rows(options, "core.backlog", 100'000, /*constrained=*/false);
+  return BacklogRows(options, "core.backlog", 100'000, /*constrained=*/false);
 }
 
 std::vector<Row> CoreShapes(const Options& options) {
-  return Rows(options, "core.shapes", 10'000, /*constrained=*/true);
+  return BacklogRows(options, "core.shapes", 10'000, /*constrained=*/true);
 }
 
 }  // namespace berth::bench
