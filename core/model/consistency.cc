@@ -27,7 +27,7 @@ struct Sums {
     std::vector<TaskKey> tasks, nominated;
   };
   struct OfQueue : QueueSums {
-    std::set<OrderKey> occupying_jobs, graded_jobs;
+    std::set<OrderKey> occupying_jobs, graded_jobs, giving_jobs;
     std::map<std::string, Resources> users;
     int64_t line_waits = 0;
   };
@@ -194,6 +194,7 @@ absl::Status AddJob(const ClusterState& state, const Job& job, Sums& sums) {
   if (own.running_jobs > 0) {
     sums.queues[job.queue].occupying_jobs.insert(HolderKeyOf(job));
     if (HasGroupPriorities(job)) sums.queues[job.queue].graded_jobs.insert(HolderKeyOf(job));
+    if (AnyPreemptible(job)) sums.queues[job.queue].giving_jobs.insert(HolderKeyOf(job));
     const Time end = PlannedEnd(job);
     if (end != absl::InfiniteFuture()) sums.planned_ends.insert({end, job.id});
   }
@@ -225,7 +226,9 @@ absl::Status CheckQueue(const ClusterState& state, const Queue& queue, const Sum
   if (!std::equal(queue.occupying_jobs.begin(), queue.occupying_jobs.end(),
                   sums.occupying_jobs.begin(), sums.occupying_jobs.end()) ||
       !std::equal(queue.graded_jobs.begin(), queue.graded_jobs.end(), sums.graded_jobs.begin(),
-                  sums.graded_jobs.end())) {
+                  sums.graded_jobs.end()) ||
+      !std::equal(queue.giving_jobs.begin(), queue.giving_jobs.end(), sums.giving_jobs.begin(),
+                  sums.giving_jobs.end())) {
     return Differs("occupying jobs of ", name);
   }
   if (queue.line_waits != sums.line_waits) return Differs("the line of ", name);

@@ -81,7 +81,7 @@ class Hasher {
 // cache or follows from fields that are here; then the number changes.
 
 void AddQueue(Hasher& h, const Queue& queue) {
-  static_assert(kFields<Queue> == 21);
+  static_assert(kFields<Queue> == 22);
   h.Add(queue.id).Add(queue.spec).Add(queue.open).Add(queue.revision).Add(queue.usage);
   h.Add(queue.line).Add(queue.longest_line).Add(queue.line_waits);
   QueueSums sums = queue;

@@ -35,6 +35,11 @@ bool HasCoordinator(const Job& job) {
                      [](const Group& group) { return group.coordinator; });
 }
 
+bool AnyPreemptible(const Job& job) {
+  return std::any_of(job.groups.begin(), job.groups.end(),
+                     [&](const Group& group) { return Preemptible(job, group); });
+}
+
 int32_t PriorityOf(const Job& job, const Group& group) {
   return std::min(job.priority, group.priority.value_or(job.priority));
 }

@@ -543,6 +543,9 @@ inline bool Preemptible(const Job& job, const Group& group) {
   return job.preemptible || group.preemptible;
 }
 
+// Some of its tasks may be stopped for others.
+bool AnyPreemptible(const Job& job);
+
 // The priority of the group's tasks beyond the minimum. It never exceeds the job's: the minimum has
 // the job's own priority, and would otherwise have less than they.
 int32_t PriorityOf(const Job& job, const Group& group);

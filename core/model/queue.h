@@ -136,6 +136,7 @@ struct Queue : QueueSums {
   std::vector<QueueId> children;             // by id
   absl::btree_set<OrderKey> occupying_jobs;  // own jobs that hold resources (HolderKeyOf)
   absl::btree_set<OrderKey> graded_jobs;     // the HasGroupPriorities ones among these
+  absl::btree_set<OrderKey> giving_jobs;     // the AnyPreemptible ones among these
   // For its own jobs, by user; kept while user_fairness needs it. No entry is zero.
   std::map<std::string, Resources> user_allocated;
   bool guarantees = false;     // some guarantee is not 0

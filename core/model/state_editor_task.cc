@@ -211,10 +211,12 @@ void StateEditor::ListOccupying(Job& job, bool list) {
   if (list) {
     queue.occupying_jobs.insert(HolderKeyOf(job));
     if (HasGroupPriorities(job)) queue.graded_jobs.insert(HolderKeyOf(job));
+    if (AnyPreemptible(job)) queue.giving_jobs.insert(HolderKeyOf(job));
     ListEnd(job, absl::InfiniteFuture(), end);
   } else {
     queue.occupying_jobs.erase(HolderKeyOf(job));
     queue.graded_jobs.erase(HolderKeyOf(job));
+    queue.giving_jobs.erase(HolderKeyOf(job));
     ListEnd(job, end, absl::InfiniteFuture());
   }
 }

@@ -147,8 +147,7 @@ bool MayGo(const Job& job) {
   const bool placed = status.state == JobState::kBinding || status.state == JobState::kRunning;
   const bool stops = status.suspended && !status.pause.wanted;
   if (!placed || stops || status.cancelled || AnyBeingFrozen(job)) return false;
-  const auto may = [&](const Group& group) { return Preemptible(job, group); };
-  if (std::none_of(job.groups.begin(), job.groups.end(), may)) return false;
+  if (!AnyPreemptible(job)) return false;
   const GroupTally tally = TallyOf(job);
   return tally.Members() > 0 && tally.Nominated() == 0 && tally.In(TaskState::kReleasing) == 0 &&
          tally.In(TaskState::kLost) == 0;
@@ -319,7 +318,7 @@ void UnitPool::ListGraded(QueueId queue, OfQueue* of) {
 bool UnitPool::Extend(QueueId queue, OfQueue* of) {
   if (!of->graded.has_value()) ListGraded(queue, of);
   const auto& jobs = state_.queues().At(queue).occupying_jobs;
-  auto it = of->looked_from.has_value() ? jobs.lower_bound(*of->looked_from) : jobs.end();
+  const auto it = of->looked_from.has_value() ? jobs.lower_bound(*of->looked_from) : jobs.end();
   if (it == jobs.begin() && of->graded->empty()) return false;
   const int64_t of_jobs =
       it == jobs.begin() ? std::numeric_limits<int64_t>::max() : std::prev(it)->priority;
@@ -332,11 +331,19 @@ bool UnitPool::Extend(QueueId queue, OfQueue* of) {
     protected_until = of->graded->begin()->second.protected_until;
     of->graded->erase(of->graded->begin());
   }
-  while (it != jobs.begin() && std::prev(it)->priority == priority) {
-    --it;  // backwards: later deadline first, then younger; a stable sort keeps that among equals
-    cycle_.CountWork(1);
-    maker_.AddUnitsOf(state_.jobs().At(it->job), &units);
-    of->looked_from = *it;
+  if (of_jobs == priority) {
+    const OrderKey before_all{.priority = static_cast<int32_t>(priority),
+                              .deadline = absl::InfinitePast()};
+    const auto end = of->looked_from;
+    of->looked_from = *jobs.lower_bound(before_all);
+    const auto& giving = state_.queues().At(queue).giving_jobs;
+    auto give = end.has_value() ? giving.lower_bound(*end) : giving.end();
+    // Backwards: later deadline first, then younger; a stable sort keeps that among equals.
+    while (give != giving.begin() && std::prev(give)->priority == priority) {
+      --give;
+      cycle_.CountWork(1);
+      maker_.AddUnitsOf(state_.jobs().At(give->job), &units);
+    }
   }
   const auto before = [&](const VictimUnit& unit) { return unit.priority < priority; };
   units.erase(std::remove_if(units.begin(), units.end(), before), units.end());
