@@ -72,6 +72,7 @@ bool OthersFirst(const ClusterState& state, ClassId id, const std::vector<ClassI
 // Each way is tried separately.
 std::vector<JobNeeds> WaysToHelp(const Job& job) {
   const JobNeeds needs = NeedsOf(job);
+  if (needs.gang && job.groups.size() == 1) return {needs};
   if (needs.gang) return FewDivisionsOf(job);
   std::vector<JobNeeds> ways;
   for (const GroupNeed& need : needs.groups) ways.push_back({.gang = false, .groups = {need}});

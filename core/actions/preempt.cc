@@ -23,6 +23,7 @@
 #include "core/engine/shares/queue_bounds.h"
 #include "core/engine/victims/domain_victims.h"
 #include "core/engine/victims/protections.h"
+#include "core/engine/victims/without_victims.h"
 #include "core/model/pauses.h"
 #include "core/policies/registry.h"
 
@@ -39,10 +40,20 @@ bool HoldsClaims(const Job& job) {
                      [](const Task& task) { return task.claimed; });
 }
 
+// No job of the queue may give anything of a priority below that one.
+bool NobodyBelow(const Queue& queue, int32_t priority) {
+  const bool some = !queue.giving_jobs.empty() && queue.giving_jobs.rbegin()->priority < priority;
+  return !some && queue.graded_jobs.empty();
+}
+
 VictimOutcome Plan(Cycle& cycle, UnitPool& pool, const Job& job, const JobNeeds& needs,
                    bool spare_claims) {
   const Queue& queue = cycle.state().queues().At(job.queue);
   const int32_t priority = PriorityOf(job, needs);
+  if (NobodyBelow(queue, priority)) {
+    const auto outcome = OutcomeWithoutVictims(cycle, job, needs, Borrowing::kNothing);
+    if (outcome.has_value()) return *outcome;
+  }
   const VictimPlanGoal goal{.job = job,
                             .needs = needs,
                             .reason = ReleaseReason::kPreempted,

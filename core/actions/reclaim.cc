@@ -16,6 +16,7 @@
 #include "core/engine/victims/mover.h"
 #include "core/engine/victims/protections.h"
 #include "core/engine/victims/reclaim_victims.h"
+#include "core/engine/victims/without_victims.h"
 #include "core/policies/registry.h"
 
 namespace berth {
@@ -56,6 +57,10 @@ class Reclaim {
     }
     const bool others_move = job.preemptible && consolidates_;
     if (!others_move && mover_.MakeRoom(job, needs).decided) return {.decided = true};
+    if (!AnyOwes(cycle_, job, request, claim.claimed)) {
+      const auto outcome = OutcomeWithoutVictims(cycle_, job, needs, Borrowing::kIdle);
+      if (outcome.has_value()) return Refused(job, request, *outcome, "", explain);
+    }
     const VictimPlanGoal goal{
         .job = job,
         .needs = needs,
@@ -75,14 +80,18 @@ class Reclaim {
     }
     if (outcome.decided || TakeOneAlone(goal, owed)) return {.decided = true};
     if (!outcome.short_of_share && TakeAndMove(goal, owed)) return {.decided = true};
-    if (!explain) return RefusedForShare(cycle_, outcome.protected_until, "");
-    return RefusedForShare(cycle_, outcome.protected_until,
-                           protections_.OfOthers(job, request, outcome, spared));
+    return Refused(job, request, outcome, spared, explain);
   }
 
  private:
   static constexpr size_t kMostBesideMoves = 64;
   static constexpr int kMaxMoveTries = 16;  // failed tries, for all jobs of one run
+
+  RoomMade Refused(const Job& job, const Resources& request, const VictimOutcome& outcome,
+                   const std::string& spared, bool explain) {
+    return RefusedForShare(cycle_, outcome.protected_until,
+                           explain ? protections_.OfOthers(job, request, outcome, spared) : "");
+  }
 
   // The first victims may bring their queue down to its share although one behind them would
   // suffice alone. Only for a single task: one job on its node then makes room for it.

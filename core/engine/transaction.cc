@@ -46,7 +46,7 @@ void Transaction::RollbackTo(const Mark& mark) {
 }
 
 void Transaction::UndoLast() {
-  const Edited kind = edits_.back();
+  const Edited kind = edits_.back().kind;
   edits_.pop_back();
   if (kind == Edited::kTask) {
     constexpr size_t kAhead = 8;
@@ -76,18 +76,18 @@ void Transaction::UndoLast() {
 
 void Transaction::SetTask(TaskKey key, const Task& task) {
   tasks_.push_back({key, editor_.SetTask(key, task)});
-  edits_.push_back(Edited::kTask);
+  Note(Edited::kTask);
 }
 
 void Transaction::SetStatus(JobId job, JobStatus status) {
   statuses_.push_back({job, editor_.SetJobStatus(job, std::move(status))});
-  edits_.push_back(Edited::kStatus);
+  Note(Edited::kStatus);
 }
 
 void Transaction::SetNode(NodeId node, NodeStatus status) {
   nodes_.push_back({node, state_.nodes().At(node).status});
   editor_.SetNodeStatus(node, std::move(status));
-  edits_.push_back(Edited::kNode);
+  Note(Edited::kNode);
 }
 
 void Transaction::Place(JobId job, const Placement& placement) {
@@ -121,7 +121,7 @@ void Transaction::BindPlaced(JobId job, bool gang) {
   }
   ++binds_;
   starts_.push_back({job, editor_.SetGangStart(job, AfterBind(status, gang, epoch, now_))});
-  edits_.push_back(Edited::kStart);
+  Note(Edited::kStart);
   // At once, because they are large and may be many; unused memory costs nothing.
   constexpr size_t kMany = 64, kMost = 1 << 16;
   if (decisions_.size() == kMany) decisions_.reserve(kMost);
@@ -184,7 +184,7 @@ void Transaction::Lift(absl::Span<const TaskKey> tasks) {
     if (i + kAhead < tasks.size()) editor_.Prefetch(tasks[i + kAhead].job);
     editor_.DetachTask(tasks[i]);
     lifted_.push_back(tasks[i]);
-    edits_.push_back(Edited::kLift);
+    Note(Edited::kLift);
   }
   editor_.ReleaseOrder();
 }
@@ -275,13 +275,13 @@ void Transaction::Enact(const JobReserved& decision) {
   reservations_.push_back({decision.job, had ? before->second : Reservation{}});
   editor_.SetReservation(decision.job, decision.reservation);
   ++reservation_version_;
-  edits_.push_back(Edited::kReservation);
+  Note(Edited::kReservation);
 }
 
 void Transaction::Enact(const UsageCharged& decision) {
   state_.queues().ForEach([&](QueueId id, const Queue& queue) {
     usages_.push_back({id, queue.usage});
-    edits_.push_back(Edited::kUsage);
+    Note(Edited::kUsage);
   });
   for (const UsageBefore& before : usages_) {
     const Queue& queue = state_.queues().At(before.queue);

@@ -74,6 +74,9 @@ class Transaction {
   size_t decisions() const { return decisions_.size(); }
   // Changes whenever reservations were decided, or decisions undone.
   uint64_t reservation_version() const { return reservation_version_; }
+  // Identifies the state as this transaction left it: equal only if all edits in between were
+  // undone.
+  uint64_t version() const { return edits_.empty() ? 0 : edits_.back().version; }
   // Placed and not yet bound.
   const std::vector<Placement>& placed() const { return placed_; }
 
@@ -113,10 +116,15 @@ class Transaction {
     std::vector<NamedAmount> usage;
   };
   enum class Edited : uint8_t { kTask, kStatus, kStart, kNode, kReservation, kUsage, kLift };
+  struct Edit {
+    Edited kind;
+    uint64_t version;  // afterwards; never used again
+  };
 
   void SetTask(TaskKey key, const Task& task);
   void SetStatus(JobId job, JobStatus status);
   void SetNode(NodeId node, NodeStatus status);
+  void Note(Edited kind) { edits_.push_back({kind, ++last_version_}); }
   void UndoLast();
   void Enact(const TasksStarted& decision);
   void Enact(const TasksPaused& decision);
@@ -141,8 +149,8 @@ class Transaction {
   const Time now_;
   StateEditor editor_;
   const ClassId first_class_;  // of classes created since
-  // The kinds of edits, in order; likewise the previous values, by kind.
-  std::vector<Edited> edits_;
+  uint64_t last_version_ = 0;
+  std::vector<Edit> edits_;  // in order; likewise the previous values, by kind
   std::vector<TaskBefore> tasks_;
   std::vector<StatusBefore> statuses_;
   std::vector<StartBefore> starts_;

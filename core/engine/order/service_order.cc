@@ -109,7 +109,10 @@ void ServiceOrder::Place(Entry& leaf) {
   leaf.first = leaf.head.has_value() ? &leaf : nullptr;
   if (leaf.head.has_value()) {
     leaf.request = RequestOf(leaf.head->id);
+    if (StaysFirst(leaf)) return;
     leaf.other_request = OtherRequest(leaf);
+    leaf.ranked = leaf.request;
+    leaf.ranked_in = cycle_.transaction().version();
   }
   for (Entry* entry = &leaf; entry->parent != nullptr; entry = entry->parent) {
     Entry& parent = *entry->parent;
@@ -117,6 +120,15 @@ void ServiceOrder::Place(Entry& leaf) {
     Seat(parent.heap, *entry);
     parent.first = parent.heap.empty() ? nullptr : parent.heap.front()->first;
   }
+}
+
+// It was first with a head that requested at least as much, which was refused; nothing else has
+// changed since. All ranks grow with the request, so the leaf is first with this head as well. (Not
+// if another of its classes improved its rank: that one may have been refused in between.)
+bool ServiceOrder::StaysFirst(const Entry& leaf) const {
+  const bool alone = root_.first == &leaf && touched_.size() == 1;
+  return alone && leaf.ranked.has_value() && !leaf.other_request.has_value() &&
+         leaf.ranked_in == cycle_.transaction().version() && leaf.request.FitsIn(*leaf.ranked);
 }
 
 // Moves the child to where its rank belongs, or out if it offers nothing.

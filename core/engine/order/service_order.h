@@ -87,6 +87,10 @@ class ServiceOrder {
     // ready classes for which it is below. This keeps the leaf before those that are at their
     // share.
     std::optional<Resources> other_request;
+    // With this request, in this version of the state (Transaction::version), the ranks of the leaf
+    // and of its ancestors were computed. A later head that requests no more goes first as well.
+    std::optional<Resources> ranked = {};
+    uint64_t ranked_in = 0;
     bool touched = false;    // listed in touched_
     bool by_length = false;  // BackfillOrder::kShortestFirst applies
     Entry* first = nullptr;  // the next leaf at or below it; null: nothing is offered
@@ -101,6 +105,7 @@ class ServiceOrder {
   Entry& EntryOf(QueueId id);
   void Touch(Entry& leaf);
   void Place(Entry& leaf);
+  bool StaysFirst(const Entry& leaf) const;
   static void Seat(std::vector<Entry*>& heap, Entry& child);
   static void Settle(std::vector<Entry*>& heap, Entry& child);
   std::optional<Head> LeafHead(const Entry& leaf) const;

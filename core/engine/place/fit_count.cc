@@ -18,6 +18,19 @@ bool IsShort(const Resources& room, const Resources& request) {
 
 }  // namespace
 
+QueuesShort ShortOf(const ClusterState& state, const QueueBounds& bounds,
+                    const Resources& request) {
+  QueuesShort result = QueuesShort::kNone;
+  for (const QueueBound& bound : bounds) {
+    const Queue& queue = state.queues().At(bound.queue);
+    const Resources held = HeldAfterRelease(queue);
+    if (!IsShort(bound.most - held - request, request)) continue;
+    if (IsShort(queue.limit - held - request, request)) return QueuesShort::kLimits;
+    result = QueuesShort::kShares;
+  }
+  return result;
+}
+
 FitCount::FitCount(Cycle& cycle, const Job& job, const JobNeeds& needs, const QueueBounds& bounds,
                    std::optional<DomainIndex> only)
     : cycle_(cycle),

@@ -21,6 +21,11 @@
 
 namespace berth {
 
+// What a request would exceed of the queues' bounds: nothing; only fair shares, which are below the
+// limits; or limits.
+enum class QueuesShort : uint8_t { kNone, kShares, kLimits };
+QueuesShort ShortOf(const ClusterState& state, const QueueBounds& bounds, const Resources& request);
+
 // Counts as free at first: what is free, and what is being released, except by the job itself,
 // whose tasks would be pending and placed too. The state must not change while it is used. Visits
 // only nodes with room, and stops when there is enough.

@@ -214,14 +214,21 @@ void Placer::BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict
 void Placer::BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict) {
   const std::optional<JobId> kept_for = cycle_.search().TakeBlockedBy();
   if (!kept_for.has_value()) return;
+  if (!FitsUnreserved(job, needs)) return;
+  verdict->code = static_cast<uint8_t>(WaitCode::kReserved);
+  verdict->job = *kept_for;
+  verdict->detail = "it would fit, but would still be running when that job is due to start";
+}
+
+bool Placer::FitsUnreserved(const Job& job, const JobNeeds& needs) {
+  if (TasksIn(needs) == 1 && OnlyAmountsMatter(job, needs)) {
+    return HasPlace(job, needs, /*ignore_reservations=*/true);
+  }
   const Transaction::Mark mark = transaction_.mark();
   const Window window = WindowNow(job);
   const bool fits = PlaceAll(job, needs, window, /*ignore_reservations=*/true) == TasksIn(needs);
   transaction_.RollbackTo(mark);
-  if (!fits) return;
-  verdict->code = static_cast<uint8_t>(WaitCode::kReserved);
-  verdict->job = *kept_for;
-  verdict->detail = "it would fit, but would still be running when that job is due to start";
+  return fits;
 }
 
 // A new search may choose other places than those reserved, and fail.
@@ -269,6 +276,23 @@ int32_t Placer::PlaceAll(const Job& job, const JobNeeds& needs, const Window& wi
                                           : PlaceGroups(job, needs, window, ignore_reservations);
   cycle_.search().DropAffinity();
   return placed;
+}
+
+Seeker Placer::FirstOf(const Job& job, const JobNeeds& needs, bool ignore_reservations) const {
+  return {.job = job,
+          .group = needs.groups.front().group,
+          .window = WindowNow(job),
+          .last = {},
+          .ignore_reservations = ignore_reservations};
+}
+
+bool Placer::HasPlace(const Job& job, const JobNeeds& needs, bool ignore_reservations) {
+  const Seeker seeker = FirstOf(job, needs, ignore_reservations);
+  return cycle_.search().Best(seeker, &cycle_.counters().work).has_value();
+}
+
+bool Placer::OnlyAmountsMatter(const Job& job, const JobNeeds& needs) {
+  return cycle_.search().OnlyAmountsMatter(FirstOf(job, needs, false));
 }
 
 // In group order, except that groups that others must be near come first.

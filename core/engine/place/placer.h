@@ -37,6 +37,12 @@ class Placer {
   // Takes exactly these places. False at the first node without room; then the caller rolls back.
   bool PlaceOn(const Job& job, const std::vector<Placement>& places, const Window& window);
 
+  // For needs of one task of a job without topology constraints: whether some node can hold it now.
+  // Changes nothing.
+  bool HasPlace(const Job& job, const JobNeeds& needs, bool ignore_reservations);
+  // Whether that depends only on the fixed part of nodes, on amounts and on time.
+  bool OnlyAmountsMatter(const Job& job, const JobNeeds& needs);
+
   // From now on, treats soft topology constraints with patience as hard ones.
   void Harden(bool harden) { harden_ = harden; }
   bool hardens() const { return harden_; }
@@ -59,6 +65,7 @@ class Placer {
  private:
   std::optional<BlockedVerdict> ServeGang(const Job& job, const JobNeeds& needs);
   std::optional<BlockedVerdict> ServeOne(const Job& job, const JobNeeds& needs);
+  Seeker FirstOf(const Job& job, const JobNeeds& needs, bool ignore_reservations) const;
   int32_t PlaceTasks(Seeker seeker);
   int32_t PlaceGroups(const Job& job, const JobNeeds& needs, const Window& window,
                       bool ignore_reservations);
@@ -70,6 +77,7 @@ class Placer {
   std::optional<BlockedVerdict> ReservedInQueue(const Job& job, const JobNeeds& needs) const;
   // If only reservations of others, or only affinity, block the job, `verdict` becomes that reason.
   void Blame(const Job& job, const JobNeeds& needs, bool by_affinity, BlockedVerdict* verdict);
+  bool FitsUnreserved(const Job& job, const JobNeeds& needs);
   void BlameReservation(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   void BlameAffinity(const Job& job, const JobNeeds& needs, BlockedVerdict* verdict);
   bool StartAsReserved(const Job& job, const JobNeeds& needs);

@@ -64,6 +64,12 @@ bool AnyDevicesDo(const Node& node, const TaskShape& shape) {
   return true;
 }
 
+bool AnyDevicesDo(const TaskShape& shape) {
+  return std::all_of(shape.devices.begin(), shape.devices.end(), [](const DeviceRequest& one) {
+    return one.count == 0 || (AnyDeviceSuits(one) && !one.AsksForLinks());
+  });
+}
+
 DeviceChoice::DeviceChoice(const ShapeRequest& request) {
   for (const DeviceRequest& one : request.entry.shape.devices) {
     if (one.count == 0) continue;

@@ -22,6 +22,9 @@ struct ShareWish {
   bool spread = false;
 };
 
+// Every device of the requested kinds matches, and its links do not matter.
+bool AnyDevicesDo(const TaskShape& shape);
+
 // Prepared for one shape. The request's entry must outlive it. Deterministic. Of the healthy,
 // unused, matching devices it chooses:
 //  - if the node reports its links: the best set (core/devices/best_set.h) and the NICs nearest to

@@ -68,6 +68,12 @@ class Places {
 
 }  // namespace
 
+bool HasNearOrApartGroups(const Job& job) {
+  return std::any_of(job.groups.begin(), job.groups.end(), [](const Group& group) {
+    return !group.near_groups.empty() || !group.apart_from.empty();
+  });
+}
+
 bool Names(const std::vector<uint32_t>& groups, uint32_t group) {
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }

@@ -17,6 +17,9 @@ namespace berth {
 // `groups` (near_groups or apart_from of a group) contains this one.
 bool Names(const std::vector<uint32_t>& groups, uint32_t group);
 
+// Some group must be near another group, or apart from one.
+bool HasNearOrApartGroups(const Job& job);
+
 // Whether a task of the group may be on the node, given the job's tasks there or near. In both
 // directions: other groups' apart_from also counts. A place is the highest domain that holds the
 // node and is at most of the tier; the node itself if there is none. Tasks being released do not

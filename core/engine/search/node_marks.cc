@@ -57,6 +57,13 @@ FixedTest& NodeMarks::TestOf(const Policies& policies, const TaskShape& shape,
   return *test;
 }
 
+FixedTest& NodeMarks::TestOf(const Policies& policies, ShapeId shape, const Interner& interner) {
+  const auto [known, fresh] = by_shape_.try_emplace(shape, nullptr);
+  if (fresh) known->second = &TestOf(policies, interner.Shape(shape).shape, interner);
+  known->second->last_asked_ = ++asked_;
+  return *known->second;
+}
+
 void NodeMarks::Follow(StateEditor& editor, const ClusterState& state) {
   for (NodeId id : editor.TakeNewNodes()) {
     const Node* node = state.nodes().Find(id);
@@ -65,7 +72,9 @@ void NodeMarks::Follow(StateEditor& editor, const ClusterState& state) {
     for (const FixedTest* test : marked_) marks |= test->Passes(*node) ? test->mark_ : 0;
     editor.SetNodeMarks(id, marks);
   }
-  if (tests_.size() <= kMaxTests + marked_.size()) return;
+  const bool many = tests_.size() > kMaxTests + marked_.size();
+  if (many || by_shape_.size() > kMaxShapes) by_shape_.clear();
+  if (!many) return;
   absl::erase_if(tests_, [](const auto& test) { return test.second->mark_ == 0; });
 }
 

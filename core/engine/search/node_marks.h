@@ -62,17 +62,21 @@ class NodeMarks {
   // The test of all shapes with that fixed part; with `image`, of the nodes that hold it, too.
   FixedTest& TestOf(const Policies& policies, const TaskShape& shape, const Interner& interner,
                     ImageId image = {});
+  // The same for an interned shape, without an image: remembered, so that it costs one lookup.
+  FixedTest& TestOf(const Policies& policies, ShapeId shape, const Interner& interner);
   // A search visited so many nodes that do not pass. Not while iterating over FreeIndex.
   void FailedVisits(StateEditor& editor, const ClusterState& state, FixedTest& test, int64_t nodes);
 
  private:
-  static constexpr size_t kMaxTests = 1024;  // without a mark, from cycle to cycle
+  static constexpr size_t kMaxTests = 1024;      // without a mark, from cycle to cycle
+  static constexpr size_t kMaxShapes = 1 << 20;  // likewise
 
   void Mark(StateEditor& editor, const ClusterState& state, FixedTest& test);
   FreeIndex::Marks FreeMark(StateEditor& editor, const ClusterState& state);
 
   using Key = std::pair<TaskShape, ImageId>;                    // the fixed part
   absl::flat_hash_map<Key, std::unique_ptr<FixedTest>> tests_;  // never iterated for a decision
+  absl::flat_hash_map<ShapeId, FixedTest*> by_shape_;           // likewise
   std::vector<FixedTest*> marked_;
   uint64_t asked_ = 0;
 };

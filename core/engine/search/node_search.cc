@@ -12,13 +12,6 @@
 namespace berth {
 namespace {
 
-// Some group must be near another group, or apart from one.
-bool HasNearOrApartGroups(const Job& job) {
-  return std::any_of(job.groups.begin(), job.groups.end(), [](const Group& group) {
-    return !group.near_groups.empty() || !group.apart_from.empty();
-  });
-}
-
 // Other groups must be near it, so it should go where there is much room.
 bool IsAnchor(const Job& job, uint32_t group) {
   return std::any_of(job.groups.begin(), job.groups.end(), [&](const Group& other) {
@@ -33,6 +26,12 @@ constexpr int64_t kTries = 8;              // nodes that do not pass before mark
 bool PassesFixed(const ClusterState& state, const FixedTest& fixed, const Node& node) {
   const FreeIndex::Marks mark = fixed.mark();
   return mark != 0 ? (state.free().MarksOf(node.id) & mark) != 0 : fixed.Passes(node);
+}
+
+bool AmountsDecide(const Policies& policies) {
+  return std::all_of(policies.filters().begin(), policies.filters().end(), [](const auto& filter) {
+    return filter->OfNodeAlone() || filter->name() == "resources/devices";
+  });
 }
 
 }  // namespace
@@ -54,7 +53,8 @@ NodeSearch::NodeSearch(const ClusterState& state, const Policies& policies,
       editor_(editor),
       marks_(editor == nullptr ? own_marks_ : CacheOf(*editor).marks),
       trees_(editor == nullptr ? own_trees_ : CacheOf(*editor).trees),
-      board_(editor == nullptr ? own_board_ : CacheOf(*editor).board) {
+      board_(editor == nullptr ? own_board_ : CacheOf(*editor).board),
+      amounts_decide_(AmountsDecide(policies)) {
   if (editor != nullptr) marks_.Follow(*editor, state);
 }
 
@@ -80,7 +80,7 @@ NodeSearch::Prepared& NodeSearch::Prepare(ShapeId shape) {
   if (slot == nullptr) {
     const Interner& interner = state_.interner();
     const ShapeEntry& entry = interner.Shape(shape);
-    FixedTest& fixed = marks_.TestOf(policies_, entry.shape, interner);
+    FixedTest& fixed = marks_.TestOf(policies_, shape, interner);
     slot = std::make_unique<Prepared>(policies_, ShapeRequest{entry, interner}, fixed);
   }
   return *slot;
@@ -94,6 +94,7 @@ struct NodeSearch::Look {
   const Seeker* seeker = nullptr;
   bool layout = false;                             // the job's groups have affinity
   bool heeds = false;                              // respects reservations of others
+  VainSearches::Visited* visited = nullptr;        // receives nodes that pass the fixed part
   bool marked = false;                             // visits only nodes that pass the fixed part
   std::optional<SpreadCount> spread = {};          // of its group
   const JobAffinity* affinity = nullptr;           // null: it blocks nothing
@@ -170,6 +171,7 @@ std::optional<DeviceUse> NodeSearch::UsedIfSuits(Look* look, NodeId id, int64_t 
     return std::nullopt;
   }
   ++look->work;
+  if (look->visited != nullptr) look->visited->push_back(state_.free().KeyOf(id));
   const Resources& free = state_.free().FreeOf(id);
   if (!(tasks == 1 ? entry.least : entry.least.Times(tasks)).FitsIn(free)) {
     return std::nullopt;
@@ -441,10 +443,14 @@ std::optional<Found> NodeSearch::Take(const Look& look) {
 }
 
 std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
+  const Strategy strategy = StrategyFor(seeker);
+  const auto request = RequestOf(seeker);
+  if (request.has_value() && IsVain(seeker, *request, work)) return std::nullopt;
   Look look = LookFor(seeker);
+  VainSearches::Visited visited;
+  if (request.has_value()) look.visited = &visited;
   const bool prefers = look.scores->preference_only;
   if (prefers) look.ranked = false;
-  const Strategy strategy = StrategyFor(seeker);
   if (strategy != Strategy::kColocate) {
     Walk(&look, strategy);
     if (prefers) PreferHolder(&look, strategy, 1);
@@ -453,6 +459,9 @@ std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
     if (prefers) PreferHolder(&look, strategy, tasks);
   }
   *work += look.work;
+  if (request.has_value() && !look.best.has_value()) {
+    vain_.Add(reservations_->version(), *request, std::move(visited));
+  }
   return Take(look);
 }
 
@@ -505,11 +514,15 @@ int64_t NodeSearch::FitsFree(ShapeId shape, NodeId id, int64_t bound) {
 }
 
 bool NodeSearch::FitsNow(ShapeId shape, NodeId id) {
-  const Prepared& prepared = Prepare(shape);
+  const ShapeEntry& entry = state_.interner().Shape(shape);
   const Resources& free = state_.free().FreeOf(id);
-  if (!prepared.entry.least.FitsIn(free)) return false;
+  if (!entry.least.FitsIn(free)) return false;
   const Node& node = state_.nodes().At(id);
-  return prepared.Passes({node, free, TakenDevices(node)});
+  const Offer offer{node, free, TakenDevices(node)};
+  if (amounts_decide_ && offer.used.shared.empty() && AnyDevicesDo(entry.shape)) {
+    return PassesFixed(state_, marks_.TestOf(policies_, shape, state_.interner()), node);
+  }
+  return Prepare(shape).Passes(offer);
 }
 
 void NodeSearch::ForEachWithRoom(ShapeId shape, absl::FunctionRef<bool(NodeId)> visit) {

@@ -20,6 +20,7 @@
 #include "core/engine/search/node_marks.h"
 #include "core/engine/search/reservations.h"
 #include "core/engine/search/spread.h"
+#include "core/engine/search/vain_searches.h"
 #include "core/model/cluster_state.h"
 #include "core/topology/tree.h"
 
@@ -110,6 +111,12 @@ class NodeSearch {
   // A task of the shape fits on this node now. The node must be listed in FreeIndex.
   bool FitsNow(ShapeId shape, NodeId node);
 
+  // Whether a node can hold the seeker's task depends only on the node's fixed part (node_marks.h),
+  // on amounts and on the window; and it would go to the tightest such node.
+  bool OnlyAmountsMatter(const Seeker& seeker) const;
+  // No listed node has the amounts that a task of the shape requests at least.
+  bool NoneHasRoom(ShapeId shape) const;
+
   // How many tasks of the shape fit into the offer, at most `bound`.
   int64_t FitsIn(ShapeId shape, const Offer& offer, int64_t bound);
   // The same for what the node has free (it must be listed), or would have if it were empty.
@@ -198,6 +205,8 @@ class NodeSearch {
   const Scores& ScoresOf(ShapeId shape, const ScoreKey& key);
   const Scores& ScoresFor(const Seeker& seeker);
   Look LookFor(const Seeker& seeker);
+  std::optional<VainSearches::Request> RequestOf(const Seeker& seeker);
+  bool IsVain(const Seeker& seeker, const VainSearches::Request& request, uint64_t* work);
   std::unique_ptr<JobAffinity> AffinityOf(const Job& job, uint64_t* work);
   void AddGroupAffinity(Look* look);
   std::optional<DeviceUse> UsedIfRoom(Look* look, const Node& node, int64_t tasks,
@@ -230,6 +239,9 @@ class NodeSearch {
   TopologyTrees& trees_;
   DeviceBoard own_board_;  // likewise
   DeviceBoard& board_;
+  // Besides the fixed part, a node's amounts and devices decide, and no other filter.
+  const bool amounts_decide_;
+  VainSearches vain_;
   std::optional<JobId> blocked_by_;
   bool barred_by_affinity_ = false;
   bool affinity_enabled_ = true;

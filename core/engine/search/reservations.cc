@@ -102,8 +102,8 @@ Window Reservations::WindowOf(const Reservation& reservation) const {
 }
 
 void Reservations::Follow() {
-  if (version_ == transaction_.reservation_version()) return;
-  version_ = transaction_.reservation_version();
+  if (seen_ == transaction_.reservation_version()) return;
+  seen_ = transaction_.reservation_version();
   indexed_ = false;
   claims_.clear();
   uses_.clear();
@@ -206,6 +206,18 @@ std::optional<JobId> Reservations::Withhold(const Node& node, const Job& job, co
     (*free)[kind.kind] = std::min((*free)[kind.kind], used->FreeIn(kind.devices));
   }
   return first;
+}
+
+std::optional<JobId> Reservations::FirstOn(NodeId node, const Job& job, const Window& window) {
+  if (!any()) return std::nullopt;
+  Follow();
+  Index();
+  const auto found = claims_.find(node);
+  if (found == claims_.end()) return std::nullopt;
+  for (const Claim& claim : found->second) {
+    if (claim.job != job.id && claim.window.Overlaps(window)) return claim.job;
+  }
+  return std::nullopt;
 }
 
 const Reservations::EndedUse& Reservations::EndedBy(Time at) {

@@ -78,6 +78,11 @@ class Reservations {
   std::optional<JobId> Withhold(const Node& node, const Job& job, const Window& window,
                                 Resources* free, DeviceUse* used);
 
+  // The first job, by id, with a reservation there that Withhold would subtract.
+  std::optional<JobId> FirstOn(NodeId node, const Job& job, const Window& window);
+  // State and reservations are those of this version (Transaction::version).
+  uint64_t version() const { return transaction_.version(); }
+
   // Whether `use` more, for `window`, stays within the bounds of the queue and its ancestors at
   // every start of another's reservation in the window, counting these reservations. nullopt if it
   // does; otherwise the reservation in the way. `ended`: what the job's queue chain has released by
@@ -134,7 +139,7 @@ class Reservations {
   const ClusterState& state_;
   const Transaction& transaction_;
   const Time now_;
-  uint64_t version_ = 0;
+  uint64_t seen_ = 0;  // Transaction::reservation_version
   bool indexed_ = false;
   std::optional<bool> any_guarantee_;                       // queues do not change within a cycle
   absl::flat_hash_map<NodeId, std::vector<Claim>> claims_;  // by job within a node

@@ -10,6 +10,7 @@
 #include "core/engine/lifecycle/steps.h"
 #include "core/engine/search/verdict.h"
 #include "core/engine/victims/domain_victims.h"
+#include "core/engine/victims/without_victims.h"
 
 namespace berth {
 
@@ -48,7 +49,7 @@ class Mover::Victims {
     UnitMaker maker(state_, cycle.policies().eviction(), cycle.now());
     std::vector<VictimUnit> units;
     state_.queues().ForEach([&](QueueId, const Queue& queue) {
-      for (auto key = queue.occupying_jobs.rbegin(); key != queue.occupying_jobs.rend(); ++key) {
+      for (auto key = queue.giving_jobs.rbegin(); key != queue.giving_jobs.rend(); ++key) {
         cycle.CountWork(1);
         maker.AddUnitsOf(state_.jobs().At(key->job), &units);
       }
@@ -157,6 +158,10 @@ VictimOutcome Mover::MakeRoom(const Job& job, const JobNeeds& needs) {
   if (!needs.gang) return {.barred = "no job is moved for tasks beyond the minimum"};
   if (!least.FitsIn(cycle_.state().free().total())) {
     return {.barred = "less is free in total than it requests"};
+  }
+  if (NobodyGives(cycle_.state())) {
+    const auto outcome = OutcomeWithoutVictims(cycle_, job, needs, Borrowing::kAnything);
+    if (outcome.has_value()) return *outcome;
   }
   if (victims_ == nullptr) victims_ = std::make_unique<Victims>(cycle_);
   const VictimPlanGoal goal{

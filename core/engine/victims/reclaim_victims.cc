@@ -7,6 +7,49 @@
 #include "absl/strings/str_cat.h"
 
 namespace berth {
+namespace {
+
+bool GivesAny(const ClusterState& state, const Queue& queue) {
+  if (queue.running_jobs == 0 || !queue.spec.reclaimable) return false;
+  if (queue.children.empty()) return !queue.giving_jobs.empty();
+  return std::any_of(queue.children.begin(), queue.children.end(),
+                     [&](QueueId child) { return GivesAny(state, state.queues().At(child)); });
+}
+
+// The claimed resources of which side, a sibling of own, holds more than its own.
+KindSet OwedBetween(const Queue& own, const FairShares::OfQueue& own_share,
+                    const Resources& own_held, const FairShares::OfQueue& side_share,
+                    const Resources& side_held, const Resources& request, KindSet claimed) {
+  const bool deserved = WithinDeserved(own, own_share, own_held, request);
+  KindSet owed;
+  for (size_t i = 0; i < kMaxResourceKinds; ++i) {
+    if (request.amount[i] <= 0 || !claimed[i]) continue;
+    const int64_t held = side_held.amount[i];
+    const bool over_share = held > side_share.fair_share.amount[i];
+    const bool over_deserved = held > side_share.deserved.amount[i];
+    if (over_share || (deserved && over_deserved && NamedInDeserved(own, i))) owed.set(i);
+  }
+  return owed;
+}
+
+}  // namespace
+
+bool AnyOwes(Cycle& cycle, const Job& job, const Resources& request, KindSet claimed) {
+  const ClusterState& state = cycle.state();
+  const FairShares& shares = cycle.shares();
+  for (QueueId id = job.queue; id != kRootQueue; id = state.queues().At(id).spec.parent) {
+    const Queue& own = state.queues().At(id);
+    const Resources held = HeldAfterRelease(own);
+    for (const QueueId child : state.queues().At(own.spec.parent).children) {
+      const Queue& side = state.queues().At(child);
+      if (child == id || !GivesAny(state, side)) continue;
+      const KindSet owed = OwedBetween(own, shares.At(id), held, shares.At(child),
+                                       HeldAfterRelease(side), request, claimed);
+      if (owed.any()) return true;
+    }
+  }
+  return false;
+}
 
 ReclaimVictims::ReclaimVictims(Cycle& cycle, UnitPool& pool, const Job& job,
                                const Resources& request, KindSet claimed, std::string* spared,
@@ -88,19 +131,10 @@ const ReclaimVictims::Entry* ReclaimVictims::OwnBeside(const Entry* side) const 
   return own_below_.at(side->parent->queue.id);
 }
 
-// The claimed resources of which side holds more than its own.
 KindSet ReclaimVictims::OwedBy(const Entry* side) const {
   const Entry* own = OwnBeside(side);
-  const bool deserved = WithinDeserved(own->queue, own->share, own->standing.held, request_);
-  KindSet owed;
-  for (size_t i : asked_) {
-    if (!claimed_[i]) continue;
-    const int64_t held = side->standing.held.amount[i];
-    const bool over_share = held > side->share.fair_share.amount[i];
-    const bool over_deserved = held > side->share.deserved.amount[i];
-    if (over_share || (deserved && over_deserved && NamedInDeserved(own->queue, i))) owed.set(i);
-  }
-  return owed;
+  return OwedBetween(own->queue, own->share, own->standing.held, side->share, side->standing.held,
+                     request_, claimed_);
 }
 
 // This unit may not give what side owes of that kind.

@@ -42,6 +42,10 @@
 
 namespace berth {
 
+// Some queue owes the job's queue something of what it claims, and has jobs that may give it: if
+// not, ReclaimVictims hands out nothing. O(siblings of the job's queue and of its ancestors).
+bool AnyOwes(Cycle& cycle, const Job& job, const Resources& request, KindSet claimed);
+
 // For one plan. O(queues) to construct; O(depth * log siblings) for each unit.
 class ReclaimVictims final : public VictimSource {
  public:

@@ -92,12 +92,12 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   if (!TakeUntilEnough()) {
     short_of_share_ = count_.OnlySharesShort();
     if (short_of_share_) {
-      Bars("a queue would exceed its fair share, for which no job is evicted");
+      Bars(kBeyondShare);
     } else if (tasks_ > cycle_.policies().eviction().max_victims) {
       Bars("more tasks would have to be evicted than one plan may evict");
     } else {
       const bool all_may_go = in_the_way_ == JobId{};
-      Bars(all_may_go ? "the eligible victims do not free enough room" : kNoOtherPlace, all_may_go);
+      Bars(all_may_go ? kTooLittleRoom : kNoOtherPlace, all_may_go);
     }
     return std::nullopt;
   }
@@ -105,7 +105,7 @@ std::optional<VictimPlan::Attempt> VictimPlan::FindOnce() {
   std::optional<Attempt> attempt = Try(DropUnneeded());
   if (!attempt.has_value() && could_not_move_ == JobId{}) attempt = Gallop();
   if (!attempt.has_value()) {
-    Bars("the eligible victims do not free a place for each task", /*for_lack_of_room=*/true);
+    Bars(kNoPlaceForEach, /*for_lack_of_room=*/true);
     return std::nullopt;
   }
   Retry(&*attempt);

@@ -106,6 +106,13 @@ class VictimPlan {
   static constexpr int kMaxReplans = 8;
   static constexpr int kMaxMoveReplans = 3;  // if all must move
 
+  // Why nothing was found, for people.
+  static constexpr char kTooLittleRoom[] = "the eligible victims do not free enough room";
+  static constexpr char kNoPlaceForEach[] =
+      "the eligible victims do not free a place for each task";
+  static constexpr char kBeyondShare[] =
+      "a queue would exceed its fair share, for which no job is evicted";
+
   // `only`: the domain in which this whole scope of the job must be placed.
   VictimPlan(Cycle& cycle, VictimPlanGoal goal, VictimSource& source,
              const WholeScope* scope = nullptr, std::optional<DomainIndex> only = std::nullopt);
