@@ -121,6 +121,27 @@ bool HelpClass(Cycle& cycle, absl::string_view action, const std::vector<ClassId
   return true;
 }
 
+// Classes, their jobs and what these refer to are far apart in memory.
+void PrefetchMissed(const ClusterState& state, const std::vector<ClassId>& missed, size_t at) {
+  constexpr size_t kParts = 4, kClass = 24, kJob = 12;
+  constexpr size_t kJobBytes = 384;
+  if (at + kClass < missed.size()) {
+    state.pending().classes().Prefetch(missed[at + kClass], sizeof(PendingClass));
+  }
+  const auto job_of = [&](size_t ahead) -> std::optional<JobId> {
+    if (at + ahead >= missed.size()) return std::nullopt;
+    const PendingClass* c = state.pending().FindClass(missed[at + ahead]);
+    if (c == nullptr || c->jobs.empty()) return std::nullopt;
+    return c->jobs.begin()->job;
+  };
+  if (const auto id = job_of(kJob); id.has_value()) state.jobs().Prefetch(*id, kJobBytes);
+  const auto id = job_of(kParts);
+  const Job* job = id.has_value() ? state.jobs().Find(*id) : nullptr;
+  if (job == nullptr) return;
+  __builtin_prefetch(job->groups.data());
+  __builtin_prefetch(job->tallies.data());
+}
+
 }  // namespace
 
 void ForEachMissed(Cycle& cycle, absl::string_view action, const MakeRoom& make_room) {
@@ -128,6 +149,7 @@ void ForEachMissed(Cycle& cycle, absl::string_view action, const MakeRoom& make_
   size_t& done = CacheOf(cycle.transaction().editor()).missed[std::string(action)];
   absl::flat_hash_set<ClassId> seen;
   for (bool served = false; done < missed.size(); ++done) {
+    PrefetchMissed(cycle.state(), missed, done);
     if (!seen.insert(missed[done]).second) continue;
     if (!HelpClass(cycle, action, missed, done, &served, make_room)) return cycle.Cut();
   }

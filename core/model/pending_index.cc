@@ -176,7 +176,11 @@ void PendingIndex::Block(ClassId id, BlockedVerdict verdict) {
 }
 
 void PendingIndex::Reopen(std::vector<ClassId>& list) {
-  for (ClassId id : list) Reopen(id);
+  constexpr size_t kAhead = 8;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i + kAhead < list.size()) classes_.Prefetch(list[i + kAhead], sizeof(PendingClass));
+    Reopen(list[i]);
+  }
   list.clear();
 }
 

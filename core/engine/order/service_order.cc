@@ -204,6 +204,20 @@ bool ServiceOrder::GoesAround(const Entry& leaf, const Head& head) const {
   return true;
 }
 
+// Jobs are far apart in memory; some of those that follow will be needed soon.
+void ServiceOrder::PrefetchNext(const PendingIndex::Classes& classes,
+                                PendingIndex::Classes::const_iterator from) const {
+  constexpr int kAhead = 8;
+  constexpr size_t kJobBytes = 384;
+  for (int i = 0; i < kAhead; ++i) {
+    if (from == classes.end()) return;
+    ++from;
+  }
+  if (from == classes.end()) return;
+  state_.pending().classes().Prefetch(from->second, sizeof(PendingClass));
+  state_.jobs().Prefetch(from->first.job, kJobBytes);
+}
+
 // Without configured orders, the first class of each user represents that user's other classes, and
 // only the first priority and deadline matter. So it costs O(users log classes).
 std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
@@ -235,6 +249,7 @@ std::optional<ServiceOrder::Head> ServiceOrder::BestOf(const Entry& leaf,
       it = classes.upper_bound(last_of_user);
       if (it != classes.end() && !SameTurn(it->first, key)) break;
     } else {
+      PrefetchNext(classes, it);
       break;
     }
   }

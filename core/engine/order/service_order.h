@@ -110,6 +110,8 @@ class ServiceOrder {
   static void Settle(std::vector<Entry*>& heap, Entry& child);
   std::optional<Head> LeafHead(const Entry& leaf) const;
   bool GoesAround(const Entry& leaf, const Head& head) const;
+  void PrefetchNext(const PendingIndex::Classes& classes,
+                    PendingIndex::Classes::const_iterator from) const;
   std::optional<Head> BestOf(const Entry& leaf, const PendingIndex::ByQueue& list,
                              bool gangs_only) const;
   bool Before(const Entry& leaf, const Head& a, const Head& b) const;  // both of the leaf

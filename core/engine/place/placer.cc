@@ -53,6 +53,18 @@ bool AnyFirm(const ClusterState& state, BackfillFit fit, Time now) {
                      });
 }
 
+// Some node has room for a task of the shape now.
+bool AnyNodeFits(Cycle& cycle, ShapeId shape) {
+  const ShapeEntry& entry = cycle.state().interner().Shape(shape);
+  bool any = false;
+  cycle.state().free().ForEach(static_cast<int>(entry.DevicesFor(1)), entry.resources[kCpu],
+                               [&](NodeId node, const Resources&) {
+                                 any = cycle.search().FitsNow(shape, node);
+                                 return !any;
+                               });
+  return any;
+}
+
 // It is not a head that blocks others: the jobs that it waits for may be behind it.
 BlockedVerdict WaitsForOthers(const ClusterState& state, const Job& job) {
   BlockedVerdict verdict;
@@ -287,6 +299,9 @@ Seeker Placer::FirstOf(const Job& job, const JobNeeds& needs, bool ignore_reserv
 }
 
 bool Placer::HasPlace(const Job& job, const JobNeeds& needs, bool ignore_reservations) {
+  if (ignore_reservations && OnlyAmountsMatter(job, needs)) {
+    return AnyNodeFits(cycle_, job.groups[needs.groups.front().group].shape);
+  }
   const Seeker seeker = FirstOf(job, needs, ignore_reservations);
   return cycle_.search().Best(seeker, &cycle_.counters().work).has_value();
 }

@@ -15,7 +15,29 @@ int64_t NodeSearch::FitsEmpty(ShapeId shape, NodeId id, int64_t bound) {
   return FitsIn(shape, OfferEmpty(node), std::min(bound, TaskRoomIfEmpty(node)));
 }
 
+// The same without preparing the shape, which costs more than a look at a few nodes.
+EmptyFit NodeSearch::IfEmptyByAmounts(ShapeId shape, int64_t bound, bool one_per_node,
+                                      uint64_t* work) {
+  const ShapeEntry& entry = state_.interner().Shape(shape);
+  const FixedTest& fixed = marks_.TestOf(policies_, shape, state_.interner());
+  const DeviceChoice devices(ShapeRequest{entry, state_.interner()});
+  const int64_t most = one_per_node ? 1 : bound;
+  EmptyFit fit;
+  for (auto id = state_.nodes().NextFrom(NodeId{0}); id.has_value() && fit.tasks < bound;
+       id = state_.nodes().NextFrom(NodeId{id->value + 1})) {
+    ++*work;
+    const Offer offer = OfferEmpty(state_.nodes().At(*id));
+    if (!entry.least.FitsIn(offer.free) || !fixed.Passes(offer.node)) continue;
+    if (!devices.AmountsSuffice(offer) && devices.SetsIn(offer, 1) == 0) continue;
+    fit.any_node = true;
+    const int64_t room = std::min(most, TaskRoomIfEmpty(offer.node));
+    fit.tasks += devices.SetsIn(offer, TimesIn(entry.least, offer.free, room));
+  }
+  return fit;
+}
+
 EmptyFit NodeSearch::IfEmpty(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work) {
+  if (amounts_decide_) return IfEmptyByAmounts(shape, bound, one_per_node, work);
   const Prepared& prepared = Prepare(shape);
   const int64_t most = one_per_node ? 1 : bound;
   EmptyFit fit;

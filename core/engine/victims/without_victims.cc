@@ -9,7 +9,7 @@
 namespace berth {
 namespace {
 
-bool AnyLeaves(const ClusterState& state) {
+bool SomethingLeaves(const ClusterState& state) {
   return !state.releasing().empty() || !state.free().soon().empty();
 }
 
@@ -38,7 +38,7 @@ VictimOutcome WithinShares(Cycle& cycle, const Job& job, const JobNeeds& needs,
 std::optional<VictimOutcome> OutcomeWithoutVictims(Cycle& cycle, const Job& job,
                                                    const JobNeeds& needs, Borrowing borrowing) {
   const ClusterState& state = cycle.state();
-  if (HasTopology(job) || AnyLeaves(state)) return std::nullopt;
+  if (HasTopology(job) || SomethingLeaves(state)) return std::nullopt;
   const bool none =
       std::any_of(needs.groups.begin(), needs.groups.end(), [&](const GroupNeed& need) {
         return need.count > 0 && cycle.search().NoneHasRoom(job.groups[need.group].shape);
