@@ -444,11 +444,11 @@ std::optional<Found> NodeSearch::Take(const Look& look) {
 
 std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
   const Strategy strategy = StrategyFor(seeker);
-  const auto request = RequestOf(seeker);
-  if (request.has_value() && IsVain(seeker, *request, work)) return std::nullopt;
+  const bool by_amounts = reservations_ != nullptr && OnlyAmountsMatter(seeker);
+  if (by_amounts && IsVain(seeker, work)) return std::nullopt;
   Look look = LookFor(seeker);
   VainSearches::Visited visited;
-  if (request.has_value()) look.visited = &visited;
+  if (by_amounts) look.visited = &visited;
   const bool prefers = look.scores->preference_only;
   if (prefers) look.ranked = false;
   if (strategy != Strategy::kColocate) {
@@ -459,8 +459,8 @@ std::optional<Found> NodeSearch::Best(const Seeker& seeker, uint64_t* work) {
     if (prefers) PreferHolder(&look, strategy, tasks);
   }
   *work += look.work;
-  if (request.has_value() && !look.best.has_value()) {
-    vain_.Add(reservations_->version(), *request, std::move(visited));
+  if (by_amounts && !look.best.has_value()) {
+    vain_.Add(reservations_->version(), RequestOf(seeker), std::move(visited));
   }
   return Take(look);
 }

@@ -205,9 +205,9 @@ class NodeSearch {
   const Scores& ScoresOf(ShapeId shape, const ScoreKey& key);
   const Scores& ScoresFor(const Seeker& seeker);
   Look LookFor(const Seeker& seeker);
-  std::optional<VainSearches::Request> RequestOf(const Seeker& seeker);
+  VainSearches::Request RequestOf(const Seeker& seeker);
   EmptyFit IfEmptyByAmounts(ShapeId shape, int64_t bound, bool one_per_node, uint64_t* work);
-  bool IsVain(const Seeker& seeker, const VainSearches::Request& request, uint64_t* work);
+  bool IsVain(const Seeker& seeker, uint64_t* work);
   std::unique_ptr<JobAffinity> AffinityOf(const Job& job, uint64_t* work);
   void AddGroupAffinity(Look* look);
   std::optional<DeviceUse> UsedIfRoom(Look* look, const Node& node, int64_t tasks,

@@ -22,19 +22,20 @@ bool NodeSearch::OnlyAmountsMatter(const Seeker& seeker) const {
          StrategyFor(seeker) == Strategy::kBinpack;
 }
 
-std::optional<VainSearches::Request> NodeSearch::RequestOf(const Seeker& seeker) {
-  if (reservations_ == nullptr || !OnlyAmountsMatter(seeker)) return std::nullopt;
+VainSearches::Request NodeSearch::RequestOf(const Seeker& seeker) {
   const ShapeId shape = seeker.job.groups[seeker.group].shape;
-  return VainSearches::Request{.fixed = &marks_.TestOf(policies_, shape, state_.interner()),
-                               .least = state_.interner().Shape(shape).least,
-                               .window = seeker.window,
-                               .ignore_reservations = seeker.ignore_reservations};
+  return {.fixed = &marks_.TestOf(policies_, shape, state_.interner()),
+          .least = state_.interner().Shape(shape).least,
+          .window = seeker.window,
+          .ignore_reservations = seeker.ignore_reservations};
 }
 
 // A smaller request found no place. Has the effects that a search would have.
-bool NodeSearch::IsVain(const Seeker& seeker, const VainSearches::Request& request,
-                        uint64_t* work) {
-  const VainSearches::Visited* visited = vain_.Find(reservations_->version(), request);
+bool NodeSearch::IsVain(const Seeker& seeker, uint64_t* work) {
+  const uint64_t version = reservations_->version();
+  if (!vain_.Any(version)) return false;
+  const VainSearches::Request request = RequestOf(seeker);
+  const VainSearches::Visited* visited = vain_.Find(version, request);
   if (visited == nullptr) return false;
   const ShapeEntry& entry = state_.interner().Shape(seeker.job.groups[seeker.group].shape);
   const int64_t devices = entry.DevicesFor(1), cpu_millis = entry.resources[kCpu];

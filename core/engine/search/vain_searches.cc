@@ -16,8 +16,9 @@ bool AsksForMore(const VainSearches::Request& more, const VainSearches::Request&
 }  // namespace
 
 const VainSearches::Visited* VainSearches::Find(uint64_t version, const Request& request) {
+  if (!Any(version)) return nullptr;
   for (auto it = searches_.begin(); it != searches_.end(); ++it) {
-    if ((*it)->version != version || !AsksForMore(request, (*it)->request)) continue;
+    if (!AsksForMore(request, (*it)->request)) continue;
     std::rotate(searches_.begin(), it, it + 1);
     return &searches_.front()->visited;
   }
@@ -26,9 +27,11 @@ const VainSearches::Visited* VainSearches::Find(uint64_t version, const Request&
 
 void VainSearches::Add(uint64_t version, const Request& request, Visited visited) {
   if (visited.size() > kMostVisited) return;
+  if (version_ != version) searches_.clear();
+  version_ = version;
   if (searches_.size() == kMostSearches) searches_.pop_back();
   searches_.insert(searches_.begin(),
-                   std::make_unique<Search>(Search{version, request, std::move(visited)}));
+                   std::make_unique<Search>(Search{request, std::move(visited)}));
 }
 
 }  // namespace berth

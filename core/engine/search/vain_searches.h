@@ -31,20 +31,23 @@ class VainSearches {
   // The nodes that passed the fixed part, in the order of the search.
   using Visited = std::vector<FreeIndex::Key>;
 
-  // A search whose failure implies that of the request; null if none is known. `version`: of the
-  // state (Transaction::version). Valid until the next call.
+  // Some search is known for this version of the state (Transaction::version).
+  bool Any(uint64_t version) const { return version_ == version && !searches_.empty(); }
+  // A search whose failure implies that of the request; null if none is known. Valid until the next
+  // call.
   const Visited* Find(uint64_t version, const Request& request);
+  // Forgets those of other versions.
   void Add(uint64_t version, const Request& request, Visited visited);
 
  private:
   static constexpr size_t kMostSearches = 128;
   static constexpr size_t kMostVisited = 1024;  // nodes: of longer searches nothing is kept
   struct Search {
-    uint64_t version;
     Request request;
     Visited visited;
   };
 
+  uint64_t version_ = 0;
   std::vector<std::unique_ptr<Search>> searches_;  // those that answered last come first
 };
 
