@@ -538,12 +538,10 @@ bool RunsAlone(const Job& job, uint32_t task);
 // True if one of its groups hosts the rendezvous of the others.
 bool HasCoordinator(const Job& job);
 
-// True if tasks of the group may be evicted for others.
+// True if tasks of the group, or of any group, may be evicted for others.
 inline bool Preemptible(const Job& job, const Group& group) {
   return job.preemptible || group.preemptible;
 }
-
-// Some of its tasks may be stopped for others.
 bool AnyPreemptible(const Job& job);
 
 // The priority of the group's tasks beyond the minimum. It never exceeds the job's: the minimum has
