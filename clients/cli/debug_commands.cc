@@ -15,6 +15,7 @@
 #include "clients/cli/command.h"
 #include "clients/cli/debug_bundle.h"
 #include "clients/cli/human.h"
+#include "support/proto_json.h"
 #include "support/version.h"
 
 namespace berth {
@@ -83,7 +84,7 @@ class Bundle {
     std::string text;
     const absl::Status status =
         List<Stub, Request, Response>(method, request, [&](const Response& page) {
-          absl::StrAppend(&text, JsonOf(page), "\n");
+          absl::StrAppend(&text, WriteJson(page), "\n");
           return true;
         });
     if (!status.ok()) NoteMissing(name, status);
@@ -122,7 +123,7 @@ void AddJobs(Bundle& bundle, int most) {
               if (job.status().state() == v1::JOB_PENDING && pending.size() < kMostExplained)
                 pending.push_back(job.name());
               HideUserTexts(&job);
-              absl::StrAppend(&text, JsonOf(job), "\n");
+              absl::StrAppend(&text, WriteJson(job), "\n");
             }
             return true;
           });

@@ -45,7 +45,7 @@ class DebugBundle(unittest.TestCase):
         self.assertEqual(json.loads(files["info.json"])["nodes"]["READY"], 1)
         jobs = {job["name"]: job for job in map(json.loads, files["jobs.json"].splitlines())}
         self.assertEqual(jobs["secretive"]["status"]["state"], "JOB_SUCCEEDED")
-        self.assertEqual(jobs["large"]["spec"]["groups"][0]["resources"]["cpuMillis"], "64000")
+        self.assertEqual(jobs["large"]["spec"]["groups"][0]["resources"]["cpu"], 64000)
         self.assertIn("never", files["explain/large.json"])
         self.assertNotIn("missing", files["README.txt"])
         again = self.cluster.run_berth("debug", "bundle", str(path))

@@ -121,9 +121,10 @@ class Packages(unittest.TestCase):
             self.assertEqual(read(f"{UNITS}/{service}.service"), (SOURCE / f"deploy/systemd/{service}.service").read_bytes())
             self.assertEqual(read(f"{SYSUSERS}/{name}.conf"), (SOURCE / f"deploy/systemd/{service}.sysusers").read_bytes())
             _, control = members(self.packages[name], "--ctrl-tarfile")
-            configuration = next(path for path in FILES[name] if path.startswith("etc/"))
-            self.assertEqual(control("conffiles").decode().split(), [f"/{configuration}"])
+            configurations = [f"/{path}" for path in FILES[name] if path.startswith("etc/")]
+            self.assertEqual(control("conffiles").decode().split(), configurations)
             scripts = control("postinst").decode()
+            self.assertNotRegex(scripts, r"deb-systemd-invoke .*berth-backup", "an installation makes no backup")
             self.assertRegex(scripts, rf"systemd-sysusers .*{name}.conf")
             self.assertIn(f"deb-systemd-helper debian-installed '{service}.service'", scripts)  # enabled again, not at first
 
