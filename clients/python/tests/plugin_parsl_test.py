@@ -66,7 +66,8 @@ class Parsl(unittest.TestCase):
         return int(result.stdout.rpartition(" passed")[0].split()[-1])
 
     def test_its_own_tests_of_applications(self):
-        self.assertGreater(self.its_tests(APPS, "--config=config.py", "-k", "not issue3328 and not (timeout_after_exception and 0.005)"), 80)
+        self.assertGreater(self.its_tests(
+            APPS, "--config=config.py", "-k", "not issue3328 and not (timeout_after_exception and 0.005)"), 80)
 
     def test_its_own_tests_of_scaling(self):
         self.assertGreater(self.its_tests(SCALING, "--config=local", "-p", "in_its_place"), 4)

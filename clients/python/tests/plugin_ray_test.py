@@ -69,8 +69,9 @@ class Ray(unittest.TestCase):
             berth.ray.cluster(0)
 
     def test_a_lost_node_starts_the_cluster_again(self):
-        job = berth.ray.cluster(4, [sys.executable, self.program(4, waits=True)], resources=berth.R(cpu=1, memory="1Gi"), queue="research",
-                                name="lost", max_retries=5, policies=[berth.Policy(event="TaskFailed", action="RestartJob")])
+        job = berth.ray.cluster(4, [sys.executable, self.program(4, waits=True)],
+                                resources=berth.R(cpu=1, memory="1Gi"), queue="research", name="lost", max_retries=5,
+                                policies=[berth.Policy(event="TaskFailed", action="RestartJob")])
         with berth.Client() as client:
             client.submit(job)
             world.berth_harness.wait_until(lambda: client.get("lost").status.state == "Running", 60, "running")

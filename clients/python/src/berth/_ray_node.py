@@ -44,7 +44,8 @@ def start(options, head, place):
     """`ray start` in the foreground. Ports are free ones and directories their own, so that several nodes may share a host."""
     own, master = own_address(), f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats", "--log-style", "record",
-               f"--node-ip-address={own}", f"--temp-dir={place}", "--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0"]
+               f"--node-ip-address={own}", f"--temp-dir={place}",
+               "--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0"]
     if head:
         command += ["--head", f"--port={os.environ['MASTER_PORT']}", f"--ray-client-server-port={free_port()}"]
     else:
