@@ -87,6 +87,7 @@ bool SoundsSecret(absl::string_view key) {
 
 void HideUserTexts(v1::Job* job) {
   if (job->has_spec()) HideTexts(job->mutable_spec());
+  if (job->has_status()) job->mutable_status()->clear_cancel_reason();
 }
 
 std::string WithoutSecrets(absl::string_view yaml) {
@@ -107,6 +108,11 @@ absl::Status WriteBundle(const std::string& directory, const std::string& name,
   const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", file));
   gzFile out = gzdopen(fd, "wb");
+  if (out == nullptr) {
+    close(fd);
+    unlink(file.c_str());
+    return absl::InternalError(absl::StrCat("cannot write ", file, ": no memory"));
+  }
   ArchiveReport report;
   absl::Status status = WriteTar(
       directory, name,

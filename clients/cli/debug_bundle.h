@@ -12,10 +12,10 @@ namespace berth {
 
 // Empties all texts of the job's specification (commands, environments, labels, images, paths, ...)
 // but those that are listed in debug_bundle.cc, so that a new field stays out until somebody lists
-// it. Annotations of the same kind in the status stay: they are Berth's own.
+// it. Of the status only the reason that somebody gave for cancelling it: other texts are Berth's.
 void HideUserTexts(v1::Job* job);
 
-// A configuration file without the values of keys that sound like secrets ("token", "password",
+// Lines of "key: value" without the values of keys that sound like secrets ("token", "password",
 // "secret"), unless they are paths. Berth's own files have none: this is for mistakes.
 std::string WithoutSecrets(absl::string_view yaml);
 

@@ -46,8 +46,9 @@ constexpr char kReadMe[] =
     "Made by berth debug bundle. Of jobs it has names, sizes and states, and not what users "
     "wrote:\n"
     "commands, environments, labels, annotations, images, paths. Names of jobs, queues, nodes and\n"
-    "users are in it. The log (local/journal.txt) has names, addresses and messages. Look through\n"
-    "it before you give it away.\n";
+    "users are in it. Messages of states and the log (local/journal.txt) may name files, "
+    "addresses\n"
+    "and whatever a message says. Look through it before you give it away.\n";
 
 struct BundleArguments {
   std::string file;
@@ -63,7 +64,9 @@ class Bundle {
   void Add(const std::string& name, const std::string& text) {
     const std::filesystem::path path = directory_ / name;
     std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
+    std::ofstream file(path, std::ios::binary);
+    if (!(file << text).flush())
+      NoteMissing(name, absl::InternalError(absl::StrCat(path.string(), " cannot be written")));
   }
 
   // What the server answers, or why it does not.

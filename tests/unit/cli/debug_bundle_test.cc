@@ -61,7 +61,9 @@ TEST_CASE("only names that scheduling needs stay of what users wrote") {
   REQUIRE(job.spec().groups(0).command(0) == kSecret);
   REQUIRE(job.spec().labels().at(kSecret) == kSecret);
   job.mutable_status()->set_message("worker-0 exited with 1 on n1");
+  job.mutable_status()->set_cancel_reason(kSecret);
   HideUserTexts(&job);
+  CHECK(job.status().cancel_reason().empty());
   std::string left;
   TextsIn(job.spec(), &left);
   for (const char* hidden :
@@ -81,6 +83,7 @@ TEST_CASE("numbers of a job stay") {
   group.set_replicas(4);
   group.mutable_resources()->set_cpu_millis(500);
   (*group.mutable_resources()->mutable_extended())["licenses"] = 2;
+  job.mutable_status()->set_retries(1);
   const v1::Job before = job;
   HideUserTexts(&job);
   CHECK(job.SerializeAsString() == before.SerializeAsString());
